@@ -1,0 +1,67 @@
+# The one door to the project's commands. `just` alone lists them.
+
+set positional-arguments
+
+local := ".local"
+host := "127.0.0.1"
+port := "8000"
+
+_list:
+    @just --list --unsorted
+
+# Install everything that development needs into .venv
+setup:
+    uv sync
+
+# Run a server on a local PostgreSQL that is kept in .local
+run:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    KALENDS_DATABASE_URL="$(uv run python tools/postgres.py ensure {{ local }}/postgres)"
+    export KALENDS_DATABASE_URL
+    uv run kalends migrate
+    if [ ! -s {{ local }}/password ]; then
+        # The user may be there already, from a first run that was broken off.
+        uv run kalends user add admin --role administrator >/dev/null || true
+        password="$(uv run kalends password add admin local)"
+        (umask 077 && echo "$password" >{{ local }}/password)
+    fi
+    password="$(cat {{ local }}/password)"
+    base="http://{{ host }}:{{ port }}/api/calendar/events/v1"
+    echo
+    echo "Address   $base"
+    echo "Login     admin"
+    echo "Password  $password"
+    echo "Try       curl --user 'admin:$password' '$base/events'"
+    echo
+    exec uv run kalends serve --host {{ host }} --port {{ port }}
+
+# Stop the local PostgreSQL of `just run`
+stop:
+    uv run python tools/postgres.py stop {{ local }}/postgres
+
+# Run the tests; arguments go to pytest
+test *arguments:
+    uv run pytest "$@"
+
+# Check style, types and the direction of imports
+check:
+    uv run ruff check
+    uv run ruff format --check
+    uv run mypy
+    uv run pyright
+    uv run lint-imports
+
+# Repair what ruff can repair
+fix:
+    uv run ruff check --fix
+    uv run ruff format
+
+# Play the conformance kit against a fresh server: --phase, --sections 01,02, --only GLOB
+conformance *arguments:
+    uv run python -m tools.conformance "$@"
+
+# Remove caches, builds and the local database
+clean: stop
+    rm -rf {{ local }} .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* dist
+    find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

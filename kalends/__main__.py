@@ -1,0 +1,5 @@
+"""python -m kalends"""
+
+from kalends.cli import main
+
+main()

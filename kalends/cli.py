@@ -1,0 +1,192 @@
+"""The commands: migrate, serve, user, password, site, seed."""
+
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from kalends.app import database_options
+from kalends.core.errors import Invalid, Refusal
+from kalends.operations import administration
+from kalends.settings import Settings, WrongSettings, read_settings
+from kalends.store import sites
+from kalends.store.database import Database, Transaction
+from kalends.store.migrations import migrate as run_migrations
+from kalends.web.endpoint import utc_now
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Kalends, a calendar-events server.")
+user = typer.Typer(no_args_is_help=True, help="Accounts.")
+password = typer.Typer(no_args_is_help=True, help="Application passwords, with which clients sign in.")
+site = typer.Typer(no_args_is_help=True, help="Settings of the site.")
+app.add_typer(user, name="user")
+app.add_typer(password, name="password")
+app.add_typer(site, name="site")
+
+Host = Annotated[str, typer.Option("--host-name", help="Host of the site; needed where there are several.")]
+
+
+def main() -> None:
+    app()
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the database to the current schema. Safe to run twice at once."""
+    run_migrations(_settings().database_url)
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    workers: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
+) -> None:
+    """Answer requests until told to stop; running requests are finished first."""
+    settings = _settings()
+    directory = tempfile.mkdtemp(prefix="kalends-metrics-") if settings.metrics_port else ""
+    if directory:
+        # Read by the metrics library when it is first imported, here and in each worker.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
+        _serve_metrics(settings)
+    try:
+        _run_server(host, port, workers)
+    finally:
+        if directory:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+@user.command("add")
+def add_user(
+    login: str,
+    role: Annotated[str, typer.Option(help="subscriber, contributor, author, editor or administrator.")],
+    email: Annotated[str, typer.Option(help="E-mail address; can be used to sign in too.")] = "",
+    host_name: Host = "",
+) -> None:
+    """Add an account and print its ID."""
+    typer.echo(_run(host_name, lambda tx: administration.add_user(tx, login, role, email)))
+
+
+@user.command("list")
+def list_users(host_name: Host = "") -> None:
+    """Show all accounts."""
+    for row in _run(host_name, administration.list_users):
+        typer.echo(f"{row['id']:>6}  {row['role']:<14} {row['login']}  {row['email']}")
+
+
+@user.command("role")
+def set_role(login: str, role: str, host_name: Host = "") -> None:
+    """Give an account another role."""
+    _run(host_name, lambda tx: administration.set_role(tx, login, role))
+
+
+@user.command("password")
+def set_password(login: str, host_name: Host = "") -> None:
+    """Set the password of an account; it is asked for, or read from standard input."""
+    secret = typer.prompt("Password", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+    _run(host_name, lambda tx: administration.set_account_password(tx, login, secret))
+
+
+@password.command("add")
+def add_password(login: str, name: str, host_name: Host = "") -> None:
+    """Make an application password and print it. It is shown only now."""
+    typer.echo(_run(host_name, lambda tx: administration.add_application_password(tx, login, name)))
+
+
+@password.command("list")
+def list_passwords(login: str, host_name: Host = "") -> None:
+    """Show the application passwords of an account: name, made, last used."""
+    for row in _run(host_name, lambda tx: administration.list_application_passwords(tx, login)):
+        used = f"{row['last_used_at']:%Y-%m-%d %H:%M}" if row["last_used_at"] else "never"
+        typer.echo(f"{row['name']:<30} made {row['created_at']:%Y-%m-%d}  last used {used}")
+
+
+@password.command("revoke")
+def revoke_password(login: str, name: str, host_name: Host = "") -> None:
+    """Make an application password useless at once."""
+    _run(host_name, lambda tx: administration.revoke_application_password(tx, login, name))
+
+
+@site.command("show")
+def show_site(host_name: Host = "") -> None:
+    """Show the settings of the site."""
+    for key, value in _run(host_name, administration.show_site).items():
+        typer.echo(f"{key:<18} {value}")
+
+
+@site.command("set")
+def set_site(key: str, value: str, host_name: Host = "") -> None:
+    """Change one setting of the site."""
+    _run(host_name, lambda tx: administration.set_site(tx, key, value))
+
+
+@site.command("add")
+def add_site(host_name: str, name: Annotated[str, typer.Option(help="Name of the site.")] = "Kalends") -> None:
+    """Add a site that answers to a host, and print its ID. The first site needs a host then, too."""
+    typer.echo(asyncio.run(sites.add_site(_settings().database_url, host_name, name)))
+
+
+@site.command("host")
+def add_host(new_host: str, site_id: Annotated[int, typer.Option(help="ID of the site.")] = 1) -> None:
+    """Let a site answer to one more host."""
+    asyncio.run(sites.add_host(_settings().database_url, new_host, site_id))
+
+
+def _run_server(host: str, port: int, workers: int) -> None:
+    from granian import Granian
+    from granian.constants import Interfaces
+
+    Granian(
+        target="kalends.app:create_application",
+        factory=True,
+        address=host,
+        port=port,
+        interface=Interfaces.ASGI,
+        workers=workers,
+        log_access=False,
+        backlog=1024,
+        workers_kill_timeout=30,
+        respawn_failed_workers=True,
+    ).serve()
+
+
+def _serve_metrics(settings: Settings) -> None:
+    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client.multiprocess import MultiProcessCollector
+
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    start_http_server(settings.metrics_port, settings.metrics_host, registry)
+
+
+def _run(host_name: str, work: Callable[[Transaction], Awaitable[Any]]) -> Any:
+    """One command in one transaction; a refusal is a sentence, not a traceback."""
+
+    async def in_transaction() -> Any:
+        database = await Database.open(database_options(_settings()))
+        try:
+            async with database.transaction(host_name, utc_now(), writing=True) as tx:
+                return await work(tx)
+        finally:
+            await database.close()
+
+    try:
+        return asyncio.run(in_transaction())
+    except (Refusal, Invalid) as problem:
+        _fail(problem.message)
+
+
+def _settings() -> Settings:
+    try:
+        return read_settings()
+    except WrongSettings as problem:
+        _fail(str(problem))
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(1)

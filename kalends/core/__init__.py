@@ -1,0 +1,1 @@
+"""Pure rules of the service: no SQL, no HTTP, no clock."""

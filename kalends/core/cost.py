@@ -1,0 +1,174 @@
+"""What an event costs: kept as the author wrote it, shown as a range with a currency sign (behaviour 4.11).
+
+Converts no currencies and rounds nothing.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final, Literal
+
+from kalends.core.errors import Invalid
+from kalends.core.slugs import make_slug
+from kalends.core.text import clean_plain
+
+MAX_CHARACTERS: Final = 250
+MAX_AMOUNTS: Final = 50
+MAX_NUMBER: Final = 10**15  # Also what keeps out infinity and, by comparison, "not a number".
+FREE: Final = "Free"
+
+type Position = Literal["prefix", "postfix", ""]
+
+# Digits with separators inside: 10, 10.50, 1,000.50, 1.000,50, 1'000, 1 000. A comma and a space part a list.
+_NUMBER = re.compile(r"[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?![0-9])|[0-9]+(?:[.,'’][0-9]+)*")
+# A minus before the first number, or after a separator: elsewhere a dash joins the ends of a range.
+_MINUS = re.compile(r"(?:\A|[,;/])\s*[^\w\s-]?\s*[-−]\s*[^\w\s]?\s*\Z")
+_LETTERS = re.compile(r"[A-Z]{1,4}")
+_LETTER_SYMBOLS: Final = frozenset(["kr", "kr.", "zł", "Kč", "Ft", "Fr", "Fr.", "lei", "лв", "лв.", "руб", "руб."])
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number as it was written, and as a plain decimal."""
+
+    written: str
+    plain: str
+
+    @property
+    def size(self) -> Decimal:
+        return Decimal(self.plain)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What was understood: amounts in ascending order, the sign found beside them, or words alone."""
+
+    text: str
+    amounts: tuple[Amount, ...]
+    symbol: str
+    position: Position
+    has_words: bool
+
+
+def read_cost(value: object) -> str:
+    """The text to store; "" for none. A list is stored as its numbers, parted by commas."""
+    if value is None or value is False or value == "":
+        return ""
+    if isinstance(value, list):
+        if len(value) > MAX_AMOUNTS:
+            raise Invalid(f"A list of costs has at most {MAX_AMOUNTS} numbers.")
+        texts = filter(None, (_read_one(entry) for entry in value))
+        text = ", ".join("0" if text.lower() == "free" else text for text in texts)
+    else:
+        text = _read_one(value)
+    cleaned = clean_plain(text, MAX_CHARACTERS)
+    if any(_MINUS.search(before) for before in _texts_before_numbers(cleaned)):
+        raise _no_cost()
+    return cleaned
+
+
+def show_cost(stored: str, symbol: str, position: Literal["prefix", "postfix"]) -> tuple[str, dict[str, object]]:
+    """`cost` and `cost_details` of the interface; the site's own symbol is used but not reported."""
+    cost = understand_cost(stored)
+    own_symbol, own_position = cost.symbol, cost.position
+    if len(cost.amounts) > 1 and (own_symbol, own_position) == (symbol, position):
+        own_symbol, own_position = "", ""  # In a range the site's own symbol is no news.
+    shown = _show(cost, own_symbol or symbol, own_position or position)
+    values = [amount.plain for amount in cost.amounts] or [make_slug(cost.text)] * bool(cost.text)
+    return shown, {
+        "currency_symbol": own_symbol,
+        "currency_code": "",
+        "currency_position": own_position,
+        "values": values,
+    }
+
+
+@lru_cache(maxsize=4096)
+def understand_cost(stored: str) -> Cost:
+    found = list(_NUMBER.finditer(stored))
+    if not found:
+        return Cost(stored, (), "", "", has_words=bool(stored))
+    amounts = {amount.plain: amount for number in found for amount in _amounts(number[0])}
+    before, after = stored[: found[0].start()].strip(), stored[found[-1].end() :].strip()
+    symbol, position = _symbol(before, after)
+    rest = (before + after).replace(symbol, "", 1) if symbol else before + after
+    return Cost(
+        stored,
+        tuple(sorted(amounts.values(), key=lambda amount: amount.size)),
+        symbol,
+        position,
+        has_words=any(character.isalnum() for character in rest),
+    )
+
+
+def _read_one(value: object) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MAX_NUMBER:
+        raise _no_cost()
+    text = f"{Decimal(repr(value)):f}"
+    return text.removesuffix(".0")
+
+
+def _texts_before_numbers(text: str) -> list[str]:
+    ends = [0, *(number.end() for number in _NUMBER.finditer(text))]
+    starts = [number.start() for number in _NUMBER.finditer(text)]
+    # The first text keeps its beginning, where a minus is a sign; the others begin after a number.
+    return [("" if n == 0 else "0") + text[ends[n] : start] for n, start in enumerate(starts)]
+
+
+def _amounts(written: str) -> list[Amount]:
+    """One number, or several where commas cannot be anything but a list (10,20,30)."""
+    compact = re.sub(r"[ \u00a0\u202f'’]", "", written)
+    points, commas = compact.count("."), compact.count(",")
+    if points and commas:
+        decimal = "." if compact.rindex(".") > compact.rindex(",") else ","
+        other = "," if decimal == "." else "."
+        return _split(written, compact.replace(other, "").replace(decimal, "."), decimal)
+    mark = "." if points else ","
+    groups = compact.split(mark)
+    is_thousands = all(len(group) == 3 for group in groups[1:]) and len(groups[0]) <= 3
+    if (points + commas > 1 or commas == 1) and is_thousands:
+        return [Amount(written, "".join(groups))]
+    return _split(written, compact.replace(mark, "."), mark)
+
+
+def _split(written: str, plain: str, mark: str) -> list[Amount]:
+    if plain.count(".") <= 1:
+        return [Amount(written, plain)]
+    return [Amount(part, part) for part in re.sub(r"[^0-9]", mark, written).split(mark)]
+
+
+def _symbol(before: str, after: str) -> tuple[str, Position]:
+    if _is_symbol(before):
+        return before, "prefix"
+    if _is_symbol(after):
+        return after, "postfix"
+    return "", ""
+
+
+def _is_symbol(text: str) -> bool:
+    """€, CA$, EUR, kr: short and without a space, so that words beside a number stay words."""
+    if not 0 < len(text) <= 5 or " " in text:
+        return False
+    has_sign = any(unicodedata.category(character) == "Sc" for character in text)
+    return has_sign or text in _LETTER_SYMBOLS or _LETTERS.fullmatch(text) is not None
+
+
+def _show(cost: Cost, symbol: str, position: str) -> str:
+    if not cost.amounts or (len(cost.amounts) == 1 and cost.has_words):
+        return cost.text
+    ends = [_show_amount(amount, symbol, position) for amount in (cost.amounts[0], cost.amounts[-1])]
+    return " – ".join(dict.fromkeys(ends))
+
+
+def _show_amount(amount: Amount, symbol: str, position: str) -> str:
+    if amount.size == 0:
+        return FREE
+    return f"{symbol}{amount.written}" if position == "prefix" else f"{amount.written}{symbol}"
+
+
+def _no_cost() -> Invalid:
+    return Invalid("A cost is a number that is not negative, a list of numbers, or text such as $10 - $20.")

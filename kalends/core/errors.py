@@ -1,0 +1,242 @@
+"""Every error a client can see, with its code and status; raised where the fact is known.
+
+Invalid                     one value breaks its rule; the reader of parameters gathers these
+Refusal                     an answer other than success: code, status, message, data
+  400  rest_missing_callback_param   required parameters are absent         missing_params
+       rest_invalid_param            parameters break their rule            invalid_params
+       rest_invalid_json             the body is not readable JSON          invalid_json
+       rest_invalid_form             the form cannot be read                invalid_form
+       term_exists                   the name or slug of a term is taken    term_exists
+  401  incorrect_password            unusable credentials                   bad_credentials
+  401/403  rest_forbidden            not permitted                          forbidden
+  403  …-not-accessible              unpublished, and not the caller's      not_accessible
+       event-no-longer-available     a trashed event                        no_longer_available
+       event-password-protected      password missing or wrong              password_needed
+       rest_read_only                the application password only reads    read_only
+  404  rest_no_route                 unknown path                           no_route
+       rest_invalid_namespace        unknown namespace on the index         unknown_namespace
+       rest_unknown_site             no site answers to this host           unknown_site
+       rest-…-not-found              unknown record                         not_found
+       …-archive-page-not-found      a page beyond the last                 no_such_page
+  405  rest_method_not_allowed       the path does not know the method      method_not_allowed
+  408  rest_request_timeout          the body did not arrive in time        body_timeout
+  409  rest_request_in_progress      the first request with this key runs   in_progress
+       rest_conflict                 the database refused the combination   conflict
+  410  …-is-in-trash                 deleted before                         in_trash
+  412  rest_precondition_failed      If-Match names an older state          precondition_failed
+  413  rest_body_too_large           more bytes than the server reads       too_large
+  422  rest_idempotency_mismatch     the key was used for something else    key_reused
+  429  rest_too_many_attempts        guessing is slowed down                slow_down
+  503  rest_unavailable              the database is busy or away           unavailable
+       rest_outcome_unknown          the write may or may not be stored     outcome_unknown
+  507  rest_insufficient_storage     the disk of the database is full       out_of_storage
+"""
+
+from collections.abc import Iterable, Mapping
+
+
+class Invalid(ValueError):
+    """A value breaks a rule. The message says what would be right."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Refusal(Exception):
+    """An answer other than success."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        data: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.data = dict(data or {})
+        self.headers = dict(headers or {})
+
+
+def missing_params(names: Iterable[str]) -> Refusal:
+    listed = list(names)
+    return Refusal(
+        400,
+        "rest_missing_callback_param",
+        f"Missing parameter(s): {', '.join(listed)}.",
+        data={"params": listed},
+    )
+
+
+def invalid_params(problems: Mapping[str, str]) -> Refusal:
+    return Refusal(
+        400,
+        "rest_invalid_param",
+        f"Invalid parameter(s): {', '.join(problems)}. {' '.join(problems.values())}",
+        data={
+            "params": dict(problems),
+            "details": {
+                name: {"code": "rest_invalid_param", "message": message, "data": {"param": name}}
+                for name, message in problems.items()
+            },
+        },
+    )
+
+
+def invalid_json(reason: str, *, utf8: bool = True) -> Refusal:
+    """The numbers of the codes are those that existing clients know: 4 syntax, 5 encoding."""
+    return Refusal(
+        400,
+        "rest_invalid_json",
+        f"The body is not readable as JSON: {reason}",
+        data={"json_error_code": 4 if utf8 else 5, "json_error_message": reason},
+    )
+
+
+def invalid_form(reason: str) -> Refusal:
+    return Refusal(400, "rest_invalid_form", f"The form cannot be read: {reason}")
+
+
+def invalid_encoding() -> Refusal:
+    return invalid_form("names and values must be UTF-8.")
+
+
+def too_many_fields(limit: int) -> Refusal:
+    return invalid_form(f"at most {limit} fields are read.")
+
+
+def term_exists(term_id: int, what: str) -> Refusal:
+    return Refusal(
+        400, "term_exists", f"A term with this {what} exists already: {term_id}.", data={"term_id": term_id}
+    )
+
+
+def bad_credentials() -> Refusal:
+    """One answer for an unknown user and a wrong password, so that neither can be told from the other."""
+    return Refusal(401, "incorrect_password", "The user name or the application password is wrong.")
+
+
+def forbidden(*, anonymous: bool, what: str = "do this") -> Refusal:
+    if anonymous:
+        return Refusal(401, "rest_forbidden", f"Sign in to {what}.")
+    return Refusal(403, "rest_forbidden", f"You are not allowed to {what}.")
+
+
+def read_only() -> Refusal:
+    return Refusal(403, "rest_read_only", "This application password may only read.")
+
+
+def not_accessible(singular: str) -> Refusal:
+    return Refusal(403, f"{singular}-not-accessible", f"This {singular} is not published.")
+
+
+def no_longer_available(singular: str) -> Refusal:
+    return Refusal(403, f"{singular}-no-longer-available", f"This {singular} is in the trash.")
+
+
+def password_needed() -> Refusal:
+    return Refusal(403, "event-password-protected", "This event is protected: send its `password`.")
+
+
+def no_route() -> Refusal:
+    return Refusal(404, "rest_no_route", "There is nothing at this path.")
+
+
+def unknown_namespace(namespace: str) -> Refusal:
+    return Refusal(
+        404,
+        "rest_invalid_namespace",
+        f"There is no such namespace here; `namespace` can only be {namespace}.",
+    )
+
+
+def unknown_site() -> Refusal:
+    return Refusal(404, "rest_unknown_site", "No site of this server answers to this host.")
+
+
+def not_found(singular: str) -> Refusal:
+    return Refusal(404, f"rest-{singular}-not-found", f"There is no such {singular}.")
+
+
+def no_such_page(singular: str) -> Refusal:
+    return Refusal(404, f"{singular}-archive-page-not-found", "There is no such page: the list is shorter.")
+
+
+def method_not_allowed(method: str, allowed: Iterable[str]) -> Refusal:
+    listed = ", ".join(allowed)
+    return Refusal(
+        405,
+        "rest_method_not_allowed",
+        f"{method} is not known here; this path knows {listed}.",
+        headers={"Allow": listed},
+    )
+
+
+def body_timeout() -> Refusal:
+    return Refusal(408, "rest_request_timeout", "The body did not arrive in time.")
+
+
+def in_progress() -> Refusal:
+    return Refusal(
+        409,
+        "rest_request_in_progress",
+        "The first request with this Idempotency-Key is still running.",
+        headers={"Retry-After": "1"},
+    )
+
+
+def conflict() -> Refusal:
+    return Refusal(409, "rest_conflict", "This contradicts what is stored; read the record again.")
+
+
+def in_trash(singular: str) -> Refusal:
+    return Refusal(410, f"{singular}-is-in-trash", f"This {singular} is in the trash already.")
+
+
+def precondition_failed() -> Refusal:
+    return Refusal(
+        412,
+        "rest_precondition_failed",
+        "The record has changed since: read it again, then repeat the change.",
+    )
+
+
+def too_large(limit: int) -> Refusal:
+    return Refusal(413, "rest_body_too_large", f"A body may have at most {limit} bytes.")
+
+
+def key_reused() -> Refusal:
+    return Refusal(
+        422, "rest_idempotency_mismatch", "This Idempotency-Key was used for another request: take a new one."
+    )
+
+
+def slow_down(seconds: int) -> Refusal:
+    return Refusal(
+        429,
+        "rest_too_many_attempts",
+        f"Too many wrong attempts; try again in {seconds} s.",
+        headers={"Retry-After": str(seconds)},
+    )
+
+
+def unavailable(message: str = "The service is busy; try again in a moment.") -> Refusal:
+    return Refusal(503, "rest_unavailable", message, headers={"Retry-After": "1"})
+
+
+def outcome_unknown() -> Refusal:
+    return Refusal(
+        503,
+        "rest_outcome_unknown",
+        "The write may or may not be stored; repeat it with the same Idempotency-Key.",
+        headers={"Retry-After": "2"},
+    )
+
+
+def out_of_storage() -> Refusal:
+    return Refusal(507, "rest_insufficient_storage", "The server has no room left to store this.")

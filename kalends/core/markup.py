@@ -1,0 +1,129 @@
+"""Bounds of HTML: how many tags a text has, how deeply they nest, how many attributes one has.
+
+The sanitiser's cost grows with the square of the last two, so this comes before it, in linear time. It reads
+tags as browsers do, and where it cannot be sure it counts too much, never too little. It cleans nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from kalends.core.errors import Invalid
+
+MAX_TAGS: Final = 10_000
+MAX_DEPTH: Final = 100
+MAX_ATTRIBUTES: Final = 100
+
+
+def element_set(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+# Inside these elements browsers read by other rules. They get names that browsers do not know.
+FOREIGN: Final = element_set("frameset math noscript plaintext select svg template")
+# What these contain is text up to their end tag.
+RAW: Final = element_set("iframe noembed noframes script style textarea title xmp")
+# Elements without content, including old ones.
+VOID: Final = element_set(
+    "area base basefont bgsound br col embed hr image img input keygen link meta param source track wbr"
+)
+# Elements whose end tag may be left out.
+OPTIONAL_END: Final = element_set("colgroup dd dt li option p tbody td tfoot th thead tr")
+# Elements that stand for themselves, never inside a paragraph.
+BLOCKS: Final = element_set(
+    "address article aside blockquote center details div dl fieldset figcaption figure footer form "
+    "h1 h2 h3 h4 h5 h6 header hr main nav ol p pre section summary table ul"
+)
+# A start tag that ends the elements named, in this order, where they are the innermost ones.
+IMPLIED_ENDS: Final = dict.fromkeys(BLOCKS - {"table"}, ("p",)) | {
+    "a": ("a",),
+    "dd": ("p", "dt", "dd"),
+    "dt": ("p", "dt", "dd"),
+    "li": ("p", "li"),
+    "option": ("option",),
+    "tbody": ("p", "td", "th", "tr", "tbody", "thead"),
+    "td": ("p", "td", "th"),
+    "th": ("p", "td", "th"),
+    "tr": ("p", "td", "th", "tr"),
+}
+
+# A tag as a browser reads it: only these characters separate, a quotation mark matters only after an equals
+# sign, and what never ends runs to the end of the text. The possessive quantifiers (*+) never go back, which
+# keeps the search linear.
+_ATTRIBUTE = (
+    r"[^ \t\n\f\r/>][^ \t\n\f\r/>=]*+"
+    r"(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+"
+    r"(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^ \t\n\f\r>\"'][^ \t\n\f\r>]*+)?+)?+"
+)
+TAG: Final = rf"<(?P<slash>/?)(?P<name>[a-zA-Z][^ \t\n\f\r/>]*+)(?P<rest>(?:[ \t\n\f\r/]++|{_ATTRIBUTE})*+)(?:>|\Z)"
+_TOKEN = re.compile(TAG + r"|(?P<comment><!--)|(?P<other><[!?/])")
+_ATTRIBUTES = re.compile(_ATTRIBUTE)
+_COMMENT_END = re.compile(r"(?<=<!--)-?>|--!?>")
+_START = re.compile(r"<[a-zA-Z]")
+_FOREIGN_TAG = re.compile(rf"<(/?)({'|'.join(sorted(FOREIGN))})(?=[ \t\n\f\r/>])", re.IGNORECASE | re.ASCII)
+
+
+def bound_markup(html: str) -> str:
+    """The same text, fit for the sanitiser; refuses what would cost it too much."""
+    if "<" not in html:
+        return html
+    if len(_START.findall(html)) > MAX_TAGS:
+        raise Invalid(f"HTML may have at most {MAX_TAGS} tags.")
+    tamed = _FOREIGN_TAG.sub(r"<\1x-\2", html)
+    open_names: list[str] = []
+    for name, is_end in _tags(tamed):
+        if is_end:
+            _close(name, open_names)
+        else:
+            _open(name, open_names)
+        if len(open_names) > MAX_DEPTH:
+            raise Invalid(f"HTML may nest at most {MAX_DEPTH} deep; an end tag missing or out of order counts too.")
+    return tamed
+
+
+def _tags(html: str) -> Iterator[tuple[str, bool]]:
+    """The name of each tag and whether it is an end tag; neither comments nor raw text contain any."""
+    position = 0
+    while (token := _TOKEN.search(html, position)) is not None:
+        position = token.end()
+        if token["comment"]:
+            ending = _COMMENT_END.search(html, position)
+            position = ending.end() if ending else len(html)
+        elif token["other"]:
+            position = html.find(">", position) + 1 or len(html)
+        else:
+            _check_attributes(token["rest"])
+            name = token["name"].lower() if token["name"].isascii() else token["name"]
+            yield name, bool(token["slash"])
+            if name in RAW and not token["slash"]:
+                ending = _raw_end(name).search(html, position)
+                position = ending.start() if ending else len(html)
+
+
+@cache
+def _raw_end(name: str) -> re.Pattern[str]:
+    return re.compile(rf"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE | re.ASCII)
+
+
+def _check_attributes(text: str) -> None:
+    if len(text) > MAX_ATTRIBUTES and len(_ATTRIBUTES.findall(text)) > MAX_ATTRIBUTES:
+        raise Invalid(f"An HTML tag may have at most {MAX_ATTRIBUTES} attributes.")
+
+
+def _open(name: str, open_names: list[str]) -> None:
+    for ended in IMPLIED_ENDS.get(name, ()):
+        if open_names and open_names[-1] == ended:
+            open_names.pop()
+    if name not in VOID:
+        open_names.append(name)
+
+
+def _close(name: str, open_names: list[str]) -> None:
+    """Closes the innermost element of this name, if nothing but optional ends lies between."""
+    for depth in range(len(open_names) - 1, -1, -1):
+        if open_names[depth] == name:
+            del open_names[depth:]
+            return
+        if open_names[depth] not in OPTIONAL_END:
+            return

@@ -1,0 +1,56 @@
+"""Passwords: made, hashed, compared. Account passwords slowly, random ones with a fast keyed hash."""
+
+import hashlib
+import hmac
+import secrets
+import string
+import time
+from typing import Final
+from uuid import UUID
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+ALPHABET: Final = string.ascii_letters + string.digits
+LENGTH: Final = 24  # random characters: 142 bits, out of reach for guessing
+
+_slow = PasswordHasher()
+
+
+def new_application_password() -> str:
+    """Shown once, in groups of four: spaces do not count."""
+    letters = "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+    return " ".join(letters[at : at + 4] for at in range(0, LENGTH, 4))
+
+
+def keyed_hash(key: bytes, purpose: str, secret: str) -> bytes:
+    """For secrets that are long and random, or checked on every request."""
+    return hmac.digest(key, f"{purpose}\0{secret}".encode(), hashlib.sha256)
+
+
+def hash_application_password(key: bytes, password: str) -> bytes:
+    return keyed_hash(key, "application-password", password.replace(" ", ""))
+
+
+def same(one: bytes, other: bytes) -> bool:
+    """Compares in a time that does not depend on where the two differ."""
+    return hmac.compare_digest(one, other)
+
+
+def hash_account_password(password: str) -> str:
+    return _slow.hash(password)
+
+
+def is_account_password(stored: str, password: str) -> bool:
+    try:
+        return _slow.verify(stored, password)
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def new_uid() -> UUID:
+    """A UUID of version 7: the time in front keeps neighbours together in an index."""
+    milliseconds = time.time_ns() // 1_000_000
+    value = milliseconds << 80 | secrets.randbits(80)
+    value = value & ~(0xF << 76) | 0x7 << 76
+    return UUID(int=value & ~(0x3 << 62) | 0x2 << 62)

@@ -1,0 +1,97 @@
+"""Slugs: the part of an address that names a record. They are ASCII; other scripts are percent-encoded.
+
+Whether a slug is free is for the store to say, never for this module.
+"""
+
+import re
+import unicodedata
+from typing import Final
+from urllib.parse import quote
+
+from anyascii import anyascii
+
+MAX_BYTES: Final = 200
+TRASHED: Final = "__trashed"
+
+_MARKUP = re.compile(r"<(script|style)\b[^>]*>.*?</\1\s*>|</?[a-z!][^<>]*>", re.IGNORECASE | re.DOTALL)
+_ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-f]+|[a-z][a-z0-9]*);", re.IGNORECASE)
+_ESCAPES = re.compile(r"(?:%[89a-f][0-9a-f])+", re.IGNORECASE)
+_HYPHENS = re.compile(r"-+")
+
+
+def make_slug(text: str) -> str:
+    """The slug for a title, a name or a wanted slug; "" when nothing usable is left (behaviour 4.7)."""
+    bare = _ENTITY.sub("", _MARKUP.sub("", text[: 20 * MAX_BYTES]))
+    lower = unicodedata.normalize("NFC", _ESCAPES.sub(_decode, bare).lower())
+    slug = "".join(_spell(character) for character in lower)
+    return _cut(_HYPHENS.sub("-", slug).strip("-"), MAX_BYTES).strip("-")
+
+
+def normalize_lookup(slug: str) -> str:
+    """A slug from an address, already URL-decoded, as a stored slug is spelled; it may match none."""
+    lower = unicodedata.normalize("NFC", slug.lower())
+    return "".join(c if "!" <= c <= "~" else _escape(c) for c in lower)
+
+
+def numbered(slug: str, n: int) -> str:
+    """The slug for the nth record that wants the same one."""
+    return suffixed(slug, f"-{n}")
+
+
+def suffixed(slug: str, suffix: str) -> str:
+    """The slug with its ending, shortened where both together would be too long."""
+    return _cut(slug, MAX_BYTES - len(suffix)) + suffix
+
+
+def _decode(escapes: re.Match[str]) -> str:
+    """A slug that was made before comes in encoded; what is no UTF-8 was never one of ours."""
+    try:
+        return bytes.fromhex(escapes[0].replace("%", "")).decode()
+    except UnicodeDecodeError:
+        return escapes[0]
+
+
+def _spell(character: str) -> str:
+    if character.isascii():
+        return _spell_ascii(character)
+    name = unicodedata.name(character, "")
+    if "LATIN" in name:
+        return "".join(c for c in anyascii(character).lower() if c.isalnum())
+    if character == "×":
+        return "x"
+    category = unicodedata.category(character)
+    if category in ("Zs", "Zl", "Zp", "Pd"):
+        return "-"
+    # Letters, digits and emoji stay. Accents without their own letter, variation selectors, joiners,
+    # punctuation, currency and signs such as © are dropped.
+    is_sign = category[0] == "S" and character < "\u2190"
+    if category[0] in "PC" or category in ("Sc", "Sm") or is_sign or "\u0300" <= character <= "\u036f":
+        return ""
+    return "" if "VARIATION SELECTOR" in name else _escape(character)
+
+
+def _spell_ascii(character: str) -> str:
+    if character.isalnum() or character == "_":
+        return character
+    return "-" if character.isspace() or character in "-/." else ""
+
+
+def _escape(character: str) -> str:
+    return quote(character, safe="", errors="replace").lower()
+
+
+def _cut(slug: str, size: int) -> str:
+    """At most so many bytes, never ending inside an encoded character."""
+    if len(slug) <= size:
+        return slug
+    kept = slug[:size]
+    # Up to four escapes of three bytes make one character; the last one may have lost its end.
+    for begin in range(max(size - 11, 0), size):
+        if slug[begin] == "%" and slug[begin + 1] in "cdef" and begin + 3 * _width(slug[begin + 1]) > size:
+            return slug[:begin]
+    return kept
+
+
+def _width(digit: str) -> int:
+    """How many bytes a character has whose first byte begins with this digit."""
+    return {"e": 3, "f": 4}.get(digit, 2)

@@ -1,0 +1,172 @@
+"""Text from outside: bounded, normalised, and freed of unsafe markup before it is stored; folded for search.
+
+Cleaning twice changes nothing. Nothing is decorated and nothing harmless is lost: quotes, dashes, smileys and
+backslashes stay as they were written.
+"""
+
+import html
+import re
+import unicodedata
+from collections.abc import Mapping, Set
+from typing import Final
+
+import nh3
+
+from kalends.core.errors import Invalid
+from kalends.core.markup import bound_markup, element_set
+from kalends.core.paragraphs import paragraphs, plain_words
+
+__all__ = [
+    "clean_html",
+    "clean_name",
+    "clean_plain",
+    "clean_term_description",
+    "clean_text",
+    "clean_title",
+    "fold",
+    "paragraphs",
+    "plain_words",
+]
+
+INLINE: Final = element_set("abbr b bdi cite code del em i ins mark q s small strong sub sup u")
+TERM: Final = element_set("a abbr b blockquote cite code del em i ins q s strike strong sub sup")
+DESCRIPTION: Final = INLINE | element_set(
+    "a address article aside blockquote br caption center col colgroup dd details dfn div dl dt figcaption "
+    "figure footer h1 h2 h3 h4 h5 h6 header hr img kbd li ol p pre rp rt ruby samp section span strike "
+    "summary table tbody td tfoot th thead time tr tt ul var wbr"
+)
+ATTRIBUTES: Final[Mapping[str, Set[str]]] = {
+    "*": {"dir", "lang", "title"},
+    "a": {"href", "hreflang"},
+    "col": {"span"},
+    "colgroup": {"span"},
+    "del": {"datetime"},
+    "details": {"open"},
+    "img": {"alt", "height", "src", "width"},
+    "ins": {"datetime"},
+    "li": {"value"},
+    "ol": {"reversed", "start"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan", "scope"},
+    "time": {"datetime"},
+}
+# These go with what they contain; of all other elements that are not allowed the text stays.
+DROPPED: Final = element_set("iframe noembed noframes object script style textarea title xmp") | {
+    f"x-{name}"
+    for name in ("math", "noscript", "svg", "template")  # renamed by bound_markup
+}
+SCHEMES: Final = frozenset(["http", "https", "mailto"])
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_LINE_END = re.compile(r"\r\n?|[\u2028\u2029]")
+_SPACE = re.compile(r"\s+")
+_PRE_START = re.compile(r"(<pre(?: [^>]*)?>)\n+")
+_OUTER_SPACE = re.compile(r"\A(?:\s|&nbsp;)++|(?:(?<!\s)(?<!&nbsp;)(?:\s|&nbsp;)++)\Z")
+_LOOSE_AMPERSAND = re.compile(r"&(?!(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);)")
+_NEEDS_CARE = re.compile(r"[<>&\xa0]")
+_LOOKS_LIKE_TAG = re.compile(r"&lt;\s*[a-zA-Z/!?]")
+
+
+def clean_text(text: str, limit: int) -> str:
+    """Bounds and normal form of any text: NFC, lines end in \\n, no other control characters but tabs."""
+    if len(text) > limit:
+        raise Invalid(f"A text here may have at most {limit} characters; this one has {len(text)}.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Invalid("The text contains half of a surrogate pair, which is no character.") from None
+    return _normalize(text).strip()
+
+
+def clean_html(text: str, limit: int = 256_000) -> str:
+    """HTML of a description: an allow-list of elements, links to http, https and mailto."""
+    return _sanitize(_escape_loose_ampersands(clean_text(text, limit)), DESCRIPTION, ATTRIBUTES)
+
+
+def clean_term_description(text: str, limit: int = 20_000) -> str:
+    """HTML of a category's or tag's description: links and emphasis, no blocks (behaviour 4.8)."""
+    loose = _escape_loose_ampersands(clean_text(text, limit))
+    return _sanitize(loose, TERM, {"a": {"href", "title"}, "abbr": {"title"}})
+
+
+def clean_title(text: str, limit: int = 10_000) -> str:
+    """A title on one line with inline markup; characters are escaped only where they would read as markup."""
+    line = clean_text(text, limit).replace("\n", " ").replace("\t", " ")
+    if "<" not in line and "&" not in line:
+        return line
+    escaped = _sanitize(_escape_loose_ampersands(line), INLINE, {})
+    plain = html.unescape(escaped)
+    if _LOOKS_LIKE_TAG.search(escaped) or _sanitize(plain, INLINE, {}) != escaped:
+        return escaped
+    return plain
+
+
+def clean_name(text: str, limit: int = 200) -> str:
+    """The name of a category or tag: plain text."""
+    return clean_plain(text, limit)
+
+
+def clean_plain(text: str, limit: int = 1000) -> str:
+    """Plain text on one line: no markup, entities resolved; harmless also to those who take it for HTML."""
+    current = _SPACE.sub(" ", clean_text(text, limit))
+    while "<" in current or "&" in current:
+        # Resolving an entity may bring forth a tag, so this goes on until nothing is left to resolve.
+        resolved = html.unescape(_sanitize(_escape_loose_ampersands(current), frozenset(), {}))
+        resolved = _SPACE.sub(" ", _normalize(resolved)).strip()
+        if resolved == current:
+            break
+        current = resolved
+    return current
+
+
+def fold(text: str) -> str:
+    """The form in which stored text and a query are compared: no case, no accents, single spaces."""
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    bare = "".join(character for character in decomposed if not _is_accent(character))
+    return " ".join(unicodedata.normalize("NFC", bare.translate(_PLAIN_LETTERS)).split())
+
+
+# Letters and marks that Unicode does not take apart, as people type them on a plain keyboard.
+_PLAIN_LETTERS: Final = str.maketrans(
+    {
+        "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "ł": "l", "þ": "th", "ŧ": "t",
+        "‘": "'", "’": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "‐": "-", "‑": "-", "–": "-", "—": "-",
+    }
+)  # fmt: skip
+
+
+def _is_accent(character: str) -> bool:
+    """Accents, and the vowel points of Hebrew and Arabic; not the marks that Indian scripts spell with."""
+    combining = unicodedata.combining(character)
+    return combining >= 200 or 10 <= combining <= 35
+
+
+def _normalize(text: str) -> str:
+    return unicodedata.normalize("NFC", _CONTROL.sub("", _LINE_END.sub("\n", text)))
+
+
+def _escape_loose_ampersands(text: str) -> str:
+    """Browsers read the beginning of `Food&section` as a paragraph sign; the author meant an ampersand."""
+    return _LOOSE_AMPERSAND.sub("&amp;", text)
+
+
+def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> str:
+    """Clean until cleaning changes nothing: taking an element away can change how its neighbours are read."""
+    if not _NEEDS_CARE.search(text):
+        return text
+    current = text
+    for _ in range(6):
+        cleaned = nh3.clean(
+            bound_markup(current),
+            tags=set(tags),
+            clean_content_tags=set(DROPPED),
+            attributes={tag: set(names) for tag, names in attributes.items()},
+            url_schemes=set(SCHEMES),
+            link_rel=None,
+        )
+        # A numeric entity can bring back what clean_text removed; readers skip a line end after <pre>.
+        cleaned = _OUTER_SPACE.sub("", _PRE_START.sub(r"\1", _normalize(cleaned)))
+        if cleaned == current:
+            return cleaned
+        current = cleaned
+    raise Invalid("The HTML is too irregular to be understood in one way; close every tag in its order.")

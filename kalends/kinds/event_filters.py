@@ -1,0 +1,202 @@
+"""The list parameters of events: each one row of declaration with its clause."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, LiteralString
+
+from kalends.core import errors, params
+from kalends.core.errors import Invalid
+from kalends.core.params import MOMENT, SWITCH, Type, param
+from kalends.core.slugs import normalize_lookup
+from kalends.kinds.event_window import ORDERS, read_cursor
+from kalends.kinds.kind import Clause, Filter, Listing, Starts, plain, unfiltered
+from kalends.kinds.posts import SEARCH, search_clause
+from kalends.kinds.terms import require_event
+from kalends.store import records
+from kalends.store.sql import Sql
+
+
+def linked(listing: Listing, table: LiteralString, column: LiteralString, ids: list[int]) -> Clause:
+    """Events linked to any of these records; only where the list looks, the index is walked."""
+
+    def clause(starts: Starts) -> Sql:
+        sql = Sql(
+            "r.id IN (SELECT l.event_id FROM " + table + " l WHERE l.site_id = ? AND l." + column + " = ANY(?)",
+            listing.site.id,
+            ids,
+        )
+        if listing.statuses == ["publish"]:
+            sql += Sql("AND l.listed")
+        if starts.first is not None:
+            sql += Sql("AND l.start_utc >= ?", starts.first)
+        if starts.last is not None:
+            sql += Sql("AND l.start_utc <= ?", starts.last)
+        return sql + Sql(")")
+
+    return clause
+
+
+def _of_posts(
+    name: str, kind: LiteralString, table: LiteralString, column: LiteralString
+) -> Callable[[Any, Listing], Awaitable[Clause]]:
+    async def clause(wanted: list[int], listing: Listing) -> Clause:
+        known = await records.known_ids(listing.transaction, kind, wanted)
+        unknown = [str(entry) for entry in wanted if entry not in known]
+        if unknown:
+            raise errors.invalid_params({name: f"`{name}`: there is no such {name}: {', '.join(unknown)}."})
+        return linked(listing, table, column, wanted)
+
+    return clause
+
+
+async def _resolve_terms(listing: Listing, table: LiteralString, wanted: list[int | str]) -> list[int]:
+    """The IDs of terms given by ID or slug; any unknown one is refused."""
+    slugs = {normalize_lookup(entry): entry for entry in wanted if isinstance(entry, str)}
+    numbers = [entry for entry in wanted if isinstance(entry, int)]
+    rows = await listing.transaction.rows(
+        Sql(
+            "SELECT id, slug FROM " + table + " WHERE site_id = ? AND (id = ANY(?) OR slug = ANY(?))",
+            listing.site.id,
+            numbers,
+            [*slugs, *map(str, numbers)],
+        )
+    )
+    by_id, by_slug = {row["id"] for row in rows}, {row["slug"]: row["id"] for row in rows}
+    found = [n if n in by_id else by_slug.get(str(n)) for n in numbers] + [by_slug.get(slug) for slug in slugs]
+    if None in found:
+        raise errors.invalid_params({table: f"`{table}`: every entry must be the ID or slug of a term."})
+    return [entry for entry in found if entry is not None]
+
+
+async def _of_categories(wanted: list[int | str], listing: Listing) -> Clause:
+    """A category finds the events of those below it too."""
+    ids = await _resolve_terms(listing, "categories", wanted)
+    rows = await listing.transaction.rows(
+        Sql(
+            """
+            WITH RECURSIVE tree (id) AS (
+                SELECT unnest(?::bigint[])
+                UNION
+                SELECT c.id FROM categories c JOIN tree ON c.site_id = ? AND c.parent = tree.id
+            )
+            SELECT id FROM tree
+            """,
+            ids,
+            listing.site.id,
+        )
+    )
+    return linked(listing, "event_categories", "category_id", [row["id"] for row in rows])
+
+
+async def _of_tags(wanted: list[int | str], listing: Listing) -> Clause:
+    return linked(listing, "event_tags", "tag_id", await _resolve_terms(listing, "tags", wanted))
+
+
+async def _search(value: str, listing: Listing) -> Clause:
+    """A protected event is found only by those who may edit it: a hit would tell what is in it."""
+    return search_clause(value) + Sql("AND (r.password_hash IS NULL OR") + listing.editable + Sql(")")
+
+
+async def _of_parent(value: int, listing: Listing) -> Clause:
+    await require_event(value, listing, "post_parent")
+    return Sql("r.post_parent = ?", value)
+
+
+def _ticketed(value: bool) -> Sql:
+    return Sql("r.ticket_url <> ''") if value else Sql("r.ticket_url = ''")
+
+
+async def _geolocated(value: bool, listing: Listing) -> Clause:
+    placed = Sql(
+        """EXISTS (SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
+            WHERE l.site_id = ? AND l.event_id = r.id AND v.status = 'publish' AND v.location IS NOT NULL)""",
+        listing.site.id,
+    )
+    return placed if value else Sql("NOT") + placed
+
+
+async def _near(_: float, listing: Listing) -> Clause:
+    """Venues inside the circle first, from their own index; then their events."""
+    values = listing.values
+    if "geoloc_lat" not in values or "geoloc_lng" not in values:
+        lone = "geoloc_lat" if "geoloc_lat" in values else "geoloc_lng"
+        raise errors.invalid_params({lone: "`geoloc_lat` and `geoloc_lng` are sent together."})
+    rows = await listing.transaction.rows(
+        Sql(
+            """SELECT v.id FROM venues v WHERE v.site_id = ? AND v.status = 'publish'
+                AND ST_DWithin(v.location, ST_MakePoint(?, ?)::geography, ?)""",
+            listing.site.id,
+            values["geoloc_lng"],
+            values["geoloc_lat"],
+            values.get("geoloc_radius", 40.0) * 1000,
+        )
+    )
+    return linked(listing, "event_venues", "venue_id", [row["id"] for row in rows])
+
+
+async def _with_other_half(value: float, listing: Listing) -> Clause:
+    return Sql("") if "geoloc_lat" in listing.values else await _near(value, listing)
+
+
+async def _ordered(value: str, listing: Listing) -> Clause:
+    if value == "distance" and "geoloc_lat" not in listing.values:
+        raise errors.invalid_params({"orderby": "`orderby`: distance needs `geoloc_lat` and `geoloc_lng`."})
+    return Sql("")
+
+
+async def _continued(cursor: Any, listing: Listing) -> Clause:
+    asked = (
+        listing.values.get("orderby", "date" if "include" in listing.values else "start_date"),
+        listing.values.get("order", "asc"),
+    )
+    if (cursor.orderby, cursor.order) != asked:
+        raise errors.invalid_params({"cursor": "`cursor` belongs to a list in another order."})
+    return Sql("")
+
+
+def _read_cursor(value: object) -> Any:
+    if not isinstance(value, str) or len(value) > 2000:
+        raise Invalid("this must be a `next_cursor` of an answer.")
+    return read_cursor(value)
+
+
+CURSOR = Type({"type": "string"}, _read_cursor)
+
+
+def _date(name: str, description: str, **more: Any) -> Filter:
+    return Filter(param(name, MOMENT, description, **more), unfiltered)
+
+
+EVENT_FILTERS: tuple[Filter, ...] = (
+    _date("start_date", "Events that start at this date or later; by default today"),
+    _date("end_date", "Events that end at this date or before; by default in two years"),
+    _date("starts_before", "Events that start before the date"),
+    _date("starts_after", "Events that start after the date"),
+    _date("ends_before", "Events that end before the date"),
+    _date("ends_after", "Events that end after the date"),
+    Filter(param("strict_dates", SWITCH, "Use the times as given instead of whole days", default=False), unfiltered),
+    Filter(param("search", SEARCH, "Events whose title, excerpt or description contains the words"), _search),
+    Filter(param("categories", params.terms(), "Events in any of these categories, by ID or slug"), _of_categories),
+    Filter(param("tags", params.terms(), "Events with any of these tags, by ID or slug"), _of_tags),
+    Filter(param("venue", params.ids(), "Events at any of these venues"),
+           _of_posts("venue", "venues", "event_venues", "venue_id")),
+    Filter(param("organizer", params.ids(), "Events of any of these organizers"),
+           _of_posts("organizer", "organizers", "event_organizers", "organizer_id")),
+    Filter(param("featured", SWITCH, "Featured events only, or all others"),
+           plain(lambda value: Sql("r.featured") if value else Sql("NOT r.featured"))),
+    Filter(param("status", params.STATUS_LIST, "Events with this post status"), unfiltered),
+    Filter(param("geoloc", SWITCH, "Events whose venue has coordinates, or none"), _geolocated),
+    Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of a place; with geoloc_lng"), _near),
+    Filter(param("geoloc_lng", params.number(-180, 180), "Longitude of a place; with geoloc_lat"), _with_other_half),
+    Filter(param("include", params.ids(), "Only these IDs; dates are ignored then"),
+           plain(lambda value: Sql("r.id = ANY(?)", value))),
+    Filter(param("post_parent", params.integer(least=1), "Events whose post parent is this ID"), _of_parent),
+    Filter(param("ticketed", SWITCH, "Events with tickets, or without"), plain(_ticketed)),
+    Filter(param("geoloc_radius", params.number(0.001, 20_038), "Kilometres around the place", default=40, ours=True),
+           unfiltered),
+    _date("overlaps_from", "Events that still run after this date", ours=True),
+    _date("overlaps_to", "Events that begin before or on this date", ours=True),
+    Filter(param("order", params.one_of("asc", "desc"), "Direction of the order", default="asc", ours=True),
+           unfiltered),
+    Filter(param("orderby", params.one_of(*ORDERS), "What the list is ordered by", ours=True), _ordered),
+    Filter(param("cursor", CURSOR, "The `next_cursor` of the page before, instead of `page`", ours=True), _continued),
+)  # fmt: skip

@@ -1,0 +1,219 @@
+"""Events: the calendar entries."""
+
+from datetime import timedelta
+from typing import Any, LiteralString
+
+import orjson
+from asyncpg import Record
+
+from kalends.core import errors, params, secrets, times
+from kalends.core.cost import show_cost
+from kalends.core.errors import Invalid
+from kalends.core.params import LINKED, MOMENT, SWITCH, WEBSITE, ZONE, param
+from kalends.core.slugs import make_slug
+from kalends.core.text import clean_html, clean_title, fold, paragraphs, plain_words
+from kalends.core.times import Moment, Span
+from kalends.kinds.event_filters import EVENT_FILTERS
+from kalends.kinds.event_window import cursor_behind, event_page, event_total, order_events
+from kalends.kinds.kind import Kind, Link, Represented, Values, View, Writing
+from kalends.kinds.posts import DESCRIPTION, POST_COLUMNS, merged, post_fields, represent_post, store_post
+from kalends.kinds.terms import represent_term_in_event
+
+FLAGS: tuple[LiteralString, ...] = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
+NO_COST = {"currency_symbol": "", "currency_code": "", "currency_position": "", "values": []}
+
+
+def represent_event(row: Record, view: View) -> Represented:
+    post = represent_post(row, view, "event")
+    linked, site = view.linked, view.site
+    cost, cost_details = show_cost(row["cost"], site.currency_symbol, site.currency_position)  # type: ignore[arg-type]
+    venues = _found(linked["venues"], row["venue_ids"])
+    record: Represented = {
+        **post,
+        "rest_url": f"{view.ns}/events/{row['id']}",
+        "title": row["title"],
+        "description": paragraphs(row["description"]),
+        "excerpt": paragraphs(row["excerpt"]),
+        "slug": row["slug"],
+        "image": orjson.loads(row["image"]) if row["image"] else False,
+        "all_day": row["all_day"],
+        "start_date": times.stamp(row["start_local"]),
+        "start_date_details": times.stamp_details(row["start_local"]),
+        "end_date": times.stamp(row["end_local"]),
+        "end_date_details": times.stamp_details(row["end_local"]),
+        "utc_start_date": times.stamp(row["start_utc"]),
+        "utc_start_date_details": times.stamp_details(row["start_utc"]),
+        "utc_end_date": times.stamp(row["end_utc"]),
+        "utc_end_date_details": times.stamp_details(row["end_utc"]),
+        "timezone": row["timezone"],
+        "timezone_abbr": times.abbreviation(row["start_utc"], row["timezone"]),
+        "cost": cost,
+        "cost_details": cost_details,
+        "website": row["website"] or post["url"],
+        "show_map": row["show_map"],
+        "show_map_link": row["show_map_link"],
+        "hide_from_listings": row["hide_from_listings"],
+        "sticky": row["sticky"],
+        "featured": row["featured"],
+        "categories": _terms(linked["categories"], row["category_ids"]),
+        "tags": _terms(linked["tags"], row["tag_ids"]),
+        # Existing clients expect an object for one venue, [] for none; several are a list.
+        "venue": venues[0] if len(venues) == 1 else venues,
+        "organizer": _found(linked["organizers"], row["organizer_ids"]),
+        "custom_fields": [],
+        "ticket_url": row["ticket_url"],
+        "uid": str(row["uid"]),
+    }
+    return blank_protected(record) if row["id"] in view.shut else record
+
+
+def blank_protected(record: Represented) -> Represented:
+    """What a protected event shows without its password: title, dates, addresses (behaviour 6.3)."""
+    return {
+        **record,
+        "description": "",
+        "excerpt": "",
+        "image": False,
+        "all_day": None,
+        "cost": "",
+        "cost_details": NO_COST,
+        "website": "",
+        **dict.fromkeys(FLAGS),
+        "categories": [],
+        "tags": [],
+        "venue": [],
+        "organizer": [],
+        "custom_fields": [],
+        "ticket_url": "",
+    }
+
+
+def _found(linked: Any, ids: list[int]) -> list[Represented]:
+    """The linked records that this caller may see, in their order."""
+    return [linked[entry] for entry in ids if entry in linked]
+
+
+def _terms(linked: Any, ids: list[int]) -> list[Represented]:
+    found = [represent_term_in_event(term) for term in _found(linked, ids)]
+    return sorted(found, key=lambda term: (fold(term["name"]), term["id"]))
+
+
+async def store_event(writing: Writing) -> Values:
+    sent, row = writing.sent, writing.row
+    values = await store_post(writing, "events", "title")
+    for name in (*FLAGS, "excerpt", "cost", "website", "ticket_url"):
+        if name in sent:
+            values[name] = sent[name]
+    if "new_password" in sent:
+        offered = sent["new_password"]
+        values["password_hash"] = hash_event_password(writing.site.secret, offered) if offered else None
+    if row is None:
+        values["uid"] = secrets.new_uid()
+    if row is None or {"start_date", "end_date", "timezone", "all_day"} & set(sent):
+        values.update(_times(writing))
+    texts = [plain_words(str(merged(values, row, column))) for column in ("title", "excerpt", "description")]
+    values["search_text"] = "\n".join(fold(text) for text in texts if text)
+    return values
+
+
+def hash_event_password(secret: bytes, password: str) -> bytes:
+    return secrets.keyed_hash(secret, "event-password", password)
+
+
+def _times(writing: Writing) -> Values:
+    """Wall times, zone and instants. What is not sent stays as the author wrote it."""
+    sent, row = writing.sent, writing.row
+    zone = (sent["timezone"] or writing.site.timezone) if "timezone" in sent else None
+    zone = zone or (row["timezone"] if row else writing.site.timezone)
+    all_day: bool = sent.get("all_day", row["all_day"] if row else False)
+    start = sent.get("start_date") or _written(row, "start", zone)
+    end = sent.get("end_date") or _written(row, "end", zone)
+    try:
+        span: Span = times.event_span(start, end, zone, all_day)
+    except Invalid as problem:
+        name = "start_date" if "start_date" in sent and "end_date" not in sent else "end_date"
+        raise errors.invalid_params({name: f"`{name}`: {problem.message}"}) from problem
+    return {
+        "timezone": zone,
+        "all_day": all_day,
+        "start_local": span.start.wall,
+        "end_local": span.end.wall,
+        "start_fold": span.start.fold,
+        "end_fold": span.end.fold,
+        "start_utc": span.start.utc,
+        "end_utc": span.end.utc,
+    }
+
+
+def _written(row: Record | None, side: str, zone: str) -> Moment:
+    """A stored wall time. In its own zone it keeps its instant, also where the clock shows it twice."""
+    if row is None:
+        raise AssertionError("a new event without its dates")
+    wall = row[f"{side}_local"]
+    offset: timedelta | None = times.offset_of(row[f"{side}_utc"], zone) if zone == row["timezone"] else None
+    return Moment(wall, offset, False)
+
+
+def _clean_slug(value: str) -> str:
+    if len(value) > 2000:
+        raise Invalid("a slug of more than 2,000 characters is not read.")
+    return make_slug(value)
+
+
+def _clean_excerpt(value: str) -> str:
+    return clean_html(value, 64_000)
+
+
+EVENTS = Kind(
+    name="events",
+    singular="event",
+    columns=POST_COLUMNS
+    + """, r.uid, r.excerpt, r.timezone, r.all_day, r.start_local, r.end_local, r.start_fold, r.end_fold,
+        r.start_utc, r.end_utc, r.cost, r.website, r.ticket_url, r.show_map, r.show_map_link,
+        r.hide_from_listings, r.sticky, r.featured, r.password_hash,
+        ARRAY(SELECT l.venue_id FROM event_venues l
+            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS venue_ids,
+        ARRAY(SELECT l.organizer_id FROM event_organizers l
+            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS organizer_ids,
+        ARRAY(SELECT l.category_id FROM event_categories l
+            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS category_ids,
+        ARRAY(SELECT l.tag_id FROM event_tags l
+            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS tag_ids""",
+    fields=(
+        param("title", params.text(clean_title, empty=False), "The event title", required=True),
+        param("start_date", MOMENT, "The start, in the zone of the event", required=True),
+        param("end_date", MOMENT, "The end, in the zone of the event", required=True),
+        *post_fields(),
+        DESCRIPTION,
+        param("slug", params.text(_clean_slug), "The event slug"),
+        param("excerpt", params.text(_clean_excerpt), "The event excerpt"),
+        param("timezone", ZONE, "The event time zone; by default the site's"),
+        param("all_day", SWITCH, "Whether the event lasts the whole day", default=False),
+        param("cost", params.COST, "The event cost"),
+        param("website", WEBSITE, "The event website URL"),
+        param("show_map", SWITCH, "Whether to show a map"),
+        param("show_map_link", SWITCH, "Whether to show a map link"),
+        param("hide_from_listings", SWITCH, "Whether to hide the event in lists"),
+        param("sticky", SWITCH, "Whether the event is sticky in the calendar view"),
+        param("featured", SWITCH, "Whether the event is featured"),
+        param("categories", params.terms(empty=True), "Category IDs, slugs or names"),
+        param("tags", params.terms(empty=True), "Tag IDs, slugs or names"),
+        param("venue", LINKED, "Venue IDs or venue data"),
+        param("organizer", LINKED, "Organizer IDs or organizer data"),
+        param("ticket_url", WEBSITE, "Where tickets are sold", ours=True),
+        param("new_password", params.text(str), "Sets the password of the event; empty clears it", ours=True),
+    ),
+    filters=EVENT_FILTERS,
+    represent=represent_event,
+    store=store_event,
+    order=order_events,
+    page=event_page,
+    total=event_total,
+    continues=cursor_behind,
+    links=(
+        Link("venue", "venues", "event_venues", "venue_id"),
+        Link("organizer", "organizers", "event_organizers", "organizer_id"),
+        Link("categories", "categories", "event_categories", "category_id"),
+        Link("tags", "tags", "event_tags", "tag_id"),
+    ),
+)

@@ -1,0 +1,165 @@
+"""The vocabulary in which the five kinds are written: Kind, Filter, Link, and what they are given."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, LiteralString
+
+from asyncpg import Record
+
+from kalends.core.params import Param
+from kalends.store.database import Transaction
+from kalends.store.sites import Site
+from kalends.store.sql import Sql, all_of
+
+Values = dict[LiteralString, object]
+Represented = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who asks. Nobody signed in: user_id is None."""
+
+    user_id: int | None = None
+    role: str = "anonymous"
+    login: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a representation needs besides its row. `linked` holds rows by kind and ID."""
+
+    site: Site
+    base_url: str
+    ns: str
+    # Representations of linked records that this caller may see, by kind and ID.
+    linked: Mapping[str, Mapping[int, Represented]] = field(default_factory=dict[str, Any])
+    # Protected events whose password was not given.
+    shut: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One request for a list: its parameters, read, and what its filters may ask."""
+
+    transaction: Transaction
+    values: Mapping[str, Any]
+    actor: Actor
+    page: int
+    per_page: int
+    # What the caller may see: per row, and as whole statuses where that says it all.
+    visible: Sql
+    statuses: Sequence[str] | None
+    editable: Sql
+
+    @property
+    def site(self) -> Site:
+        return self.transaction.site
+
+    @property
+    def offset(self) -> int:
+        return (self.page - 1) * self.per_page
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """One record about to be written. `row` is None on create; `sent` are the parameters, read."""
+
+    transaction: Transaction
+    sent: Mapping[str, Any]
+    row: Record | None
+    record_id: int
+    user_id: int
+    may_publish: bool
+
+    @property
+    def site(self) -> Site:
+        return self.transaction.site
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Between which instants the events of a part of a list start; None: no limit."""
+
+    first: datetime | None = None
+    last: datetime | None = None
+
+
+EVERYTHING = Starts()
+
+# A clause may want to know where the list looks, so that the index of a link table is walked there only.
+Clause = Sql | Callable[[Starts], Sql]
+
+
+def within(clauses: list[Clause], starts: Starts) -> list[Sql]:
+    return [clause if isinstance(clause, Sql) else clause(starts) for clause in clauses]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A parameter of a list with its clause."""
+
+    param: Param
+    clause: Callable[[Any, Listing], Awaitable[Clause]]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A parameter of an event that names records of another kind."""
+
+    param: str
+    kind: str
+    table: LiteralString
+    column: LiteralString
+
+
+def plain(clause: Callable[[Any], Sql]) -> Callable[[Any, Listing], Awaitable[Clause]]:
+    """A clause that needs nothing but its value."""
+
+    async def asked(value: Any, _: Listing) -> Clause:
+        return clause(value)
+
+    return asked
+
+
+async def unfiltered(_: Any, __: Listing) -> Clause:
+    """The clause of a parameter that only changes how others are read, or the order."""
+    return Sql("")
+
+
+def page_of(kind: "Kind", listing: Listing, clauses: list[Clause]) -> Sql:
+    return (
+        Sql("SELECT " + kind.columns + " FROM " + kind.name + " r WHERE r.site_id = ? AND", listing.site.id)
+        + all_of([listing.visible, *within(clauses, EVERYTHING)])
+        + Sql("ORDER BY")
+        + kind.order(listing)
+        + Sql("LIMIT ? OFFSET ?", listing.per_page, listing.offset)
+    )
+
+
+def total_of(kind: "Kind", listing: Listing, clauses: list[Clause]) -> Sql:
+    found = Sql("SELECT count(*) FROM " + kind.name + " r WHERE r.site_id = ? AND", listing.site.id)
+    return found + all_of([listing.visible, *within(clauses, EVERYTHING)])
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    name: LiteralString
+    singular: LiteralString
+    columns: LiteralString  # what every read selects from the table of the same name, as `r`
+    fields: tuple[Param, ...]
+    filters: tuple[Filter, ...]
+    represent: Callable[[Record, View], Represented]
+    store: Callable[[Writing], Awaitable[Values]]
+    order: Callable[[Listing], Sql]
+    is_post: bool = True
+    page: "Callable[[Kind, Listing, list[Clause]], Sql]" = page_of
+    total: "Callable[[Kind, Listing, list[Clause]], Sql]" = total_of
+    links: tuple[Link, ...] = ()
+    # Where a list goes on behind these rows, for kinds that page by cursor.
+    continues: Callable[[Listing, list[Record], int], str | None] | None = None
+    # What only a single read shows.
+    complete: Callable[[Represented, Record, View], Represented] | None = None
+
+    def select(self, where: Sql) -> Sql:
+        return Sql("SELECT " + self.columns + " FROM " + self.name + " r WHERE") + where

@@ -1,0 +1,70 @@
+"""Organizers: people or bodies that organize events."""
+
+import orjson
+from asyncpg import Record
+
+from kalends.core import params
+from kalends.core.params import param
+from kalends.core.text import clean_plain, clean_title, fold, paragraphs, plain_words
+from kalends.kinds.kind import Kind, Represented, Values, View, Writing
+from kalends.kinds.posts import (
+    DESCRIPTION,
+    POST_COLUMNS,
+    linked_filters,
+    merged,
+    newest_first,
+    omit_empty,
+    post_fields,
+    represent_post,
+    store_post,
+)
+
+
+def represent_organizer(row: Record, view: View) -> Represented:
+    return omit_empty(
+        {
+            **represent_post(row, view, "organizer"),
+            "organizer": row["title"],
+            "description": paragraphs(row["description"]),
+            "slug": row["slug"],
+            "image": orjson.loads(row["image"]) if row["image"] else None,
+            "phone": row["phone"],
+            "website": row["website"],
+            "email": row["email"],
+        }
+    )
+
+
+def _searched(values: Values, row: Record | None) -> str:
+    texts = [str(merged(values, row, column)) for column in ("phone", "email", "website")]
+    rich = [plain_words(str(merged(values, row, column))) for column in ("title", "description")]
+    return "\n".join(fold(text) for text in [*rich, *texts] if text)
+
+
+async def store_organizer(writing: Writing) -> Values:
+    sent = writing.sent
+    values = await store_post(writing, "organizers", "organizer")
+    for name in ("phone", "website", "email"):
+        if name in sent:
+            values[name] = sent[name]
+    values["search_text"] = _searched(values, writing.row)
+    return values
+
+
+ORGANIZERS = Kind(
+    name="organizers",
+    singular="organizer",
+    columns=POST_COLUMNS + ", r.phone, r.website, r.email, r.search_text",
+    fields=(
+        param("organizer", params.text(clean_title, empty=False), "The organizer name", required=True),
+        *post_fields(),
+        DESCRIPTION,
+        param("phone", params.text(clean_plain), "The phone number"),
+        param("website", params.WEBSITE, "The website"),
+        param("email", params.EMAIL, "The e-mail address"),
+    ),
+    filters=linked_filters("organizer", "event_organizers", "organizer_id"),
+    represent=represent_organizer,
+    store=store_organizer,
+    order=newest_first,
+)

@@ -1,0 +1,224 @@
+"""What events, venues and organizers share: authors, statuses, publication dates, trash, search."""
+
+from typing import Any, LiteralString
+
+from asyncpg import Record
+
+from kalends.core import errors, params, times
+from kalends.core.params import Param, param
+from kalends.core.search import like_pattern, read_search
+from kalends.core.slugs import TRASHED, make_slug
+from kalends.core.statuses import settle_status
+from kalends.core.text import clean_html
+from kalends.kinds.kind import Filter, Listing, Represented, Values, View, Writing, plain, unfiltered
+from kalends.kinds.terms import require_event
+from kalends.store import people, records
+from kalends.store.sql import Sql, all_of
+
+# Columns that every representation of a post needs.
+POST_COLUMNS: LiteralString = """
+    r.id, r.revision, r.author, r.status, r.trashed_status, r.slug, r.date_utc, r.modified_utc, r.title,
+    r.description, r.image_id,
+    CASE WHEN r.image_id IS NOT NULL THEN (
+        SELECT jsonb_build_object('url', m.url, 'id', m.id, 'extension', m.extension, 'width', m.width,
+            'height', m.height, 'filesize', m.filesize, 'sizes', m.sizes)
+        FROM media m WHERE m.site_id = r.site_id AND m.id = r.image_id) END AS image"""
+
+DESCRIPTION = param("description", params.text(clean_html), "The description")
+
+
+def post_fields() -> tuple[Param, ...]:
+    return (
+        param("author", params.integer(least=1), "The author ID"),
+        param("date", params.MOMENT, "The publication date, in the zone of the site"),
+        param("date_utc", params.MOMENT, "The publication date in UTC"),
+        param("status", params.STATUS, "The post status"),
+        param("image", params.IMAGE, "The featured image: the ID or the address of an image in the media library"),
+    )
+
+
+def represent_post(row: Record, view: View, collection: str) -> Represented:
+    zone = view.site.timezone
+    host = view.base_url.partition("://")[2].partition("/")[0].partition(":")[0]
+    own_id = f"{host}?id={row['id']}"
+    public = row["slug"] and row["status"] in ("publish", "private")
+    return {
+        "id": row["id"],
+        "global_id": own_id,
+        "global_id_lineage": [own_id],
+        "author": str(row["author"]),
+        "status": row["status"],
+        "date": times.stamp(times.local_of(row["date_utc"], zone)),
+        "date_utc": times.stamp(row["date_utc"]),
+        "modified": times.stamp(times.local_of(row["modified_utc"], zone)),
+        "modified_utc": times.stamp(row["modified_utc"]),
+        "url": f"{view.base_url}/{collection}/{row['slug']}/" if public else f"{view.base_url}/?p={row['id']}",
+    }
+
+
+async def store_post(writing: Writing, table: LiteralString, title: str) -> Values:
+    """The columns that every post has. `title` is the parameter that names the record."""
+    sent, row, tx = writing.sent, writing.row, writing.transaction
+    values: Values = {}
+    if title in sent:
+        values["title"] = sent[title]
+    if "description" in sent:
+        values["description"] = sent["description"]
+    if "author" in sent or row is None:
+        values["author"] = await _author(writing)
+    if "image" in sent:
+        values["image_id"] = await _image(writing)
+    await _store_status(writing, values)
+    if row is None or "status" in values or sent.get("slug"):
+        await _store_slug(writing, table, values)
+    if row is None:
+        values["modified_utc"] = tx.now
+    return values
+
+
+async def _author(writing: Writing) -> int:
+    wanted: int = writing.sent.get("author", writing.user_id)
+    if wanted != writing.user_id and not await people.is_user(writing.transaction, wanted):
+        raise errors.invalid_params({"author": f"`author`: there is no user {wanted}."})
+    return wanted
+
+
+async def _image(writing: Writing) -> int | None:
+    """The ID of an image in the media library, named by its ID or its address."""
+    wanted: int | str | None = writing.sent["image"]
+    if wanted is None:
+        return None
+    column: LiteralString = "id" if isinstance(wanted, int) else "url"
+    found: int | None = await writing.transaction.value(
+        Sql(
+            "SELECT id FROM media WHERE site_id = ? AND " + column + " = ? ORDER BY id LIMIT 1",
+            writing.site.id,
+            wanted,
+        )
+    )
+    if found is None:
+        raise errors.invalid_params({"image": f"`image`: the media library has no image {wanted}."})
+    return found
+
+
+async def _store_status(writing: Writing, values: Values) -> None:
+    """Publication date and status. A scheduled date decides between `publish` and `future`."""
+    sent, row, tx = writing.sent, writing.row, writing.transaction
+    date_utc = row["date_utc"] if row else tx.now
+    if "date_utc" in sent:
+        date_utc = times.instant(sent["date_utc"], "UTC")
+    elif "date" in sent:
+        date_utc = times.instant(sent["date"], writing.site.timezone)
+    if row is None or "date" in sent or "date_utc" in sent:
+        values["date_utc"] = date_utc
+    asked = sent.get("status")
+    if row is None:
+        asked = asked or ("publish" if writing.may_publish else "draft")
+        if asked == "trash":
+            raise errors.invalid_params({"status": "`status`: a record cannot begin in the trash."})
+    elif asked is None:
+        # No status means no change, except that a new date may release or schedule the record.
+        if row["status"] not in ("publish", "future") or "date_utc" not in values:
+            return
+        asked = row["status"]
+    status = settle_status(asked, may_publish=writing.may_publish, date_utc=date_utc, now=tx.now)
+    if row is None or status != row["status"]:
+        values["status"] = status
+
+
+async def _store_slug(writing: Writing, table: LiteralString, values: Values) -> None:
+    row, sent, tx = writing.row, writing.sent, writing.transaction
+    status = values.get("status", row["status"] if row else None)
+    slug = row["slug"].partition(TRASHED)[0] if row else ""
+    wanted = sent.get("slug") or slug
+    if not wanted and not (table == "events" and status in ("draft", "pending", "trash")):
+        title = str(values.get("title", row["title"] if row else ""))
+        wanted = make_slug(title) or str(writing.record_id)
+    if wanted and status == "trash":
+        wanted += TRASHED
+    if row is not None and row["status"] != "trash" and status == "trash":
+        values["trashed_status"], values["trashed_at"] = row["status"], tx.now
+    elif row is not None and row["status"] == "trash" and status != "trash":
+        values["trashed_status"], values["trashed_at"] = "", None
+    if row is None or wanted != row["slug"]:
+        values["slug"] = await records.free_slug(tx, table, wanted, writing.record_id) if wanted else ""
+
+
+# Lists ---------------------------------------------------------------------------------------
+
+
+def newest_first(_: Listing) -> Sql:
+    return Sql("r.date_utc DESC, r.id DESC")
+
+
+def search_clause(value: str) -> Sql:
+    """Every word occurs, none of the excluded ones does; both sides are folded alike."""
+    words = read_search(value)
+    return all_of(
+        [
+            *[Sql("r.search_text LIKE ?", like_pattern(word)) for word in words.wanted],
+            *[Sql("r.search_text NOT LIKE ?", like_pattern(word)) for word in words.unwanted],
+        ]
+    )
+
+
+def _read_search(value: str) -> str:
+    read_search(value)
+    return value.strip()
+
+
+SEARCH = params.text(_read_search, empty=False)
+
+
+def linked_filters(word: str, link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
+    """The list parameters of venues and organizers."""
+
+    async def of_event(event_id: int, listing: Listing) -> Sql:
+        await require_event(event_id, listing, "event")
+        return Sql(
+            "r.id IN (SELECT l." + column + " FROM " + link_table + " l WHERE l.site_id = ? AND l.event_id = ?)",
+            listing.site.id,
+            event_id,
+        )
+
+    async def has_events(value: bool, listing: Listing) -> Sql:
+        used = Sql(
+            "EXISTS (SELECT FROM "
+            + link_table
+            + " l WHERE l.site_id = ? AND l."
+            + column
+            + " = r.id AND l.published)",
+            listing.site.id,
+        )
+        return used if value else Sql("NOT") + used
+
+    async def only_with_upcoming(value: bool, listing: Listing) -> Sql:
+        if not value:
+            return Sql("")
+        return Sql(
+            "EXISTS (SELECT FROM " + link_table + " l WHERE l.site_id = ? AND l." + column
+            + " = r.id AND l.published AND l.start_utc >= ?)",
+            listing.site.id,
+            listing.transaction.now,
+        )  # fmt: skip
+
+    return (
+        Filter(param("search", SEARCH, f"The string is in a text of the {word}"), plain(search_clause)),
+        Filter(param("event", params.integer(least=1), "Related to this event ID"), of_event),
+        Filter(param("has_events", params.SWITCH, f"Only {word}s that have events"), has_events),
+        Filter(
+            param("only_with_upcoming", params.SWITCH, f"Only {word}s that have upcoming events", default=False),
+            only_with_upcoming,
+        ),
+        Filter(param("status", params.STATUS_LIST, "The post status"), unfiltered),
+    )
+
+
+def omit_empty(record: Represented) -> Represented:
+    """Venues and organizers leave out what is empty."""
+    return {key: value for key, value in record.items() if value != "" and value is not None}
+
+
+def merged(values: Values, row: Record | None, column: LiteralString) -> Any:
+    """The value that a column will have after the write."""
+    return values[column] if column in values else row[column] if row is not None else ""

@@ -1,0 +1,199 @@
+"""What categories and tags share."""
+
+from typing import Any, LiteralString
+
+from asyncpg import Record
+
+from kalends.core import errors, params
+from kalends.core.errors import Invalid
+from kalends.core.params import Param, param
+from kalends.core.search import like_pattern
+from kalends.core.slugs import make_slug, normalize_lookup
+from kalends.core.text import clean_name, clean_term_description, fold
+from kalends.kinds.kind import Filter, Listing, Represented, Values, View, Writing, plain, unfiltered
+from kalends.store import records
+from kalends.store.sql import Sql
+
+# What `orderby` may name, and the column that stands behind it.
+ORDERS: dict[str, LiteralString] = {
+    "name": "r.name_folded",
+    "id": "r.id",
+    "term_id": "r.id",
+    "slug": "r.slug",
+    "description": "r.description",
+    "count": "r.count",
+    "term_group": "r.name_folded",
+    "parent": "r.name_folded",
+}
+
+
+def _clean_slug(value: str) -> str:
+    if len(value) > 2000:
+        raise Invalid("a slug of more than 2,000 characters is not read.")
+    return make_slug(value)
+
+
+def term_fields(word: str) -> tuple[Param, ...]:
+    return (
+        param("name", params.text(clean_name, empty=False), f"The {word} name", required=True),
+        param("description", params.text(clean_term_description), f"The {word} description"),
+        param("slug", params.text(_clean_slug), f"The {word} slug"),
+    )
+
+
+def represent_term(row: Record, view: View, taxonomy: str, collection: str) -> Represented:
+    """What both representations of a term share: its own, and the one inside an event."""
+    urls = {"self": f"{view.ns}/{collection}/{row['id']}", "collection": f"{view.ns}/{collection}"}
+    return {
+        "id": row["id"],
+        "count": row["count"],
+        "description": row["description"],
+        "name": row["name"],
+        "slug": row["slug"],
+        "taxonomy": taxonomy,
+        "urls": urls,
+    }
+
+
+def represent_term_in_event(term: Represented) -> Represented:
+    """A category or tag inside an event (behaviour 5.5)."""
+    return {
+        "name": term["name"],
+        "slug": term["slug"],
+        "term_group": 0,
+        "term_taxonomy_id": term["id"],
+        "taxonomy": term["taxonomy"],
+        "description": term["description"],
+        "parent": term.get("parent", 0),
+        "count": term["count"],
+        "filter": "raw",
+        "id": term["id"],
+        "urls": term["urls"],
+    }
+
+
+async def store_term(
+    writing: Writing, table: LiteralString, parent: int | None = None, *, parent_sent: bool = False
+) -> Values:
+    """The columns of a new or changed term. `parent` is the one that it will have."""
+    sent, row = writing.sent, writing.row
+    values: Values = {}
+    if "name" in sent:
+        values["name"], values["name_folded"] = sent["name"], fold(sent["name"])
+    if "description" in sent:
+        values["description"] = sent["description"]
+    if row is None:
+        values["slug"] = await _new_slug(writing, table, parent)
+    elif sent.get("slug"):
+        values["slug"] = sent["slug"]
+        holder = await records.holder_of_slug(writing.transaction, table, sent["slug"])
+        if holder not in (None, row["id"]):
+            raise errors.term_exists(holder or 0, "slug")
+    if parent_sent:
+        values["parent"] = parent
+    return values
+
+
+async def _new_slug(writing: Writing, table: LiteralString, parent: int | None) -> str:
+    """A sent slug is numbered when taken; a name that exists beside its like is refused."""
+    tx, sent = writing.transaction, writing.sent
+    if sent.get("slug"):
+        return await records.free_slug(tx, table, sent["slug"], writing.record_id)
+    twin = await tx.value(
+        Sql(
+            "SELECT id FROM " + table + " WHERE site_id = ? AND name_folded = ?",
+            tx.site.id,
+            fold(sent["name"]),
+        )
+        + (Sql("AND parent IS NOT DISTINCT FROM ?::bigint", parent) if table == "categories" else Sql(""))
+        + Sql("LIMIT 1")
+    )
+    if twin is not None:
+        raise errors.term_exists(twin, "name")
+    slug = make_slug(sent["name"]) or str(writing.record_id)
+    if parent is not None and await records.holder_of_slug(tx, table, slug) is not None:
+        above = await tx.value(Sql("SELECT slug FROM categories WHERE site_id = ? AND id = ?", tx.site.id, parent))
+        slug = make_slug(f"{slug}-{above}")
+    return await records.free_slug(tx, table, slug, writing.record_id)
+
+
+# Lists ---------------------------------------------------------------------------------------
+
+
+def order_terms(listing: Listing) -> Sql:
+    values = listing.values
+    column = ORDERS.get(values.get("orderby", "name"))
+    direction: LiteralString = "DESC" if values.get("order") == "desc" else "ASC"
+    if column is None:
+        # `include` orders by the given list.
+        wanted = values.get("include") or []
+        return Sql("array_position(?::bigint[], r.id) " + direction + ", r.name_folded, r.id", wanted)
+    return Sql(column + " " + direction + ", r.id " + direction)
+
+
+def _search(value: str) -> Sql:
+    pattern = like_pattern(fold(value))
+    return Sql("(r.name_folded LIKE ? OR r.slug LIKE ?)", pattern, pattern)
+
+
+def term_filters(table: LiteralString, link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
+    async def known(wanted: list[int], listing: Listing, name: str) -> list[int]:
+        """Every ID of the list must be a term of this kind."""
+        found = await records.known_ids(listing.transaction, table, wanted)
+        unknown = [str(entry) for entry in wanted if entry not in found]
+        if unknown:
+            raise errors.invalid_params({name: f"`{name}`: there is no such term: {', '.join(unknown)}."})
+        return wanted
+
+    async def include(wanted: list[int], listing: Listing) -> Sql:
+        return Sql("r.id = ANY(?)", await known(wanted, listing, "include"))
+
+    async def exclude(wanted: list[int], listing: Listing) -> Sql:
+        return Sql("NOT r.id = ANY(?)", await known(wanted, listing, "exclude"))
+
+    async def hide_empty(value: bool, listing: Listing) -> Sql:
+        # The terms of one event are shown whether or not it is published.
+        of_event = "post" in listing.values or "event" in listing.values
+        return Sql("r.count > 0") if value and not of_event else Sql("")
+
+    async def of_event(event_id: int, listing: Listing) -> Sql:
+        await require_event(event_id, listing, "event" if "event" in listing.values else "post")
+        return Sql(
+            "r.id IN (SELECT l." + column + " FROM " + link_table + " l WHERE l.site_id = ? AND l.event_id = ?)",
+            listing.site.id,
+            event_id,
+        )
+
+    async def of_post(event_id: int, listing: Listing) -> Sql:
+        # `event` is an alias of `post` and wins when both are sent.
+        return Sql("") if "event" in listing.values else await of_event(event_id, listing)
+
+    return (
+        Filter(param("search", params.text(_clean_search, empty=False), "Limit to terms matching the string"),
+               plain(_search)),
+        Filter(param("exclude", params.ids(), "Leave out these IDs"), exclude),
+        Filter(param("include", params.ids(), "Limit to these IDs"), include),
+        Filter(param("order", params.one_of("asc", "desc"), "Sort direction"), unfiltered),
+        Filter(param("orderby", params.one_of(*ORDERS, "include"), "Sort by a term attribute"), unfiltered),
+        Filter(param("hide_empty", params.SWITCH, "Hide terms not assigned to any published event", default=True),
+               hide_empty),
+        Filter(param("post", params.integer(least=1), "Terms assigned to this event"), of_post),
+        Filter(param("event", params.integer(least=1), "Alias of `post`"), of_event),
+        Filter(param("slug", params.text(_clean_slug, empty=False), "Terms with this slug"),
+               plain(lambda value: Sql("r.slug = ?", normalize_lookup(value)))),
+    )  # fmt: skip
+
+
+def _clean_search(value: str) -> str:
+    if len(value) > 200:
+        raise Invalid("a search of more than 200 characters is not read.")
+    return value.strip()
+
+
+async def require_event(event_id: int, listing: Listing, name: str) -> None:
+    """The event must exist, and the caller must not learn of one that is hidden from them."""
+    found: Any = await listing.transaction.value(
+        Sql("SELECT true FROM events WHERE site_id = ? AND id = ?", listing.site.id, event_id)
+    )
+    if not found:
+        raise errors.invalid_params({name: f"`{name}`: there is no such event."})

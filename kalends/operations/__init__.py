@@ -1,0 +1,1 @@
+"""What the service does: five verbs for every kind, and who may use them."""

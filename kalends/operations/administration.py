@@ -1,0 +1,195 @@
+"""What an operator does at the command line: accounts, application passwords, sites."""
+
+from collections.abc import Callable
+from typing import Any, LiteralString
+
+from asyncpg import Record
+
+from kalends.core import secrets
+from kalends.core.addresses import read_email, read_website
+from kalends.core.errors import Invalid
+from kalends.core.text import clean_plain
+from kalends.core.times import read_zone
+from kalends.operations.permissions import ROLES
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
+
+
+async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
+    login, email = clean_plain(login, 60), read_email(email)
+    if not login or ":" in login:
+        raise Invalid("A login is 1 to 60 characters without a colon.")
+    if await _user_id(tx, login, email):
+        raise Invalid(f"There is a user with the login {login} or this e-mail address already.")
+    await tx.lock(None)
+    user_id: int = await tx.value(
+        Sql("UPDATE sites SET last_user_id = last_user_id + 1 WHERE id = ? RETURNING last_user_id", tx.site.id)
+    )
+    await tx.run(
+        Sql(
+            "INSERT INTO users (site_id, id, login, email, display_name, role) VALUES (?, ?, ?, ?, ?, ?)",
+            tx.site.id,
+            user_id,
+            login,
+            email,
+            login,
+            _role(role),
+        )
+    )
+    return user_id
+
+
+async def list_users(tx: Transaction) -> list[Record]:
+    return await tx.rows(Sql("SELECT id, login, email, role FROM users WHERE site_id = ? ORDER BY id", tx.site.id))
+
+
+async def set_role(tx: Transaction, login: str, role: str) -> None:
+    user_id = await _require_user(tx, login)
+    await tx.run(Sql("UPDATE users SET role = ? WHERE site_id = ? AND id = ?", _role(role), tx.site.id, user_id))
+
+
+async def set_account_password(tx: Transaction, login: str, password: str) -> None:
+    if len(password) < 10:
+        raise Invalid("A password has at least 10 characters.")
+    user_id = await _require_user(tx, login)
+    stored = secrets.hash_account_password(password)
+    await tx.run(Sql("UPDATE users SET password_hash = ? WHERE site_id = ? AND id = ?", stored, tx.site.id, user_id))
+
+
+async def add_application_password(tx: Transaction, login: str, name: str) -> str:
+    user_id = await _require_user(tx, login)
+    name = clean_plain(name, 100)
+    taken = await tx.value(
+        Sql(
+            "SELECT true FROM application_passwords WHERE site_id = ? AND user_id = ? AND name = ?",
+            tx.site.id,
+            user_id,
+            name,
+        )
+    )
+    if taken or not name:
+        raise Invalid(f"{login} has an application password named {name} already; choose another name.")
+    password = secrets.new_application_password()
+    await tx.run(
+        Sql(
+            "INSERT INTO application_passwords (site_id, user_id, name, hash) VALUES (?, ?, ?, ?)",
+            tx.site.id,
+            user_id,
+            name,
+            secrets.hash_application_password(tx.site.secret, password),
+        )
+    )
+    return password
+
+
+async def list_application_passwords(tx: Transaction, login: str) -> list[Record]:
+    user_id = await _require_user(tx, login)
+    return await tx.rows(
+        Sql(
+            """
+            SELECT name, created_at, last_used_at FROM application_passwords
+            WHERE site_id = ? AND user_id = ? ORDER BY created_at
+            """,
+            tx.site.id,
+            user_id,
+        )
+    )
+
+
+async def revoke_application_password(tx: Transaction, login: str, name: str) -> None:
+    user_id = await _require_user(tx, login)
+    gone = await tx.value(
+        Sql(
+            "DELETE FROM application_passwords WHERE site_id = ? AND user_id = ? AND name = ? RETURNING true",
+            tx.site.id,
+            user_id,
+            name,
+        )
+    )
+    if not gone:
+        raise Invalid(f"{login} has no application password named {name}.")
+
+
+# Sites ---------------------------------------------------------------------------------------
+
+
+def _per_page(value: str) -> int:
+    if not value.isdecimal() or not 1 <= int(value) <= 50:
+        raise Invalid("per_page is a number from 1 to 50.")
+    return int(value)
+
+
+def _position(value: str) -> str:
+    if value not in ("prefix", "postfix"):
+        raise Invalid("currency_position is prefix or postfix.")
+    return value
+
+
+def _currency_code(value: str) -> str:
+    if len(value) != 3 or not value.isascii() or not value.isupper():
+        raise Invalid("currency_code is three capital letters, such as EUR.")
+    return value
+
+
+def _short_text(value: str) -> str:
+    return clean_plain(value, 200)
+
+
+# Key -> how its value is read. The keys are the columns.
+SITE_KEYS: dict[LiteralString, Callable[[str], object]] = {
+    "name": _short_text,
+    "base_url": lambda value: read_website(value).rstrip("/") or None,
+    "timezone": read_zone,
+    "language": _short_text,
+    "currency_symbol": _short_text,
+    "currency_position": _position,
+    "currency_code": _currency_code,
+    "per_page": _per_page,
+}
+
+
+async def show_site(tx: Transaction) -> dict[str, Any]:
+    return {
+        "id": tx.site.id,
+        **{key: getattr(tx.site, key) for key in SITE_KEYS},
+        "revision": tx.site.revision,
+    }
+
+
+async def set_site(tx: Transaction, key: str, value: str) -> None:
+    """Changes a setting. What is shown of every record may change with it, so the clock is raised."""
+    for column, read in SITE_KEYS.items():
+        if column == key:
+            stored = read(value)
+            break
+    else:
+        raise Invalid(f"There is no setting {key}; there are {', '.join(SITE_KEYS)}.")
+    await tx.lock(None)
+    await tx.run(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", stored, tx.site.id))
+    tx.clock.stamp("sites", tx.site.id, "settings")
+
+
+def _role(role: str) -> str:
+    if role not in ROLES[1:]:
+        raise Invalid(f"A role is one of {', '.join(ROLES[1:])}.")
+    return role
+
+
+async def _user_id(tx: Transaction, login: str, email: str) -> int | None:
+    found: int | None = await tx.value(
+        Sql(
+            """SELECT id FROM users WHERE site_id = ?
+                AND (lower(login) = lower(?) OR (email <> '' AND lower(email) = lower(?)))""",
+            tx.site.id,
+            login,
+            email,
+        )
+    )
+    return found
+
+
+async def _require_user(tx: Transaction, login: str) -> int:
+    found = await _user_id(tx, login, login)
+    if found is None:
+        raise Invalid(f"There is no user {login}.")
+    return found

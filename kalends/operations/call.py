@@ -1,0 +1,45 @@
+"""One request to an operation, and its outcome; neither knows HTTP."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kalends.kinds.kind import Actor, View
+from kalends.store.database import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    transaction: Transaction
+    actor: Actor
+    base_url: str
+    ns: str
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    # Where the path points: an ID or a slug.
+    record_id: int | None = None
+    slug: str | None = None
+    # The list parameters as they were sent, for the page links.
+    sent: Sequence[tuple[str, str]] = ()
+    # The revisions that If-Match accepts; None: any.
+    expected: frozenset[int] | None = None
+
+    @property
+    def view(self) -> View:
+        return View(self.transaction.site, self.base_url, self.ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    body: dict[str, Any]
+    status: int = 200
+    revision: int | None = None
+    location: str = ""
+    page: "Page | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    total: int
+    total_pages: int
+    next_url: str = ""
+    previous_url: str = ""

@@ -1,0 +1,113 @@
+"""Linked records of an event: "ID, slug, name or data" -> IDs, and their representations."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from asyncpg import Record
+
+from kalends.core import errors
+from kalends.core.errors import Refusal
+from kalends.core.params import LARGEST_ID, read_params, whole_number
+from kalends.core.slugs import normalize_lookup
+from kalends.core.text import clean_name, fold
+from kalends.kinds import BY_NAME
+from kalends.kinds.kind import Kind, Link, Represented
+from kalends.operations import permissions
+from kalends.operations.call import Call
+from kalends.operations.writes import add_record
+from kalends.store.sql import Sql, all_of
+
+
+async def resolve_links(kind: Kind, call: Call, sent: Mapping[str, Any]) -> dict[Link, list[int]]:
+    """The IDs behind each link parameter that was sent; new records are made on the way."""
+    resolved: dict[Link, list[int]] = {}
+    for link in kind.links:
+        if link.param in sent:
+            other = BY_NAME[link.kind]
+            find = _resolve_post if other.is_post else _resolve_term
+            ids = [await find(link, other, call, entry) for entry in sent[link.param]]
+            resolved[link] = list(dict.fromkeys(ids))
+    return resolved
+
+
+async def load_linked(kind: Kind, call: Call, rows: list[Record]) -> dict[str, dict[int, Represented]]:
+    """Representations of what these events link to, as far as the caller may read it."""
+    loaded: dict[str, dict[int, Represented]] = {}
+    for link in kind.links:
+        other = BY_NAME[link.kind]
+        ids = {entry for row in rows for entry in row[f"{other.singular}_ids"]}
+        visible = permissions.embedded(call.actor) if other.is_post else Sql("true")
+        found = await _read(other, call, Sql("r.id = ANY(?) AND", list(ids)) + visible) if ids else []
+        loaded[link.kind] = {row["id"]: other.represent(row, call.view) for row in found}
+    return loaded
+
+
+async def _read(kind: Kind, call: Call, where: Sql) -> list[Record]:
+    return await call.transaction.rows(kind.select(Sql("r.site_id = ? AND", call.transaction.site.id) + where))
+
+
+async def _resolve_post(link: Link, kind: Kind, call: Call, entry: int | dict[str, Any]) -> int:
+    if isinstance(entry, dict) and "id" in entry:
+        entry = _entry_id(link, entry["id"])
+    if isinstance(entry, int):
+        visible = permissions.embedded(call.actor)
+        if not await _read(kind, call, Sql("r.id = ? AND", entry) + visible):
+            raise errors.invalid_params({link.param: f"`{link.param}`: there is no {kind.singular} {entry}."})
+        return entry
+    try:
+        sent = read_params(kind.fields, entry)
+    except Refusal as refusal:
+        raise errors.invalid_params({link.param: f"`{link.param}`: {refusal.message}"}) from refusal
+    permissions.require_writer(call.actor, kind)
+    return await _identical(kind, call, sent) or await add_record(kind, call, sent)
+
+
+def _entry_id(link: Link, value: object) -> int:
+    try:
+        number = whole_number(value)
+    except errors.Invalid as problem:
+        raise errors.invalid_params({link.param: f"`{link.param}`: `id` is not an ID."}) from problem
+    if not 0 < number <= LARGEST_ID:
+        raise errors.invalid_params({link.param: f"`{link.param}`: `id` is not an ID."})
+    return number
+
+
+async def _identical(kind: Kind, call: Call, sent: Mapping[str, Any]) -> int | None:
+    """A published record that says exactly what was sent; it is used again but never changed."""
+    plain = {name: value for name, value in sent.items() if isinstance(value, str) and name != "status"}
+    rows = await _read(
+        kind,
+        call,
+        all_of([Sql("r.title = ?", plain[kind.singular]), Sql("r.status = 'publish'")])
+        + Sql("ORDER BY r.id LIMIT 5"),
+    )
+    others = {name: value for name, value in plain.items() if name != kind.singular}
+    unknown = [name for name in sent if name not in plain]
+    for row in rows:
+        if not unknown and all(row[name] == value for name, value in others.items()):
+            found: int = row["id"]
+            return found
+    return None
+
+
+async def _resolve_term(link: Link, kind: Kind, call: Call, entry: int | str) -> int:
+    """By ID, by slug, by name; a name that is not there is made by those who may."""
+    if isinstance(entry, int):
+        if not await _read(kind, call, Sql("r.id = ?", entry)):
+            raise errors.invalid_params({link.param: f"`{link.param}`: there is no {kind.singular} {entry}."})
+        return entry
+    name = clean_name(entry)
+    if not name:
+        raise errors.invalid_params({link.param: f"`{link.param}`: a name is not empty."})
+    rows = await _read(
+        kind,
+        call,
+        Sql("(r.slug = ? OR r.name_folded = ?) ORDER BY r.slug <> ?, r.id LIMIT 1",
+            normalize_lookup(entry), fold(name), normalize_lookup(entry)),
+    )  # fmt: skip
+    if rows:
+        found: int = rows[0]["id"]
+        return found
+    if not permissions.may_write(call.actor, kind):
+        raise permissions.refused(call.actor, f"create the {kind.singular} {name}")
+    return await add_record(kind, call, {"name": name})

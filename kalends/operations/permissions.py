@@ -1,0 +1,144 @@
+"""Who may do what: the only place of these rules. Each read rule stands beside its SQL twin."""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from kalends.core import errors
+from kalends.core.errors import Refusal
+from kalends.core.statuses import LISTED
+from kalends.kinds.kind import Actor, Kind
+from kalends.store.sql import Sql
+
+ROLES: Final = ("anonymous", "subscriber", "contributor", "author", "editor", "administrator")
+ANONYMOUS, SUBSCRIBER, CONTRIBUTOR, AUTHOR, EDITOR, ADMINISTRATOR = range(len(ROLES))
+
+# The least role that may create, change and delete records of a kind, its own at least.
+WRITERS: Final = {
+    "events": CONTRIBUTOR,
+    "venues": CONTRIBUTOR,
+    "organizers": CONTRIBUTOR,
+    "categories": AUTHOR,
+    "tags": EDITOR,
+}
+# A contributor's record is out of their hands once it is, or is about to be, published.
+OUT_OF_HANDS: Final = ("publish", "future")
+
+
+class PostRow(Protocol):
+    def __getitem__(self, key: str, /) -> object: ...
+
+
+def rank(actor: Actor) -> int:
+    return ROLES.index(actor.role)
+
+
+def may_write(actor: Actor, kind: Kind) -> bool:
+    return rank(actor) >= WRITERS[kind.name]
+
+
+def may_publish(actor: Actor) -> bool:
+    return rank(actor) >= AUTHOR
+
+
+def may_name_authors(actor: Actor) -> bool:
+    return rank(actor) >= EDITOR
+
+
+def may_edit(actor: Actor, row: PostRow) -> bool:
+    """Change or delete this event, venue or organizer."""
+    if rank(actor) >= EDITOR:
+        return True
+    if rank(actor) < CONTRIBUTOR or row["author"] != actor.user_id:
+        return False
+    status = row["trashed_status"] if row["status"] == "trash" else row["status"]
+    return rank(actor) >= AUTHOR or status not in OUT_OF_HANDS
+
+
+def editable(actor: Actor) -> Sql:
+    """The SQL twin of `may_edit`."""
+    if rank(actor) >= EDITOR:
+        return Sql("true")
+    if rank(actor) < CONTRIBUTOR:
+        return Sql("false")
+    if rank(actor) >= AUTHOR:
+        return Sql("r.author = ?", actor.user_id)
+    return Sql(
+        "(r.author = ? AND NOT CASE WHEN r.status = 'trash' THEN r.trashed_status ELSE r.status END = ANY(?))",
+        actor.user_id,
+        list(OUT_OF_HANDS),
+    )
+
+
+def may_read(actor: Actor, row: PostRow) -> bool:
+    """Read this event, venue or organizer."""
+    if row["status"] == "trash":
+        return may_edit(actor, row)
+    return row["status"] == "publish" or rank(actor) >= EDITOR or is_own(actor, row)
+
+
+def readable(actor: Actor) -> Sql:
+    """The SQL twin of `may_read`."""
+    if rank(actor) >= EDITOR:
+        return Sql("true")
+    if actor.user_id is None:
+        return Sql("r.status = 'publish'")
+    return (
+        Sql(
+            "(r.status = 'publish' OR (r.author = ? AND r.status <> 'trash') OR (r.status = 'trash' AND",
+            actor.user_id,
+        )
+        + editable(actor)
+        + Sql("))")
+    )
+
+
+def embedded(actor: Actor) -> Sql:
+    """What may be shown inside another record: what may be read, and is not in the trash."""
+    return Sql("r.status <> 'trash' AND") + readable(actor) if actor.user_id is not None else readable(actor)
+
+
+def whole_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str] | None:
+    """The statuses that a list shows in full; None where it depends on the author of each record."""
+    if rank(actor) >= EDITOR:
+        return list(LISTED if statuses is None else statuses)
+    if actor.user_id is None or statuses == ["publish"]:
+        return ["publish"]
+    return None
+
+
+def is_own(actor: Actor, row: PostRow) -> bool:
+    return actor.user_id is not None and row["author"] == actor.user_id
+
+
+def listed(actor: Actor, statuses: Sequence[str] | None) -> Sql:
+    """What a list shows: what the caller could read one by one, in the statuses asked for."""
+    if statuses is None:
+        if actor.user_id is None:
+            return Sql("r.status = 'publish'")
+        return Sql("r.status <> 'trash' AND") + readable(actor)
+    if rank(actor) < CONTRIBUTOR and set(statuses) != {"publish"}:
+        raise errors.invalid_params(
+            {"status": "`status`: only publish can be asked for without an account that writes."}
+        )
+    if list(statuses) == ["publish"]:
+        return Sql("r.status = 'publish'")
+    return Sql("r.status = ANY(?) AND", list(statuses)) + readable(actor)
+
+
+def require_writer(actor: Actor, kind: Kind) -> None:
+    if not may_write(actor, kind):
+        raise refused(actor, f"change {kind.name}")
+
+
+def require_edit(actor: Actor, kind: Kind, row: PostRow) -> None:
+    if kind.is_post and not may_edit(actor, row):
+        raise refused(actor, f"change this {kind.singular}")
+
+
+def require_author_right(actor: Actor, author: int | None) -> None:
+    if author is not None and author != actor.user_id and not may_name_authors(actor):
+        raise refused(actor, "make somebody else the author")
+
+
+def refused(actor: Actor, what: str) -> Refusal:
+    return errors.forbidden(anonymous=actor.user_id is None, what=what)

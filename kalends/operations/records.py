@@ -1,0 +1,190 @@
+"""The five verbs, written once for every kind: list, read, create, update, delete."""
+
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from asyncpg import Record
+
+from kalends.core import errors
+from kalends.core.slugs import normalize_lookup
+from kalends.kinds.kind import Clause, Kind, Listing
+from kalends.operations import permissions, protection
+from kalends.operations.call import Call, Outcome, Page
+from kalends.operations.linked import load_linked, resolve_links
+from kalends.operations.writes import add_record, change_record
+from kalends.store import records
+from kalends.store.sql import Sql
+
+MOST_PER_PAGE = 50
+
+
+async def list_records(kind: Kind, call: Call) -> Outcome:
+    tx, values = call.transaction, call.values
+    listing = _listing(kind, call)
+    clauses: list[Clause] = []
+    for row in kind.filters:
+        if row.param.name in values:
+            clauses.append(await row.clause(values[row.param.name], listing))
+        elif row.param.default is True:
+            clauses.append(await row.clause(True, listing))
+    rows = await tx.rows(kind.page(kind, listing, clauses))
+    total: int = await tx.value(kind.total(kind, listing, clauses))
+    if not rows and listing.page > 1 and kind.is_post:
+        raise errors.no_such_page(kind.singular)
+    return await _page(kind, call, listing, rows, total)
+
+
+async def read_record(kind: Kind, call: Call) -> Outcome:
+    visible = permissions.readable(call.actor) if kind.is_post else Sql("true")
+    row = await call.transaction.row(kind.select(_address(call) + Sql("AND") + visible))
+    if row is None:
+        raise await _why_not(kind, call)
+    if kind.links and row["status"] == "trash":
+        raise errors.no_longer_available(kind.singular)
+    if protection.is_shut(call, row, by_list=False):
+        raise errors.password_needed()
+    return await _outcome(kind, call, row, in_full=True)
+
+
+async def create_record(kind: Kind, call: Call) -> Outcome:
+    permissions.require_writer(call.actor, kind)
+    links = await resolve_links(kind, call, call.values)
+    record_id = await add_record(kind, call, call.values, links)
+    return await _outcome(kind, call, await _reread(kind, call, record_id), status=201)
+
+
+async def update_record(kind: Kind, call: Call) -> Outcome:
+    row = await _row_to_change(kind, call)
+    links = await resolve_links(kind, call, call.values)
+    await change_record(kind, call, row, call.values, links)
+    return await _outcome(kind, call, await _reread(kind, call, row["id"]))
+
+
+async def delete_record(kind: Kind, call: Call) -> Outcome:
+    """Posts go to the trash; terms go for good and answer with what they were."""
+    row = await _row_to_change(kind, call)
+    if kind.is_post:
+        if row["status"] == "trash":
+            raise errors.in_trash(kind.singular)
+        await change_record(kind, call, row, {"status": "trash"})
+        return await _outcome(kind, call, await _reread(kind, call, row["id"]))
+    outcome = await _outcome(kind, call, row)
+    await _remove_term(kind, call, row)
+    return outcome
+
+
+# Helpers, in the order they are called -------------------------------------------------------
+
+
+def _listing(kind: Kind, call: Call) -> Listing:
+    tx, values, actor = call.transaction, call.values, call.actor
+    statuses = values.get("status") if kind.is_post else None
+    return Listing(
+        transaction=tx,
+        values=values,
+        actor=actor,
+        page=values.get("page", 1),
+        per_page=min(values.get("per_page", tx.site.per_page), MOST_PER_PAGE),
+        visible=permissions.listed(actor, statuses) if kind.is_post else Sql("true"),
+        statuses=permissions.whole_statuses(actor, statuses),
+        editable=permissions.editable(actor),
+    )
+
+
+async def _page(kind: Kind, call: Call, listing: Listing, rows: list[Record], total: int) -> Outcome:
+    """The envelope of a list. Links keep every parameter that was sent."""
+    pages = -(-total // listing.per_page)
+    collection = f"{call.ns}/{kind.name}/"
+    shut = frozenset(row["id"] for row in rows if protection.is_shut(call, row, by_list=True))
+
+    def link(page: int) -> str:
+        pairs = [*call.sent, *([("page", str(page))] if page > 1 else [])]
+        return f"{collection}?{urlencode(pairs)}" if pairs else collection
+
+    more: dict[str, Any] = {}
+    if kind.continues:
+        more["next_cursor"] = kind.continues(listing, rows, total)
+        rows = rows[: listing.per_page]
+    body: dict[str, Any] = {
+        kind.name: await _represent(kind, call, rows, shut),
+        "rest_url": link(listing.page),
+    }
+    following = link(listing.page + 1) if listing.page < pages and "cursor" not in listing.values else ""
+    previous = link(listing.page - 1) if listing.page > 1 else ""
+    if following:
+        body["next_rest_url"] = following
+    if previous:
+        body["previous_rest_url"] = previous
+    body.update({"total": total, "total_pages": pages, **more})
+    return Outcome(body, page=Page(total, pages, following, previous))
+
+
+async def _represent(
+    kind: Kind, call: Call, rows: list[Record], shut: frozenset[int] = frozenset()
+) -> list[dict[str, Any]]:
+    view = replace(call.view, linked=await load_linked(kind, call, rows), shut=shut)
+    return [kind.represent(row, view) for row in rows]
+
+
+def _address(call: Call) -> Sql:
+    site_id = call.transaction.site.id
+    if call.slug is not None:
+        return Sql("r.site_id = ? AND r.slug = ?", site_id, normalize_lookup(call.slug))
+    return Sql("r.site_id = ? AND r.id = ?", site_id, call.record_id)
+
+
+async def _why_not(kind: Kind, call: Call) -> Exception:
+    """Why a read found nothing: there is no such record, or the caller may not see it."""
+    row = await call.transaction.row(kind.select(_address(call)))
+    if row is None:
+        return errors.not_found(kind.singular)
+    if kind.links and row["status"] == "trash":
+        return errors.no_longer_available(kind.singular)
+    return errors.not_accessible(kind.singular)
+
+
+async def _outcome(kind: Kind, call: Call, row: Record, status: int = 200, *, in_full: bool = False) -> Outcome:
+    body = (await _represent(kind, call, [row]))[0]
+    if in_full and kind.complete:
+        body = kind.complete(body, row, call.view)
+    location = f"{call.ns}/{kind.name}/{row['id']}" if status == 201 else ""
+    return Outcome(body, status, revision=row["revision"], location=location)
+
+
+async def _reread(kind: Kind, call: Call, record_id: int) -> Record:
+    site_id = call.transaction.site.id
+    row = await call.transaction.row(kind.select(Sql("r.site_id = ? AND r.id = ?", site_id, record_id)))
+    if row is None:
+        raise AssertionError(f"{kind.singular} {record_id} vanished inside its own transaction")
+    return row
+
+
+async def _row_to_change(kind: Kind, call: Call) -> Record:
+    """The row as it is under the lock, if the caller may change it and expects it so."""
+    permissions.require_writer(call.actor, kind)
+    row = await call.transaction.row(kind.select(_address(call)))
+    if row is None:
+        raise errors.not_found(kind.singular)
+    permissions.require_edit(call.actor, kind, row)
+    if call.expected is not None and row["revision"] not in call.expected:
+        raise errors.precondition_failed()
+    return row
+
+
+async def _remove_term(kind: Kind, call: Call, row: Record) -> None:
+    """Children of a category move up to its parent before it goes."""
+    tx = call.transaction
+    if kind.name == "categories":
+        children = await tx.rows(
+            Sql(
+                "SELECT id FROM categories WHERE site_id = ? AND parent = ? ORDER BY id",
+                tx.site.id,
+                row["id"],
+            )
+        )
+        for child in children:
+            revision = tx.clock.stamp(kind.name, child["id"], "update")
+            await records.change(tx, "categories", child["id"], {"parent": row["parent"], "revision": revision})
+    tx.clock.stamp(kind.name, row["id"], "delete")
+    await records.remove(tx, kind.name, row["id"])

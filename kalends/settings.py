@@ -1,0 +1,98 @@
+"""Settings from the environment, checked at start. Each is named KALENDS_ and its name in capitals."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+Names = Annotated[tuple[str, ...], NoDecode]
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="KALENDS_", extra="ignore")
+
+    database_url: str = Field(default="postgresql:///kalends", description="Address of the PostgreSQL database.")
+    base_url: str = Field(
+        default="",
+        description="Address under which clients reach the server, without a path; "
+        "empty: the one that each request names.",
+    )
+    api_root: str = Field(default="/api", description="Path of the REST root.")
+    aliases: Names = Field(
+        default=(),
+        description="Further paths of the namespace, separated by commas, such as /wp-json/tribe/events/v1.",
+    )
+    cors_origins: Names = Field(
+        default=("*",),
+        description="Origins whose scripts may read answers, separated by commas; * is all, empty is none.",
+    )
+    pool_size: int = Field(default=10, ge=1, le=500, description="Database connections of one process.")
+    pool_wait: float = Field(
+        default=1.0, gt=0, le=60, description="Seconds a request waits for a connection before it gets 503."
+    )
+    statement_deadline: float = Field(
+        default=10.0, gt=0, le=600, description="Seconds that one database statement may take."
+    )
+    prepared_statements: bool = Field(default=True, description="Set to false behind PgBouncer in transaction mode.")
+    body_limit: int = Field(default=2 * 1024 * 1024, ge=1024, description="Most bytes of a request's body.")
+    metrics_port: int = Field(default=0, ge=0, le=65535, description="Port of the Prometheus metrics; 0: none.")
+    metrics_host: str = Field(default="127.0.0.1", description="Address that the metrics port listens on.")
+    log_format: str = Field(default="json", description="json, or plain for reading at a terminal.")
+
+    @field_validator("database_url")
+    @classmethod
+    def _is_postgresql(cls, value: str) -> str:
+        if not value.startswith(("postgresql://", "postgres://")):
+            raise ValueError("must begin with postgresql://")
+        return value
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        if value and not value.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://, or be empty")
+        return value.rstrip("/")
+
+    @field_validator("api_root")
+    @classmethod
+    def _is_path(cls, value: str) -> str:
+        if value and not value.startswith("/"):
+            raise ValueError("must begin with a slash, such as /api")
+        return value.rstrip("/")
+
+    @field_validator("aliases", "cors_origins", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip().rstrip("/") for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("aliases")
+    @classmethod
+    def _are_paths(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if any(not path.startswith("/") or path.count("/") < 3 for path in value):
+            raise ValueError("each must be a path of at least three parts, such as /wp-json/tribe/events/v1")
+        return value
+
+    @field_validator("log_format")
+    @classmethod
+    def _is_format(cls, value: str) -> str:
+        if value not in ("json", "plain"):
+            raise ValueError("must be json or plain")
+        return value
+
+
+class WrongSettings(Exception):
+    """Says for each wrong setting what would be right."""
+
+
+def read_settings(**given: Any) -> Settings:
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        lines = [
+            f"KALENDS_{str(problem['loc'][0]).upper()}={problem.get('input')!r}: "
+            + str(problem["msg"]).removeprefix("Value error, ")
+            for problem in error.errors()
+        ]
+        raise WrongSettings("\n".join(lines)) from error

@@ -1,0 +1,68 @@
+"""The clock of a site: its revision, its IDs and its change log.
+
+The row of the site stays locked from the first look at the clock to the end of the transaction,
+so revisions become visible in order and without gaps, and two writers never meet.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from kalends.store.sql import Sql
+
+Action = Literal["create", "update", "trash", "restore", "delete", "settings"]
+
+
+@dataclass(slots=True)
+class Clock:
+    site_id: int
+    revision: int
+    last_post_id: int
+    last_term_id: int
+    now: datetime
+    user_id: int | None = None
+    changes: list[tuple[int, str, int, Action]] = field(default_factory=list[tuple[int, str, int, Action]])
+
+    def stamp(self, kind: str, record_id: int, action: Action) -> int:
+        """The revision of one change; it goes onto the changed row and into the log."""
+        self.revision += 1
+        self.changes.append((self.revision, kind, record_id, action))
+        return self.revision
+
+    def next_post_id(self) -> int:
+        self.last_post_id += 1
+        return self.last_post_id
+
+    def next_term_id(self) -> int:
+        self.last_term_id += 1
+        return self.last_term_id
+
+    def written(self) -> Sql:
+        """Raises the site's row and adds to the log, in one statement."""
+        revisions, kinds, records, actions = zip(*self.changes, strict=True)
+        return Sql(
+            """
+            WITH raised AS (
+                UPDATE sites SET revision = ?, last_post_id = ?, last_term_id = ? WHERE id = ?
+                RETURNING id
+            )
+            INSERT INTO changes (site_id, revision, kind, record_id, action, user_id, at)
+            SELECT raised.id, c.revision, c.kind, c.record_id, c.action, ?::bigint, ?::timestamptz
+            FROM raised, unnest(?::bigint[], ?::text[], ?::bigint[], ?::text[])
+                AS c (revision, kind, record_id, action)
+            """,
+            self.revision,
+            self.last_post_id,
+            self.last_term_id,
+            self.site_id,
+            self.user_id,
+            self.now,
+            revisions,
+            kinds,
+            records,
+            actions,
+        )
+
+
+def locked_clock(site_id: int) -> Sql:
+    return Sql("SELECT revision, last_post_id, last_term_id FROM sites WHERE id = ? FOR NO KEY UPDATE", site_id)

@@ -1,0 +1,227 @@
+"""The pool, one transaction per request, deadlines, and SQLSTATE -> error in one table.
+
+A transaction steps down to an unprivileged role and enters exactly one site. Reads see one
+snapshot; writes lock the clock of the site when they begin to write.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+import asyncpg
+from asyncpg import Record
+
+from kalends.core import errors
+from kalends.core.errors import Refusal
+from kalends.store.clock import Clock, locked_clock
+from kalends.store.sites import Site
+from kalends.store.sql import Sql
+
+log = logging.getLogger(__name__)
+
+# What a client is told when PostgreSQL refuses. States that are not listed are faults of ours: 500.
+SQLSTATES: dict[str, Callable[[], Refusal]] = {
+    "23503": errors.conflict,  # foreign key: the other record vanished at the same moment
+    "23505": errors.conflict,  # unique index: somebody took the name at the same moment
+    "40001": errors.unavailable,  # serialization failure
+    "40P01": errors.unavailable,  # deadlock
+    "55P03": errors.unavailable,  # lock not available in time
+    "57014": errors.unavailable,  # statement took too long
+    "53100": errors.out_of_storage,  # disk full
+    "53200": errors.unavailable,  # out of memory
+    "53300": errors.unavailable,  # too many connections
+    "57P01": errors.unavailable,  # the server shuts down
+    "57P02": errors.unavailable,
+    "57P03": errors.unavailable,  # the server starts up
+    "25006": errors.unavailable,  # a standby: the primary has moved
+    "08P01": errors.unavailable,  # a pooler in between gave up waiting
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    url: str
+    size: int = 10
+    wait: float = 1.0  # seconds a request waits for a connection before it is refused
+    deadline: float = 10.0  # seconds one statement may take
+    prepared: bool = True  # False behind a pooler in transaction mode
+
+
+class Transaction:
+    """What an operation may do with the database."""
+
+    def __init__(self, connection: Any, site: Site, now: datetime) -> None:
+        self._connection = connection
+        self.site = site
+        self.now = now
+        self.statements = 0
+        self._clock: Clock | None = None
+
+    async def rows(self, sql: Sql) -> list[Record]:
+        self.statements += 1
+        rows: list[Record] = await self._connection.fetch(sql.numbered(), *sql.values)
+        return rows
+
+    async def row(self, sql: Sql) -> Record | None:
+        self.statements += 1
+        row: Record | None = await self._connection.fetchrow(sql.numbered(), *sql.values)
+        return row
+
+    async def value(self, sql: Sql) -> Any:
+        self.statements += 1
+        return await self._connection.fetchval(sql.numbered(), *sql.values)
+
+    async def run(self, sql: Sql) -> None:
+        self.statements += 1
+        await self._connection.execute(sql.numbered(), *sql.values)
+
+    async def lock(self, user_id: int | None) -> None:
+        """From here on this transaction is the only writer of the site."""
+        row = await self.row(locked_clock(self.site.id))
+        if row is None:
+            raise errors.unknown_site()
+        self._clock = Clock(
+            site_id=self.site.id,
+            revision=row["revision"],
+            last_post_id=row["last_post_id"],
+            last_term_id=row["last_term_id"],
+            now=self.now,
+            user_id=user_id,
+        )
+
+    @property
+    def clock(self) -> Clock:
+        if self._clock is None:
+            raise AssertionError("the clock is read without the lock")
+        return self._clock
+
+    async def write_clock(self) -> None:
+        if self._clock is not None and self._clock.changes:
+            await self.run(self._clock.written())
+
+
+class Database:
+    def __init__(self, pool: Any, options: Options) -> None:
+        self._pool = pool
+        self._options = options
+        timeout = f"SET LOCAL statement_timeout = {int(options.deadline * 1000)}; "
+        idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.deadline * 1000)}; "
+        step_down = "SET LOCAL ROLE kalends_app"
+        self._begin_read = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {timeout}{idle}{step_down}"
+        self._begin_write = f"BEGIN; {timeout}{idle}{step_down}"
+
+    @classmethod
+    async def open(cls, options: Options) -> Self:
+        """Opens the pool without a connection: the server starts also while the database is away."""
+        pool = await asyncpg.create_pool(
+            options.url,
+            min_size=0,
+            max_size=options.size,
+            timeout=max(options.wait, 1.0),
+            # The server's own limit does not cover a dead network; this one does.
+            command_timeout=options.deadline + 1,
+            statement_cache_size=1024 if options.prepared else 0,
+            max_inactive_connection_lifetime=300,
+            # Every transaction ends by its own COMMIT or ROLLBACK and leaves nothing to clean up.
+            reset=_nothing_to_reset,
+        )
+        return cls(pool, options)
+
+    async def close(self) -> None:
+        try:
+            await asyncio.wait_for(self._pool.close(), 5)
+        except TimeoutError:
+            self._pool.terminate()
+
+    @asynccontextmanager
+    async def transaction(self, host: str, now: datetime, *, writing: bool) -> AsyncIterator[Transaction]:
+        """One transaction in the site of this host; committed unless something is raised."""
+        connection = await self._acquire()
+        committing = False
+        try:
+            await connection.execute(self._begin_write if writing else self._begin_read)
+            row = await connection.fetchrow("SELECT * FROM enter_site($1)", host)
+            if row is None:
+                raise errors.unknown_site()
+            transaction = Transaction(connection, Site.of(row), now)
+            yield transaction
+            await transaction.write_clock()
+            committing = True
+            await self._commit(connection, writing)
+        except Refusal:
+            await self._roll_back(connection)
+            raise
+        except asyncpg.PostgresError as error:
+            await self._roll_back(connection)
+            raise translated(error) from error
+        except (asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            connection.terminate()
+            log.warning("database connection lost: %r", error)
+            raise (errors.outcome_unknown() if committing and writing else errors.unavailable()) from error
+        except BaseException:
+            connection.terminate()
+            raise
+        finally:
+            await self._pool.release(connection)
+
+    async def answers(self) -> str:
+        """The schema revision, or an exception while the database is away."""
+        connection = await self._acquire()
+        try:
+            version = await connection.fetchval("SELECT version_num FROM alembic_version")
+        except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresError) as error:
+            connection.terminate()
+            raise errors.unavailable("The database does not answer.") from error
+        finally:
+            await self._pool.release(connection)
+        return str(version)
+
+    async def _acquire(self) -> Any:
+        try:
+            return await self._pool.acquire(timeout=self._options.wait)
+        except TimeoutError as error:
+            raise errors.unavailable("All database connections are in use.") from error
+        except asyncpg.PostgresError as error:
+            raise translated(error) from error
+        except (OSError, asyncpg.InterfaceError) as error:
+            raise errors.unavailable("The database cannot be reached.") from error
+
+    @staticmethod
+    async def _commit(connection: Any, writing: bool) -> None:
+        if not writing:
+            await connection.execute("COMMIT")
+            return
+        # A commit whose wait for a standby was cancelled succeeds with a mere warning: the write
+        # is stored here but perhaps nowhere else, so it is not acknowledged.
+        notices: list[Any] = []
+        listener = lambda _, message: notices.append(message)  # noqa: E731
+        connection.add_log_listener(listener)
+        try:
+            await connection.execute("COMMIT")
+            await asyncio.sleep(0)
+        finally:
+            connection.remove_log_listener(listener)
+        if any(notice.sqlstate == "01000" for notice in notices):
+            raise errors.outcome_unknown()
+
+    @staticmethod
+    async def _roll_back(connection: Any) -> None:
+        try:
+            await connection.execute("ROLLBACK", timeout=2)
+        except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresError):
+            connection.terminate()
+
+
+def translated(error: asyncpg.PostgresError) -> Exception:
+    """The answer for a refusal of PostgreSQL's, or the error itself where it is a fault of ours."""
+    state = error.sqlstate or ""
+    make = SQLSTATES.get(state) or (errors.unavailable if state.startswith("08") else None)
+    return make() if make else error
+
+
+async def _nothing_to_reset(_: Any) -> None:
+    return None

@@ -1,0 +1,76 @@
+"""Answers kept for a repeated Idempotency-Key, in the transaction of the write itself."""
+
+import hashlib
+from dataclasses import dataclass
+
+import orjson
+
+from kalends.core import errors
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+async def claim(tx: Transaction, user_id: int, key: str) -> None:
+    """Refuses while another transaction holds the same key. Taken before the site is locked."""
+    name = hashlib.blake2b(f"{tx.site.id}\0{user_id}\0{key}".encode(), digest_size=8).digest()
+    number = int.from_bytes(name, "big", signed=True)
+    if not await tx.value(Sql("SELECT pg_try_advisory_xact_lock(?::bigint)", number)):
+        raise errors.in_progress()
+
+
+async def recall(tx: Transaction, user_id: int, key: str, fingerprint: bytes) -> KeptAnswer | None:
+    """The answer that was given before. The row is locked, which writes WAL: a replay that says
+    "stored" must wait for a standby like the write itself did."""
+    row = await tx.row(
+        Sql(
+            """
+            SELECT fingerprint, status, headers, body FROM idempotency
+            WHERE site_id = ? AND user_id = ? AND key = ? AND created_at > ?::timestamptz - interval '1 day'
+            FOR UPDATE
+            """,
+            tx.site.id,
+            user_id,
+            key,
+            tx.now,
+        )
+    )
+    if row is None:
+        return None
+    if row["fingerprint"] != fingerprint:
+        raise errors.key_reused()
+    return KeptAnswer(row["status"], orjson.loads(row["headers"]), row["body"])
+
+
+async def keep(tx: Transaction, user_id: int, key: str, fingerprint: bytes, answer: KeptAnswer) -> None:
+    """Keeps an answer for a day; what is older goes on the way."""
+    await tx.run(
+        Sql(
+            """
+            WITH old AS (
+                DELETE FROM idempotency WHERE site_id = ? AND created_at <= ?::timestamptz - interval '1 day'
+            )
+            INSERT INTO idempotency (site_id, user_id, key, fingerprint, status, headers, body, created_at)
+            VALUES (?, ?, ?, ?, ?, ?::jsonb, ?, ?)
+            ON CONFLICT (site_id, user_id, key) DO UPDATE SET
+                fingerprint = excluded.fingerprint, status = excluded.status, headers = excluded.headers,
+                body = excluded.body, created_at = excluded.created_at
+            """,
+            tx.site.id,
+            tx.now,
+            tx.site.id,
+            user_id,
+            key,
+            fingerprint,
+            answer.status,
+            orjson.dumps(answer.headers).decode(),
+            answer.body,
+            tx.now,
+        )
+    )

@@ -1,0 +1,77 @@
+"""Rows of a kind: add, change, remove, and who holds a slug. Reading is `Kind.select`."""
+
+from collections.abc import Iterable, Mapping
+from typing import LiteralString
+
+from kalends.core.slugs import numbered
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql, join, places
+
+
+async def add(tx: Transaction, table: LiteralString, values: Mapping[LiteralString, object]) -> None:
+    names: list[LiteralString] = ["site_id", *values]
+    await tx.run(
+        Sql(
+            "INSERT INTO " + table + " (" + ", ".join(names) + ") VALUES (" + places(len(names)) + ")",
+            tx.site.id,
+            *values.values(),
+        )
+    )
+
+
+async def change(
+    tx: Transaction, table: LiteralString, record_id: int, values: Mapping[LiteralString, object]
+) -> None:
+    settings = join(", ", [Sql(name + " = ?", value) for name, value in values.items()])
+    await tx.run(
+        Sql("UPDATE " + table + " SET") + settings + Sql("WHERE site_id = ? AND id = ?", tx.site.id, record_id)
+    )
+
+
+async def remove(tx: Transaction, table: LiteralString, record_id: int) -> None:
+    await tx.run(Sql("DELETE FROM " + table + " WHERE site_id = ? AND id = ?", tx.site.id, record_id))
+
+
+async def known_ids(tx: Transaction, table: LiteralString, ids: Iterable[int]) -> set[int]:
+    rows = await tx.rows(Sql("SELECT id FROM " + table + " WHERE site_id = ? AND id = ANY(?)", tx.site.id, list(ids)))
+    return {row["id"] for row in rows}
+
+
+async def holder_of_slug(tx: Transaction, table: LiteralString, slug: str) -> int | None:
+    holder: int | None = await tx.value(
+        Sql("SELECT id FROM " + table + " WHERE site_id = ? AND slug = ?", tx.site.id, slug)
+    )
+    return holder
+
+
+async def free_slug(tx: Transaction, table: LiteralString, wanted: str, own_id: int) -> str:
+    """`wanted`, or with the first free of -2, -3 …; the lock on the clock keeps it free.
+
+    Where many records share a name the numbers are not tried one by one: doubling finds one that
+    is free, halving then goes down to where the taken ones end.
+    """
+
+    async def taken(numbers: list[int]) -> set[int]:
+        candidates = {numbered(wanted, n) if n > 1 else wanted: n for n in numbers}
+        rows = await tx.rows(
+            Sql(
+                "SELECT slug FROM " + table + " WHERE site_id = ? AND slug = ANY(?) AND id <> ?",
+                tx.site.id,
+                list(candidates),
+                own_id,
+            )
+        )
+        return {candidates[row["slug"]] for row in rows}
+
+    near = list(range(1, 17))
+    far = [2**power for power in range(5, 32)]
+    held = await taken(near + far)
+    free = next((n for n in near + far if n not in held), far[-1])
+    low = free // 2 if free > near[-1] else free - 1
+    while free - low > 1:
+        middle = (low + free) // 2
+        if await taken([middle]):
+            low = middle
+        else:
+            free = middle
+    return numbered(wanted, free) if free > 1 else wanted

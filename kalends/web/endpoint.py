@@ -1,0 +1,277 @@
+"""A request as a straight line: raw values -> parameters -> actor and site -> one transaction ->
+one operation -> response. One stage touches the database."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kalends.core import errors, times
+from kalends.core.errors import Refusal
+from kalends.core.params import listed, read_params
+from kalends.core.switches import read_switch
+from kalends.kinds.kind import Actor
+from kalends.operations import permissions
+from kalends.operations.call import Call, Outcome
+from kalends.store import idempotency, people
+from kalends.store.database import Database, Transaction
+from kalends.web import requests, responses
+from kalends.web.auth import SignedIn, sign_in
+from kalends.web.doc import describe_interface
+from kalends.web.index import describe_index, describe_route
+from kalends.web.requests import Raw
+from kalends.web.routes import UPDATES, Endpoint, Route, find_route
+
+NOBODY = Actor()
+# Above this size parameters are read in a thread: cleaning long HTML takes time.
+LARGE_BODY = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What every request needs of the server."""
+
+    database: Database
+    base_url: str = ""
+    body_limit: int = 2 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request on its way. `prefix` is the path of the namespace that was asked."""
+
+    request: Request
+    service: Service
+    prefix: str
+    path: str
+    host: str
+    now: datetime
+    actor: Actor = NOBODY
+    route: Route | None = None
+    to_note: UUID | None = None
+
+    @property
+    def namespace(self) -> str:
+        return "/".join(self.prefix.rsplit("/", 3)[-3:])
+
+    def base_url(self, site_url: str) -> str:
+        """A site's own address, else the server's, else the one that was asked."""
+        asked = f"{self.request.url.scheme}://{self.request.headers.get('host', 'localhost')}"
+        return (site_url or self.service.base_url or asked).rstrip("/")
+
+
+async def answer(exchange: Exchange) -> Response:
+    """The response of the interface to one request."""
+    request = exchange.request
+    if exchange.path in ("", "/doc"):
+        return await _describe(exchange)
+    found = find_route(exchange.path)
+    if found is None:
+        raise errors.no_route()
+    exchange.route, address = found
+    if request.method == "OPTIONS":
+        return await _describe(exchange)
+    body = await requests.read_body(request, exchange.service.body_limit)
+    method = _method(request)
+    endpoint = exchange.route.endpoint("GET" if method == "HEAD" else method)
+    if endpoint is None:
+        raise errors.method_not_allowed(method, exchange.route.methods)
+    raw, values = await _read(exchange, endpoint, body)
+    return await _operate(exchange, endpoint, address, raw, values)
+
+
+async def _read(exchange: Exchange, endpoint: Endpoint, body: bytes) -> tuple[Raw, dict[str, Any] | Refusal]:
+    """Parameters, or why they are refused: credentials are looked at before that is said."""
+    raw = Raw(body=body)
+    try:
+        raw = await requests.read_values(exchange.request, body if endpoint.writes else b"")
+        if len(body) > LARGE_BODY:
+            values = await asyncio.to_thread(read_params, endpoint.params, raw.values, update=endpoint.updates)
+        else:
+            values = read_params(endpoint.params, raw.values, update=endpoint.updates)
+    except Refusal as refusal:
+        return raw, refusal
+    return raw, values
+
+
+async def _operate(
+    exchange: Exchange,
+    endpoint: Endpoint,
+    address: dict[str, str],
+    raw: Raw,
+    values: dict[str, Any] | Refusal,
+) -> Response:
+    header = exchange.request.headers.get("authorization", "")
+    # Nobody writes without credentials, and nothing is written with wrong parameters.
+    writing = endpoint.writes and bool(header) and not isinstance(values, Refusal)
+    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=writing) as tx:
+        signed_in = await sign_in(tx, header) if header else SignedIn(NOBODY)
+        exchange.actor, exchange.to_note = signed_in.actor, signed_in.to_note
+        if isinstance(values, Refusal):
+            raise values
+        call = _call(exchange, endpoint, tx, address=address, raw=raw, values=values)
+        if not endpoint.writes:
+            return _respond(exchange, raw, await endpoint.operation(endpoint.kind, call))
+        permissions.require_writer(exchange.actor, endpoint.kind)
+        return await _write(exchange, endpoint, call, raw)
+
+
+async def _write(exchange: Exchange, endpoint: Endpoint, call: Call, raw: Raw) -> Response:
+    """A write under the lock of the site; with an Idempotency-Key at most once."""
+    tx, user_id = call.transaction, exchange.actor.user_id
+    key = _idempotency_key(exchange.request)
+    if not key or user_id is None:
+        await tx.lock(user_id)
+        return _respond(exchange, raw, await endpoint.operation(endpoint.kind, call))
+    fingerprint = _fingerprint(exchange.request, raw.body)
+    await idempotency.claim(tx, user_id, key)
+    await tx.lock(user_id)
+    kept = await idempotency.recall(tx, user_id, key, fingerprint)
+    if kept is not None:
+        return Response(kept.body, kept.status, {**kept.headers, "Idempotent-Replay": "true"})
+    response = _respond(exchange, raw, await endpoint.operation(endpoint.kind, call))
+    headers = {
+        name: response.headers[name] for name in ("content-type", "location", "etag") if name in response.headers
+    }
+    await idempotency.keep(
+        tx,
+        user_id,
+        key,
+        fingerprint,
+        idempotency.KeptAnswer(response.status_code, headers, bytes(response.body)),
+    )
+    return response
+
+
+def _call(
+    exchange: Exchange,
+    endpoint: Endpoint,
+    tx: Transaction,
+    *,
+    address: dict[str, str],
+    raw: Raw,
+    values: dict[str, Any],
+) -> Call:
+    base_url = exchange.base_url(tx.site.base_url)
+    known = {p.name for p in endpoint.params} - {"page"}
+    # Zeros in front do not count, and a number beyond any ID is no record's.
+    digits = address.get("id", "").lstrip("0") or "0"
+    return Call(
+        transaction=tx,
+        actor=exchange.actor,
+        base_url=base_url,
+        ns=base_url + exchange.prefix,
+        values=values,
+        record_id=(int(digits) if len(digits) < 17 else 0) if "id" in address else None,
+        slug=address.get("slug"),
+        sent=[(name, value) for name, value in raw.query if name.partition("[")[0] in known],
+        expected=_expected(exchange.request.headers.get("if-match", "")),
+    )
+
+
+def _respond(exchange: Exchange, raw: Raw, outcome: Outcome) -> Response:
+    headers = exchange.request.headers
+    known = (
+        responses.split_tags(headers.get("if-none-match", "")) if exchange.request.method in ("GET", "HEAD") else []
+    )
+    fields = [str(name) for name in listed(raw.values.get("_fields", []))]
+    return responses.respond(outcome, fields, _switch(raw.values.get("_envelope")), known)
+
+
+async def _describe(exchange: Exchange) -> Response:
+    """The index, the description document, and OPTIONS on any path."""
+    request = exchange.request
+    if request.method not in ("GET", "HEAD", "OPTIONS"):
+        raise errors.method_not_allowed(request.method, ["GET"])
+    header = request.headers.get("authorization", "")
+    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
+        if header:
+            exchange.actor = (await sign_in(tx, header)).actor
+        base_url = exchange.base_url(tx.site.base_url)
+        defaults = _computed_defaults(tx)
+    ns = base_url + exchange.prefix
+    if exchange.route is not None:
+        body = describe_route(exchange.route, ns, exchange.namespace, defaults)
+    elif exchange.path == "/doc" and request.method != "OPTIONS":
+        body = describe_interface(ns)
+    else:
+        index = describe_index(ns, exchange.namespace, ns.rsplit("/", 3)[0], defaults)
+        asked = request.query_params.get("namespace", exchange.namespace)
+        if asked != exchange.namespace:
+            raise errors.unknown_namespace(exchange.namespace)
+        at = f"/{exchange.namespace}{exchange.path}"
+        body = index["routes"][at] if request.method == "OPTIONS" else index
+    return responses.respond(Outcome(body), [], False, ())
+
+
+def _computed_defaults(tx: Transaction) -> dict[str, Any]:
+    start, end = times.default_window(tx.now, tx.site.timezone)
+    return {"per_page": tx.site.per_page, "start_date": times.stamp(start), "end_date": times.stamp(end)}
+
+
+def allowed_methods(exchange: Exchange) -> list[str]:
+    """The methods that this caller may use on this path."""
+    if exchange.route is None:
+        return ["GET"]
+    return [
+        method
+        for endpoint in exchange.route.endpoints
+        if not endpoint.writes or permissions.may_write(exchange.actor, endpoint.kind)
+        for method in endpoint.methods
+    ]
+
+
+async def note_use(exchange: Exchange) -> None:
+    """Notes that a password was used, after the answer and at most once an hour."""
+    if exchange.to_note is None:
+        return
+    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=True) as tx:
+        await people.note_use(tx, exchange.to_note)
+
+
+def _method(request: Request) -> str:
+    """A POST may stand for PUT, PATCH or DELETE; no other method can be overridden."""
+    asked = request.query_params.get("_method") or request.headers.get("x-http-method-override")
+    if request.method != "POST" or not asked:
+        return request.method
+    if asked.upper() not in (*UPDATES, "DELETE"):
+        raise errors.invalid_params({"_method": "`_method`: a POST can stand for PUT, PATCH or DELETE."})
+    return asked.upper()
+
+
+def _expected(header: str) -> frozenset[int] | None:
+    tags: Sequence[str] = responses.split_tags(header)
+    if not tags or "*" in tags:
+        return None
+    return frozenset(revision for tag in tags if (revision := responses.revision_of(tag)) is not None)
+
+
+def _idempotency_key(request: Request) -> str:
+    key = request.headers.get("idempotency-key", "") if request.method == "POST" else ""
+    if len(key) > 255:
+        raise errors.invalid_params({"Idempotency-Key": "An Idempotency-Key has at most 255 characters."})
+    return key
+
+
+def _fingerprint(request: Request, body: bytes) -> bytes:
+    content_type = request.headers.get("content-type", "")
+    head = f"{request.method} {request.url.path}?{request.url.query}\n{content_type}\n"
+    return hashlib.sha256(head.encode() + body).digest()
+
+
+def _switch(value: object) -> bool:
+    try:
+        return value is not None and read_switch(value)
+    except errors.Invalid:
+        return False
+
+
+def utc_now() -> datetime:
+    """The clock of the server, in whole seconds as the interface shows them."""
+    return datetime.now(UTC).replace(microsecond=0)

@@ -1,0 +1,143 @@
+"""From a request to raw values: body, form and query, bounded before they are understood."""
+
+import asyncio
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from kalends.core import errors
+from kalends.core.params import Repeated
+
+MOST_FIELDS = 1000
+MOST_DEPTH = 4  # brackets in one name, as in organizer[0][organizer]
+SECONDS_FOR_BODY = 30
+FORM = "application/x-www-form-urlencoded"
+BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+
+
+@dataclass(slots=True)
+class Raw:
+    """What was sent: `values` by name, and the pairs of the query string for page links."""
+
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    body: bytes = b""
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body as bytes; more than the limit is refused before it is read."""
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > limit:
+        raise errors.too_large(limit)
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(SECONDS_FOR_BODY):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > limit:
+                    raise errors.too_large(limit)
+                chunks.append(chunk)
+    except TimeoutError as error:
+        raise errors.body_timeout() from error
+    return b"".join(chunks)
+
+
+async def read_values(request: Request, body: bytes) -> Raw:
+    """Query string, then form, then JSON: the later wins (behaviour 1.2)."""
+    query = _pairs(request.scope.get("query_string", b""))
+    raw = Raw(values=nested(query), query=query, body=body)
+    if not body:
+        return raw
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type == FORM:
+        raw.values.update(nested(_pairs(body)))
+    elif content_type == "multipart/form-data":
+        raw.values.update(nested(await _multipart(request, body)))
+    elif content_type == "application/json" or re.fullmatch(r"application/[\w.-]+\+json", content_type):
+        raw.values.update(_json(body))
+    return raw
+
+
+def nested(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """`a[]=1`, `a[b]=1` and `a[0][b]=1` become lists and objects; a repeated `a` is kept as such."""
+    root: dict[str, Any] = {}
+    for name, value in pairs:
+        head, *keys = [name] if "[" not in name else [name.partition("[")[0], *BRACKETS.findall(name)]
+        if not keys or not head:
+            held = root.get(name)
+            if isinstance(held, Repeated):
+                held.append(value)
+            else:
+                root[name] = value if name not in root else Repeated([held, value])
+            continue
+        if len(keys) > MOST_DEPTH:
+            raise errors.invalid_params({head: f"`{head}`: nested too deeply."})
+        _put(root, [head, *keys], value)
+    return {name: _as_list(value) for name, value in root.items()}
+
+
+def _put(node: dict[str, Any], keys: list[str], value: str) -> None:
+    for key in keys[:-1]:
+        below = node.get(key or str(len(node)))
+        if not isinstance(below, dict):
+            below = {}
+            node[key or str(len(node))] = below
+        node = below  # pyright: ignore[reportUnknownVariableType]
+    node[keys[-1] or str(len(node))] = value
+
+
+def _as_list(value: Any) -> Any:
+    """An object whose keys are 0, 1, 2 … was meant as a list."""
+    if not isinstance(value, dict):
+        return value
+    entries: dict[str, Any] = {key: _as_list(item) for key, item in value.items()}  # pyright: ignore
+    if entries and all(key.isdecimal() for key in entries):
+        return list(entries.values())
+    return entries
+
+
+def _pairs(text: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(text.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+    except UnicodeDecodeError as error:
+        raise errors.invalid_encoding() from error
+    except ValueError as error:
+        raise errors.too_many_fields(MOST_FIELDS) from error
+
+
+async def _multipart(request: Request, body: bytes) -> list[tuple[str, str]]:
+    """Text fields of a multipart form; files have no meaning in this interface."""
+    sent = False
+
+    async def receive() -> dict[str, Any]:
+        nonlocal sent
+        if sent:
+            return {"type": "http.disconnect"}
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    copy = Request(request.scope, receive)
+    try:
+        form = await copy.form(max_files=10, max_fields=MOST_FIELDS)
+    except (HTTPException, ValueError, AssertionError, KeyError, UnicodeDecodeError) as error:
+        raise errors.invalid_form(str(getattr(error, "detail", error))) from error
+    return [(name, value) for name, value in form.multi_items() if not isinstance(value, UploadFile)]
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    """An object; any other JSON value counts as "no parameters" (behaviour 1.2)."""
+    try:
+        value: Any = orjson.loads(body.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise errors.invalid_json("it is not UTF-8.", utf8=False) from error
+    except orjson.JSONDecodeError as error:
+        raise errors.invalid_json(error.msg) from error
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]

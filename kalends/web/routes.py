@@ -1,0 +1,114 @@
+"""ROUTES: the whole interface on one page."""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kalends.core import params
+from kalends.core.params import Param, param
+from kalends.kinds import KINDS
+from kalends.kinds.kind import Kind
+from kalends.operations.call import Call, Outcome
+from kalends.operations.records import (
+    create_record,
+    delete_record,
+    list_records,
+    read_record,
+    update_record,
+)
+
+NAMESPACE: Final = "calendar/events/v1"
+UPDATES: Final = ("POST", "PUT", "PATCH")
+ID: Final = param("id", params.integer(), "The ID of the record", required=True)
+SLUG: Final = param("slug", params.text(str), "The slug of the record", required=True)
+PAGING: Final = (
+    param("page", params.integer(least=1), "The page of the list to return", default=1),
+    param("per_page", params.integer(least=1), "The number of records per page", default=12),
+)
+CONTEXT: Final = param("context", params.text(str), "edit shows a protected event to those who may edit it")
+PASSWORD: Final = param("password", params.PASSWORD, "The event password")
+
+Operation = Callable[[Kind, Call], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One operation on a path, with the methods that mean it and the parameters it takes."""
+
+    methods: tuple[str, ...]
+    operation: Operation
+    kind: Kind
+    params: tuple[Param, ...] = ()
+    path_params: tuple[Param, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        return self.methods != ("GET",)
+
+    @property
+    def updates(self) -> bool:
+        return self.methods == UPDATES
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    pattern: str
+    endpoints: tuple[Endpoint, ...]
+
+    @property
+    def methods(self) -> list[str]:
+        return [method for endpoint in self.endpoints for method in endpoint.methods]
+
+    def endpoint(self, method: str) -> Endpoint | None:
+        return next((e for e in self.endpoints if method in e.methods), None)
+
+
+def _collection(kind: Kind) -> Route:
+    filters = tuple(row.param for row in kind.filters) + _protection(kind)
+    return Route(
+        f"/{kind.name}",
+        (
+            Endpoint(("GET",), list_records, kind, (*PAGING, *filters)),
+            Endpoint(("POST",), create_record, kind, kind.fields),
+        ),
+    )
+
+
+def _item(kind: Kind, pattern: str, address: Param) -> Route:
+    return Route(
+        f"/{kind.name}/{pattern}",
+        (
+            Endpoint(("GET",), read_record, kind, _protection(kind), (address,)),
+            Endpoint(("DELETE",), delete_record, kind, _protection(kind)[:1], (address,)),
+            Endpoint(UPDATES, update_record, kind, (*kind.fields, *_protection(kind)[:1]), (address,)),
+        ),
+    )
+
+
+def _protection(kind: Kind) -> tuple[Param, ...]:
+    """Only events can be protected by a password."""
+    return (PASSWORD, CONTEXT) if kind.name == "events" else ()
+
+
+def _routes() -> tuple[Route, ...]:
+    rows: list[Route] = []
+    for kind in KINDS:
+        rows.append(_collection(kind))
+        rows.append(_item(kind, r"(?P<id>\d+)", ID))
+        if kind.is_post:
+            rows.append(_item(kind, r"by-slug/(?P<slug>[^/]+)", SLUG))
+    return tuple(rows)
+
+
+ROUTES: Final = _routes()
+_COMPILED: Final = tuple((re.compile(route.pattern, re.IGNORECASE), route) for route in ROUTES)
+
+
+def find_route(path: str) -> tuple[Route, dict[str, str]] | None:
+    """The route of a path below the namespace, and what its pattern found."""
+    for pattern, route in _COMPILED:
+        match = pattern.fullmatch(path)
+        if match:
+            return route, match.groupdict()
+    return None

@@ -1,0 +1,107 @@
+"""What an event costs."""
+
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kalends.core.cost import read_cost, show_cost
+from kalends.core.errors import Invalid
+from tests.core.kit import may_be_refused, quick, rows, step
+
+
+@pytest.mark.parametrize("row", rows("cost"), ids=step)
+def test_a_cost_is_that_of_the_table(row: dict[str, Any]) -> None:
+    try:
+        shown, details = show_cost(read_cost(row["input"]["cost"]), "$", "prefix")
+    except Invalid:
+        assert may_be_refused(row)
+        return
+    assert {"cost": shown, "cost_details": details} == row["output"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown", "values", "symbol", "position"),
+    [
+        ("€10-€20", "€10 – €20", ["10", "20"], "€", "prefix"),
+        ("10€ - 20€", "10€ – 20€", ["10", "20"], "€", "postfix"),
+        ("20-30 EUR", "20EUR – 30EUR", ["20", "30"], "EUR", "postfix"),
+        ("1 000 kr", "1 000kr", ["1000"], "kr", "postfix"),
+        ("1'000.50 CHF", "1'000.50CHF", ["1000.50"], "CHF", "postfix"),
+        ("1,000,000", "$1,000,000", ["1000000"], "", ""),
+        ("10,20,30", "$10 – $30", ["10", "20", "30"], "", ""),
+        ("10 per person", "10 per person", ["10"], "", ""),
+        ("Adults 10, kids 5", "$5 – $10", ["5", "10"], "", ""),
+        ("0 - 10", "Free – $10", ["0", "10"], "", ""),
+        ("0-0", "Free", ["0"], "", ""),
+        ("early-bird 10", "early-bird 10", ["10"], "", ""),
+        (["Free", "10"], "Free – $10", ["0", "10"], "", ""),
+        (["$10", "$20"], "$10 – $20", ["10", "20"], "", ""),
+        ([10.0, 7.5], "$7.5 – $10", ["7.5", "10"], "", ""),
+        (1e-7, "$0.0000001", ["0.0000001"], "", ""),
+        ("Pay what you want", "Pay what you want", ["pay-what-you-want"], "", ""),
+    ],
+)
+def test_how_a_cost_is_understood(
+    sent: object, shown: str, values: list[str], symbol: str, position: Literal["prefix", "postfix", ""]
+) -> None:
+    assert show_cost(read_cost(sent), "$", "prefix") == (
+        shown,
+        {"currency_symbol": symbol, "currency_code": "", "currency_position": position, "values": values},
+    )
+
+
+def test_the_sites_own_symbol_may_follow_the_amount() -> None:
+    assert show_cost("10 - 20", "zł", "postfix")[0] == "10zł – 20zł"
+    assert show_cost("$10", "zł", "postfix")[0] == "$10"
+
+
+NO_COSTS: list[object] = [
+    -1,
+    -0.5,
+    "-5",
+    "−5",
+    "-$5",
+    "$-5",
+    "- 5",
+    "10, -5",
+    [10, -5],
+    ["-5"],
+    True,
+    {"a": 1},
+    [[1]],
+    [True],
+    [None],
+    float("nan"),
+    float("inf"),
+    10**15,
+    10**400,
+    "x" * 251,
+    [1] * 51,
+    "\ud800",
+    b"5",
+    ("1",),
+]
+
+
+@pytest.mark.parametrize("sent", NO_COSTS)
+def test_what_is_no_cost_is_refused(sent: object) -> None:
+    with pytest.raises(Invalid):
+        read_cost(sent)
+
+
+@quick
+@given(
+    st.text(st.sampled_from("0123456789.,'- €$aé%<>&;\u202f"), max_size=40)
+    | st.lists(st.integers(0, 10**9) | st.floats(0, 1e9), max_size=8)
+)
+def test_a_stored_cost_is_stable_and_can_be_shown(sent: object) -> None:
+    try:
+        stored = read_cost(sent)
+    except Invalid:
+        return
+    assert read_cost(stored) == stored
+    shown, details = show_cost(stored, "$", "prefix")
+    assert bool(shown) == bool(stored)
+    assert isinstance(details["values"], list)

@@ -1,0 +1,34 @@
+"""Booleans."""
+
+from typing import Any
+
+import pytest
+
+from kalends.core.errors import Invalid
+from kalends.core.switches import read_switch
+from tests.core.kit import rows, step
+
+SENT = [row for row in rows("booleans") if next(iter(row["input"].values())) is not None]
+
+
+@pytest.mark.parametrize("row", SENT, ids=step)
+def test_a_switch_is_that_of_the_table(row: dict[str, Any]) -> None:
+    ((name, sent),) = row["input"].items()
+    if "error" in row:
+        with pytest.raises(Invalid):
+            read_switch(sent)
+    else:
+        assert read_switch(sent) is row["output"][name]
+
+
+@pytest.mark.parametrize(
+    "sent", [None, 2, -1, 1.0, 0.0, [], [True], {}, "", " ", "y", "enabled", " true ", "2", b"1"]
+)
+def test_other_values_are_refused(sent: object) -> None:
+    with pytest.raises(Invalid):
+        read_switch(sent)
+
+
+@pytest.mark.parametrize("sent", ["TRUE", "Yes", "oN", "1", 1, True])
+def test_words_in_any_case(sent: object) -> None:
+    assert read_switch(sent) is True

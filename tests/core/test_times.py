@@ -1,0 +1,261 @@
+"""Reading dates, and wall times at the borders of zones."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kalends.core.errors import Invalid
+from kalends.core.times import (
+    LocalTime,
+    Moment,
+    Span,
+    abbreviation,
+    day_begins,
+    day_ends,
+    default_window,
+    event_span,
+    instant,
+    read_moment,
+    settle,
+    stamp,
+    stamp_details,
+)
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def at(wall: str, utc_text: str, fold: int = 0) -> LocalTime:
+    return LocalTime(datetime.fromisoformat(wall), fold, utc(utc_text))
+
+
+def settled(text: str, zone: str) -> LocalTime:
+    return settle(read_moment(text), zone)
+
+
+def whole_day(day: str, zone: str) -> Span:
+    return event_span(read_moment(day), read_moment(day), zone, all_day=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2027-04-01", Moment(datetime(2027, 4, 1), None, day_only=True)),
+        ("2027-04-01 10:30", Moment(datetime(2027, 4, 1, 10, 30), None, day_only=False)),
+        ("2027-04-01T10:30:05", Moment(datetime(2027, 4, 1, 10, 30, 5), None, day_only=False)),
+        ("2027-04-01T10:30:05.999Z", Moment(datetime(2027, 4, 1, 10, 30, 5), timedelta(0), day_only=False)),
+        ("2027-04-01 10:30+02", Moment(datetime(2027, 4, 1, 10, 30), timedelta(hours=2), day_only=False)),
+        (
+            "2027-04-01 10:30-0330",
+            Moment(datetime(2027, 4, 1, 10, 30), -timedelta(hours=3.5), day_only=False),
+        ),
+        (
+            "2027-04-01 10:30+05:45",
+            Moment(datetime(2027, 4, 1, 10, 30), timedelta(hours=5.75), day_only=False),
+        ),
+        ("\t2027-04-01\n", Moment(datetime(2027, 4, 1), None, day_only=True)),
+        ("@0", Moment(datetime(1970, 1, 1), timedelta(0), day_only=False)),
+        ("@-86400", Moment(datetime(1969, 12, 31), timedelta(0), day_only=False)),
+        ("0001-01-01", Moment(datetime(1, 1, 1), None, day_only=True)),
+        ("9998-12-31", Moment(datetime(9998, 12, 31), None, day_only=True)),
+    ],
+)
+def test_iso_forms_are_read(text: str, moment: Moment) -> None:
+    assert read_moment(text) == moment
+
+
+NO_DATES = [
+    "",
+    " ",
+    "2027",
+    "2027-04",
+    "20270401",
+    "20270401T103000",
+    "1806660000",
+    "2027-4-1",
+    "2027-02-29",
+    "2027-13-01",
+    "2027-04-31",
+    "0000-00-00",
+    "0000-01-01",
+    "9999-01-01",
+    "10000-01-01",
+    "-2027-01-01",
+    "2027-04-01 24:00",
+    "2027-04-01 10:60",
+    "2027-04-01 10:30:60",
+    "2027-04-01 10",
+    "2027-04-01T",
+    "2027-W14",
+    "2027-04-01 10:30 +02:00",
+    "2027-04-01 10:30 02:00",
+    "2027-04-01 10:30+2",
+    "2027-04-01 10:30+24:00",
+    "2027-04-01 10:30+02:60",
+    "2027-04-01Z",
+    "2027-04-01 10:30:00.Z",
+    "2027-04-01 10:30 PM",
+    "tomorrow",
+    "@",
+    "@1.5",
+    "@99999999999999",
+    "@999999999999",
+    "٢٠٢٧-٠٤-٠١",
+    "2027-04-01\x00",
+    "2027-04-01\u3000",
+    "2027-04-01 10:30:00." + "0" * 100,
+]
+
+
+@pytest.mark.parametrize("text", NO_DATES)
+def test_everything_else_is_refused(text: str) -> None:
+    with pytest.raises(Invalid):
+        read_moment(text)
+
+
+@pytest.mark.parametrize(
+    ("zone", "text", "local_time"),
+    [
+        # Spring: the clock jumps, the time moves forward by the jump.
+        ("America/New_York", "2027-03-14 01:59:59", at("2027-03-14 01:59:59", "2027-03-14 06:59:59")),
+        ("America/New_York", "2027-03-14 02:00:00", at("2027-03-14 03:00:00", "2027-03-14 07:00:00")),
+        ("America/New_York", "2027-03-14 02:30:00", at("2027-03-14 03:30:00", "2027-03-14 07:30:00")),
+        ("America/New_York", "2027-03-14 03:00:00", at("2027-03-14 03:00:00", "2027-03-14 07:00:00")),
+        ("Europe/Paris", "2027-03-28 02:30:00", at("2027-03-28 03:30:00", "2027-03-28 01:30:00")),
+        ("Australia/Lord_Howe", "2027-10-03 02:15:00", at("2027-10-03 02:45:00", "2027-10-02 15:45:00")),
+        ("America/Sao_Paulo", "2018-11-04 00:15:00", at("2018-11-04 01:15:00", "2018-11-04 03:15:00")),
+        ("Africa/Cairo", "2027-04-30 00:30:00", at("2027-04-30 01:30:00", "2027-04-29 22:30:00")),
+        ("Antarctica/Troll", "2027-03-28 01:30:00", at("2027-03-28 03:30:00", "2027-03-28 01:30:00")),
+        ("Pacific/Apia", "2011-12-30 12:00:00", at("2011-12-31 12:00:00", "2011-12-30 22:00:00")),
+        # Autumn: the first of two equal times is meant.
+        ("America/New_York", "2027-11-07 01:30:00", at("2027-11-07 01:30:00", "2027-11-07 05:30:00")),
+        ("Europe/Paris", "2027-10-31 02:30:00", at("2027-10-31 02:30:00", "2027-10-31 00:30:00")),
+        ("Australia/Lord_Howe", "2027-04-04 01:45:00", at("2027-04-04 01:45:00", "2027-04-03 14:45:00")),
+        ("Africa/Cairo", "2027-10-28 23:30:00", at("2027-10-28 23:30:00", "2027-10-28 20:30:00")),
+        ("Antarctica/Troll", "2027-10-31 02:30:00", at("2027-10-31 02:30:00", "2027-10-31 00:30:00")),
+        # An offset names one of them.
+        ("America/New_York", "2027-11-07T01:30:00-04:00", at("2027-11-07 01:30:00", "2027-11-07 05:30:00")),
+        (
+            "America/New_York",
+            "2027-11-07T01:30:00-05:00",
+            at("2027-11-07 01:30:00", "2027-11-07 06:30:00", 1),
+        ),
+        ("Europe/Paris", "2027-10-31T01:30:00Z", at("2027-10-31 02:30:00", "2027-10-31 01:30:00", 1)),
+        ("Australia/Lord_Howe", "2027-04-03T15:15:00Z", at("2027-04-04 01:45:00", "2027-04-03 15:15:00", 1)),
+        ("Antarctica/Troll", "2027-10-31T02:30:00Z", at("2027-10-31 02:30:00", "2027-10-31 02:30:00", 1)),
+        ("UTC+5:30", "2027-07-01 10:00:00", at("2027-07-01 10:00:00", "2027-07-01 04:30:00")),
+    ],
+)
+def test_a_wall_time_is_settled(zone: str, text: str, local_time: LocalTime) -> None:
+    assert settled(text, zone) == local_time
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "span"),
+    [
+        ("Europe/Paris", "2027-06-01", Span(at("2027-06-01 00:00:00", "2027-05-31 22:00:00"),
+                                             at("2027-06-01 23:59:59", "2027-06-01 21:59:59"))),
+        # Midnight does not exist: the day begins with its first second.
+        ("America/Sao_Paulo", "2018-11-04", Span(at("2018-11-04 01:00:00", "2018-11-04 03:00:00"),
+                                                  at("2018-11-04 23:59:59", "2018-11-05 01:59:59"))),
+        ("Africa/Cairo", "2027-04-30", Span(at("2027-04-30 01:00:00", "2027-04-29 22:00:00"),
+                                             at("2027-04-30 23:59:59", "2027-04-30 20:59:59"))),
+        # The last hour comes twice: the day ends with the second one.
+        ("Africa/Cairo", "2027-10-28", Span(at("2027-10-28 00:00:00", "2027-10-27 21:00:00"),
+                                             at("2027-10-28 23:59:59", "2027-10-28 21:59:59", 1))),
+        ("America/Sao_Paulo", "2018-02-17", Span(at("2018-02-17 00:00:00", "2018-02-17 02:00:00"),
+                                                  at("2018-02-17 23:59:59", "2018-02-18 02:59:59", 1))),
+        # The first hour comes twice: the day begins with the first one.
+        ("America/Havana", "2027-11-07", Span(at("2027-11-07 00:00:00", "2027-11-07 04:00:00"),
+                                               at("2027-11-07 23:59:59", "2027-11-08 04:59:59"))),
+        # The jump goes over midnight: one day ends early, the next begins late.
+        ("America/Toronto", "1919-03-30", Span(at("1919-03-30 00:00:00", "1919-03-30 05:00:00"),
+                                                at("1919-03-30 23:29:59", "1919-03-31 04:29:59"))),
+        ("America/Toronto", "1919-03-31", Span(at("1919-03-31 00:30:00", "1919-03-31 04:30:00"),
+                                                at("1919-03-31 23:59:59", "1919-04-01 03:59:59"))),
+        # The day does not exist at all: the next one takes its place.
+        ("Pacific/Apia", "2011-12-30", Span(at("2011-12-31 00:00:00", "2011-12-30 10:00:00"),
+                                             at("2011-12-31 23:59:59", "2011-12-31 09:59:59"))),
+    ],
+)  # fmt: skip
+def test_a_whole_day_runs_from_its_first_to_its_last_second(zone: str, day: str, span: Span) -> None:
+    assert whole_day(day, zone) == span
+    assert day_begins(read_moment(day), zone) == span.start.utc
+    assert day_ends(read_moment(day), zone) == span.end.utc
+
+
+def test_the_day_of_an_instant_is_its_day_in_the_zone() -> None:
+    late = read_moment("2027-06-01T23:30:00Z")
+    assert event_span(late, late, "Asia/Tokyo", all_day=True) == whole_day("2027-06-02", "Asia/Tokyo")
+    assert day_begins(late, "Asia/Tokyo") == utc("2027-06-01 15:00:00")
+    assert day_ends(late, "America/New_York") == utc("2027-06-02 03:59:59")
+
+
+def test_an_end_before_the_start_is_refused_by_instants_not_by_clocks() -> None:
+    zone = "America/New_York"
+    with pytest.raises(Invalid, match="end, 2027-01-01 10:00:00, is before the start, 2027-01-01 10:00:01"):
+        event_span(read_moment("2027-01-01 10:00:01"), read_moment("2027-01-01 10:00"), zone, all_day=False)
+    first = read_moment("2027-11-07T01:50:00-04:00")
+    second = read_moment("2027-11-07T01:10:00-05:00")
+    assert event_span(first, second, zone, all_day=False).end.fold == 1
+    with pytest.raises(Invalid):
+        event_span(second, first, zone, all_day=False)
+    with pytest.raises(Invalid):
+        event_span(read_moment("2027-01-02"), read_moment("2027-01-01"), zone, all_day=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone"),
+    [
+        ("9998-12-31 23:00:00", "America/New_York"),
+        ("9998-12-31T23:00:00-05:00", "UTC"),
+        ("9998-12-31T23:00:00Z", "Asia/Tokyo"),
+        ("0001-01-01 00:00:00", "Asia/Tokyo"),
+        ("0001-01-01T00:00:00+10:00", "UTC"),
+        ("0001-01-01T00:00:00Z", "America/New_York"),
+    ],
+)
+def test_no_zone_pushes_an_instant_out_of_the_years(text: str, zone: str) -> None:
+    with pytest.raises(Invalid, match="years 1 to 9998"):
+        settled(text, zone)
+
+
+def test_an_instant_is_exact() -> None:
+    assert instant(read_moment("2027-01-01 10:00"), "Europe/Paris") == utc("2027-01-01 09:00:00")
+    assert instant(read_moment("2027-01-01T10:00+01:00"), "Asia/Tokyo") == utc("2027-01-01 09:00:00")
+    assert instant(read_moment("@1806660000"), "Asia/Tokyo") == utc("2027-04-02 10:00:00")
+
+
+def test_the_default_window_is_today_and_two_years_on() -> None:
+    assert default_window(utc("2027-06-02 03:00:00"), "America/New_York") == (
+        datetime(2027, 6, 1),
+        datetime(2029, 6, 1, 23, 59, 59),
+    )
+    assert default_window(utc("2028-02-29 12:00:00"), "UTC") == (
+        datetime(2028, 2, 29),
+        datetime(2030, 2, 28, 23, 59, 59),
+    )
+
+
+def test_dates_are_written_in_one_way() -> None:
+    value = datetime(33, 4, 3, 9, 5, 7)
+    assert stamp(value) == "0033-04-03 09:05:07"
+    assert stamp(value.replace(microsecond=999999, tzinfo=UTC)) == "0033-04-03 09:05:07"
+    assert stamp_details(value) == {
+        "year": "0033", "month": "04", "day": "03", "hour": "09", "minutes": "05", "seconds": "07",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("instant_utc", "zone", "letters"),
+    [
+        ("2027-01-01 00:00:00", "Europe/Paris", "CET"),
+        ("2027-07-01 00:00:00", "Europe/Paris", "CEST"),
+        ("2027-07-01 00:00:00", "UTC+5.5", "UTC+5.5"),
+        ("2027-07-01 00:00:00", "America/Sao_Paulo", "-03"),
+        ("2027-07-01 00:00:00", "UTC", "UTC"),
+    ],
+)
+def test_abbreviations(instant_utc: str, zone: str, letters: str) -> None:
+    assert abbreviation(utc(instant_utc), zone) == letters

@@ -1,0 +1,164 @@
+"""Names of zones, and where the zone database comes from."""
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from kalends.core.errors import Invalid
+from kalends.core.zones import (
+    RENAMED,
+    local_of,
+    offset_of,
+    read_zone,
+    spell_zone,
+    tzdata_version,
+    utc_of,
+    zone_names,
+)
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ("Europe/Paris", "Europe/Paris"),
+        ("europe/PARIS", "Europe/Paris"),
+        ("america/argentina/buenos_aires", "America/Argentina/Buenos_Aires"),
+        ("utc", "UTC"),
+        ("gmt", "GMT"),
+        ("etc/gmt+5", "Etc/GMT+5"),
+        ("US/Eastern", "America/New_York"),
+        ("asia/calcutta", "Asia/Kolkata"),
+        ("Europe/Kiev", "Europe/Kyiv"),
+        ("GB", "Europe/London"),
+        ("Iceland", "Atlantic/Reykjavik"),
+        ("Zulu", "Etc/UTC"),
+        # Links, but the zones of their countries today.
+        ("Europe/Amsterdam", "Europe/Amsterdam"),
+        ("Europe/Oslo", "Europe/Oslo"),
+        ("Atlantic/Reykjavik", "Atlantic/Reykjavik"),
+        # Links, but rules without a place.
+        ("EST", "EST"),
+        ("cet", "CET"),
+        ("UTC+5", "UTC+5"),
+        ("utc+05", "UTC+5"),
+        ("UTC+5:30", "UTC+5:30"),
+        ("UTC+05:30", "UTC+5:30"),
+        ("UTC+5.5", "UTC+5.5"),
+        ("UTC+5.50", "UTC+5.5"),
+        ("UTC+5.75", "UTC+5.75"),
+        ("UTC+5:00", "UTC+5"),
+        ("UTC-0", "UTC+0"),
+        ("UTC-3", "UTC-3"),
+        ("UTC-12", "UTC-12"),
+        ("UTC+14", "UTC+14"),
+        ("UTC-0:30", "UTC-0:30"),
+    ],
+)
+def test_a_zone_is_stored_under_its_name_of_today(sent: str, stored: str) -> None:
+    assert read_zone(sent) == stored
+    assert read_zone(stored) == stored
+
+
+NO_ZONES = [
+    "",
+    "0",
+    "Z",
+    "PST",
+    "Nope/Zone",
+    " Europe/Paris ",
+    "+05:00",
+    "+0500",
+    "UTC+15",
+    "UTC+14:30",
+    "UTC-12.5",
+    "UTC-12:01",
+    "UTC+5:60",
+    "UTC+5:3",
+    "UTC+5.123",
+    "UTC+5.33",
+    "UTC5",
+    "UTC+",
+    "Factory",
+    "localtime",
+    "posixrules",
+    "tzdata.zi",
+    "zone.tab",
+    "Europe",
+    "Europe/",
+    "../../etc/passwd",
+    "Europe/Paris\x00",
+    "\ud800",
+    "GMT+5",
+    "UTC+٥",
+]
+
+
+@pytest.mark.parametrize("sent", NO_ZONES)
+def test_other_spellings_are_refused(sent: str) -> None:
+    with pytest.raises(Invalid):
+        read_zone(sent)
+
+
+def test_every_name_of_the_database_is_usable_and_so_is_its_name_of_today() -> None:
+    instant = datetime(2027, 7, 1, tzinfo=UTC)
+    assert len(zone_names()) > 590
+    for name in zone_names():
+        assert spell_zone(name.upper()) == name
+        assert offset_of(instant, read_zone(name)) == offset_of(instant, name), name
+        assert read_zone(read_zone(name)) == read_zone(name)
+
+
+def test_renamed_zones_keep_their_clocks() -> None:
+    for old, new in RENAMED.items():
+        assert read_zone(old) == new
+        for year in (1971, 1999, 2027):
+            instant = datetime(year, 7, 1, tzinfo=UTC)
+            assert offset_of(instant, old) == offset_of(instant, new), (old, year)
+
+
+def test_fixed_offsets_convert() -> None:
+    noon = datetime(2027, 7, 1, 12)
+    assert utc_of(noon, "UTC+14") == datetime(2027, 6, 30, 22, tzinfo=UTC)
+    assert utc_of(noon, "UTC-3:30") == datetime(2027, 7, 1, 15, 30, tzinfo=UTC)
+    assert local_of(utc_of(noon, "UTC+5.75"), "UTC+5.75") == noon
+    assert offset_of(utc_of(noon, "UTC-0:30"), "UTC-0:30") == timedelta(minutes=-30)
+
+
+def test_an_unknown_stored_zone_is_an_error_not_utc() -> None:
+    with pytest.raises(Invalid):
+        utc_of(datetime(2027, 1, 1), "Nope/Zone")
+
+
+def test_the_database_is_the_packages_not_the_machines() -> None:
+    assert tzdata_version() == resources.files("tzdata").joinpath("zoneinfo", "tzdata.zi").read_text()[10:15]
+    assert asked({}) == f"{tzdata_version()} 2027-07-01 10:00:00+00:00"
+
+
+def test_another_database_can_be_put_in_front(tmp_path: Path) -> None:
+    package = resources.files("tzdata").joinpath("zoneinfo")
+    names = package.joinpath("tzdata.zi").read_text(encoding="utf-8").partition("\n")[2]
+    (tmp_path / "Europe").mkdir()
+    (tmp_path / "tzdata.zi").write_text("# version 2099z\n" + names, encoding="utf-8")
+    (tmp_path / "Europe/Paris").write_bytes(package.joinpath("Asia", "Tokyo").read_bytes())
+    assert asked({"PYTHONTZPATH": str(tmp_path)}) == "2099z 2027-07-01 03:00:00+00:00"
+
+
+def asked(environment: dict[str, str]) -> str:
+    program = (
+        "from datetime import datetime; from kalends.core.times import *;"
+        "print(tzdata_version(), utc_of(datetime(2027, 7, 1, 12), 'Europe/Paris'))"
+    )
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONTZPATH"}
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        env=inherited | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return answer.stdout.strip()

@@ -1,0 +1,119 @@
+"""Real server processes: `python -m kalends serve`, started, watched, stopped and killed."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+
+@dataclass(frozen=True)
+class Server:
+    process: subprocess.Popen[bytes]
+    address: str
+    log: Path
+
+    @classmethod
+    def start(
+        cls,
+        database_url: str,
+        *,
+        log: Path,
+        port: int | None = None,
+        workers: int = 1,
+        environment: Mapping[str, str] | None = None,
+        patience: float = 30,
+    ) -> Self:
+        """Starts a server and returns when it is ready for requests."""
+        port = port or find_free_port()
+        command = [sys.executable, "-m", "kalends", "serve"]
+        options = ["--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                [*command, *options],
+                env=make_environment(database_url, environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # One group for the server and its workers, see kill().
+            )
+        server = cls(process, f"http://127.0.0.1:{port}", log)
+        server._wait_until_ready(patience)
+        return server
+
+    def client(self, *, login: str | None = None, password: str = "") -> httpx.Client:
+        return httpx.Client(base_url=self.address, auth=(login, password) if login else None, timeout=30)
+
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def stop(self, patience: float = 30) -> int:
+        """Asks the server to finish (SIGTERM) and returns its exit code."""
+        if self.is_running():
+            self.process.terminate()
+        try:
+            return self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ServerError(f"The server did not stop within {patience} s.\n{self.read_log()}") from None
+
+    def kill(self) -> None:
+        """Ends the server and all its workers at once (SIGKILL), as a power cut would."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        self.process.wait()
+
+    def read_log(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self.kill()  # Workers that outlived their parent.
+
+    def _wait_until_ready(self, patience: float) -> None:
+        deadline = time.monotonic() + patience
+        answer = "nothing"
+        while self.is_running() and time.monotonic() < deadline:
+            try:
+                response = httpx.get(f"{self.address}/readyz", timeout=5)
+                if response.is_success:
+                    return
+                answer = f"{response.status_code} {response.text}"
+            except httpx.TransportError:
+                pass  # It does not listen yet.
+            time.sleep(0.05)
+        state = "was not ready in time" if self.is_running() else f"ended with {self.process.returncode}"
+        self.kill()
+        raise ServerError(f"The server {state}. /readyz last answered: {answer}. Its log:\n{self.read_log()}")
+
+
+class ServerError(Exception):
+    pass
+
+
+def make_environment(database_url: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a server or command. Settings of the developer's own shell are left out."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
+    return {**inherited, "KALENDS_DATABASE_URL": database_url, **(more or {})}
+
+
+def find_free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,216 @@
+"""Plays the conformance kit against a fresh server per phase and reports the steps that differ.
+
+The kit is not part of this project: its directory is given by --kit or KALENDS_CONFORMANCE_KIT, or lies
+beside the project in shared/conformance.
+"""
+
+import argparse
+import json
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from tests.servers import Server, make_environment
+from tools.postgres import throwaway
+
+PROJECT = Path(__file__).resolve().parent.parent
+EXPECTED_FAILURES = Path(__file__).with_name("conformance_expected_failures.txt")
+NAMESPACE = "/api/calendar/events/v1"
+LOGINS = {"administrator": "admin", "editor": "ed", "author": "au", "contributor": "co", "subscriber": "su"}
+
+type Result = dict[str, Any]  # One line of the kit's --out file: name, section, outcome, differences …
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    expected = read_expected_failures()
+    sections = [name for name in (arguments.sections or "").split(",") if name]
+    results: list[Result] = []
+    for phase, names in find_phases(arguments.kit).items():
+        if arguments.phase not in (phase, "all") or not any(is_wanted(name, sections) for name in names):
+            continue
+        print(f"phase {phase} …", flush=True)
+        results += run_phase(phase, arguments.kit, arguments.only)
+    if arguments.out:
+        arguments.out.write_text("".join(json.dumps(result) + "\n" for result in results))
+    wanted = [result for result in results if is_wanted(result["section"], sections)]
+    is_complete = not sections and not arguments.only and arguments.phase == "all"
+    return report(wanted, expected, show=arguments.show, is_complete=is_complete)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="just conformance", description=__doc__)
+    parser.add_argument("--phase", choices=("records", "lists", "all"), default="all")
+    parser.add_argument("--sections", help="count only these: 01,02 or 01_index,02_auth (all are played)")
+    parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="check only such steps")
+    parser.add_argument("--show", type=int, default=20, metavar="N", help="how many differing steps to print")
+    parser.add_argument("--out", type=Path, help="keep the kit's results here, one JSON line per step")
+    parser.add_argument("--kit", type=Path, help="the kit's directory")
+    arguments = parser.parse_args()
+    arguments.kit = find_kit(arguments.kit)
+    if not (arguments.kit / "conformance.py").exists():
+        parser.error(f"there is no conformance kit in {arguments.kit}; see --kit")
+    return arguments
+
+
+def find_kit(given: Path | None) -> Path:
+    default = PROJECT.parent / "shared" / "conformance"
+    return (given or Path(os.environ.get("KALENDS_CONFORMANCE_KIT") or default)).absolute()
+
+
+def find_phases(kit: Path) -> Mapping[str, Sequence[str]]:
+    """The sections of each phase, as the kit names them in its results."""
+    phases = runpy.run_path(str(kit / "scenario" / "__init__.py"))["PHASES"]
+    return {phase: [module.removeprefix("s") for module in modules] for phase, modules in phases.items()}
+
+
+def is_wanted(section: str, wanted: Sequence[str]) -> bool:
+    return not wanted or section in wanted or section.partition("_")[0] in wanted
+
+
+def run_phase(phase: str, kit: Path, only: Sequence[str]) -> list[Result]:
+    """Each phase needs empty tables, and a fresh cluster is the surest way to them."""
+    with tempfile.TemporaryDirectory(prefix="kalends-conformance-") as temporary, throwaway() as postgres:
+        directory = Path(temporary)
+        users, out = directory / "users.json", directory / "results.jsonl"
+        run_command(postgres.url, "migrate")
+        run_command(postgres.url, "site", "set", "timezone", "America/New_York")
+        users.write_text(json.dumps({role: add_user(postgres.url, role) for role in LOGINS}))
+        images = ",".join(map(str, add_images(postgres.url)))
+        with Server.start(postgres.url, log=directory / "server.log") as server:
+            command: list[str | Path] = [sys.executable, kit / "conformance.py", "--show", "0"]
+            command += [
+                "--base",
+                server.address + NAMESPACE,
+                "--users",
+                users,
+                "--phase",
+                phase,
+                "--out",
+                out,
+                "--media-id",
+                images,
+            ]
+            command += [f"--only={glob}" for glob in only]
+            # The kit lies outside of the project: no compiled files beside its sources.
+            done = subprocess.run(
+                command,
+                env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if not out.exists():  # Its exit code is 1 for a crash and for a differing step alike.
+                sys.exit(f"The kit broke off.\n{done.stdout}{done.stderr}\n{server.read_log()}")
+        return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def add_images(database_url: str) -> list[int]:
+    """Two images, the second a small one without further sizes, as the kit asks for."""
+    size = {"width": 150, "height": 150, "mime-type": "image/png", "filesize": 900, "url": "http://example.org/s.png"}
+    with psycopg.connect(database_url) as connection:
+        for number, sizes in enumerate(({"thumbnail": size}, {}), 1):
+            connection.execute(
+                "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize, sizes) "
+                "VALUES (1, %s, 0, 'http://example.org/image.png', 'png', 800, 600, 12345, %s)",
+                (number, json.dumps(sizes)),
+            )
+        connection.execute("UPDATE sites SET last_post_id = 2 WHERE id = 1")
+    return [1, 2]
+
+
+def add_user(database_url: str, role: str) -> dict[str, str | int]:
+    login = LOGINS[role]
+    user_id = int(run_command(database_url, "user", "add", login, "--role", role))
+    password = run_command(database_url, "password", "add", login, "conformance")
+    return {"login": login, "password": password, "id": user_id}
+
+
+def run_command(database_url: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "kalends", *arguments],
+        env=make_environment(database_url),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"kalends {' '.join(arguments)} failed.\n{done.stdout}{done.stderr}")
+    return done.stdout.strip()
+
+
+def read_expected_failures() -> dict[str, str]:
+    """Step name -> reason."""
+    lines = [line.strip() for line in EXPECTED_FAILURES.read_text().splitlines()]
+    rows = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    for row in rows:
+        if len(row) < 2:
+            sys.exit(f"{EXPECTED_FAILURES.name}: {row[0]} stands there without a reason.")
+    return dict(rows)
+
+
+def report(results: Sequence[Result], expected: Mapping[str, str], *, show: int, is_complete: bool) -> int:
+    """Prints what was found and returns the exit code."""
+    outcomes = {result["name"]: result["outcome"] for result in results}
+    failed = [result for result in results if result["outcome"] == "failed" and result["name"] not in expected]
+    listed = [name for name in expected if outcomes.get(name) == "failed"]
+    outdated = [name for name in expected if outcomes.get(name) == "passed"]
+    unknown = [name for name in expected if name not in outcomes] if is_complete else []
+    for result in failed[:show]:
+        print_differences(result)
+    if len(failed) > show:
+        print(f"\n… {len(failed) - show} more steps failed (--show, --out)")
+    for title, names in (
+        ("held to be wrong, and failed as expected", listed),
+        ("listed as held to be wrong, but passed: remove from the list", outdated),
+        ("listed as held to be wrong, but not in the kit", unknown),
+    ):
+        if names:
+            print(f"\n{title}")
+        for name in names:
+            print(f"  {name}: {expected[name]}")
+    print_table(results, expected)
+    counts = Counter(outcomes.values())
+    skipped = counts["skipped"] + len(listed)
+    print(f"\nconformance: {counts['passed']} passed, {len(failed)} failed, {skipped} skipped")
+    return 1 if failed or outdated or unknown or not counts["passed"] else 0
+
+
+def print_differences(result: Result) -> None:
+    print(f"\n{result['name']}   [{result['section']}]\n    {result['request']}")
+    if result.get("decisions"):
+        print(f"    decisions: {', '.join(result['decisions'])}")
+    for place, wanted, got in result["differences"][:8]:
+        print(f"    {place}\n        expected  {shorten(wanted)}\n        got       {shorten(got)}")
+    if len(result["differences"]) > 8:
+        print(f"    … and {len(result['differences']) - 8} more")
+
+
+def shorten(value: Any, width: int = 400) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= width else text[:width] + " …"
+
+
+def print_table(results: Sequence[Result], expected: Mapping[str, str]) -> None:
+    columns = ("passed", "failed", "expected", "skipped")
+    sections: dict[str, Counter[str]] = {}
+    for result in results:
+        is_listed = result["outcome"] == "failed" and result["name"] in expected
+        outcome = "expected" if is_listed else result["outcome"]
+        sections.setdefault(result["section"], Counter())[outcome] += 1
+    total = sum(sections.values(), Counter())
+    print(f"\n{'section':<24}" + "".join(f"{column:>10}" for column in columns))
+    for name, row in [*sections.items(), ("total", total)]:
+        print(f"{name:<24}" + "".join(f"{row[column]:>10}" for column in columns))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

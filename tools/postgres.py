@@ -1,0 +1,200 @@
+"""Starts a local PostgreSQL from the installed programs: kept for `just run`, throw-away for tests.
+
+It listens on 127.0.0.1 only and trusts whoever reaches it there. Never for production.
+"""
+
+import argparse
+import os
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+DATABASE = "kalends"
+
+KEPT: Mapping[str, str] = {}
+
+# A crash may lose a throw-away cluster, so nothing waits for the disk.
+THROWAWAY: Mapping[str, str] = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+}
+
+
+@dataclass(frozen=True)
+class Server:
+    directory: Path
+    port: int
+    pid: int
+
+    @property
+    def url(self) -> str:
+        return self.url_of(DATABASE)
+
+    def url_of(self, database: str) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def stop(self) -> None:
+        # "immediate" would be faster still but leaves shared memory behind; "fast" ends open sessions.
+        _run("pg_ctl", "stop", "-D", self.directory, "-m", "fast", "-w")
+
+
+def start(directory: Path, *, port: int | None = None, settings: Mapping[str, str] = KEPT) -> Server:
+    """Starts the cluster in `directory`, making it first when there is none."""
+    directory = directory.absolute()
+    if not (directory / "PG_VERSION").exists():
+        _make_cluster(directory, checksums=settings.get("fsync") != "off")
+    port = port or _find_free_port()
+    options = {
+        "listen_addresses": "127.0.0.1",
+        "port": str(port),
+        "unix_socket_directories": "",
+        **settings,
+    }
+    arguments = " ".join(f"-c {name}='{value}'" for name, value in options.items())
+    log = directory / "server.log"
+    try:
+        _run("pg_ctl", "start", "-D", directory, "-l", log, "-w", "-t", "60", "-o", arguments)
+    except PostgresError as error:
+        raise PostgresError(f"{error}\n{log.read_text() if log.exists() else ''}") from None
+    server = find_running(directory)
+    if server is None:
+        raise PostgresError(f"PostgreSQL in {directory} stopped right after its start; see {log}.")
+    _create_database(server)
+    return server
+
+
+def find_running(directory: Path) -> Server | None:
+    """The server that runs in `directory`, if one does."""
+    directory = directory.absolute()
+    try:
+        _run("pg_ctl", "status", "-D", directory)
+        lines = (directory / "postmaster.pid").read_text().splitlines()
+    except (PostgresError, OSError):
+        return None
+    return Server(directory, port=int(lines[3]), pid=int(lines[0]))
+
+
+@contextmanager
+def throwaway(settings: Mapping[str, str] = THROWAWAY) -> Iterator[Server]:
+    """A fast server in a temporary directory, gone afterwards."""
+    # The directory below belongs to the user that runs PostgreSQL, who must be able to pass this one.
+    with tempfile.TemporaryDirectory(prefix="kalends-postgres-") as parent:
+        Path(parent).chmod(0o755)
+        server = start(Path(parent) / "cluster", settings=settings)
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+class PostgresError(Exception):
+    pass
+
+
+def _make_cluster(directory: Path, *, checksums: bool) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o700)
+    if user := _other_user():
+        shutil.chown(directory, user)
+        _check_reachable(directory, user)
+    safety = "--data-checksums" if checksums else "--no-sync"
+    locale = ("-E", "UTF8", "--locale=C.UTF-8")
+    _run("initdb", "-D", directory, "-U", "postgres", "-A", "trust", *locale, safety)
+
+
+def _create_database(server: Server) -> None:
+    address = ("-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres")
+    names = _run("psql", *address, "-d", "postgres", "-Atc", "SELECT datname FROM pg_database")
+    if DATABASE not in names.splitlines():
+        _run("createdb", *address, DATABASE)
+
+
+def _run(program: str, *arguments: str | Path) -> str:
+    # The output goes to a file: a pipe would stay open in the server that pg_ctl leaves behind.
+    with tempfile.TemporaryFile("w+") as output:
+        done = subprocess.run(
+            [_find_program(program), *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            user=_other_user(),
+            cwd="/",
+            check=False,
+        )
+        output.seek(0)
+        text = output.read().strip()
+    if done.returncode:
+        raise PostgresError(f"{program} failed with exit code {done.returncode}:\n{text}")
+    return text
+
+
+def _find_program(name: str) -> str:
+    # Debian keeps the server's programs of each version off the PATH.
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: _number(path.parent.name))
+    for directory in reversed(versions):
+        if (directory / "initdb").exists() and (directory / name).exists():
+            return str(directory / name)
+    if found := shutil.which(name):
+        return found
+    raise PostgresError(f"{name} was not found: install PostgreSQL 15 or newer (Debian: postgresql).")
+
+
+def _number(version: str) -> int:
+    digits = re.match(r"\d+", version)
+    return int(digits[0]) if digits else 0
+
+
+def _other_user() -> str | None:
+    """PostgreSQL refuses to run as root, so root runs it as the user that Debian's package made."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        return pwd.getpwnam("postgres").pw_name
+    except KeyError:
+        raise PostgresError("PostgreSQL does not run as root, and there is no user 'postgres'.") from None
+
+
+def _check_reachable(directory: Path, user: str) -> None:
+    done = subprocess.run(["test", "-w", str(directory)], user=user, cwd="/", check=False)
+    if done.returncode:
+        raise PostgresError(f"The user '{user}' cannot reach {directory}: some directory above it is closed.")
+
+
+def _find_free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=("ensure", "stop"))
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--port", type=int, help="the port of a server to be started (default: a free one)")
+    arguments = parser.parse_args()
+    try:
+        server = find_running(arguments.directory)
+        if arguments.command == "ensure":
+            server = server or start(arguments.directory, port=arguments.port)
+            print(server.url)
+        elif server:
+            server.stop()
+    except PostgresError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
