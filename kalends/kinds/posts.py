@@ -88,14 +88,11 @@ async def _image(writing: Writing) -> int | None:
     wanted: int | str | None = writing.sent["image"]
     if wanted is None:
         return None
+    if isinstance(wanted, str) and not writing.may_publish:
+        raise errors.invalid_params({"image": "`image`: give an ID; an address needs the right to publish."})
     column: LiteralString = "id" if isinstance(wanted, int) else "url"
-    found: int | None = await writing.transaction.value(
-        Sql(
-            "SELECT id FROM media WHERE site_id = ? AND " + column + " = ? ORDER BY id LIMIT 1",
-            writing.site.id,
-            wanted,
-        )
-    )
+    of_site = Sql("SELECT id FROM media WHERE site_id = ? AND", writing.site.id)
+    found: int | None = await writing.transaction.value(of_site + Sql(column + " = ? ORDER BY id LIMIT 1", wanted))
     if found is None:
         raise errors.invalid_params({"image": f"`image`: the media library has no image {wanted}."})
     return found
