@@ -7,7 +7,7 @@ from kalends.core import errors, params
 from kalends.core.errors import Invalid
 from kalends.core.params import MOMENT, SWITCH, Type, param
 from kalends.core.slugs import normalize_lookup
-from kalends.kinds.event_window import ORDERS, read_cursor
+from kalends.kinds.event_order import ORDERS, order_of, read_cursor
 from kalends.kinds.kind import Clause, Filter, Listing, Starts, plain, unfiltered
 from kalends.kinds.posts import SEARCH, search_clause
 from kalends.kinds.terms import require_event
@@ -144,11 +144,7 @@ async def _ordered(value: str, listing: Listing) -> Clause:
 
 
 async def _continued(cursor: Any, listing: Listing) -> Clause:
-    asked = (
-        listing.values.get("orderby", "date" if "include" in listing.values else "start_date"),
-        listing.values.get("order", "asc"),
-    )
-    if (cursor.orderby, cursor.order) != asked:
+    if (cursor.orderby, cursor.order) != order_of(listing):
         raise errors.invalid_params({"cursor": "`cursor` belongs to a list in another order."})
     return Sql("")
 

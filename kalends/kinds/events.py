@@ -14,7 +14,8 @@ from kalends.core.slugs import make_slug
 from kalends.core.text import clean_html, clean_title, fold, paragraphs, plain_words
 from kalends.core.times import Moment, Span
 from kalends.kinds.event_filters import EVENT_FILTERS
-from kalends.kinds.event_window import cursor_behind, event_page, event_total, order_events
+from kalends.kinds.event_lists import event_page, event_total
+from kalends.kinds.event_order import cursor_behind, order_events
 from kalends.kinds.kind import Kind, Link, Represented, Values, View, Writing
 from kalends.kinds.posts import DESCRIPTION, POST_COLUMNS, merged, post_fields, represent_post, store_post
 from kalends.kinds.terms import represent_term_in_event

@@ -1,0 +1,111 @@
+"""The order of a list of events, and cursors: the place behind one event in that order."""
+
+import base64
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, LiteralString
+
+import orjson
+from asyncpg import Record
+
+from kalends.core import params
+from kalends.core.errors import Invalid
+from kalends.kinds.kind import Listing
+from kalends.store.sql import Sql, places
+
+# What `orderby` names, and the columns that decide, the last of them always the ID.
+ORDERS: Final[dict[str, tuple[LiteralString, ...]]] = {
+    "start_date": ("start_utc", "date_utc", "id"),
+    "end_date": ("end_utc", "id"),
+    "title": ("title", "id"),
+    "date": ("date_utc", "id"),
+    "modified": ("modified_utc", "id"),
+    "distance": ("distance", "id"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """The place behind one event in one order."""
+
+    orderby: str
+    order: str
+    keys: tuple[object, ...]
+
+    def text(self) -> str:
+        return base64.urlsafe_b64encode(orjson.dumps([self.orderby, self.order, *self.keys])).decode().rstrip("=")
+
+
+def read_cursor(text: str) -> Cursor:
+    try:
+        orderby, order, *keys = orjson.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        columns = ORDERS[orderby]
+        if order not in ("asc", "desc") or len(keys) != len(columns):
+            raise ValueError(order)
+        return Cursor(orderby, order, tuple(_read_key(c, k) for c, k in zip(columns, keys, strict=True)))
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise Invalid("this must be a `next_cursor` of an answer with the same parameters.") from error
+
+
+def _read_key(column: str, value: Any) -> object:
+    if column.endswith("_utc"):
+        return datetime.fromisoformat(value).astimezone(UTC)
+    if column == "id":
+        return params.whole_number(value)
+    if column == "distance":
+        return float(value)
+    return str(value)
+
+
+def cursor_behind(listing: Listing, rows: list[Record], total: int) -> str | None:
+    """The cursor of the next page; None says that the list ends here."""
+    by_cursor = "cursor" in listing.values
+    more = len(rows) > listing.per_page if by_cursor else listing.offset + len(rows) < total
+    if not more or not rows:
+        return None
+    last = rows[: listing.per_page][-1]
+    orderby, order = order_of(listing)
+    return Cursor(orderby, order, tuple(last[column] for column in ORDERS[orderby])).text()
+
+
+def order_of(listing: Listing) -> tuple[str, str]:
+    """`include` is ordered by publication date; everything else by start unless asked otherwise."""
+    values = listing.values
+    orderby: str = values.get("orderby", "date" if "include" in values else "start_date")
+    return orderby, values.get("order", "asc")
+
+
+def order_events(listing: Listing) -> Sql:
+    return ordered(listing, "r.")
+
+
+def ordered(listing: Listing, prefix: LiteralString) -> Sql:
+    orderby, order = order_of(listing)
+    direction: LiteralString = " DESC" if order == "desc" else ""
+    return Sql(", ".join([column_of(prefix, column) + direction for column in ORDERS[orderby]]))
+
+
+def column_of(prefix: LiteralString, column: LiteralString) -> LiteralString:
+    return "g.distance" if column == "distance" and prefix == "r." else prefix + column
+
+
+def after_cursor(listing: Listing) -> Sql:
+    orderby, order = order_of(listing)
+    columns: list[LiteralString] = [column_of("r.", column) for column in ORDERS[orderby]]
+    sign: LiteralString = ") < (" if order == "desc" else ") > ("
+    return Sql("(" + ", ".join(columns) + sign + places(len(columns)) + ")", *listing.values["cursor"].keys)
+
+
+def join_distance(listing: Listing) -> Sql:
+    """The nearest venue of each event, where the list is ordered by distance."""
+    if order_of(listing)[0] != "distance":
+        return Sql("")
+    values = listing.values
+    return Sql(
+        """CROSS JOIN LATERAL (
+            SELECT min(ST_Distance(v.location, ST_MakePoint(?, ?)::geography)) AS distance
+            FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
+            WHERE l.site_id = r.site_id AND l.event_id = r.id AND v.status = 'publish') g""",
+        values["geoloc_lng"],
+        values["geoloc_lat"],
+    )
