@@ -5,14 +5,17 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Annotated, Any, NoReturn
 
 import typer
+from rich.console import Console
+from rich.progress import Progress
 
 from kalends.app import database_options
+from kalends.core import times
 from kalends.core.errors import Invalid, Refusal
-from kalends.operations import administration
+from kalends.operations import administration, timezones
 from kalends.settings import Settings, WrongSettings, read_settings
 from kalends.store import sites
 from kalends.store.database import Database, Transaction
@@ -23,9 +26,11 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Kalends, a c
 user = typer.Typer(no_args_is_help=True, help="Accounts.")
 password = typer.Typer(no_args_is_help=True, help="Application passwords, with which clients sign in.")
 site = typer.Typer(no_args_is_help=True, help="Settings of the site.")
+zones = typer.Typer(no_args_is_help=True, help="The zone database.")
 app.add_typer(user, name="user")
 app.add_typer(password, name="password")
 app.add_typer(site, name="site")
+app.add_typer(zones, name="timezones")
 
 Host = Annotated[str, typer.Option("--host-name", help="Host of the site; needed where there are several.")]
 
@@ -136,6 +141,41 @@ def add_host(new_host: str, site_id: Annotated[int, typer.Option(help="ID of the
     asyncio.run(sites.add_host(_settings().database_url, new_host, site_id))
 
 
+@zones.command("refresh")
+def refresh_zones(host_name: Host = "") -> None:
+    """Derive the instants of all events again, after an update of the zone database."""
+    typer.echo(f"tzdata {times.tzdata_version()}")
+    moved = [event for event in _wait(_refresh_zones(host_name)) if event.new_utc > utc_now()]
+    for event in moved:
+        typer.echo(
+            f"{event.event_id:>8}  {event.start_local} {event.timezone}: "
+            f"{event.old_utc:%Y-%m-%d %H:%M}Z -> {event.new_utc:%Y-%m-%d %H:%M}Z  {event.title}"
+        )
+    typer.echo(f"{len(moved)} future events moved.")
+
+
+async def _refresh_zones(host_name: str) -> list[timezones.Moved]:
+    """Looks without a lock, page by page; writes what differs in small transactions."""
+    database = await Database.open(database_options(_settings()))
+    moved: list[timezones.Moved] = []
+    after: int | None = 0
+    try:
+        async with database.transaction(host_name, utc_now(), writing=False) as tx:
+            total = await timezones.count_events(tx)
+        with Progress(*Progress.get_default_columns(), console=Console(stderr=True)) as progress:
+            task = progress.add_task("events", total=total)
+            while after is not None:
+                async with database.transaction(host_name, utc_now(), writing=False) as tx:
+                    after, differing = await timezones.find_moved(tx, after)
+                for at in range(0, len(differing), 500):
+                    async with database.transaction(host_name, utc_now(), writing=True) as tx:
+                        moved += await timezones.move_events(tx, differing[at : at + 500])
+                progress.advance(task, timezones.PAGE)
+    finally:
+        await database.close()
+    return moved
+
+
 def _run_server(host: str, port: int, workers: int) -> None:
     from granian import Granian
     from granian.constants import Interfaces
@@ -164,7 +204,7 @@ def _serve_metrics(settings: Settings) -> None:
 
 
 def _run(host_name: str, work: Callable[[Transaction], Awaitable[Any]]) -> Any:
-    """One command in one transaction; a refusal is a sentence, not a traceback."""
+    """One command in one transaction."""
 
     async def in_transaction() -> Any:
         database = await Database.open(database_options(_settings()))
@@ -174,8 +214,13 @@ def _run(host_name: str, work: Callable[[Transaction], Awaitable[Any]]) -> Any:
         finally:
             await database.close()
 
+    return _wait(in_transaction())
+
+
+def _wait(work: Coroutine[Any, Any, Any]) -> Any:
+    """A refusal is a sentence, not a traceback."""
     try:
-        return asyncio.run(in_transaction())
+        return asyncio.run(work)
     except (Refusal, Invalid) as problem:
         _fail(problem.message)
 

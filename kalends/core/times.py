@@ -30,6 +30,7 @@ __all__ = [
     "day_ends",
     "default_window",
     "event_span",
+    "in_zone",
     "instant",
     "local_of",
     "offset_of",

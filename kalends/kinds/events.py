@@ -16,6 +16,7 @@ from kalends.core.times import Moment, Span
 from kalends.kinds.event_filters import EVENT_FILTERS
 from kalends.kinds.event_lists import event_page, event_total
 from kalends.kinds.event_order import cursor_behind, order_events
+from kalends.kinds.json_ld import describe_event
 from kalends.kinds.kind import Kind, Link, Represented, Values, View, Writing
 from kalends.kinds.posts import DESCRIPTION, POST_COLUMNS, merged, post_fields, represent_post, store_post
 from kalends.kinds.terms import represent_term_in_event
@@ -211,6 +212,7 @@ EVENTS = Kind(
     page=event_page,
     total=event_total,
     continues=cursor_behind,
+    complete=describe_event,
     links=(
         Link("venue", "venues", "event_venues", "venue_id"),
         Link("organizer", "organizers", "event_organizers", "organizer_id"),

@@ -6,6 +6,7 @@ from asyncpg import Record
 from kalends.core import params
 from kalends.core.params import param
 from kalends.core.text import clean_plain, clean_title, fold, paragraphs, plain_words
+from kalends.kinds.json_ld import describe_organizer
 from kalends.kinds.kind import Kind, Represented, Values, View, Writing
 from kalends.kinds.posts import (
     DESCRIPTION,
@@ -67,4 +68,5 @@ ORGANIZERS = Kind(
     represent=represent_organizer,
     store=store_organizer,
     order=newest_first,
+    complete=describe_organizer,
 )

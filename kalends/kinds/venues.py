@@ -8,6 +8,7 @@ from asyncpg import Record
 from kalends.core import errors, params
 from kalends.core.params import param
 from kalends.core.text import clean_plain, clean_title, fold, paragraphs, plain_words
+from kalends.kinds.json_ld import describe_venue
 from kalends.kinds.kind import Kind, Represented, Values, View, Writing
 from kalends.kinds.posts import (
     DESCRIPTION,
@@ -131,4 +132,5 @@ VENUES = Kind(
     represent=represent_venue,
     store=store_venue,
     order=newest_first,
+    complete=describe_venue,
 )

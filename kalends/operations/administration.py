@@ -11,6 +11,7 @@ from kalends.core.errors import Invalid
 from kalends.core.text import clean_plain
 from kalends.core.times import read_zone
 from kalends.operations.permissions import ROLES
+from kalends.store import people
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -19,94 +20,42 @@ async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
     login, email = clean_plain(login, 60), read_email(email)
     if not login or ":" in login:
         raise Invalid("A login is 1 to 60 characters without a colon.")
-    if await _user_id(tx, login, email):
+    if await people.find_user(tx, login, email):
         raise Invalid(f"There is a user with the login {login} or this e-mail address already.")
-    await tx.lock(None)
-    user_id: int = await tx.value(
-        Sql("UPDATE sites SET last_user_id = last_user_id + 1 WHERE id = ? RETURNING last_user_id", tx.site.id)
-    )
-    await tx.run(
-        Sql(
-            "INSERT INTO users (site_id, id, login, email, display_name, role) VALUES (?, ?, ?, ?, ?, ?)",
-            tx.site.id,
-            user_id,
-            login,
-            email,
-            login,
-            _role(role),
-        )
-    )
-    return user_id
+    return await people.add_user(tx, login, email, _role(role))
 
 
 async def list_users(tx: Transaction) -> list[Record]:
-    return await tx.rows(Sql("SELECT id, login, email, role FROM users WHERE site_id = ? ORDER BY id", tx.site.id))
+    return await people.list_users(tx)
 
 
 async def set_role(tx: Transaction, login: str, role: str) -> None:
-    user_id = await _require_user(tx, login)
-    await tx.run(Sql("UPDATE users SET role = ? WHERE site_id = ? AND id = ?", _role(role), tx.site.id, user_id))
+    await people.set_role(tx, await _require_user(tx, login), _role(role))
 
 
 async def set_account_password(tx: Transaction, login: str, password: str) -> None:
     if len(password) < 10:
         raise Invalid("A password has at least 10 characters.")
-    user_id = await _require_user(tx, login)
-    stored = secrets.hash_account_password(password)
-    await tx.run(Sql("UPDATE users SET password_hash = ? WHERE site_id = ? AND id = ?", stored, tx.site.id, user_id))
+    await people.set_password_hash(tx, await _require_user(tx, login), secrets.hash_account_password(password))
 
 
 async def add_application_password(tx: Transaction, login: str, name: str) -> str:
     user_id = await _require_user(tx, login)
     name = clean_plain(name, 100)
-    taken = await tx.value(
-        Sql(
-            "SELECT true FROM application_passwords WHERE site_id = ? AND user_id = ? AND name = ?",
-            tx.site.id,
-            user_id,
-            name,
-        )
-    )
-    if taken or not name:
-        raise Invalid(f"{login} has an application password named {name} already; choose another name.")
+    if not name or name in [row["name"] for row in await people.list_application_passwords(tx, user_id)]:
+        raise Invalid(f"An application password needs a name that {login} has not used yet.")
     password = secrets.new_application_password()
-    await tx.run(
-        Sql(
-            "INSERT INTO application_passwords (site_id, user_id, name, hash) VALUES (?, ?, ?, ?)",
-            tx.site.id,
-            user_id,
-            name,
-            secrets.hash_application_password(tx.site.secret, password),
-        )
-    )
+    hashed = secrets.hash_application_password(tx.site.secret, password)
+    await people.add_application_password(tx, user_id, name, hashed)
     return password
 
 
 async def list_application_passwords(tx: Transaction, login: str) -> list[Record]:
-    user_id = await _require_user(tx, login)
-    return await tx.rows(
-        Sql(
-            """
-            SELECT name, created_at, last_used_at FROM application_passwords
-            WHERE site_id = ? AND user_id = ? ORDER BY created_at
-            """,
-            tx.site.id,
-            user_id,
-        )
-    )
+    return await people.list_application_passwords(tx, await _require_user(tx, login))
 
 
 async def revoke_application_password(tx: Transaction, login: str, name: str) -> None:
-    user_id = await _require_user(tx, login)
-    gone = await tx.value(
-        Sql(
-            "DELETE FROM application_passwords WHERE site_id = ? AND user_id = ? AND name = ? RETURNING true",
-            tx.site.id,
-            user_id,
-            name,
-        )
-    )
-    if not gone:
+    if not await people.remove_application_password(tx, await _require_user(tx, login), name):
         raise Invalid(f"{login} has no application password named {name}.")
 
 
@@ -175,21 +124,8 @@ def _role(role: str) -> str:
     return role
 
 
-async def _user_id(tx: Transaction, login: str, email: str) -> int | None:
-    found: int | None = await tx.value(
-        Sql(
-            """SELECT id FROM users WHERE site_id = ?
-                AND (lower(login) = lower(?) OR (email <> '' AND lower(email) = lower(?)))""",
-            tx.site.id,
-            login,
-            email,
-        )
-    )
-    return found
-
-
 async def _require_user(tx: Transaction, login: str) -> int:
-    found = await _user_id(tx, login, login)
+    found = await people.find_user(tx, login, login)
     if found is None:
         raise Invalid(f"There is no user {login}.")
     return found

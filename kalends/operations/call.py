@@ -14,6 +14,7 @@ class Call:
     actor: Actor
     base_url: str
     ns: str
+    client: str = ""  # the address that asks
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     # Where the path points: an ID or a slug.
     record_id: int | None = None

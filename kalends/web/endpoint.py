@@ -167,6 +167,7 @@ def _call(
         actor=exchange.actor,
         base_url=base_url,
         ns=base_url + exchange.prefix,
+        client=exchange.request.client.host if exchange.request.client else "",
         values=values,
         record_id=(int(digits) if len(digits) < 17 else 0) if "id" in address else None,
         slug=address.get("slug"),
