@@ -61,6 +61,10 @@ fix:
 conformance *arguments:
     uv run python -m tools.conformance "$@"
 
+# Make docs/settings.md from the settings and commands
+reference:
+    uv run python -m tools.reference
+
 # Remove caches, builds and the local database
 clean: stop
     rm -rf {{ local }} .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* dist

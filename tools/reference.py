@@ -1,0 +1,59 @@
+"""Writes docs/settings.md from the settings and commands themselves; `--check` only compares."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from kalends.cli import app
+from kalends.operations.administration import SITE_KEYS
+from kalends.settings import Settings
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
+
+
+def render() -> str:
+    lines = [
+        "# Settings and commands",
+        "",
+        "This page is made from the code by `just reference`.",
+        "",
+        "## Settings",
+        "",
+        "They come from the environment and are checked at start; a wrong one is refused with a sentence "
+        "that says what would be right.",
+        "",
+        "| Setting | Default | Meaning |",
+        "|---|---|---|",
+    ]
+    for name, field in Settings.model_fields.items():
+        default = ",".join(field.default) if isinstance(field.default, tuple) else str(field.default).lower()
+        shown = f"`{default}`" if default else "none"
+        lines.append(f"| `KALENDS_{name.upper()}` | {shown} | {field.description} |")
+    keys = ", ".join(f"`{key}`" for key in SITE_KEYS)
+    lines += ["", f"Settings of a site, by `kalends site set KEY VALUE`: {keys}.", "", "## Commands", ""]
+    lines += ["| Command | What it does |", "|---|---|", *_commands(typer.main.get_command(app), "kalends")]
+    return "\n".join(lines) + "\n"
+
+
+def _commands(command: Any, name: str) -> list[str]:
+    below = getattr(command, "commands", None)
+    if below is not None:
+        return [line for key, inner in below.items() for line in _commands(inner, f"{name} {key}")]
+    arguments = [str(p.name).upper() for p in command.params if p.param_type_name == "argument"]
+    options = [p.opts[0] for p in command.params if p.param_type_name == "option" and p.opts[0] != "--help"]
+    shown = " ".join([name, *arguments, *(f"[{option}]" for option in options)])
+    return [f"| `{shown}` | {(command.help or '').strip()} |"]
+
+
+def main() -> int:
+    page = render()
+    if "--check" in sys.argv:
+        return 0 if PAGE.exists() and PAGE.read_text() == page else 1
+    PAGE.write_text(page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
