@@ -8,9 +8,9 @@ import structlog
 from kalends.settings import Settings, read_settings
 from kalends.store.database import Database, Options
 from kalends.store.migrations import newest_revision
-from kalends.web.application import Application, Front
+from kalends.web.application import Application, Door, Front
 from kalends.web.endpoint import Service
-from kalends.web.routes import NAMESPACE
+from kalends.web.routes import EXTENSION, INTERFACE
 
 
 def create_application() -> Application:
@@ -18,16 +18,33 @@ def create_application() -> Application:
     settings = read_settings()
     configure_log(settings.log_format)
     front = Front(
-        prefixes=(f"{settings.api_root}/{NAMESPACE}", *settings.aliases),
+        doors=_doors(settings),
         origins=settings.cors_origins,
         schema=newest_revision(),
     )
 
     async def open_service() -> Service:
         database = await Database.open(database_options(settings))
-        return Service(database, base_url=settings.base_url, body_limit=settings.body_limit)
+        return Service(
+            database,
+            base_url=settings.base_url,
+            body_limit=settings.body_limit,
+            trust_forwarded=settings.trust_forwarded,
+        )
 
     return Application(front, open_service)
+
+
+def _doors(settings: Settings) -> tuple[Door, ...]:
+    """The interface, the paths under which existing clients look for it, and what is ours beside it."""
+    home = f"{settings.api_root}/{INTERFACE.namespace}"
+    extension = f"{settings.api_root}/{EXTENSION.namespace}"
+    aliases = [Door(path, "/".join(path.split("/")[-3:]), INTERFACE, path) for path in settings.aliases]
+    return (
+        Door(home, INTERFACE.namespace, INTERFACE, home),
+        Door(extension, EXTENSION.namespace, EXTENSION, home),
+        *aliases,
+    )
 
 
 def database_options(settings: Settings) -> Options:

@@ -3,14 +3,18 @@
 import asyncio
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Coroutine
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from kalends.app import database_options
 from kalends.core import times
@@ -22,14 +26,21 @@ from kalends.store.database import Database, Transaction
 from kalends.store.migrations import migrate as run_migrations
 from kalends.web.endpoint import utc_now
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Kalends, a calendar-events server.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Kalends, a calendar-events server.",
+)
 user = typer.Typer(no_args_is_help=True, help="Accounts.")
 password = typer.Typer(no_args_is_help=True, help="Application passwords, with which clients sign in.")
 site = typer.Typer(no_args_is_help=True, help="Settings of the site.")
+job = typer.Typer(help="Background jobs.")
 zones = typer.Typer(no_args_is_help=True, help="The zone database.")
 app.add_typer(user, name="user")
 app.add_typer(password, name="password")
 app.add_typer(site, name="site")
+app.add_typer(job, name="jobs")
 app.add_typer(zones, name="timezones")
 
 Host = Annotated[str, typer.Option("--host-name", help="Host of the site; needed where there are several.")]
@@ -50,6 +61,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     workers: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
+    with_worker: Annotated[bool, typer.Option("--with-worker", help="Do background work too.")] = False,
 ) -> None:
     """Answer requests until told to stop; running requests are finished first."""
     settings = _settings()
@@ -58,9 +70,13 @@ def serve(
         # Read by the metrics library when it is first imported, here and in each worker.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
         _serve_metrics(settings)
+    helper = subprocess.Popen([sys.executable, "-m", "kalends", "worker"]) if with_worker else None
     try:
         _run_server(host, port, workers)
     finally:
+        if helper is not None:
+            helper.terminate()
+            helper.wait(30)
         if directory:
             shutil.rmtree(directory, ignore_errors=True)
 
@@ -97,9 +113,16 @@ def set_password(login: str, host_name: Host = "") -> None:
 
 
 @password.command("add")
-def add_password(login: str, name: str, host_name: Host = "") -> None:
+def add_password(
+    login: str,
+    name: str,
+    read_only: Annotated[bool, typer.Option("--read-only", help="It may read, and nothing else.")] = False,
+    host_name: Host = "",
+) -> None:
     """Make an application password and print it. It is shown only now."""
-    typer.echo(_run(host_name, lambda tx: administration.add_application_password(tx, login, name)))
+    typer.echo(
+        _run(host_name, lambda tx: administration.add_application_password(tx, login, name, read_only=read_only))
+    )
 
 
 @password.command("list")
@@ -108,6 +131,13 @@ def list_passwords(login: str, host_name: Host = "") -> None:
     for row in _run(host_name, lambda tx: administration.list_application_passwords(tx, login)):
         used = f"{row['last_used_at']:%Y-%m-%d %H:%M}" if row["last_used_at"] else "never"
         typer.echo(f"{row['name']:<30} made {row['created_at']:%Y-%m-%d}  last used {used}")
+
+
+@password.command("log")
+def show_uses(login: str, host_name: Host = "") -> None:
+    """Show when and from where the application passwords of an account were used, by the hour."""
+    for row in _run(host_name, lambda tx: administration.list_uses(tx, login)):
+        typer.echo(f"{row['at']:%Y-%m-%d %H}h  {row['name']:<30} {row['address']:<40} {row['agent']}")
 
 
 @password.command("revoke")
@@ -176,6 +206,98 @@ async def _refresh_zones(host_name: str) -> list[timezones.Moved]:
     return moved
 
 
+@app.command("seed")
+def make_up_records(
+    *,
+    events: Annotated[int, typer.Option(help="How many events.", min=0)] = 1000,
+    upcoming: Annotated[str, typer.Option(help="How many of them from today on: a number, 0.05 or 5%.")] = "",
+    venues: Annotated[int | None, typer.Option(help="How many venues.", min=0)] = None,
+    organizers: Annotated[int | None, typer.Option(help="How many organizers.", min=0)] = None,
+    categories: Annotated[int | None, typer.Option(help="How many categories.", min=1)] = None,
+    tags: Annotated[int | None, typer.Option(help="How many tags.", min=0)] = None,
+    seed: Annotated[int, typer.Option(help="The same number makes the same records.")] = 1,
+    today: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The day they are made for.")] = None,
+    host_name: Host = "",
+) -> None:
+    """Add made-up records to the site. Many at once (5,000 events) lock the tables for a while."""
+    from kalends.operations import seed as seeding
+
+    began = time.monotonic()
+    try:
+        wanted = seeding.Wanted(
+            events=events,
+            upcoming=seeding.read_upcoming(upcoming, events),
+            venues=venues,
+            organizers=organizers,
+            categories=categories,
+            tags=tags,
+            seed=seed,
+            today=today.date() if today else None,
+        )
+        with _progress() as told:
+            made = asyncio.run(seeding.seed(_settings().database_url, host_name, wanted, told))
+    except (Refusal, Invalid) as problem:
+        _fail(problem.message)
+    took = time.monotonic() - began
+    typer.echo(
+        f"Made {made.events:,} events, {made.upcoming:,} of them from today on; {made.venues:,} venues, "
+        f"{made.organizers:,} organizers, {made.categories:,} categories, {made.tags:,} tags, in {took:.1f} s."
+    )
+
+
+@app.command()
+def worker() -> None:
+    """Do background work until told to stop: scheduled publication, emptying the trash."""
+    from kalends.worker import work
+
+    asyncio.run(work(_settings()))
+
+
+@job.callback(invoke_without_command=True)
+def list_jobs(
+    context: typer.Context,
+    status: Annotated[str, typer.Option(help="todo, doing or failed; none: all three.")] = "",
+) -> None:
+    """Show jobs: waiting, running and failed ones."""
+    if context.invoked_subcommand:
+        return
+    for row in _wait(_list_jobs(status)):
+        when = f"{row.scheduled_at:%Y-%m-%d %H:%M:%S}" if row.scheduled_at else "-"
+        tries = f"tries {row.attempts}"
+        typer.echo(f"{row.id:>8}  {row.status:<8} {row.task_name:<16} {when:<19}  {tries}  {row.task_kwargs}")
+
+
+@job.command("retry")
+def retry_job(job_id: int) -> None:
+    """Run a job again, now."""
+    _wait(_retry_job(job_id))
+
+
+@app.command()
+def history(kind: str, record_id: int, host_name: Host = "") -> None:
+    """Show who changed what of an event, venue or organizer, newest first."""
+    for entry in _run(host_name, lambda tx: administration.read_history(tx, kind, record_id)):
+        who = entry["user"]["login"] if entry["user"] else "-"
+        typer.echo(f"{entry['revision']:>8}  {entry['date_utc']}  {who:<20} {entry['action']}")
+        for name, change in entry["changes"].items():
+            typer.echo(f"          {name}: {change['before']!r} -> {change['after']!r}"[:300])
+
+
+async def _list_jobs(status: str) -> list[Any]:
+    from kalends.worker import open_queue
+
+    async with open_queue(_settings()) as queue:
+        found = await queue.job_manager.list_jobs_async(status=status or None)
+    return [entry for entry in found if status or entry.status in ("todo", "doing", "failed")]
+
+
+async def _retry_job(job_id: int) -> None:
+    from kalends.worker import open_queue
+
+    async with open_queue(_settings()) as queue:
+        await queue.job_manager.retry_job_by_id_async(job_id, retry_at=utc_now())
+
+
 def _run_server(host: str, port: int, workers: int) -> None:
     from granian import Granian
     from granian.constants import Interfaces
@@ -201,6 +323,21 @@ def _serve_metrics(settings: Settings) -> None:
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     start_http_server(settings.metrics_port, settings.metrics_host, registry)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar per stage with the time that is left, on standard error."""
+    columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        stages: dict[str, TaskID] = {}
+
+        def told(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                stages[stage] = progress.add_task(stage, total=total)
+            progress.update(stages[stage], completed=done)
+
+        yield told
 
 
 def _run(host_name: str, work: Callable[[Transaction], Awaitable[Any]]) -> Any:

@@ -35,6 +35,16 @@ class Settings(BaseSettings):
     )
     prepared_statements: bool = Field(default=True, description="Set to false behind PgBouncer in transaction mode.")
     body_limit: int = Field(default=2 * 1024 * 1024, ge=1024, description="Most bytes of a request's body.")
+    trash_days: int = Field(
+        default=30, ge=1, description="Days after which a record in the trash is removed for good."
+    )
+    history_days: int = Field(
+        default=365, ge=1, description="Days for which the change log, and with it history, is kept."
+    )
+    trust_forwarded: bool = Field(
+        default=False,
+        description="Set to true behind a proxy that sets X-Forwarded-For: its last entry is the client.",
+    )
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Port of the Prometheus metrics; 0: none.")
     metrics_host: str = Field(default="127.0.0.1", description="Address that the metrics port listens on.")
     log_format: str = Field(default="json", description="json, or plain for reading at a terminal.")

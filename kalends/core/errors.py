@@ -22,7 +22,8 @@ Refusal                     an answer other than success: code, status, message,
   408  rest_request_timeout          the body did not arrive in time        body_timeout
   409  rest_request_in_progress      the first request with this key runs   in_progress
        rest_conflict                 the database refused the combination   conflict
-  410  …-is-in-trash                 deleted before                         in_trash
+  410  rest_history_expired          what is asked is forgotten             expired
+           …-is-in-trash                 deleted before                         in_trash
   412  rest_precondition_failed      If-Match names an older state          precondition_failed
   413  rest_body_too_large           more bytes than the server reads       too_large
   422  rest_idempotency_mismatch     the key was used for something else    key_reused
@@ -192,6 +193,15 @@ def in_progress() -> Refusal:
 
 def conflict() -> Refusal:
     return Refusal(409, "rest_conflict", "This contradicts what is stored; read the record again.")
+
+
+def expired(what: str, oldest: int) -> Refusal:
+    return Refusal(
+        410,
+        "rest_history_expired",
+        f"The {what} before revision {oldest} has been forgotten; begin again without it.",
+        data={"oldest": oldest},
+    )
 
 
 def in_trash(singular: str) -> Refusal:

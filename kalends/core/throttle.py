@@ -1,30 +1,45 @@
 """Slows guessing down: so many wrong tries at once, then one in a while. The time is an argument."""
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from datetime import datetime
 
 
-class Throttle:
-    """A bucket per key. The oldest keys are forgotten, so that memory stays bounded."""
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """So many wrong tries are free; one is forgiven every so many seconds."""
 
-    def __init__(self, burst: int, seconds: float, most_keys: int = 10_000) -> None:
-        self._burst = burst
-        self._seconds = seconds
+    burst: int
+    seconds: float
+
+
+def forgiven(limit: Limit, count: float, at: datetime, now: datetime) -> float:
+    """What is left of a count that was taken some time ago."""
+    return max(0.0, count - (now - at).total_seconds() / limit.seconds)
+
+
+def seconds_to_wait(limit: Limit, count: float, at: datetime, now: datetime) -> int:
+    """Until another try is allowed; 0: now."""
+    left = forgiven(limit, count, at, now)
+    return 0 if left < limit.burst else int((left - limit.burst + 1) * limit.seconds) + 1
+
+
+class Throttle:
+    """Counts by key in memory. The oldest keys are forgotten, so that memory stays bounded."""
+
+    def __init__(self, limit: Limit, most_keys: int = 10_000) -> None:
+        self._limit = limit
         self._most_keys = most_keys
-        self._spent: OrderedDict[object, tuple[float, float]] = OrderedDict()
+        self._counts: OrderedDict[object, tuple[float, datetime]] = OrderedDict()
 
     def wait(self, key: object, now: datetime) -> int:
-        """Seconds until another try is allowed; 0: now."""
-        spent = self._now_spent(key, now)
-        return 0 if spent < self._burst else int((spent - self._burst + 1) * self._seconds) + 1
+        held = self._counts.get(key)
+        return seconds_to_wait(self._limit, *held, now) if held else 0
 
     def note(self, key: object, now: datetime) -> None:
         """One more wrong try."""
-        self._spent[key] = (self._now_spent(key, now) + 1, now.timestamp())
-        self._spent.move_to_end(key)
-        while len(self._spent) > self._most_keys:
-            self._spent.popitem(last=False)
-
-    def _now_spent(self, key: object, now: datetime) -> float:
-        spent, at = self._spent.get(key, (0.0, 0.0))
-        return max(0.0, spent - (now.timestamp() - at) / self._seconds)
+        held = self._counts.get(key)
+        self._counts[key] = (forgiven(self._limit, *held, now) + 1 if held else 1.0, now)
+        self._counts.move_to_end(key)
+        while len(self._counts) > self._most_keys:
+            self._counts.popitem(last=False)

@@ -69,9 +69,10 @@ async def _children_of(parent: int, listing: Listing) -> Sql:
 CATEGORIES = Kind(
     name="categories",
     singular="category",
+    title="name",
     # `path` is the slugs from the top of the tree down to the category itself.
     columns="""
-        r.id, r.revision, r.parent, r.name, r.name_folded, r.slug, r.description, r.count,
+        r.id, r.revision, r.parent, r.name, r.slug, r.description, r.count,
         CASE WHEN r.parent IS NULL THEN r.slug ELSE (
             WITH RECURSIVE up (parent, path, depth) AS (
                 SELECT r.parent, r.slug, 1

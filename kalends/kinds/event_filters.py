@@ -196,3 +196,11 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     Filter(param("orderby", params.one_of(*ORDERS), "What the list is ordered by", ours=True), _ordered),
     Filter(param("cursor", CURSOR, "The `next_cursor` of the page before, instead of `page`", ours=True), _continued),
 )  # fmt: skip
+
+
+async def link_clauses(listing: Listing) -> list[Clause]:
+    """The clauses of the filters by category, tag, venue and organizer that were sent."""
+    values = listing.values
+    names = ("categories", "tags", "venue", "organizer")
+    rows = [row for row in EVENT_FILTERS if row.param.name in names and row.param.name in values]
+    return [await row.clause(values[row.param.name], listing) for row in rows]

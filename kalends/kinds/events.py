@@ -106,6 +106,8 @@ async def store_event(writing: Writing) -> Values:
     for name in (*FLAGS, "excerpt", "cost", "website", "ticket_url"):
         if name in sent:
             values[name] = sent[name]
+    if "password_hash" in sent:  # No parameter: an earlier state is being restored.
+        values["password_hash"] = sent["password_hash"]
     if "new_password" in sent:
         offered = sent["new_password"]
         values["password_hash"] = hash_event_password(writing.site.secret, offered) if offered else None
@@ -169,6 +171,7 @@ def _clean_excerpt(value: str) -> str:
 EVENTS = Kind(
     name="events",
     singular="event",
+    title="title",
     columns=POST_COLUMNS
     + """, r.uid, r.excerpt, r.timezone, r.all_day, r.start_local, r.end_local, r.start_fold, r.end_fold,
         r.start_utc, r.end_utc, r.cost, r.website, r.ticket_url, r.show_map, r.show_map_link,
@@ -213,6 +216,7 @@ EVENTS = Kind(
     total=event_total,
     continues=cursor_behind,
     complete=describe_event,
+    plain=("title", "description", "excerpt", "cost", "website", "ticket_url", *FLAGS),
     links=(
         Link("venue", "venues", "event_venues", "venue_id"),
         Link("organizer", "organizers", "event_organizers", "organizer_id"),

@@ -23,6 +23,7 @@ class Actor:
     user_id: int | None = None
     role: str = "anonymous"
     login: str = ""
+    read_only: bool = False  # signed in with a password that may only read
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ def total_of(kind: "Kind", listing: Listing, clauses: list[Clause]) -> Sql:
 class Kind:
     name: LiteralString
     singular: LiteralString
+    title: str  # the parameter that names a record
     columns: LiteralString  # what every read selects from the table of the same name, as `r`
     fields: tuple[Param, ...]
     filters: tuple[Filter, ...]
@@ -158,6 +160,8 @@ class Kind:
     links: tuple[Link, ...] = ()
     # Where a list goes on behind these rows, for kinds that page by cursor.
     continues: Callable[[Listing, list[Record], int], str | None] | None = None
+    # Columns that a write sets to just what was sent, with no rule between.
+    plain: tuple[LiteralString, ...] = ()
     # What only a single read shows.
     complete: Callable[[Represented, Record, View], Represented] | None = None
 

@@ -55,7 +55,8 @@ async def store_organizer(writing: Writing) -> Values:
 ORGANIZERS = Kind(
     name="organizers",
     singular="organizer",
-    columns=POST_COLUMNS + ", r.phone, r.website, r.email, r.search_text",
+    title="organizer",
+    columns=POST_COLUMNS + ", r.phone, r.website, r.email",
     fields=(
         param("organizer", params.text(clean_title, empty=False), "The organizer name", required=True),
         *post_fields(),
@@ -69,4 +70,5 @@ ORGANIZERS = Kind(
     store=store_organizer,
     order=newest_first,
     complete=describe_organizer,
+    plain=("title", "description", "phone", "website", "email"),
 )

@@ -127,7 +127,7 @@ async def _store_slug(writing: Writing, table: LiteralString, values: Values) ->
     row, sent, tx = writing.row, writing.sent, writing.transaction
     status = values.get("status", row["status"] if row else None)
     slug = row["slug"].partition(TRASHED)[0] if row else ""
-    wanted = sent.get("slug") or slug
+    wanted = (sent.get("slug") or "").partition(TRASHED)[0] or slug
     if not wanted and not (table == "events" and status in ("draft", "pending", "trash")):
         title = str(values.get("title", row["title"] if row else ""))
         wanted = make_slug(title) or str(writing.record_id)

@@ -21,7 +21,8 @@ async def store_tag(writing: Writing) -> Values:
 TAGS = Kind(
     name="tags",
     singular="tag",
-    columns="r.id, r.revision, r.name, r.name_folded, r.slug, r.description, r.count",
+    title="name",
+    columns="r.id, r.revision, r.name, r.slug, r.description, r.count",
     fields=term_fields("tag"),
     filters=term_filters("tags", "event_tags", "tag_id"),
     represent=represent_tag,

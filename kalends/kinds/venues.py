@@ -107,9 +107,10 @@ def _state_or_province(values: Values, row: Record | None) -> object:
 VENUES = Kind(
     name="venues",
     singular="venue",
+    title="venue",
     columns=POST_COLUMNS
     + """, r.address, r.city, r.country, r.province, r.state, r.zip, r.phone, r.stateprovince, r.website,
-        r.show_map, r.show_map_link, r.geo_lat, r.geo_lng, r.search_text""",
+        r.show_map, r.show_map_link, r.geo_lat, r.geo_lng""",
     fields=(
         param("venue", params.text(clean_title, empty=False), "The venue name", required=True),
         *post_fields(),
@@ -133,4 +134,5 @@ VENUES = Kind(
     store=store_venue,
     order=newest_first,
     complete=describe_venue,
+    plain=("title", "description", *TEXTS, "website", "show_map", "show_map_link", "geo_lat", "geo_lng"),
 )

@@ -10,8 +10,10 @@ from kalends.core.addresses import read_email, read_website
 from kalends.core.errors import Invalid
 from kalends.core.text import clean_plain
 from kalends.core.times import read_zone
+from kalends.kinds import KINDS
+from kalends.operations.history import represent_change
 from kalends.operations.permissions import ROLES
-from kalends.store import people
+from kalends.store import history, people
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -39,19 +41,23 @@ async def set_account_password(tx: Transaction, login: str, password: str) -> No
     await people.set_password_hash(tx, await _require_user(tx, login), secrets.hash_account_password(password))
 
 
-async def add_application_password(tx: Transaction, login: str, name: str) -> str:
+async def add_application_password(tx: Transaction, login: str, name: str, *, read_only: bool = False) -> str:
     user_id = await _require_user(tx, login)
     name = clean_plain(name, 100)
     if not name or name in [row["name"] for row in await people.list_application_passwords(tx, user_id)]:
         raise Invalid(f"An application password needs a name that {login} has not used yet.")
     password = secrets.new_application_password()
     hashed = secrets.hash_application_password(tx.site.secret, password)
-    await people.add_application_password(tx, user_id, name, hashed)
+    await people.add_application_password(tx, user_id, name, hashed, read_only=read_only)
     return password
 
 
 async def list_application_passwords(tx: Transaction, login: str) -> list[Record]:
     return await people.list_application_passwords(tx, await _require_user(tx, login))
+
+
+async def list_uses(tx: Transaction, login: str) -> list[Record]:
+    return await people.list_uses(tx, await _require_user(tx, login))
 
 
 async def revoke_application_password(tx: Transaction, login: str, name: str) -> None:
@@ -116,6 +122,13 @@ async def set_site(tx: Transaction, key: str, value: str) -> None:
     await tx.lock(None)
     await tx.run(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", stored, tx.site.id))
     tx.clock.stamp("sites", tx.site.id, "settings")
+
+
+async def read_history(tx: Transaction, singular: str, record_id: int) -> list[dict[str, Any]]:
+    kind = next((kind for kind in KINDS if kind.is_post and kind.singular == singular), None)
+    if kind is None:
+        raise Invalid("There is a history of an event, a venue or an organizer.")
+    return [represent_change(kind, row) for row in await history.changes_of(tx, kind.name, record_id)]
 
 
 def _role(role: str) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from asyncpg import Record
+
 from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.core.statuses import LISTED
@@ -104,6 +106,11 @@ def whole_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str] | 
     if actor.user_id is None or statuses == ["publish"]:
         return ["publish"]
     return None
+
+
+def is_public(row: Record) -> bool:
+    """Whether everybody may see this record in a list. Terms always are."""
+    return row.get("status", "publish") == "publish" and not row.get("hide_from_listings", False)
 
 
 def is_own(actor: Actor, row: PostRow) -> bool:

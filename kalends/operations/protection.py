@@ -3,14 +3,14 @@
 from asyncpg import Record
 
 from kalends.core import errors, secrets
-from kalends.core.throttle import Throttle
+from kalends.core.throttle import Limit, Throttle
 from kalends.kinds.events import hash_event_password
 from kalends.operations import permissions
 from kalends.operations.call import Call
 
 # Wrong tries per client, then one every so many seconds. Kept by each process for itself: the
 # passwords of events are shared among readers, and the limit only has to make a search hopeless.
-GUESSES = Throttle(burst=20, seconds=6)
+GUESSES = Throttle(Limit(burst=20, seconds=6))
 
 
 def is_shut(call: Call, row: Record, *, by_list: bool) -> bool:

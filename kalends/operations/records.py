@@ -12,8 +12,7 @@ from kalends.kinds.kind import Clause, Kind, Listing
 from kalends.operations import permissions, protection
 from kalends.operations.call import Call, Outcome, Page
 from kalends.operations.linked import load_linked, resolve_links
-from kalends.operations.writes import add_record, change_record
-from kalends.store import records
+from kalends.operations.writes import add_record, change_record, remove_record, write_changes
 from kalends.store.sql import Sql
 
 MOST_PER_PAGE = 50
@@ -21,7 +20,7 @@ MOST_PER_PAGE = 50
 
 async def list_records(kind: Kind, call: Call) -> Outcome:
     tx, values = call.transaction, call.values
-    listing = _listing(kind, call)
+    listing = listing_of(kind, call)
     clauses: list[Clause] = []
     for row in kind.filters:
         if row.param.name in values:
@@ -51,24 +50,24 @@ async def create_record(kind: Kind, call: Call) -> Outcome:
     permissions.require_writer(call.actor, kind)
     links = await resolve_links(kind, call, call.values)
     record_id = await add_record(kind, call, call.values, links)
-    return await _outcome(kind, call, await _reread(kind, call, record_id), status=201)
+    return await outcome_of(kind, call, record_id, status=201)
 
 
 async def update_record(kind: Kind, call: Call) -> Outcome:
-    row = await _row_to_change(kind, call)
+    row = await changeable_row(kind, call)
     links = await resolve_links(kind, call, call.values)
     await change_record(kind, call, row, call.values, links)
-    return await _outcome(kind, call, await _reread(kind, call, row["id"]))
+    return await outcome_of(kind, call, row["id"])
 
 
 async def delete_record(kind: Kind, call: Call) -> Outcome:
     """Posts go to the trash; terms go for good and answer with what they were."""
-    row = await _row_to_change(kind, call)
+    row = await changeable_row(kind, call)
     if kind.is_post:
         if row["status"] == "trash":
             raise errors.in_trash(kind.singular)
         await change_record(kind, call, row, {"status": "trash"})
-        return await _outcome(kind, call, await _reread(kind, call, row["id"]))
+        return await outcome_of(kind, call, row["id"])
     outcome = await _outcome(kind, call, row)
     await _remove_term(kind, call, row)
     return outcome
@@ -77,7 +76,7 @@ async def delete_record(kind: Kind, call: Call) -> Outcome:
 # Helpers, in the order they are called -------------------------------------------------------
 
 
-def _listing(kind: Kind, call: Call) -> Listing:
+def listing_of(kind: Kind, call: Call) -> Listing:
     tx, values, actor = call.transaction, call.values, call.actor
     statuses = values.get("status") if kind.is_post else None
     return Listing(
@@ -152,15 +151,16 @@ async def _outcome(kind: Kind, call: Call, row: Record, status: int = 200, *, in
     return Outcome(body, status, revision=row["revision"], location=location)
 
 
-async def _reread(kind: Kind, call: Call, record_id: int) -> Record:
+async def outcome_of(kind: Kind, call: Call, record_id: int, status: int = 200) -> Outcome:
+    """The answer to a write: the record as it is now."""
     site_id = call.transaction.site.id
     row = await call.transaction.row(kind.select(Sql("r.site_id = ? AND r.id = ?", site_id, record_id)))
     if row is None:
         raise AssertionError(f"{kind.singular} {record_id} vanished inside its own transaction")
-    return row
+    return await _outcome(kind, call, row, status)
 
 
-async def _row_to_change(kind: Kind, call: Call) -> Record:
+async def changeable_row(kind: Kind, call: Call) -> Record:
     """The row as it is under the lock, if the caller may change it and expects it so."""
     permissions.require_writer(call.actor, kind)
     row = await call.transaction.row(kind.select(_address(call)))
@@ -177,14 +177,8 @@ async def _remove_term(kind: Kind, call: Call, row: Record) -> None:
     tx = call.transaction
     if kind.name == "categories":
         children = await tx.rows(
-            Sql(
-                "SELECT id FROM categories WHERE site_id = ? AND parent = ? ORDER BY id",
-                tx.site.id,
-                row["id"],
-            )
+            kind.select(Sql("r.site_id = ? AND r.parent = ? ORDER BY r.id", tx.site.id, row["id"]))
         )
         for child in children:
-            revision = tx.clock.stamp(kind.name, child["id"], "update")
-            await records.change(tx, "categories", child["id"], {"parent": row["parent"], "revision": revision})
-    tx.clock.stamp(kind.name, row["id"], "delete")
-    await records.remove(tx, kind.name, row["id"])
+            await write_changes(kind, tx, child, {"parent": row["parent"]}, {})
+    await remove_record(kind, tx, row)

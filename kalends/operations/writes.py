@@ -1,29 +1,37 @@
-"""Adding and changing one record: its columns, its revision, its links."""
+"""Adding, changing and removing one record: its columns, its links, its line in the change log."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from asyncpg import Record
 
+from kalends.kinds import KINDS
 from kalends.kinds.kind import Kind, Link, Values, Writing
 from kalends.operations import permissions
 from kalends.operations.call import Call
-from kalends.store import records
+from kalends.store import jobs, records
 from kalends.store.clock import Action
-from kalends.store.links import replace_links
+from kalends.store.database import Transaction
+from kalends.store.history import encode
+from kalends.store.links import replace_links, stamp_linked_events
+
+# Columns that follow from others: they make no change and have no history of their own.
+DERIVED: Final = {"search_text", "name_folded", "start_utc", "end_utc"}
 
 
 async def add_record(
     kind: Kind, call: Call, sent: Mapping[str, Any], links: Mapping[Link, list[int]] | None = None
 ) -> int:
     """Adds a record and returns its ID. The right to create is the caller's to check."""
-    clock = call.transaction.clock
-    record_id = clock.next_post_id() if kind.is_post else clock.next_term_id()
-    values = await kind.store(_writing(call, sent, None, record_id))
-    revision = clock.stamp(kind.name, record_id, "create")
-    await records.add(call.transaction, kind.name, {"id": record_id, "revision": revision, **values})
-    for link, ids in (links or {}).items():
-        await replace_links(call.transaction, link.table, link.column, record_id, ids)
+    tx, links = call.transaction, links or {}
+    record_id = tx.clock.next_post_id() if kind.is_post else tx.clock.next_term_id()
+    values = await kind.store(make_writing(call, sent, None, record_id))
+    after = encode({**_told(values), **{f"{link.column}s": ids for link, ids in links.items()}})
+    revision = tx.clock.stamp(kind.name, record_id, "create", after=after)
+    await records.add(tx, kind.name, {"id": record_id, "revision": revision, **values})
+    for link, ids in links.items():
+        await replace_links(tx, link.table, link.column, record_id, ids)
+    await _schedule(kind, tx, record_id, values, {**values})
     return record_id
 
 
@@ -35,21 +43,52 @@ async def change_record(
     links: Mapping[Link, list[int]] | None = None,
 ) -> None:
     """Changes only what differs from the row; where nothing does, nothing is written."""
-    values = await kind.store(_writing(call, sent, row, row["id"]))
-    changed: Values = {name: value for name, value in values.items() if _differs(row, name, value)}
-    relinked = {link: ids for link, ids in (links or {}).items() if row[f"{link.column}s"] != ids}
-    if not changed and not relinked:
+    values = await kind.store(make_writing(call, sent, row, row["id"]))
+    await write_changes(kind, call.transaction, row, values, links or {})
+
+
+async def write_changes(
+    kind: Kind, tx: Transaction, row: Record, values: Values, links: Mapping[Link, list[int]]
+) -> None:
+    changed: Values = {name: value for name, value in values.items() if name not in row or row[name] != value}
+    relinked = {link: ids for link, ids in links.items() if row[f"{link.column}s"] != ids}
+    if not set(changed) - DERIVED and not relinked:
         return
-    tx = call.transaction
-    changed["revision"] = tx.clock.stamp(kind.name, row["id"], _action(row, changed))
+    told = _told(changed)
+    before = {name: row[name] for name in told if name in row}
+    for link, ids in relinked.items():
+        before[f"{link.column}s"], told[f"{link.column}s"] = row[f"{link.column}s"], ids
+    changed["revision"] = tx.clock.stamp(
+        kind.name,
+        row["id"],
+        _action(row, changed),
+        before=encode(before),
+        after=encode(told),
+        was_public=permissions.is_public(row),
+    )
     if kind.is_post:
         changed["modified_utc"] = tx.now
     await records.change(tx, kind.name, row["id"], changed)
     for link, ids in relinked.items():
         await replace_links(tx, link.table, link.column, row["id"], ids)
+    await _schedule(kind, tx, row["id"], changed, {**row, **changed})
 
 
-def _writing(call: Call, sent: Mapping[str, Any], row: Record | None, record_id: int) -> Writing:
+async def remove_record(kind: Kind, tx: Transaction, row: Record) -> None:
+    """For good. Events that lose a link by it have changed too, and say so."""
+    for link in (link for other in KINDS for link in other.links if link.kind == kind.name):
+        await stamp_linked_events(tx, link.table, link.column, row["id"])
+    tx.clock.stamp(kind.name, row["id"], "delete", was_public=permissions.is_public(row))
+    await records.remove(tx, kind.name, row["id"])
+
+
+async def _schedule(kind: Kind, tx: Transaction, record_id: int, changed: Values, now: Mapping[str, Any]) -> None:
+    """A record that is to appear later is published by a job, enqueued in this very transaction."""
+    if now.get("status") == "future" and {"status", "date_utc"} & set(changed):
+        await jobs.enqueue(tx, "publish", {"kind": kind.name, "record_id": record_id}, at=now["date_utc"])
+
+
+def make_writing(call: Call, sent: Mapping[str, Any], row: Record | None, record_id: int) -> Writing:
     if call.actor.user_id is None:
         raise AssertionError("a write without a writer")
     permissions.require_author_right(call.actor, sent.get("author"))
@@ -63,8 +102,9 @@ def _writing(call: Call, sent: Mapping[str, Any], row: Record | None, record_id:
     )
 
 
-def _differs(row: Record, name: str, value: object) -> bool:
-    return name not in row or row[name] != value
+def _told(values: Values) -> dict[str, Any]:
+    """What the log tells of a write."""
+    return {name: value for name, value in values.items() if name not in DERIVED}
 
 
 def _action(row: Record, changed: Values) -> Action:

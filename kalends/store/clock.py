@@ -10,6 +10,20 @@ from typing import Literal
 
 from kalends.store.sql import Sql
 
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the log. `before` and `after` are the changed columns as JSON."""
+
+    revision: int
+    kind: str
+    record_id: int
+    action: str
+    before: str | None
+    after: str | None
+    was_public: bool
+
+
 Action = Literal["create", "update", "trash", "restore", "delete", "settings"]
 
 
@@ -21,12 +35,21 @@ class Clock:
     last_term_id: int
     now: datetime
     user_id: int | None = None
-    changes: list[tuple[int, str, int, Action]] = field(default_factory=list[tuple[int, str, int, Action]])
+    changes: list[Change] = field(default_factory=list[Change])
 
-    def stamp(self, kind: str, record_id: int, action: Action) -> int:
+    def stamp(
+        self,
+        kind: str,
+        record_id: int,
+        action: Action,
+        *,
+        before: str | None = None,
+        after: str | None = None,
+        was_public: bool = False,
+    ) -> int:
         """The revision of one change; it goes onto the changed row and into the log."""
         self.revision += 1
-        self.changes.append((self.revision, kind, record_id, action))
+        self.changes.append(Change(self.revision, kind, record_id, action, before, after, was_public))
         return self.revision
 
     def next_post_id(self) -> int:
@@ -39,17 +62,19 @@ class Clock:
 
     def written(self) -> Sql:
         """Raises the site's row and adds to the log, in one statement."""
-        revisions, kinds, records, actions = zip(*self.changes, strict=True)
+        changes = self.changes
         return Sql(
             """
             WITH raised AS (
                 UPDATE sites SET revision = ?, last_post_id = ?, last_term_id = ? WHERE id = ?
                 RETURNING id
             )
-            INSERT INTO changes (site_id, revision, kind, record_id, action, user_id, at)
-            SELECT raised.id, c.revision, c.kind, c.record_id, c.action, ?::bigint, ?::timestamptz
-            FROM raised, unnest(?::bigint[], ?::text[], ?::bigint[], ?::text[])
-                AS c (revision, kind, record_id, action)
+            INSERT INTO changes
+                (site_id, revision, kind, record_id, action, before, after, was_public, user_id, at)
+            SELECT raised.id, c.revision, c.kind, c.record_id, c.action, c.before::jsonb, c.after::jsonb,
+                c.was_public, ?::bigint, ?::timestamptz
+            FROM raised, unnest(?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::boolean[])
+                AS c (revision, kind, record_id, action, before, after, was_public)
             """,
             self.revision,
             self.last_post_id,
@@ -57,10 +82,13 @@ class Clock:
             self.site_id,
             self.user_id,
             self.now,
-            revisions,
-            kinds,
-            records,
-            actions,
+            [change.revision for change in changes],
+            [change.kind for change in changes],
+            [change.record_id for change in changes],
+            [change.action for change in changes],
+            [change.before for change in changes],
+            [change.after for change in changes],
+            [change.was_public for change in changes],
         )
 
 

@@ -40,6 +40,8 @@ SQLSTATES: dict[str, Callable[[], Refusal]] = {
     "25006": errors.unavailable,  # a standby: the primary has moved
     "08P01": errors.unavailable,  # a pooler in between gave up waiting
 }
+ENTER_HOST = "SELECT * FROM enter_site($1)"
+ENTER_NUMBER = "SELECT * FROM enter_site_number($1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +140,13 @@ class Database:
             self._pool.terminate()
 
     @asynccontextmanager
-    async def transaction(self, host: str, now: datetime, *, writing: bool) -> AsyncIterator[Transaction]:
-        """One transaction in the site of this host; committed unless something is raised."""
+    async def transaction(self, site: str | int, now: datetime, *, writing: bool) -> AsyncIterator[Transaction]:
+        """One transaction in a site, named by its host or its ID; committed unless something is raised."""
         connection = await self._acquire()
         committing = False
         try:
             await connection.execute(self._begin_write if writing else self._begin_read)
-            row = await connection.fetchrow("SELECT * FROM enter_site($1)", host)
+            row = await connection.fetchrow(ENTER_HOST if isinstance(site, str) else ENTER_NUMBER, site)
             if row is None:
                 raise errors.unknown_site()
             transaction = Transaction(connection, Site.of(row), now)
@@ -167,6 +169,20 @@ class Database:
             raise
         finally:
             await self._pool.release(connection)
+
+    async def ask_everywhere(self, sql: Sql) -> list[Record]:
+        """A question about all sites. Only functions of the owner can answer one; a worker asks it."""
+        connection = await self._acquire()
+        try:
+            await connection.execute(self._begin_read)
+            rows: list[Record] = await connection.fetch(sql.numbered(), *sql.values)
+            await connection.execute("COMMIT")
+        except BaseException as error:
+            connection.terminate()
+            raise (errors.unavailable() if isinstance(error, OSError | asyncpg.PostgresError) else error) from error
+        finally:
+            await self._pool.release(connection)
+        return rows
 
     async def answers(self) -> str:
         """The schema revision, or an exception while the database is away."""

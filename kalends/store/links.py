@@ -32,3 +32,28 @@ async def replace_links(
             event_id,
         )
     )
+
+
+async def stamp_linked_events(tx: Transaction, table: LiteralString, column: LiteralString, record_id: int) -> None:
+    """Events are about to lose this record: each gets a revision of its own."""
+    rows = await tx.rows(
+        Sql(
+            "SELECT e.id, e.listed FROM " + table + " l JOIN events e ON e.site_id = l.site_id AND e.id = l.event_id "
+            "WHERE l.site_id = ? AND l." + column + " = ? ORDER BY e.id",
+            tx.site.id,
+            record_id,
+        )
+    )
+    if not rows:
+        return
+    stamped = [(row["id"], tx.clock.stamp("events", row["id"], "update", was_public=row["listed"])) for row in rows]
+    await tx.run(
+        Sql(
+            """UPDATE events e SET revision = s.revision, modified_utc = ?
+                FROM unnest(?::bigint[], ?::bigint[]) AS s (id, revision) WHERE e.site_id = ? AND e.id = s.id""",
+            tx.now,
+            [event_id for event_id, _ in stamped],
+            [revision for _, revision in stamped],
+            tx.site.id,
+        )
+    )

@@ -1,7 +1,8 @@
 """Users and their application passwords: rows only, the rules are elsewhere."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
@@ -11,9 +12,6 @@ from kalends.store import records
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
-# A password that was used within this time is not noted again.
-NOTED_EVERY = timedelta(hours=1)
-
 
 @dataclass(frozen=True, slots=True)
 class Credential:
@@ -22,7 +20,7 @@ class Credential:
     role: str
     password_id: UUID
     hash: bytes
-    last_used_at: datetime | None
+    read_only: bool
 
 
 async def find_credentials(tx: Transaction, login: str) -> list[Credential]:
@@ -30,7 +28,7 @@ async def find_credentials(tx: Transaction, login: str) -> list[Credential]:
     rows = await tx.rows(
         Sql(
             """
-            SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.last_used_at
+            SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
             FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
             WHERE u.site_id = ? AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?)))
             """,
@@ -42,13 +40,95 @@ async def find_credentials(tx: Transaction, login: str) -> list[Credential]:
     return [Credential(*row.values()) for row in rows]
 
 
-async def note_use(tx: Transaction, password_id: UUID) -> None:
+async def note_use(tx: Transaction, password_id: UUID, address: str, agent: str) -> None:
+    """Into the log of the password, by the hour."""
+    hour = tx.now.replace(minute=0, second=0)
     await tx.run(
         Sql(
-            "UPDATE application_passwords SET last_used_at = ? WHERE site_id = ? AND id = ?",
+            """
+            WITH used AS (
+                UPDATE application_passwords SET last_used_at = ? WHERE site_id = ? AND id = ? RETURNING site_id, id
+            )
+            INSERT INTO application_password_uses (site_id, password_id, at, address, agent)
+            SELECT site_id, id, ?::timestamptz, ?::text, ?::text FROM used ON CONFLICT DO NOTHING
+            """,
             tx.now,
             tx.site.id,
             password_id,
+            hour,
+            address,
+            agent,
+        )
+    )
+
+
+async def list_uses(tx: Transaction, user_id: int) -> list[Record]:
+    """When, from where and with what the application passwords of a user were used, newest first."""
+    return await tx.rows(
+        Sql(
+            """
+            SELECT p.name, u.at, u.address, u.agent FROM application_passwords p
+            JOIN application_password_uses u ON u.site_id = p.site_id AND u.password_id = p.id
+            WHERE p.site_id = ? AND p.user_id = ? ORDER BY u.at DESC, p.name LIMIT 1000
+            """,
+            tx.site.id,
+            user_id,
+        )
+    )
+
+
+async def is_known_address(tx: Transaction, login: str, address: str) -> bool:
+    """Whether this user signed in from this address before."""
+    found = await tx.value(
+        Sql(
+            """
+            SELECT true FROM users u
+            JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
+            JOIN application_password_uses s ON s.site_id = p.site_id AND s.password_id = p.id
+            WHERE u.site_id = ? AND lower(u.login) = lower(?) AND s.address = ? LIMIT 1
+            """,
+            tx.site.id,
+            login,
+            address,
+        )
+    )
+    return bool(found)
+
+
+async def find_failures(tx: Transaction, subjects: list[str]) -> dict[str, tuple[float, datetime]]:
+    rows = await tx.rows(
+        Sql(
+            "SELECT subject, count, at FROM login_failures WHERE site_id = ? AND subject = ANY(?)",
+            tx.site.id,
+            subjects,
+        )
+    )
+    return {row["subject"]: (row["count"], row["at"]) for row in rows}
+
+
+async def note_failures(tx: Transaction, subjects: Mapping[str, float]) -> None:
+    """One more for each subject, less what was forgiven since; `subjects` says in how many seconds one is."""
+    await tx.run(
+        Sql(
+            """
+            WITH old AS (
+                DELETE FROM login_failures WHERE site_id = ? AND at < ?::timestamptz - interval '1 day'
+            )
+            INSERT INTO login_failures AS f (site_id, subject, count, at)
+            SELECT ?::bigint, s.subject, 1, ?::timestamptz FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
+            ON CONFLICT (site_id, subject) DO UPDATE SET at = excluded.at, count = 1 + greatest(0,
+                f.count - extract(epoch FROM excluded.at - f.at) / (
+                    SELECT s.seconds FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
+                    WHERE s.subject = f.subject))
+            """,
+            tx.site.id,
+            tx.now,
+            tx.site.id,
+            tx.now,
+            list(subjects),
+            list(subjects.values()),
+            list(subjects),
+            list(subjects.values()),
         )
     )
 
@@ -91,7 +171,7 @@ async def set_password_hash(tx: Transaction, user_id: int, password_hash: str) -
 async def list_application_passwords(tx: Transaction, user_id: int) -> list[Record]:
     return await tx.rows(
         Sql(
-            """SELECT name, created_at, last_used_at FROM application_passwords
+            """SELECT name, created_at, last_used_at, read_only FROM application_passwords
                 WHERE site_id = ? AND user_id = ? ORDER BY created_at, name""",
             tx.site.id,
             user_id,
@@ -99,8 +179,11 @@ async def list_application_passwords(tx: Transaction, user_id: int) -> list[Reco
     )
 
 
-async def add_application_password(tx: Transaction, user_id: int, name: str, password_hash: bytes) -> None:
-    await records.add(tx, "application_passwords", {"user_id": user_id, "name": name, "hash": password_hash})
+async def add_application_password(
+    tx: Transaction, user_id: int, name: str, password_hash: bytes, *, read_only: bool
+) -> None:
+    values: dict[LiteralString, object] = {"user_id": user_id, "name": name, "hash": password_hash}
+    await records.add(tx, "application_passwords", {**values, "read_only": read_only})
 
 
 async def remove_application_password(tx: Transaction, user_id: int, name: str) -> bool:

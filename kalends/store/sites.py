@@ -22,6 +22,7 @@ class Site:
     currency_code: str
     per_page: int
     revision: int
+    trimmed_revision: int
     secret: bytes
     created_at: datetime
 
@@ -38,6 +39,7 @@ class Site:
             currency_code=row["currency_code"],
             per_page=row["per_page"],
             revision=row["revision"],
+            trimmed_revision=row["trimmed_revision"],
             secret=row["secret"],
             created_at=row["created_at"],
         )

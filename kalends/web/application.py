@@ -17,6 +17,7 @@ from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.web import responses
 from kalends.web.endpoint import Exchange, Service, allowed_methods, answer, note_use, utc_now
+from kalends.web.routes import Interface
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -33,9 +34,19 @@ log: Any = structlog.get_logger("kalends.access")
 class Front:
     """How the server is reached: the paths of the namespace, and which origins may read answers."""
 
-    prefixes: Sequence[str]
+    doors: Sequence["Door"]
     origins: Sequence[str]
     schema: str  # the revision that the database must have
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A path below which an interface answers; `home` is where its records link to."""
+
+    prefix: str
+    namespace: str
+    interface: Interface
+    home: str
 
 
 class Application:
@@ -71,7 +82,7 @@ class Application:
         response = await self._answer(request, exchange, request_id)
         self._finish_headers(request, response, exchange, request_id)
         await response(request.scope, receive, send)
-        if exchange is not None and exchange.to_note is not None:
+        if exchange is not None and exchange.password_id is not None:
             task = asyncio.create_task(_quietly(note_use(exchange)))
             self._afterwards.add(task)
             task.add_done_callback(self._afterwards.discard)
@@ -80,13 +91,24 @@ class Application:
     def _exchange(self, request: Request) -> Exchange | None:
         """The exchange with the interface, if the path is below one of its prefixes."""
         path: str = request.scope["path"]
-        for prefix in self._front.prefixes:
+        for door in self._front.doors:
+            prefix = door.prefix
             if path[: len(prefix)].lower() == prefix.lower() and path[len(prefix) :][:1] in ("", "/"):
                 below = path[len(prefix) :].removesuffix("/")
                 host = request.headers.get("host", "").partition(":")[0].lower()
                 if self._service is None:
                     raise AssertionError("a request before the start")
-                return Exchange(request, self._service, prefix, below, host, utc_now())
+                return Exchange(
+                    request=request,
+                    service=self._service,
+                    interface=door.interface,
+                    prefix=prefix,
+                    namespace=door.namespace,
+                    home=door.home,
+                    path=below,
+                    host=host,
+                    now=utc_now(),
+                )
         return None
 
     async def _answer(self, request: Request, exchange: Exchange | None, request_id: str) -> Response:
@@ -130,7 +152,7 @@ class Application:
         headers["Cache-Control"] = "private, no-store" if private else "public, no-cache"
         if "Allow" not in headers and response.status_code != 404:
             headers["Allow"] = ", ".join(allowed_methods(exchange))
-        api_root = exchange.base_url("") + exchange.prefix.rsplit("/", 3)[0]
+        api_root = exchange.base_url("") + exchange.prefix.removesuffix(f"/{exchange.namespace}")
         discovery = f'<{api_root}/>; rel="https://api.w.org/"'
         headers["Link"] = f"{discovery}, {headers['Link']}" if "Link" in headers else discovery
         self._allow_origin(request, response)

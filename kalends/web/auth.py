@@ -1,29 +1,47 @@
-"""HTTP Basic with application passwords -> the actor. Anything else is nobody."""
+"""HTTP Basic with application passwords -> the actor. Anything else is nobody.
+
+Wrong tries are counted in the database, so that all processes slow a guesser down together.
+"""
 
 import base64
 import binascii
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from kalends.core import errors, secrets
+from kalends.core.throttle import Limit, seconds_to_wait
 from kalends.kinds.kind import Actor
 from kalends.store import people
 from kalends.store.database import Transaction
+
+# Wrong tries that are free, and in how many seconds one of them is forgiven.
+SAME_ADDRESS = Limit(burst=10, seconds=30)  # one account from one address
+ADDRESS = Limit(burst=60, seconds=10)  # any account from one address
+ACCOUNT = Limit(burst=200, seconds=5)  # one account from anywhere; known addresses are exempt
 
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
     actor: Actor
-    # The password whose use is to be noted; None when that was done lately.
-    to_note: UUID | None = None
+    password_id: UUID | None = None
 
 
-async def sign_in(tx: Transaction, header: str) -> SignedIn:
+class WrongCredentials(Exception):
+    """Raised inside the transaction; the try is counted after it."""
+
+    def __init__(self, login: str) -> None:
+        super().__init__(login)
+        self.login = login
+
+
+async def sign_in(tx: Transaction, header: str, address: str) -> SignedIn:
     """Who asks. Wrong credentials fail every request; credentials of another scheme are nobody's."""
     pair = _basic(header)
     if pair is None:
         return SignedIn(Actor())
     login, password = pair
+    await _check_patience(tx, login, address)
     offered = secrets.hash_application_password(tx.site.secret, password)
     found: people.Credential | None = None
     # All are compared, so that the time tells nothing about which one matched.
@@ -31,10 +49,59 @@ async def sign_in(tx: Transaction, header: str) -> SignedIn:
         if secrets.same(credential.hash, offered):
             found = credential
     if found is None:
-        raise errors.bad_credentials()
-    stale = found.last_used_at is None or tx.now - found.last_used_at > people.NOTED_EVERY
-    actor = Actor(found.user_id, found.role, found.login)
-    return SignedIn(actor, found.password_id if stale else None)
+        raise WrongCredentials(login)
+    actor = Actor(found.user_id, found.role, found.login, found.read_only)
+    return SignedIn(actor, found.password_id)
+
+
+async def _check_patience(tx: Transaction, login: str, address: str) -> None:
+    """Refuses to look at a password while too many wrong ones are not yet forgiven."""
+    limits = limits_of(login, address)
+    failures = await people.find_failures(tx, list(limits))
+    if not failures:
+        return
+    waits = {
+        subject: seconds_to_wait(limits[subject], count, at, tx.now) for subject, (count, at) in failures.items()
+    }
+    everywhere = f"account {login.lower()}"
+    if waits.get(everywhere) and await people.is_known_address(tx, login, address):
+        # The owner is not locked out by what others do elsewhere.
+        waits[everywhere] = 0
+    longest = max(waits.values(), default=0)
+    if longest:
+        raise errors.slow_down(longest)
+
+
+def limits_of(login: str, address: str) -> dict[str, Limit]:
+    account = login.lower()[:100]
+    return {
+        f"account {account} from {address}": SAME_ADDRESS,
+        f"address {address}": ADDRESS,
+        f"account {account}": ACCOUNT,
+    }
+
+
+async def note_failure(tx: Transaction, login: str, address: str) -> None:
+    limits = limits_of(login, address)
+    await people.note_failures(tx, {subject: limit.seconds for subject, limit in limits.items()})
+
+
+class Uses:
+    """Which uses of passwords were noted lately by this process: one note an hour and address will do."""
+
+    MOST = 10_000
+
+    def __init__(self) -> None:
+        self._noted: dict[tuple[UUID, str], datetime] = {}
+
+    def is_new(self, password_id: UUID, address: str, now: datetime) -> bool:
+        key, hour = (password_id, address), now.replace(minute=0, second=0)
+        if self._noted.get(key) == hour:
+            return False
+        if len(self._noted) >= self.MOST:
+            self._noted.clear()
+        self._noted[key] = hour
+        return True
 
 
 def _basic(header: str) -> tuple[str, str] | None:

@@ -5,12 +5,12 @@ from typing import Any
 
 from kalends import __version__
 from kalends.core.params import Param
-from kalends.web.routes import ROUTES, Endpoint, Route
+from kalends.web.routes import Endpoint, Interface, Route
 
 ERROR = {"$ref": "#/components/schemas/Error"}
 
 
-def describe_interface(ns: str) -> dict[str, Any]:
+def describe_interface(interface: Interface, ns: str) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {
@@ -19,7 +19,7 @@ def describe_interface(ns: str) -> dict[str, Any]:
             "description": "Events, venues, organizers, event categories and event tags.",
         },
         "servers": [{"url": ns}],
-        "paths": {_path(route): _describe_path(route) for route in ROUTES},
+        "paths": {_path(route): _describe_path(route) for route in interface.routes},
         "components": {
             "schemas": {
                 "Error": {
@@ -52,7 +52,7 @@ def _describe_path(route: Route) -> dict[str, Any]:
 def _describe_operation(endpoint: Endpoint, method: str) -> dict[str, Any]:
     in_path = [_describe_param(p, "path") for p in endpoint.path_params]
     described: dict[str, Any] = {
-        "tags": [endpoint.kind.name],
+        "tags": [endpoint.kind.name if endpoint.kind else "changes"],
         "parameters": in_path,
         "responses": {
             "201" if endpoint.methods == ("POST",) else "200": {"description": "Done."},

@@ -22,13 +22,14 @@ from kalends.operations.call import Call, Outcome
 from kalends.store import idempotency, people
 from kalends.store.database import Database, Transaction
 from kalends.web import requests, responses
-from kalends.web.auth import SignedIn, sign_in
+from kalends.web.auth import Uses, WrongCredentials, note_failure, sign_in
 from kalends.web.doc import describe_interface
 from kalends.web.index import describe_index, describe_route
 from kalends.web.requests import Raw
-from kalends.web.routes import UPDATES, Endpoint, Route, find_route
+from kalends.web.routes import UPDATES, Endpoint, Interface, Route
 
 NOBODY = Actor()
+USES = Uses()
 # Above this size parameters are read in a thread: cleaning long HTML takes time.
 LARGE_BODY = 16_384
 
@@ -40,25 +41,33 @@ class Service:
     database: Database
     base_url: str = ""
     body_limit: int = 2 * 1024 * 1024
+    trust_forwarded: bool = False
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request on its way. `prefix` is the path of the namespace that was asked."""
+    """One request on its way. `prefix` is the path of the namespace that was asked, `home` that of the
+    interface to which records link."""
 
     request: Request
     service: Service
+    interface: Interface
     prefix: str
+    namespace: str
+    home: str
     path: str
     host: str
     now: datetime
     actor: Actor = NOBODY
     route: Route | None = None
-    to_note: UUID | None = None
+    password_id: UUID | None = None
 
     @property
-    def namespace(self) -> str:
-        return "/".join(self.prefix.rsplit("/", 3)[-3:])
+    def client(self) -> str:
+        """The address that asks; behind a proxy that is trusted, the one that it saw."""
+        forwarded = self.request.headers.get("x-forwarded-for", "") if self.service.trust_forwarded else ""
+        seen = forwarded.rpartition(",")[2].strip()
+        return seen[:100] or (self.request.client.host if self.request.client else "")
 
     def base_url(self, site_url: str) -> str:
         """A site's own address, else the server's, else the one that was asked."""
@@ -68,10 +77,20 @@ class Exchange:
 
 async def answer(exchange: Exchange) -> Response:
     """The response of the interface to one request."""
+    try:
+        return await _answer(exchange)
+    except WrongCredentials as wrong:
+        database = exchange.service.database
+        async with database.transaction(exchange.host, exchange.now, writing=True) as tx:
+            await note_failure(tx, wrong.login, exchange.client)
+        raise errors.bad_credentials() from wrong
+
+
+async def _answer(exchange: Exchange) -> Response:
     request = exchange.request
     if exchange.path in ("", "/doc"):
         return await _describe(exchange)
-    found = find_route(exchange.path)
+    found = exchange.interface.find(exchange.path)
     if found is None:
         raise errors.no_route()
     exchange.route, address = found
@@ -111,15 +130,23 @@ async def _operate(
     # Nobody writes without credentials, and nothing is written with wrong parameters.
     writing = endpoint.writes and bool(header) and not isinstance(values, Refusal)
     async with exchange.service.database.transaction(exchange.host, exchange.now, writing=writing) as tx:
-        signed_in = await sign_in(tx, header) if header else SignedIn(NOBODY)
-        exchange.actor, exchange.to_note = signed_in.actor, signed_in.to_note
+        await _identify(exchange, tx, header)
         if isinstance(values, Refusal):
             raise values
         call = _call(exchange, endpoint, tx, address=address, raw=raw, values=values)
         if not endpoint.writes:
             return _respond(exchange, raw, await endpoint.operation(endpoint.kind, call))
-        permissions.require_writer(exchange.actor, endpoint.kind)
+        if exchange.actor.read_only:
+            raise errors.read_only()
+        if endpoint.kind is not None:
+            permissions.require_writer(exchange.actor, endpoint.kind)
         return await _write(exchange, endpoint, call, raw)
+
+
+async def _identify(exchange: Exchange, tx: Transaction, header: str) -> None:
+    if header:
+        signed_in = await sign_in(tx, header, exchange.client)
+        exchange.actor, exchange.password_id = signed_in.actor, signed_in.password_id
 
 
 async def _write(exchange: Exchange, endpoint: Endpoint, call: Call, raw: Raw) -> Response:
@@ -166,8 +193,8 @@ def _call(
         transaction=tx,
         actor=exchange.actor,
         base_url=base_url,
-        ns=base_url + exchange.prefix,
-        client=exchange.request.client.host if exchange.request.client else "",
+        ns=base_url + exchange.home,
+        client=exchange.client,
         values=values,
         record_id=(int(digits) if len(digits) < 17 else 0) if "id" in address else None,
         slug=address.get("slug"),
@@ -192,17 +219,16 @@ async def _describe(exchange: Exchange) -> Response:
         raise errors.method_not_allowed(request.method, ["GET"])
     header = request.headers.get("authorization", "")
     async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
-        if header:
-            exchange.actor = (await sign_in(tx, header)).actor
+        await _identify(exchange, tx, header)
         base_url = exchange.base_url(tx.site.base_url)
         defaults = _computed_defaults(tx)
     ns = base_url + exchange.prefix
     if exchange.route is not None:
         body = describe_route(exchange.route, ns, exchange.namespace, defaults)
     elif exchange.path == "/doc" and request.method != "OPTIONS":
-        body = describe_interface(ns)
+        body = describe_interface(exchange.interface, ns)
     else:
-        index = describe_index(ns, exchange.namespace, ns.rsplit("/", 3)[0], defaults)
+        index = describe_index(exchange.interface, ns, exchange.namespace, defaults)
         asked = request.query_params.get("namespace", exchange.namespace)
         if asked != exchange.namespace:
             raise errors.unknown_namespace(exchange.namespace)
@@ -223,17 +249,18 @@ def allowed_methods(exchange: Exchange) -> list[str]:
     return [
         method
         for endpoint in exchange.route.endpoints
-        if not endpoint.writes or permissions.may_write(exchange.actor, endpoint.kind)
+        if not endpoint.writes or endpoint.kind is None or permissions.may_write(exchange.actor, endpoint.kind)
         for method in endpoint.methods
     ]
 
 
 async def note_use(exchange: Exchange) -> None:
-    """Notes that a password was used, after the answer and at most once an hour."""
-    if exchange.to_note is None:
+    """Notes that a password was used, after the answer and once an hour."""
+    if exchange.password_id is None or not USES.is_new(exchange.password_id, exchange.client, exchange.now):
         return
+    agent = exchange.request.headers.get("user-agent", "")[:200]
     async with exchange.service.database.transaction(exchange.host, exchange.now, writing=True) as tx:
-        await people.note_use(tx, exchange.to_note)
+        await people.note_use(tx, exchange.password_id, exchange.client, agent)
 
 
 def _method(request: Request) -> str:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from kalends.web.routes import ROUTES, Endpoint, Route
+from kalends.web.routes import Endpoint, Interface, Route
 
 
-def describe_index(ns: str, namespace: str, root: str, defaults: dict[str, Any]) -> dict[str, Any]:
+def describe_index(interface: Interface, ns: str, namespace: str, defaults: dict[str, Any]) -> dict[str, Any]:
     """`defaults` are those computed at request time, by parameter."""
+    root = ns.removesuffix(f"/{namespace}")
     own = {
         "namespace": namespace,
         "methods": ["GET"],
@@ -27,7 +28,7 @@ def describe_index(ns: str, namespace: str, root: str, defaults: dict[str, Any])
         "_links": {"self": [{"href": f"{ns}/doc"}]},
     }
     routes: dict[str, Any] = {f"/{namespace}": own, f"/{namespace}/doc": doc}
-    for route in ROUTES:
+    for route in interface.routes:
         routes[f"/{namespace}{route.pattern}"] = describe_route(route, ns, namespace, defaults)
     return {"namespace": namespace, "routes": routes, "_links": {"up": [{"href": f"{root}/"}]}}
 

@@ -1,15 +1,18 @@
-"""ROUTES: the whole interface on one page."""
+"""The whole interface on one page: INTERFACE, which existing clients know, and EXTENSION, which is ours."""
 
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from kalends.core import params
 from kalends.core.params import Param, param
 from kalends.kinds import KINDS
+from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind
 from kalends.operations.call import Call, Outcome
+from kalends.operations.changes import LINK_FILTERS, list_changes
+from kalends.operations.history import read_history, restore_record
 from kalends.operations.records import (
     create_record,
     delete_record,
@@ -18,7 +21,6 @@ from kalends.operations.records import (
     update_record,
 )
 
-NAMESPACE: Final = "calendar/events/v1"
 UPDATES: Final = ("POST", "PUT", "PATCH")
 ID: Final = param("id", params.integer(), "The ID of the record", required=True)
 SLUG: Final = param("slug", params.text(str), "The slug of the record", required=True)
@@ -27,9 +29,15 @@ PAGING: Final = (
     param("per_page", params.integer(least=1), "The number of records per page", default=12),
 )
 CONTEXT: Final = param("context", params.text(str), "edit shows a protected event to those who may edit it")
+REVISION: Final = param("revision", params.integer(), "The revision to go back to; none: out of the trash")
+SINCE: Final = (
+    param("since", params.integer(), "The revision up to which the caller knows; 0 is nothing", default=0),
+    param("kind", params.one_of(*[kind.name for kind in KINDS]), "Only records of this kind"),
+    param("per_page", params.integer(least=1, most=500), "The number of records at the most", default=100),
+)
 PASSWORD: Final = param("password", params.PASSWORD, "The event password")
 
-Operation = Callable[[Kind, Call], Awaitable[Outcome]]
+Operation = Callable[[Any, Call], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,7 @@ class Endpoint:
 
     methods: tuple[str, ...]
     operation: Operation
-    kind: Kind
+    kind: Kind | None  # None: the operation is about all kinds
     params: tuple[Param, ...] = ()
     path_params: tuple[Param, ...] = ()
 
@@ -101,14 +109,35 @@ def _routes() -> tuple[Route, ...]:
     return tuple(rows)
 
 
+def _extension_routes() -> tuple[Route, ...]:
+    """Not in the interface: history and restoring of posts, and what changed since a revision."""
+    rows: list[Route] = []
+    for kind in KINDS:
+        if kind.is_post:
+            item = rf"/{kind.name}/(?P<id>\d+)"
+            rows.append(Route(f"{item}/history", (Endpoint(("GET",), read_history, kind, (), (ID,)),)))
+            rows.append(Route(f"{item}/restore", (Endpoint(("POST",), restore_record, kind, (REVISION,), (ID,)),)))
+    link_filters = tuple(row.param for row in EVENTS.filters if row.param.name in LINK_FILTERS)
+    rows.append(Route("/changes", (Endpoint(("GET",), list_changes, None, (*SINCE, *link_filters)),)))
+    return tuple(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A namespace and its routes."""
+
+    namespace: str
+    routes: tuple[Route, ...]
+
+    def find(self, path: str) -> tuple[Route, dict[str, str]] | None:
+        """The route of a path below the namespace, and what its pattern found."""
+        for route in self.routes:
+            match = re.fullmatch(route.pattern, path, re.IGNORECASE)
+            if match:
+                return route, match.groupdict()
+        return None
+
+
 ROUTES: Final = _routes()
-_COMPILED: Final = tuple((re.compile(route.pattern, re.IGNORECASE), route) for route in ROUTES)
-
-
-def find_route(path: str) -> tuple[Route, dict[str, str]] | None:
-    """The route of a path below the namespace, and what its pattern found."""
-    for pattern, route in _COMPILED:
-        match = pattern.fullmatch(path)
-        if match:
-            return route, match.groupdict()
-    return None
+INTERFACE: Final = Interface("calendar/events/v1", ROUTES)
+EXTENSION: Final = Interface("kalends/v1", _extension_routes())

@@ -60,7 +60,7 @@ THEMES: Final = (
     Theme(
         "Music", ("live", "evening", "concert"),
         _listed("{Style} night with {act} | {act} in concert | Songs of the {season} | {Style} at noon"
-                " | {act}: music for {instrument} | Concert am Abend: {act} | Concert de {season}: {act}"
+                " | {act}: music for {instrument} | Abendkonzert: {act} | Concert du soir : {act}"
                 " | {weekday} {style} sessions | 春の音楽会 {act} | Koncert: {act} | Συναυλία με {act}"),
         _listed("An evening of {style} with {act} in {town}. | {act} come to {venue} with new songs."
                 " | {Style} by candlelight at {venue}, for {crowd}."),
@@ -78,7 +78,7 @@ THEMES: Final = (
         _listed("Two actors, one table and a {instrument} are all that this {adjective} story needs."
                 " | The text is spoken in the original language, with captions above the stage."
                 " | After the performance the cast stays for a conversation with the audience."
-                " | The set was built by volunteers from {town} out of things that others threw away."),
+                " | The set was built by volunteers from next door out of things that others threw away."),
         (15, 19, 20), (80, 100, 135),
     ),
     Theme(
@@ -108,7 +108,7 @@ THEMES: Final = (
     Theme(
         "Workshops", ("hands-on", "crafts", "booking"),
         _listed("{Craft} for beginners | Weekend workshop: {craft} | {Craft} with {guest} | Repair café and {craft}"
-                " | Learn {craft} in an afternoon | Kurs: {craft} | Atelier: {craft} | Taller de {craft}"),
+                " | Learn {craft} in an afternoon | Kurs: {craft} | Atelier: {craft} | Taller abierto: {craft}"),
         _listed("Learn {craft} step by step with {guest} at {venue}. | An afternoon of {craft} for {crowd}."),
         _listed("All tools and materials are provided; please bring an apron and a little patience."
                 " | Groups are small, so that everybody can be helped."
@@ -119,7 +119,7 @@ THEMES: Final = (
     Theme(
         "Sport", ("outdoors", "health", "club"),
         _listed("{Sport} for everybody | {town} {sport} day | {Season} cup: {sport} | Open {sport} evening"
-                " | First steps in {sport} | Tournoi de {sport} | Torneo de {sport}"),
+                " | First steps in {sport} | Tournoi des amis | Torneo de barrio"),
         _listed("The yearly {sport} meeting of {town} is open to {crowd}. | Try {sport} with trainers of the club."),
         _listed("Teams are mixed and drawn by lot on the spot. | Changing rooms and showers are next to the hall."
                 " | Those who only want to watch are as welcome as those who play."
@@ -129,7 +129,7 @@ THEMES: Final = (
     Theme(
         "Markets & fairs", ("outdoors", "shopping", "local"),
         _listed("{Season} market | {weekday} farmers’ market | {Food} fair in {town} | Flea market at {venue}"
-                " | Wochenmarkt {town} | Marché de {season} | Mercado de {season} | Book market: {subject}"),
+                " | Wochenmarkt {town} | Marché gourmand | Mercado de artesanía | Book market: {subject}"),
         _listed("More than forty stalls around {venue}, with {food}, {food} and second-hand books."
                 " | The {season} market brings growers and makers to {town}."),
         _listed("Bring your own bags, and cash for the smaller stalls. | Dogs on a lead are welcome."
@@ -139,7 +139,7 @@ THEMES: Final = (
     Theme(
         "Food & drink", ("tasting", "evening", "booking"),
         _listed("{Food} tasting | Long table: {food} and stories | Cooking evening: {food} | {Food} festival {town}"
-                " | Cata de {food} | Kochabend: {food} | Soupe et musique"),
+                " | Cata y música | Gemeinsam kochen: {food} | Soupe et musique"),
         _listed("Taste {food} from small makers around {town}. | A long table, {food}, and {crowd}."),
         _listed("There is a vegetarian choice at every course; please tell us about allergies."
                 " | The cooks explain where everything comes from, in a {adjective} way."
@@ -205,7 +205,7 @@ AUDIENCES: Final = _listed("children | seniors | teenagers | beginners | familie
 
 MORE_TAGS: Final = _listed(
     "accessible | charity | weekend | morning | history | technology | dance | photography | architecture | language"
-    " | environment | cycling | gardening | games | comedy | poetry | craft beer | vintage | astronomy | yoga | ballet"
-    " | film | opera | debate | politics | design | fashion | ceramics | robots | radio | rail | sea | forest | river"
-    " | bread | tea | choir | organ | drums | circus | magic | chess | puzzles | maps | letters | comics | quiz"
+    " | environment | cycling | gardening | games | comedy | poetry | craft beer | vintage | astronomy | yoga"
+    " | ballet | film | opera | debate | politics | design | fashion | ceramics | robots | radio | rail | sea"
+    " | forest | river | bread | tea | choir | organ | drums | circus | magic | chess | puzzles | comics | quiz"
 )

@@ -241,7 +241,7 @@ CREATE TABLE events (
     PRIMARY KEY (site_id, id),
     FOREIGN KEY (site_id, author) REFERENCES users (site_id, id),
     FOREIGN KEY (site_id, image_id) REFERENCES media (site_id, id),
-    FOREIGN KEY (site_id, post_parent) REFERENCES events (site_id, id),
+    FOREIGN KEY (site_id, post_parent) REFERENCES events (site_id, id) ON DELETE SET NULL (post_parent),
     CHECK (end_utc >= start_utc)
 );
 CREATE UNIQUE INDEX events_slug ON events (site_id, slug) WHERE slug <> '';

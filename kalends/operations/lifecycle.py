@@ -1,0 +1,43 @@
+"""What happens to records by themselves: scheduled ones appear, the trash is emptied, the log is cut."""
+
+from datetime import datetime
+
+from asyncpg import Record
+
+from kalends.kinds import BY_NAME
+from kalends.kinds.kind import Kind
+from kalends.operations.writes import remove_record, write_changes
+from kalends.store import history
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
+
+
+async def publish_due(tx: Transaction, kind_name: str, record_id: int) -> bool:
+    """Publishes a scheduled record if its time has come. Under the lock that happens exactly once."""
+    kind = BY_NAME[kind_name]
+    await tx.lock(None)
+    row = await _row(kind, tx, record_id, Sql("r.status = 'future' AND r.date_utc <= ?", tx.now))
+    if row is None:
+        return False
+    await write_changes(kind, tx, row, {"status": "publish"}, {})
+    return True
+
+
+async def remove_old_trash(tx: Transaction, kind_name: str, record_id: int, cutoff: datetime) -> bool:
+    """Removes a record for good that has been in the trash since before a moment; its log line stays."""
+    kind = BY_NAME[kind_name]
+    await tx.lock(None)
+    row = await _row(kind, tx, record_id, Sql("r.status = 'trash' AND r.trashed_at < ?", cutoff))
+    if row is None:
+        return False
+    await remove_record(kind, tx, row)
+    return True
+
+
+async def forget_changes(tx: Transaction, cutoff: datetime) -> int:
+    await tx.lock(None)
+    return await history.trim(tx, cutoff)
+
+
+async def _row(kind: Kind, tx: Transaction, record_id: int, where: Sql) -> Record | None:
+    return await tx.row(kind.select(Sql("r.site_id = ? AND r.id = ? AND", tx.site.id, record_id) + where))

@@ -1,0 +1,104 @@
+"""The change log as it is read: the history of one record, and what changed since a revision."""
+
+from collections.abc import Sequence
+from typing import Any, LiteralString
+
+import orjson
+from asyncpg import Record
+
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql, join
+
+KINDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categories", "tags")
+
+
+def encode(values: dict[str, Any]) -> str:
+    """Columns as JSON. Bytes are secrets' hashes; they are kept as hexadecimal digits."""
+    return orjson.dumps(values, default=_plain).decode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes | memoryview):
+        return bytes(value).hex()
+    return str(value)
+
+
+async def changes_of(tx: Transaction, kind: str, record_id: int, after: int = 0) -> list[Record]:
+    """The changes of one record, newest first, with who made them."""
+    return await tx.rows(
+        Sql(
+            """
+            SELECT c.revision, c.action, c.at, c.user_id, u.login, c.before, c.after
+            FROM changes c LEFT JOIN users u ON u.site_id = c.site_id AND u.id = c.user_id
+            WHERE c.site_id = ? AND c.kind = ? AND c.record_id = ? AND c.revision > ?
+            ORDER BY c.revision DESC LIMIT 1000
+            """,
+            tx.site.id,
+            kind,
+            record_id,
+            after,
+        )
+    )
+
+
+async def changed_since(tx: Transaction, since: int, kinds: Sequence[str], most: int) -> list[Record]:
+    """Records by their latest revision, and tombstones of those that are gone, in order."""
+    parts = [
+        Sql("(SELECT revision, '" + kind + "' AS kind, id, false AS gone FROM " + kind + " WHERE site_id = ? "
+            "AND revision > ? ORDER BY revision LIMIT ?)", tx.site.id, since, most)
+        for kind in KINDS
+        if kind in kinds
+    ]  # fmt: skip
+    if since > 0:
+        parts.append(
+            Sql(
+                """(SELECT revision, kind, record_id, true FROM changes WHERE site_id = ? AND revision > ?
+                    AND action = 'delete' AND kind = ANY(?) ORDER BY revision LIMIT ?)""",
+                tx.site.id,
+                since,
+                list(kinds),
+                most,
+            )
+        )
+    return await tx.rows(join(" UNION ALL ", parts) + Sql("ORDER BY revision LIMIT ?", most))
+
+
+async def once_public(tx: Transaction, since: int, records: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Which of these records everybody could see at some moment since a revision."""
+    if not records:
+        return set()
+    rows = await tx.rows(
+        Sql(
+            """
+            SELECT DISTINCT c.kind, c.record_id
+            FROM unnest(?::text[], ?::bigint[]) AS w (kind, id)
+            JOIN changes c ON c.site_id = ? AND c.kind = w.kind AND c.record_id = w.id
+            WHERE c.revision > ? AND c.was_public
+            """,
+            [kind for kind, _ in records],
+            [record_id for _, record_id in records],
+            tx.site.id,
+            since,
+        )
+    )
+    return {(row["kind"], row["record_id"]) for row in rows}
+
+
+async def trim(tx: Transaction, before: Any) -> int:
+    """Forgets changes from before a moment and remembers up to where."""
+    last: int | None = await tx.value(
+        Sql(
+            """SELECT max(revision) FROM changes WHERE site_id = ? AND at < ?
+                AND revision < coalesce((SELECT min(revision) FROM changes WHERE site_id = ? AND at >= ?),
+                    9223372036854775807)""",
+            tx.site.id,
+            before,
+            tx.site.id,
+            before,
+        )
+    )
+    if last is None:
+        return 0
+    await tx.run(Sql("DELETE FROM changes WHERE site_id = ? AND revision <= ?", tx.site.id, last))
+    await tx.run(Sql("UPDATE sites SET trimmed_revision = ? WHERE id = ?", last, tx.site.id))
+    return last

@@ -1,0 +1,100 @@
+"""Background work: jobs from the queue in PostgreSQL, and what is due by the clock.
+
+Every job is idempotent: it looks at the record under the lock of its site and does nothing where
+nothing is left to do. A job whose worker died is begun again by another.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from procrastinate import App, PsycopgConnector, RetryStrategy
+
+from kalends.app import configure_log, database_options
+from kalends.operations import lifecycle
+from kalends.settings import Settings
+from kalends.store import jobs
+from kalends.store.database import Database
+from kalends.web.endpoint import utc_now
+
+RETRY = RetryStrategy(max_attempts=10, exponential_wait=2)
+# A worker that has not been heard of for this long is dead; its jobs are begun again.
+DEAD_AFTER = 20.0
+
+
+def create_queue(settings: Settings) -> App:
+    """The queue by itself, without tasks: enough to look at jobs."""
+    return App(connector=PsycopgConnector(conninfo=settings.database_url, min_size=1, max_size=4))
+
+
+@asynccontextmanager
+async def open_queue(settings: Settings) -> AsyncIterator[App]:
+    queue = create_queue(settings)
+    async with queue.open_async():
+        yield queue
+
+
+async def work(settings: Settings) -> None:
+    """Works until told to stop; the job in hand is finished first."""
+    configure_log(settings.log_format)
+    database = await Database.open(database_options(settings))
+    try:
+        async with open_queue(settings) as queue:
+            register_tasks(queue, database, settings)
+            await queue.run_worker_async(
+                concurrency=4,
+                fetch_job_polling_interval=2,
+                update_heartbeat_interval=5,
+                stalled_worker_timeout=DEAD_AFTER,
+                delete_jobs="successful",
+            )
+    finally:
+        await database.close()
+
+
+def register_tasks(queue: App, database: Database, settings: Settings) -> None:
+    @queue.task(name="publish", retry=RETRY)
+    async def publish(kind: str, record_id: int, site_id: int) -> None:
+        async with database.transaction(site_id, utc_now(), writing=True) as tx:
+            await lifecycle.publish_due(tx, kind, record_id)
+
+    # The safety net of `publish`: what is overdue because a worker died with its job in hand.
+    @queue.periodic(cron="*/5 * * * * *")
+    @queue.task(name="publish_overdue", queueing_lock="publish_overdue")
+    async def publish_overdue(timestamp: int) -> None:
+        for row in await jobs.find_due(database):
+            await publish(row["kind"], row["id"], row["site_id"])
+
+    @queue.periodic(cron="17 * * * *")
+    @queue.task(name="empty_trash", queueing_lock="empty_trash", retry=RETRY)
+    async def empty_trash(timestamp: int) -> None:
+        await empty_old_trash(database, settings.trash_days)
+
+    @queue.periodic(cron="41 3 * * *")
+    @queue.task(name="forget_changes", queueing_lock="forget_changes", retry=RETRY)
+    async def forget_changes(timestamp: int) -> None:
+        await forget_old_changes(database, settings.history_days)
+
+    @queue.periodic(cron="*/10 * * * * *")
+    @queue.task(name="take_over", queueing_lock="take_over")
+    async def take_over(timestamp: int) -> None:
+        for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER):
+            await queue.job_manager.retry_job(job)
+
+
+async def empty_old_trash(database: Database, days: int) -> int:
+    """Removes for good what has been in the trash for so many days; the number of records."""
+    removed = 0
+    cutoff = utc_now() - timedelta(days=days)
+    while old := await jobs.find_old_trash(database, cutoff):
+        for row in old:
+            async with database.transaction(row["site_id"], utc_now(), writing=True) as tx:
+                removed += await lifecycle.remove_old_trash(tx, row["kind"], row["id"], cutoff)
+    return removed
+
+
+async def forget_old_changes(database: Database, days: int) -> None:
+    cutoff = utc_now() - timedelta(days=days)
+    for site_id in await jobs.find_old_logs(database, cutoff):
+        async with database.transaction(site_id, utc_now(), writing=True) as tx:
+            await lifecycle.forget_changes(tx, cutoff)
