@@ -1,38 +1,37 @@
 """Composition: settings -> pool -> routes -> ASGI application. One application per process."""
 
-import logging
-import sys
-
-import structlog
-
 from kalends.settings import Settings, read_settings
+from kalends.store.clocks import Clocks
 from kalends.store.database import Database, Options
 from kalends.store.migrations import newest_revision
 from kalends.web.application import Application, Door, Front
 from kalends.web.endpoint import Service
+from kalends.web.observe import Observer
 from kalends.web.routes import EXTENSION, INTERFACE
 
 
 def create_application() -> Application:
     """What the server calls in each of its processes."""
     settings = read_settings()
-    configure_log(settings.log_format)
     front = Front(
         doors=_doors(settings),
         origins=settings.cors_origins,
         schema=newest_revision(),
+        shared_seconds=settings.shared_seconds,
+        cache_bytes=settings.cache_mb * 1024 * 1024,
     )
 
     async def open_service() -> Service:
         database = await Database.open(database_options(settings))
         return Service(
             database,
+            Clocks(database),
             base_url=settings.base_url,
             body_limit=settings.body_limit,
             trust_forwarded=settings.trust_forwarded,
         )
 
-    return Application(front, open_service)
+    return Application(front, open_service, Observer(settings.log_format))
 
 
 def _doors(settings: Settings) -> tuple[Door, ...]:
@@ -55,21 +54,3 @@ def database_options(settings: Settings) -> Options:
         deadline=settings.statement_deadline,
         prepared=settings.prepared_statements,
     )
-
-
-def configure_log(log_format: str) -> None:
-    """One line per request on standard error, as JSON or for reading at a terminal."""
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer() if log_format == "json" else structlog.dev.ConsoleRenderer(colors=False)
-    )
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
-        cache_logger_on_first_use=True,
-    )
-    logging.basicConfig(level=logging.WARNING)

@@ -45,6 +45,12 @@ class Settings(BaseSettings):
         default=False,
         description="Set to true behind a proxy that sets X-Forwarded-For: its last entry is the client.",
     )
+    cache_mb: int = Field(
+        default=64, ge=0, le=65536, description="Megabytes of answers that one process keeps; 0: none."
+    )
+    shared_seconds: int = Field(
+        default=10, ge=0, description="Seconds for which a shared cache (Varnish, a CDN) may keep a public answer."
+    )
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Port of the Prometheus metrics; 0: none.")
     metrics_host: str = Field(default="127.0.0.1", description="Address that the metrics port listens on.")
     log_format: str = Field(default="json", description="json, or plain for reading at a terminal.")

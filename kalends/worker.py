@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from procrastinate import App, PsycopgConnector, RetryStrategy
 
-from kalends.app import configure_log, database_options
+from kalends.app import database_options
 from kalends.operations import lifecycle
 from kalends.settings import Settings
 from kalends.store import jobs
@@ -36,7 +36,6 @@ async def open_queue(settings: Settings) -> AsyncIterator[App]:
 
 async def work(settings: Settings) -> None:
     """Works until told to stop; the job in hand is finished first."""
-    configure_log(settings.log_format)
     database = await Database.open(database_options(settings))
     try:
         async with open_queue(settings) as queue:

@@ -58,7 +58,7 @@ def read_cost(value: object) -> str:
         return ""
     if isinstance(value, list):
         if len(value) > MAX_AMOUNTS:
-            raise Invalid(f"A list of costs has at most {MAX_AMOUNTS} numbers.")
+            raise Invalid("A list of costs has at most {most} numbers.", most=MAX_AMOUNTS)
         texts = filter(None, (_read_one(entry) for entry in value))
         text = ", ".join("0" if text.lower() == "free" else text for text in texts)
     else:

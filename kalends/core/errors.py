@@ -35,13 +35,22 @@ Refusal                     an answer other than success: code, status, message,
 
 from collections.abc import Iterable, Mapping
 
+from kalends.core.sentences import Sentence
+
 
 class Invalid(ValueError):
-    """A value breaks a rule. The message says what would be right."""
+    """A value breaks a rule. The sentence says what would be right: `Invalid("at most {n}.", n=5)`."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, text: str, /, **values: object) -> None:
+        super().__init__(text)
+        self.sentence = Sentence(text, **values)
+
+    @property
+    def message(self) -> str:
+        return str(self.sentence)
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class Refusal(Exception):
@@ -51,17 +60,21 @@ class Refusal(Exception):
         self,
         status: int,
         code: str,
-        message: str,
+        message: str | Sentence,
         *,
         data: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(str(message))
         self.status = status
         self.code = code
-        self.message = message
-        self.data = dict(data or {})
+        self.sentence = message if isinstance(message, Sentence) else Sentence(message)
+        self.data = dict(data or {})  # Sentences in here are said where the answer is made, too.
         self.headers = dict(headers or {})
+
+    @property
+    def message(self) -> str:
+        return str(self.sentence)
 
 
 def missing_params(names: Iterable[str]) -> Refusal:
@@ -69,16 +82,27 @@ def missing_params(names: Iterable[str]) -> Refusal:
     return Refusal(
         400,
         "rest_missing_callback_param",
-        f"Missing parameter(s): {', '.join(listed)}.",
+        Sentence("Missing parameter(s): {names}.", names=", ".join(listed)),
         data={"params": listed},
     )
 
 
-def invalid_params(problems: Mapping[str, str]) -> Refusal:
+def invalid(name: str, text: str, /, **values: object) -> Refusal:
+    """One parameter breaks a rule: `invalid("parent", "there is no category {id}.", id=7)`."""
+    return invalid_params({name: problem_of(name, Sentence(text, **values))})
+
+
+def problem_of(name: str, problem: Sentence) -> Sentence:
+    return Sentence("`{name}`: {problem}", name=name, problem=problem)
+
+
+def invalid_params(problems: Mapping[str, Sentence]) -> Refusal:
     return Refusal(
         400,
         "rest_invalid_param",
-        f"Invalid parameter(s): {', '.join(problems)}. {' '.join(problems.values())}",
+        Sentence(
+            "Invalid parameter(s): {names}. {problems}", names=", ".join(problems), problems=[*problems.values()]
+        ),
         data={
             "params": dict(problems),
             "details": {
@@ -94,26 +118,29 @@ def invalid_json(reason: str, *, utf8: bool = True) -> Refusal:
     return Refusal(
         400,
         "rest_invalid_json",
-        f"The body is not readable as JSON: {reason}",
+        Sentence("The body is not readable as JSON: {reason}", reason=reason),
         data={"json_error_code": 4 if utf8 else 5, "json_error_message": reason},
     )
 
 
-def invalid_form(reason: str) -> Refusal:
-    return Refusal(400, "rest_invalid_form", f"The form cannot be read: {reason}")
+def invalid_form(reason: str | Sentence) -> Refusal:
+    return Refusal(400, "rest_invalid_form", Sentence("The form cannot be read: {reason}", reason=reason))
 
 
 def invalid_encoding() -> Refusal:
-    return invalid_form("names and values must be UTF-8.")
+    return invalid_form(Sentence("names and values must be UTF-8."))
 
 
 def too_many_fields(limit: int) -> Refusal:
-    return invalid_form(f"at most {limit} fields are read.")
+    return invalid_form(Sentence("at most {limit} fields are read.", limit=limit))
 
 
 def term_exists(term_id: int, what: str) -> Refusal:
     return Refusal(
-        400, "term_exists", f"A term with this {what} exists already: {term_id}.", data={"term_id": term_id}
+        400,
+        "term_exists",
+        Sentence("A term with this `{what}` exists already: {id}.", what=what, id=term_id),
+        data={"term_id": term_id},
     )
 
 
@@ -122,10 +149,10 @@ def bad_credentials() -> Refusal:
     return Refusal(401, "incorrect_password", "The user name or the application password is wrong.")
 
 
-def forbidden(*, anonymous: bool, what: str = "do this") -> Refusal:
+def forbidden(why: Sentence, *, anonymous: bool) -> Refusal:
     if anonymous:
-        return Refusal(401, "rest_forbidden", f"Sign in to {what}.")
-    return Refusal(403, "rest_forbidden", f"You are not allowed to {what}.")
+        return Refusal(401, "rest_forbidden", Sentence("Sign in: {why}", why=why))
+    return Refusal(403, "rest_forbidden", Sentence("You are not allowed to do this: {why}", why=why))
 
 
 def read_only() -> Refusal:
@@ -133,11 +160,11 @@ def read_only() -> Refusal:
 
 
 def not_accessible(singular: str) -> Refusal:
-    return Refusal(403, f"{singular}-not-accessible", f"This {singular} is not published.")
+    return Refusal(403, f"{singular}-not-accessible", _of_kind(NOT_PUBLISHED, singular))
 
 
 def no_longer_available(singular: str) -> Refusal:
-    return Refusal(403, f"{singular}-no-longer-available", f"This {singular} is in the trash.")
+    return Refusal(403, f"{singular}-no-longer-available", _of_kind(IN_TRASH, singular))
 
 
 def password_needed() -> Refusal:
@@ -152,7 +179,7 @@ def unknown_namespace(namespace: str) -> Refusal:
     return Refusal(
         404,
         "rest_invalid_namespace",
-        f"There is no such namespace here; `namespace` can only be {namespace}.",
+        Sentence("There is no such namespace here; `namespace` can only be {namespace}.", namespace=namespace),
     )
 
 
@@ -161,7 +188,7 @@ def unknown_site() -> Refusal:
 
 
 def not_found(singular: str) -> Refusal:
-    return Refusal(404, f"rest-{singular}-not-found", f"There is no such {singular}.")
+    return Refusal(404, f"rest-{singular}-not-found", _of_kind(NOT_FOUND, singular))
 
 
 def no_such_page(singular: str) -> Refusal:
@@ -173,7 +200,7 @@ def method_not_allowed(method: str, allowed: Iterable[str]) -> Refusal:
     return Refusal(
         405,
         "rest_method_not_allowed",
-        f"{method} is not known here; this path knows {listed}.",
+        Sentence("{method} is not known here; this path knows {methods}.", method=method, methods=listed),
         headers={"Allow": listed},
     )
 
@@ -195,17 +222,17 @@ def conflict() -> Refusal:
     return Refusal(409, "rest_conflict", "This contradicts what is stored; read the record again.")
 
 
-def expired(what: str, oldest: int) -> Refusal:
+def expired(oldest: int) -> Refusal:
     return Refusal(
         410,
         "rest_history_expired",
-        f"The {what} before revision {oldest} has been forgotten; begin again without it.",
+        Sentence("What was before revision {oldest} has been forgotten; begin again without it.", oldest=oldest),
         data={"oldest": oldest},
     )
 
 
 def in_trash(singular: str) -> Refusal:
-    return Refusal(410, f"{singular}-is-in-trash", f"This {singular} is in the trash already.")
+    return Refusal(410, f"{singular}-is-in-trash", _of_kind(IN_TRASH, singular))
 
 
 def precondition_failed() -> Refusal:
@@ -217,7 +244,7 @@ def precondition_failed() -> Refusal:
 
 
 def too_large(limit: int) -> Refusal:
-    return Refusal(413, "rest_body_too_large", f"A body may have at most {limit} bytes.")
+    return Refusal(413, "rest_body_too_large", Sentence("A body may have at most {limit} bytes.", limit=limit))
 
 
 def key_reused() -> Refusal:
@@ -230,13 +257,22 @@ def slow_down(seconds: int) -> Refusal:
     return Refusal(
         429,
         "rest_too_many_attempts",
-        f"Too many wrong attempts; try again in {seconds} s.",
+        Sentence("Too many wrong attempts; try again in {seconds} s.", seconds=seconds),
         headers={"Retry-After": str(seconds)},
     )
 
 
-def unavailable(message: str = "The service is busy; try again in a moment.") -> Refusal:
+BUSY = Sentence("The service is busy; try again in a moment.")
+
+
+def unavailable(message: str | Sentence = BUSY) -> Refusal:
     return Refusal(503, "rest_unavailable", message, headers={"Retry-After": "1"})
+
+
+def fault(request_id: str) -> Refusal:
+    return Refusal(
+        500, "internal_server_error", Sentence("A fault of the server; it is logged as {id}.", id=request_id)
+    )
 
 
 def outcome_unknown() -> Refusal:
@@ -250,3 +286,30 @@ def outcome_unknown() -> Refusal:
 
 def out_of_storage() -> Refusal:
     return Refusal(507, "rest_insufficient_storage", "The server has no room left to store this.")
+
+
+# Sentences about a record, whole for each kind: in most languages more than the noun differs.
+NOT_FOUND = {
+    "event": Sentence("There is no such event."),
+    "venue": Sentence("There is no such venue."),
+    "organizer": Sentence("There is no such organizer."),
+    "category": Sentence("There is no such category."),
+    "tag": Sentence("There is no such tag."),
+    "": Sentence("There is no such record."),
+}
+NOT_PUBLISHED = {
+    "event": Sentence("This event is not published."),
+    "venue": Sentence("This venue is not published."),
+    "organizer": Sentence("This organizer is not published."),
+    "": Sentence("This record is not published."),
+}
+IN_TRASH = {
+    "event": Sentence("This event is in the trash."),
+    "venue": Sentence("This venue is in the trash."),
+    "organizer": Sentence("This organizer is in the trash."),
+    "": Sentence("This record is in the trash."),
+}
+
+
+def _of_kind(sentences: Mapping[str, Sentence], singular: str) -> Sentence:
+    return sentences.get(singular, sentences[""])

@@ -69,7 +69,7 @@ def bound_markup(html: str) -> str:
     if "<" not in html:
         return html
     if len(_START.findall(html)) > MAX_TAGS:
-        raise Invalid(f"HTML may have at most {MAX_TAGS} tags.")
+        raise Invalid("HTML may have at most {most} tags.", most=MAX_TAGS)
     tamed = _FOREIGN_TAG.sub(r"<\1x-\2", html)
     open_names: list[str] = []
     for name, is_end in _tags(tamed):
@@ -78,7 +78,9 @@ def bound_markup(html: str) -> str:
         else:
             _open(name, open_names)
         if len(open_names) > MAX_DEPTH:
-            raise Invalid(f"HTML may nest at most {MAX_DEPTH} deep; an end tag missing or out of order counts too.")
+            raise Invalid(
+                "HTML may nest at most {most} deep; an end tag missing or out of order counts too.", most=MAX_DEPTH
+            )
     return tamed
 
 
@@ -108,7 +110,7 @@ def _raw_end(name: str) -> re.Pattern[str]:
 
 def _check_attributes(text: str) -> None:
     if len(text) > MAX_ATTRIBUTES and len(_ATTRIBUTES.findall(text)) > MAX_ATTRIBUTES:
-        raise Invalid(f"An HTML tag may have at most {MAX_ATTRIBUTES} attributes.")
+        raise Invalid("An HTML tag may have at most {most} attributes.", most=MAX_ATTRIBUTES)
 
 
 def _open(name: str, open_names: list[str]) -> None:

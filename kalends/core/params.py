@@ -14,6 +14,7 @@ from kalends.core import errors
 from kalends.core.addresses import read_email, read_website
 from kalends.core.cost import read_cost
 from kalends.core.errors import Invalid
+from kalends.core.sentences import Sentence
 from kalends.core.statuses import STATUSES, WRITABLE
 from kalends.core.switches import read_switch
 from kalends.core.times import read_moment, read_zone
@@ -59,7 +60,7 @@ def read_params(params: Iterable[Param], raw: Mapping[str, object], *, update: b
     if missing:
         raise errors.missing_params(missing)
     values: dict[str, Any] = {}
-    problems: dict[str, str] = {}
+    problems: dict[str, Sentence] = {}
     for p in declared:
         if p.name not in raw:
             continue
@@ -70,14 +71,14 @@ def read_params(params: Iterable[Param], raw: Mapping[str, object], *, update: b
             if not update:
                 continue
             if p.type.cleared is KEEP:
-                problems[p.name] = f"`{p.name}` cannot be null."
+                problems[p.name] = Sentence("`{name}` cannot be null.", name=p.name)
             else:
                 values[p.name] = p.type.cleared
             continue
         try:
             values[p.name] = p.type.read(value)
         except Invalid as problem:
-            problems[p.name] = f"`{p.name}`: {problem.message}"
+            problems[p.name] = errors.problem_of(p.name, problem.sentence)
     if problems:
         raise errors.invalid_params(problems)
     return values
@@ -104,7 +105,7 @@ def integer(*, least: int = 0, most: int = LARGEST_ID, cleared: object = KEEP) -
     def read(value: object) -> int:
         number = whole_number(value)
         if not least <= number <= most:
-            raise Invalid(f"this must be a whole number from {least} to {most}.")
+            raise Invalid("this must be a whole number from {least} to {most}.", least=least, most=most)
         return number
 
     return Type({"type": "integer"}, read, cleared)
@@ -115,7 +116,7 @@ def number(least: float, most: float) -> Type:
         if isinstance(value, str) and re.fullmatch(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)\s*", value):
             value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            raise Invalid(f"this must be a number from {least:g} to {most:g}.")
+            raise Invalid("this must be a number from {least} to {most}.", least=f"{least:g}", most=f"{most:g}")
         return float(value)
 
     return Type({"type": "number"}, read, cleared=None)
@@ -230,7 +231,7 @@ def _string(read: Callable[[str], Any]) -> Callable[[object], Any]:
 
 def _read_status(value: str) -> str:
     if value not in WRITABLE:
-        raise Invalid(f"this must be one of {', '.join(WRITABLE)}.")
+        raise Invalid("this must be one of {values}.", values=", ".join(WRITABLE))
     return value
 
 
@@ -239,7 +240,7 @@ def _read_statuses(value: object) -> list[str]:
         return ["publish", "private"]  # what an empty status means to existing clients
     found = [str(entry) for entry in listed(value)]
     if not found or any(entry not in STATUSES for entry in found):
-        raise Invalid(f"this must be one or more of {', '.join(STATUSES)}.")
+        raise Invalid("this must be one or more of {values}.", values=", ".join(STATUSES))
     return list(dict.fromkeys(found))
 
 
@@ -250,7 +251,7 @@ def _read_any_zone(value: str) -> str | None:
 def one_of(*words: str) -> Type:
     def read(value: object) -> str:
         if not isinstance(value, str) or value.lower() not in words:
-            raise Invalid(f"this must be one of {', '.join(words)}.")
+            raise Invalid("this must be one of {values}.", values=", ".join(words))
         return value.lower()
 
     return Type({"type": "string", "enum": list(words)}, read)

@@ -36,7 +36,7 @@ def read_search(text: str) -> Words:
     if not wanted and not unwanted:
         raise Invalid("Search for at least one word.")
     if len(wanted) + len(unwanted) > MAX_WORDS:
-        raise Invalid(f"Search for at most {MAX_WORDS} words.")
+        raise Invalid("Search for at most {most} words.", most=MAX_WORDS)
     return Words(tuple(dict.fromkeys(wanted)), tuple(dict.fromkeys(unwanted)))
 
 

@@ -70,7 +70,9 @@ _LOOKS_LIKE_TAG = re.compile(r"&lt;\s*[a-zA-Z/!?]")
 def clean_text(text: str, limit: int) -> str:
     """Bounds and normal form of any text: NFC, lines end in \\n, no other control characters but tabs."""
     if len(text) > limit:
-        raise Invalid(f"A text here may have at most {limit} characters; this one has {len(text)}.")
+        raise Invalid(
+            "A text here may have at most {limit} characters; this one has {length}.", limit=limit, length=len(text)
+        )
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -95,7 +95,7 @@ def read_moment(text: str) -> Moment:
     try:
         day = date.fromisoformat(found["day"])
     except ValueError:
-        raise Invalid(f"There is no day {found['day']} in the calendar.") from None
+        raise Invalid("There is no day {day} in the calendar.", day=found["day"]) from None
     clock = time(int(found["hour"] or 0), int(found["minute"] or 0), int(found["second"] or 0))
     wall = _check_year(datetime.combine(day, clock))
     return Moment(wall, _read_offset(found["offset"]), day_only=found["hour"] is None)
@@ -128,8 +128,10 @@ def event_span(start: Moment, end: Moment, zone: str, all_day: bool) -> Span:
         span = Span(settle(start, zone), settle(end, zone))
     if span.end.utc < span.start.utc:
         raise Invalid(
-            f"The end, {stamp(span.end.wall)}, is before the start, {stamp(span.start.wall)} ({zone}); "
-            "it must not be earlier."
+            "The end, {end}, is before the start, {start} ({zone}); it must not be earlier.",
+            end=stamp(span.end.wall),
+            start=stamp(span.start.wall),
+            zone=zone,
         )
     return span
 
@@ -238,4 +240,4 @@ def _check_year(value: datetime) -> datetime:
 
 
 def _out_of_years() -> Invalid:
-    return Invalid(f"A date lies in the years 1 to {LAST_YEAR}.")
+    return Invalid("A date lies in the years 1 to {last}.", last=LAST_YEAR)

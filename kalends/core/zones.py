@@ -62,7 +62,7 @@ def utc_of(wall: datetime, zone: str, fold: int = 0) -> datetime:
     try:
         return wall.replace(tzinfo=_rules(zone), fold=fold).astimezone(UTC)
     except OverflowError:
-        raise Invalid("A date lies in the years 1 to 9998.") from None
+        raise Invalid("A date lies in the years 1 to {last}.", last=9998) from None
 
 
 def local_of(utc: datetime, zone: str) -> datetime:
@@ -74,7 +74,7 @@ def in_zone(utc: datetime, zone: str) -> datetime:
     try:
         return utc.astimezone(_rules(zone))
     except OverflowError:
-        raise Invalid("A date lies in the years 1 to 9998.") from None
+        raise Invalid("A date lies in the years 1 to {last}.", last=9998) from None
 
 
 def offset_of(utc: datetime, zone: str) -> timedelta:
@@ -103,7 +103,7 @@ def _rules(zone: str) -> tzinfo:
     if fixed is not None:
         return timezone(_fixed_offset(fixed), zone)
     if zone not in _names().values():
-        raise Invalid(f"There is no time zone {zone!r}.")
+        raise Invalid("There is no time zone {zone}.", zone=zone)
     with _find(zone).open("rb") as compiled:
         return ZoneInfo.from_file(compiled, key=zone)
 

@@ -4,6 +4,7 @@ from asyncpg import Record
 
 from kalends.core import errors, params
 from kalends.core.params import param
+from kalends.core.sentences import mark
 from kalends.kinds.kind import Filter, Kind, Listing, Represented, Values, View, Writing
 from kalends.kinds.terms import order_terms, represent_term, store_term, term_fields, term_filters
 from kalends.store.sql import Sql
@@ -50,9 +51,9 @@ async def _check_parent(writing: Writing, parent: int) -> None:
         )
     )
     if not line:
-        raise errors.invalid_params({"parent": f"`parent`: there is no category {parent}."})
+        raise errors.invalid("parent", "there is no category {id}.", id=parent)
     if any(above["id"] == writing.record_id for above in line):
-        raise errors.invalid_params({"parent": "`parent`: a category cannot be above itself."})
+        raise errors.invalid("parent", "a category cannot be above itself.")
 
 
 async def _children_of(parent: int, listing: Listing) -> Sql:
@@ -62,7 +63,7 @@ async def _children_of(parent: int, listing: Listing) -> Sql:
         Sql("SELECT true FROM categories WHERE site_id = ? AND id = ?", listing.site.id, parent)
     )
     if not known:
-        raise errors.invalid_params({"parent": f"`parent`: there is no category {parent}."})
+        raise errors.invalid("parent", "there is no category {id}.", id=parent)
     return Sql("r.parent = ?", parent)
 
 
@@ -83,7 +84,7 @@ CATEGORIES = Kind(
             SELECT path FROM up ORDER BY depth DESC LIMIT 1
         ) END AS path""",
     fields=(
-        *term_fields("category"),
+        *term_fields(mark("The category name")),
         param("parent", params.integer(least=0, cleared=0), "The parent category term ID; 0 is none"),
     ),
     filters=(

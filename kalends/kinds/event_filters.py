@@ -42,7 +42,7 @@ def _of_posts(
         known = await records.known_ids(listing.transaction, kind, wanted)
         unknown = [str(entry) for entry in wanted if entry not in known]
         if unknown:
-            raise errors.invalid_params({name: f"`{name}`: there is no such {name}: {', '.join(unknown)}."})
+            raise errors.invalid(name, "nothing here has the ID {ids}.", ids=", ".join(unknown))
         return linked(listing, table, column, wanted)
 
     return clause
@@ -63,7 +63,7 @@ async def _resolve_terms(listing: Listing, table: LiteralString, wanted: list[in
     by_id, by_slug = {row["id"] for row in rows}, {row["slug"]: row["id"] for row in rows}
     found = [n if n in by_id else by_slug.get(str(n)) for n in numbers] + [by_slug.get(slug) for slug in slugs]
     if None in found:
-        raise errors.invalid_params({table: f"`{table}`: every entry must be the ID or slug of a term."})
+        raise errors.invalid(table, "every entry must be the ID or slug of a term.")
     return [entry for entry in found if entry is not None]
 
 
@@ -119,7 +119,7 @@ async def _near(_: float, listing: Listing) -> Clause:
     values = listing.values
     if "geoloc_lat" not in values or "geoloc_lng" not in values:
         lone = "geoloc_lat" if "geoloc_lat" in values else "geoloc_lng"
-        raise errors.invalid_params({lone: "`geoloc_lat` and `geoloc_lng` are sent together."})
+        raise errors.invalid(lone, "`geoloc_lat` and `geoloc_lng` are sent together.")
     rows = await listing.transaction.rows(
         Sql(
             """SELECT v.id FROM venues v WHERE v.site_id = ? AND v.status = 'publish'
@@ -139,13 +139,13 @@ async def _with_other_half(value: float, listing: Listing) -> Clause:
 
 async def _ordered(value: str, listing: Listing) -> Clause:
     if value == "distance" and "geoloc_lat" not in listing.values:
-        raise errors.invalid_params({"orderby": "`orderby`: distance needs `geoloc_lat` and `geoloc_lng`."})
+        raise errors.invalid("orderby", "distance needs `geoloc_lat` and `geoloc_lng`.")
     return Sql("")
 
 
 async def _continued(cursor: Any, listing: Listing) -> Clause:
     if (cursor.orderby, cursor.order) != order_of(listing):
-        raise errors.invalid_params({"cursor": "`cursor` belongs to a list in another order."})
+        raise errors.invalid("cursor", "this belongs to a list in another order.")
     return Sql("")
 
 

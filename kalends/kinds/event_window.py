@@ -112,3 +112,14 @@ def _running(at: datetime, begins: datetime | None) -> Sql:
 def spans_before(at: datetime, longer_than: timedelta = timedelta(0)) -> list[tuple[int, datetime]]:
     """Each length class, from a length on, with the earliest start of one that may still run at a moment."""
     return [(n, at - span if at - FIRST > span else FIRST) for n, span in enumerate(SPANS) if span > longer_than]
+
+
+def until_midnight(listing: Listing) -> datetime | None:
+    """The default window moves at midnight of the site."""
+    if "include" in listing.values or RELATIVE & set(listing.values):
+        return None
+    if "start_date" in listing.values and "end_date" in listing.values:
+        return None
+    zone, now = listing.site.timezone, listing.transaction.now
+    today = Moment(times.local_of(now, zone), None, True)
+    return times.day_ends(today, zone) + SECOND

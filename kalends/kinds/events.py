@@ -16,6 +16,7 @@ from kalends.core.times import Moment, Span
 from kalends.kinds.event_filters import EVENT_FILTERS
 from kalends.kinds.event_lists import event_page, event_total
 from kalends.kinds.event_order import cursor_behind, order_events
+from kalends.kinds.event_window import until_midnight
 from kalends.kinds.json_ld import describe_event
 from kalends.kinds.kind import Kind, Link, Represented, Values, View, Writing
 from kalends.kinds.posts import DESCRIPTION, POST_COLUMNS, merged, post_fields, represent_post, store_post
@@ -136,7 +137,7 @@ def _times(writing: Writing) -> Values:
         span: Span = times.event_span(start, end, zone, all_day)
     except Invalid as problem:
         name = "start_date" if "start_date" in sent and "end_date" not in sent else "end_date"
-        raise errors.invalid_params({name: f"`{name}`: {problem.message}"}) from problem
+        raise errors.invalid_params({name: errors.problem_of(name, problem.sentence)}) from problem
     return {
         "timezone": zone,
         "all_day": all_day,
@@ -215,6 +216,7 @@ EVENTS = Kind(
     page=event_page,
     total=event_total,
     continues=cursor_behind,
+    until=until_midnight,
     complete=describe_event,
     plain=("title", "description", "excerpt", "cost", "website", "ticket_url", *FLAGS),
     links=(

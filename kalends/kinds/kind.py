@@ -160,6 +160,8 @@ class Kind:
     links: tuple[Link, ...] = ()
     # Where a list goes on behind these rows, for kinds that page by cursor.
     continues: Callable[[Listing, list[Record], int], str | None] | None = None
+    # When the clock alone changes what a list shows; None: never.
+    until: Callable[[Listing], datetime | None] = lambda _: None
     # Columns that a write sets to just what was sent, with no rule between.
     plain: tuple[LiteralString, ...] = ()
     # What only a single read shows.

@@ -18,6 +18,7 @@ from kalends.kinds.posts import (
     post_fields,
     represent_post,
     store_post,
+    until_next_start,
 )
 
 
@@ -65,10 +66,11 @@ ORGANIZERS = Kind(
         param("website", params.WEBSITE, "The website"),
         param("email", params.EMAIL, "The e-mail address"),
     ),
-    filters=linked_filters("organizer", "event_organizers", "organizer_id"),
+    filters=linked_filters("event_organizers", "organizer_id"),
     represent=represent_organizer,
     store=store_organizer,
     order=newest_first,
+    until=until_next_start,
     complete=describe_organizer,
     plain=("title", "description", "phone", "website", "email"),
 )

@@ -1,5 +1,6 @@
 """What events, venues and organizers share: authors, statuses, publication dates, trash, search."""
 
+from datetime import datetime
 from typing import Any, LiteralString
 
 from asyncpg import Record
@@ -79,7 +80,7 @@ async def store_post(writing: Writing, table: LiteralString, title: str) -> Valu
 async def _author(writing: Writing) -> int:
     wanted: int = writing.sent.get("author", writing.user_id)
     if wanted != writing.user_id and not await people.is_user(writing.transaction, wanted):
-        raise errors.invalid_params({"author": f"`author`: there is no user {wanted}."})
+        raise errors.invalid("author", "there is no user {id}.", id=wanted)
     return wanted
 
 
@@ -89,12 +90,12 @@ async def _image(writing: Writing) -> int | None:
     if wanted is None:
         return None
     if isinstance(wanted, str) and not writing.may_publish:
-        raise errors.invalid_params({"image": "`image`: give an ID; an address needs the right to publish."})
+        raise errors.invalid("image", "give an ID; an address needs the right to publish.")
     column: LiteralString = "id" if isinstance(wanted, int) else "url"
     of_site = Sql("SELECT id FROM media WHERE site_id = ? AND", writing.site.id)
     found: int | None = await writing.transaction.value(of_site + Sql(column + " = ? ORDER BY id LIMIT 1", wanted))
     if found is None:
-        raise errors.invalid_params({"image": f"`image`: the media library has no image {wanted}."})
+        raise errors.invalid("image", "the media library has no image {image}.", image=wanted)
     return found
 
 
@@ -112,7 +113,7 @@ async def _store_status(writing: Writing, values: Values) -> None:
     if row is None:
         asked = asked or ("publish" if writing.may_publish else "draft")
         if asked == "trash":
-            raise errors.invalid_params({"status": "`status`: a record cannot begin in the trash."})
+            raise errors.invalid("status", "a record cannot begin in the trash.")
     elif asked is None:
         # No status means no change, except that a new date may release or schedule the record.
         if row["status"] not in ("publish", "future") or "date_utc" not in values:
@@ -167,7 +168,7 @@ def _read_search(value: str) -> str:
 SEARCH = params.text(_read_search, empty=False)
 
 
-def linked_filters(word: str, link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
+def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
     """The list parameters of venues and organizers."""
 
     async def of_event(event_id: int, listing: Listing) -> Sql:
@@ -200,11 +201,11 @@ def linked_filters(word: str, link_table: LiteralString, column: LiteralString) 
         )  # fmt: skip
 
     return (
-        Filter(param("search", SEARCH, f"The string is in a text of the {word}"), plain(search_clause)),
+        Filter(param("search", SEARCH, "Every word is in the name, the description or another text"), plain(search_clause)),
         Filter(param("event", params.integer(least=1), "Related to this event ID"), of_event),
-        Filter(param("has_events", params.SWITCH, f"Only {word}s that have events"), has_events),
+        Filter(param("has_events", params.SWITCH, "Only records that have published events, or only those without"), has_events),
         Filter(
-            param("only_with_upcoming", params.SWITCH, f"Only {word}s that have upcoming events", default=False),
+            param("only_with_upcoming", params.SWITCH, "Only records that have upcoming events", default=False),
             only_with_upcoming,
         ),
         Filter(param("status", params.STATUS_LIST, "The post status"), unfiltered),
@@ -219,3 +220,8 @@ def omit_empty(record: Represented) -> Represented:
 def merged(values: Values, row: Record | None, column: LiteralString) -> Any:
     """The value that a column will have after the write."""
     return values[column] if column in values else row[column] if row is not None else ""
+
+
+def until_next_start(listing: Listing) -> datetime | None:
+    """Which records have upcoming events changes whenever one of these begins: it is never kept."""
+    return listing.transaction.now if listing.values.get("only_with_upcoming") else None

@@ -2,6 +2,7 @@
 
 from asyncpg import Record
 
+from kalends.core.sentences import mark
 from kalends.kinds.kind import Kind, Represented, Values, View, Writing
 from kalends.kinds.terms import order_terms, represent_term, store_term, term_fields, term_filters
 
@@ -23,7 +24,7 @@ TAGS = Kind(
     singular="tag",
     title="name",
     columns="r.id, r.revision, r.name, r.slug, r.description, r.count",
-    fields=term_fields("tag"),
+    fields=term_fields(mark("The tag name")),
     filters=term_filters("tags", "event_tags", "tag_id"),
     represent=represent_tag,
     store=store_tag,

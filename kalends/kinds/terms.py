@@ -33,11 +33,12 @@ def _clean_slug(value: str) -> str:
     return make_slug(value)
 
 
-def term_fields(word: str) -> tuple[Param, ...]:
+def term_fields(name: str) -> tuple[Param, ...]:
+    """`name` describes the name."""
     return (
-        param("name", params.text(clean_name, empty=False), f"The {word} name", required=True),
-        param("description", params.text(clean_term_description), f"The {word} description"),
-        param("slug", params.text(_clean_slug), f"The {word} slug"),
+        param("name", params.text(clean_name, empty=False), name, required=True),
+        param("description", params.text(clean_term_description), "The description"),
+        param("slug", params.text(_clean_slug), "The slug; by default made from the name"),
     )
 
 
@@ -142,7 +143,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
         found = await records.known_ids(listing.transaction, table, wanted)
         unknown = [str(entry) for entry in wanted if entry not in found]
         if unknown:
-            raise errors.invalid_params({name: f"`{name}`: there is no such term: {', '.join(unknown)}."})
+            raise errors.invalid(name, "nothing here has the ID {ids}.", ids=", ".join(unknown))
         return wanted
 
     async def include(wanted: list[int], listing: Listing) -> Sql:
@@ -196,4 +197,4 @@ async def require_event(event_id: int, listing: Listing, name: str) -> None:
         Sql("SELECT true FROM events WHERE site_id = ? AND id = ?", listing.site.id, event_id)
     )
     if not found:
-        raise errors.invalid_params({name: f"`{name}`: there is no such event."})
+        raise errors.invalid(name, "there is no such event.")

@@ -20,6 +20,7 @@ from kalends.kinds.posts import (
     post_fields,
     represent_post,
     store_post,
+    until_next_start,
 )
 
 # Plain text fields: parameter and column have the same name.
@@ -90,7 +91,7 @@ async def store_venue(writing: Writing) -> Values:
         if name in sent:
             values[name] = sent[name]
     if (merged(values, row, "geo_lat") in ("", None)) != (merged(values, row, "geo_lng") in ("", None)):
-        raise errors.invalid_params({"geo_lat": "`geo_lat` and `geo_lng` are sent together."})
+        raise errors.invalid("geo_lat", "`geo_lat` and `geo_lng` are sent together.")
     if "stateprovince" not in sent and (row is None or {"state", "province", "country"} & set(sent)):
         values["stateprovince"] = _state_or_province(values, row)
     values["search_text"] = _searched(values, row)
@@ -129,10 +130,11 @@ VENUES = Kind(
         param("geo_lat", params.number(-90, 90), "The latitude", ours=True),
         param("geo_lng", params.number(-180, 180), "The longitude", ours=True),
     ),
-    filters=linked_filters("venue", "event_venues", "venue_id"),
+    filters=linked_filters("event_venues", "venue_id"),
     represent=represent_venue,
     store=store_venue,
     order=newest_first,
+    until=until_next_start,
     complete=describe_venue,
     plain=("title", "description", *TEXTS, "website", "show_map", "show_map_link", "geo_lat", "geo_lng"),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from kalends.kinds.kind import Actor, View
@@ -36,6 +37,10 @@ class Outcome:
     revision: int | None = None
     location: str = ""
     page: "Page | None" = None
+    # When the clock alone makes this answer wrong; None: only a change does.
+    until: datetime | None = None
+    # The records and lists in the answer, as shared caches name them.
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ async def list_changes(_: Kind | None, call: Call) -> Outcome:
     tx, values = call.transaction, call.values
     since: int = values.get("since", 0)
     if 0 < since < tx.site.trimmed_revision or since > tx.site.revision:
-        raise errors.expired("change log", tx.site.trimmed_revision)
+        raise errors.expired(tx.site.trimmed_revision)
     most: int = values.get("per_page", 100)
     found = await history.changed_since(tx, since, _kinds(values), most + 1)
     page, more = found[:most], len(found) > most

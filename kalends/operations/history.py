@@ -55,11 +55,11 @@ async def _columns_at(kind: Kind, call: Call, row: Record, revision: int) -> dic
     """The columns that differ from those at a revision, by undoing the changes since."""
     tx = call.transaction
     if revision < tx.site.trimmed_revision:
-        raise errors.expired("history", tx.site.trimmed_revision)
+        raise errors.expired(tx.site.trimmed_revision)
     columns: dict[str, Any] = {}
     for change in await history.changes_of(tx, kind.name, row["id"], after=revision):
         if change["action"] == "create":
-            raise errors.invalid_params({"revision": f"`revision`: this {kind.singular} is younger."})
+            raise errors.invalid("revision", "this record is younger.")
         columns.update(orjson.loads(change["before"]) if change["before"] else {})
     return columns
 

@@ -8,6 +8,7 @@ from asyncpg import Record
 from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.core.params import LARGEST_ID, read_params, whole_number
+from kalends.core.sentences import Sentence, mark
 from kalends.core.slugs import normalize_lookup
 from kalends.core.text import clean_name, fold
 from kalends.kinds import BY_NAME
@@ -52,12 +53,12 @@ async def _resolve_post(link: Link, kind: Kind, call: Call, entry: int | dict[st
     if isinstance(entry, int):
         visible = permissions.embedded(call.actor)
         if not await _read(kind, call, Sql("r.id = ? AND", entry) + visible):
-            raise errors.invalid_params({link.param: f"`{link.param}`: there is no {kind.singular} {entry}."})
+            raise errors.invalid(link.param, "nothing here has the ID {ids}.", ids=entry)
         return entry
     try:
         sent = read_params(kind.fields, entry)
     except Refusal as refusal:
-        raise errors.invalid_params({link.param: f"`{link.param}`: {refusal.message}"}) from refusal
+        raise errors.invalid_params({link.param: errors.problem_of(link.param, refusal.sentence)}) from refusal
     permissions.require_writer(call.actor, kind)
     return await _identical(kind, call, sent) or await add_record(kind, call, sent)
 
@@ -66,9 +67,9 @@ def _entry_id(link: Link, value: object) -> int:
     try:
         number = whole_number(value)
     except errors.Invalid as problem:
-        raise errors.invalid_params({link.param: f"`{link.param}`: `id` is not an ID."}) from problem
+        raise errors.invalid(link.param, "`id` is not an ID.") from problem
     if not 0 < number <= LARGEST_ID:
-        raise errors.invalid_params({link.param: f"`{link.param}`: `id` is not an ID."})
+        raise errors.invalid(link.param, "`id` is not an ID.")
     return number
 
 
@@ -94,11 +95,11 @@ async def _resolve_term(link: Link, kind: Kind, call: Call, entry: int | str) ->
     """By ID, by slug, by name; a name that is not there is made by those who may."""
     if isinstance(entry, int):
         if not await _read(kind, call, Sql("r.id = ?", entry)):
-            raise errors.invalid_params({link.param: f"`{link.param}`: there is no {kind.singular} {entry}."})
+            raise errors.invalid(link.param, "nothing here has the ID {ids}.", ids=entry)
         return entry
     name = clean_name(entry)
     if not name:
-        raise errors.invalid_params({link.param: f"`{link.param}`: a name is not empty."})
+        raise errors.invalid(link.param, "a name is not empty.")
     rows = await _read(
         kind,
         call,
@@ -109,5 +110,6 @@ async def _resolve_term(link: Link, kind: Kind, call: Call, entry: int | str) ->
         found: int = rows[0]["id"]
         return found
     if not permissions.may_write(call.actor, kind):
-        raise permissions.refused(call.actor, f"create the {kind.singular} {name}")
+        why = mark("{name} does not exist yet, and to create it {right}")
+        raise permissions.refused(call.actor, Sentence(why, name=name, right=permissions.needs(kind)))
     return await add_record(kind, call, {"name": name})

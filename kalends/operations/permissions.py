@@ -7,6 +7,7 @@ from asyncpg import Record
 
 from kalends.core import errors
 from kalends.core.errors import Refusal
+from kalends.core.sentences import Sentence
 from kalends.core.statuses import LISTED
 from kalends.kinds.kind import Actor, Kind
 from kalends.store.sql import Sql
@@ -124,9 +125,7 @@ def listed(actor: Actor, statuses: Sequence[str] | None) -> Sql:
             return Sql("r.status = 'publish'")
         return Sql("r.status <> 'trash' AND") + readable(actor)
     if rank(actor) < CONTRIBUTOR and set(statuses) != {"publish"}:
-        raise errors.invalid_params(
-            {"status": "`status`: only publish can be asked for without an account that writes."}
-        )
+        raise errors.invalid("status", "only publish can be asked for without an account that writes.")
     if list(statuses) == ["publish"]:
         return Sql("r.status = 'publish'")
     return Sql("r.status = ANY(?) AND", list(statuses)) + readable(actor)
@@ -134,18 +133,22 @@ def listed(actor: Actor, statuses: Sequence[str] | None) -> Sql:
 
 def require_writer(actor: Actor, kind: Kind) -> None:
     if not may_write(actor, kind):
-        raise refused(actor, f"change {kind.name}")
+        raise refused(actor, needs(kind))
 
 
 def require_edit(actor: Actor, kind: Kind, row: PostRow) -> None:
     if kind.is_post and not may_edit(actor, row):
-        raise refused(actor, f"change this {kind.singular}")
+        raise refused(actor, Sentence("this record belongs to somebody else or is published already."))
 
 
 def require_author_right(actor: Actor, author: int | None) -> None:
     if author is not None and author != actor.user_id and not may_name_authors(actor):
-        raise refused(actor, "make somebody else the author")
+        raise refused(actor, Sentence("only editors and administrators make somebody else the author."))
 
 
-def refused(actor: Actor, what: str) -> Refusal:
-    return errors.forbidden(anonymous=actor.user_id is None, what=what)
+def needs(kind: Kind) -> Sentence:
+    return Sentence("the role {role} or a higher one is needed.", role=ROLES[WRITERS[kind.name]])
+
+
+def refused(actor: Actor, why: Sentence) -> Refusal:
+    return errors.forbidden(why, anonymous=actor.user_id is None)

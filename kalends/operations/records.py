@@ -9,7 +9,7 @@ from asyncpg import Record
 from kalends.core import errors
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds.kind import Clause, Kind, Listing
-from kalends.operations import permissions, protection
+from kalends.operations import keys, permissions, protection
 from kalends.operations.call import Call, Outcome, Page
 from kalends.operations.linked import load_linked, resolve_links
 from kalends.operations.writes import add_record, change_record, remove_record, write_changes
@@ -116,7 +116,12 @@ async def _page(kind: Kind, call: Call, listing: Listing, rows: list[Record], to
     if previous:
         body["previous_rest_url"] = previous
     body.update({"total": total, "total_pages": pages, **more})
-    return Outcome(body, page=Page(total, pages, following, previous))
+    return Outcome(
+        body,
+        page=Page(total, pages, following, previous),
+        until=kind.until(listing),
+        keys=keys.of_list(kind, call.transaction.site, rows),
+    )
 
 
 async def _represent(
@@ -148,7 +153,8 @@ async def _outcome(kind: Kind, call: Call, row: Record, status: int = 200, *, in
     if in_full and kind.complete:
         body = kind.complete(body, row, call.view)
     location = f"{call.ns}/{kind.name}/{row['id']}" if status == 201 else ""
-    return Outcome(body, status, revision=row["revision"], location=location)
+    named = keys.of_record(kind, call.transaction.site, row)
+    return Outcome(body, status, revision=row["revision"], location=location, keys=named)
 
 
 async def outcome_of(kind: Kind, call: Call, record_id: int, status: int = 200) -> Outcome:

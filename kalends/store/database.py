@@ -17,6 +17,7 @@ from asyncpg import Record
 
 from kalends.core import errors
 from kalends.core.errors import Refusal
+from kalends.core.sentences import Sentence
 from kalends.store.clock import Clock, locked_clock
 from kalends.store.sites import Site
 from kalends.store.sql import Sql
@@ -40,6 +41,8 @@ SQLSTATES: dict[str, Callable[[], Refusal]] = {
     "25006": errors.unavailable,  # a standby: the primary has moved
     "08P01": errors.unavailable,  # a pooler in between gave up waiting
 }
+# What asyncpg raises when the other side is gone, slow or unwilling.
+LOST = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresError)
 ENTER_HOST = "SELECT * FROM enter_site($1)"
 ENTER_NUMBER = "SELECT * FROM enter_site_number($1)"
 
@@ -170,16 +173,14 @@ class Database:
         finally:
             await self._pool.release(connection)
 
-    async def ask_everywhere(self, sql: Sql) -> list[Record]:
-        """A question about all sites. Only functions of the owner can answer one; a worker asks it."""
+    async def ask(self, sql: Sql) -> list[Record]:
+        """One statement by itself, for functions of the owner that need no site."""
         connection = await self._acquire()
         try:
-            await connection.execute(self._begin_read)
             rows: list[Record] = await connection.fetch(sql.numbered(), *sql.values)
-            await connection.execute("COMMIT")
         except BaseException as error:
             connection.terminate()
-            raise (errors.unavailable() if isinstance(error, OSError | asyncpg.PostgresError) else error) from error
+            raise (errors.unavailable() if isinstance(error, LOST) else error) from error
         finally:
             await self._pool.release(connection)
         return rows
@@ -189,9 +190,9 @@ class Database:
         connection = await self._acquire()
         try:
             version = await connection.fetchval("SELECT version_num FROM alembic_version")
-        except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresError) as error:
+        except LOST as error:
             connection.terminate()
-            raise errors.unavailable("The database does not answer.") from error
+            raise errors.unavailable(Sentence("The database does not answer.")) from error
         finally:
             await self._pool.release(connection)
         return str(version)
@@ -200,11 +201,11 @@ class Database:
         try:
             return await self._pool.acquire(timeout=self._options.wait)
         except TimeoutError as error:
-            raise errors.unavailable("All database connections are in use.") from error
+            raise errors.unavailable(Sentence("All database connections are in use.")) from error
         except asyncpg.PostgresError as error:
             raise translated(error) from error
         except (OSError, asyncpg.InterfaceError) as error:
-            raise errors.unavailable("The database cannot be reached.") from error
+            raise errors.unavailable(Sentence("The database cannot be reached.")) from error
 
     @staticmethod
     async def _commit(connection: Any, writing: bool) -> None:
@@ -228,7 +229,7 @@ class Database:
     async def _roll_back(connection: Any) -> None:
         try:
             await connection.execute("ROLLBACK", timeout=2)
-        except (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresError):
+        except LOST:
             connection.terminate()
 
 

@@ -17,15 +17,15 @@ async def enqueue(tx: Transaction, task: str, arguments: Mapping[str, object], a
 
 async def find_due(database: Database, most: int = 1000) -> list[Record]:
     """Scheduled records of all sites whose time has come."""
-    return await database.ask_everywhere(Sql("SELECT site_id, kind, id FROM due_records(?)", most))
+    return await database.ask(Sql("SELECT site_id, kind, id FROM due_records(?)", most))
 
 
 async def find_old_trash(database: Database, cutoff: datetime, most: int = 1000) -> list[Record]:
     """Records of all sites that have been in the trash since before a moment."""
-    return await database.ask_everywhere(Sql("SELECT site_id, kind, id FROM old_trash(?, ?)", cutoff, most))
+    return await database.ask(Sql("SELECT site_id, kind, id FROM old_trash(?, ?)", cutoff, most))
 
 
 async def find_old_logs(database: Database, cutoff: datetime) -> list[int]:
     """Sites whose change log begins before a moment."""
-    rows = await database.ask_everywhere(Sql("SELECT site_id FROM sites_with_old_changes(?)", cutoff))
+    rows = await database.ask(Sql("SELECT site_id FROM sites_with_old_changes(?)", cutoff))
     return [row["site_id"] for row in rows]

@@ -1,42 +1,39 @@
-"""The ASGI application: finds the part that is asked, answers, and lets itself be watched."""
+"""The ASGI application: finds the part that is asked, answers, and lets itself be watched.
+
+What the public asks again is answered from memory: the clock of the site says whether it is right.
+"""
 
 import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-import structlog
-from prometheus_client import Counter, Histogram
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from kalends.core import errors
 from kalends.core.errors import Refusal
+from kalends.core.sentences import Sentence, mark
 from kalends.web import responses
+from kalends.web.cache import Page, Pages
 from kalends.web.endpoint import Exchange, Service, allowed_methods, answer, note_use, utc_now
+from kalends.web.language import choose
+from kalends.web.observe import Observer
 from kalends.web.routes import Interface
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-REQUESTS = Counter("kalends_requests_total", "Requests answered", ["method", "route", "status"])
-SECONDS = Histogram("kalends_request_seconds", "Time to answer", ["method", "route"])
 REQUEST_ID = re.compile(r"[\w.:-]{1,100}")
-
-log: Any = structlog.get_logger("kalends.access")
-
-
-@dataclass(frozen=True, slots=True)
-class Front:
-    """How the server is reached: the paths of the namespace, and which origins may read answers."""
-
-    doors: Sequence["Door"]
-    origins: Sequence[str]
-    schema: str  # the revision that the database must have
+# Headers that belong to one answer, not to a page that is kept.
+OF_ONE_ANSWER = (b"x-request-id", b"content-length", b"cache-control", b"access-control-allow-origin")
+# Seconds for which a shared cache may go on with an old answer while it fetches the new one.
+WHILE_REVALIDATING = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +46,33 @@ class Door:
     home: str
 
 
-class Application:
-    """`open` is called once per process, when the server starts."""
+@dataclass(frozen=True, slots=True)
+class Front:
+    """How the server is reached, which origins may read answers, and for how long others may keep them."""
 
-    def __init__(self, front: Front, open_service: Callable[[], Awaitable[Service]]) -> None:
+    doors: Sequence[Door]
+    origins: Sequence[str]
+    schema: str  # the revision that the database must have
+    shared_seconds: int = 10
+    cache_bytes: int = 64 * 1024 * 1024
+
+
+class Application:
+    """`open_service` is called once per process, when the server starts."""
+
+    def __init__(self, front: Front, open_service: Callable[[], Awaitable[Service]], observer: Observer) -> None:
         self._front = front
         self._open = open_service
-        self._service: Service | None = None
+        self._observer = observer
+        self._opened: Service | None = None
+        self._pages = Pages(front.cache_bytes)
         self._afterwards: set[asyncio.Task[None]] = set()
+
+    @property
+    def _service(self) -> Service:
+        if self._opened is None:
+            raise AssertionError("a request before the start")
+        return self._opened
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -66,7 +82,7 @@ class Application:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        self._service = await self._open()
+        self._opened = await self._open()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         if self._afterwards:
@@ -79,48 +95,119 @@ class Application:
         offered = request.headers.get("x-request-id", "")
         request_id = offered if REQUEST_ID.fullmatch(offered) else uuid4().hex
         exchange = self._exchange(request)
+        key = self._key(request, exchange)
+        if exchange is not None and key is not None:
+            page = await self._recall(exchange, key)
+            if page is not None:
+                status = await self._send_page(request, page, request_id, exchange.now, send)
+                self._note(request, status, page.route, started, request_id, cache="hit")
+                return
         response = await self._answer(request, exchange, request_id)
         self._finish_headers(request, response, exchange, request_id)
+        if exchange is not None and key is not None:
+            self._keep(exchange, key, response)
         await response(request.scope, receive, send)
+        route = exchange.route.pattern if exchange and exchange.route else "other"
+        user = exchange.actor.user_id if exchange else None
+        self._note(request, response.status_code, route, started, request_id, user=user)
         if exchange is not None and exchange.password_id is not None:
-            task = asyncio.create_task(_quietly(note_use(exchange)))
-            self._afterwards.add(task)
-            task.add_done_callback(self._afterwards.discard)
-        self._observe(request, response, exchange, request_id, time.perf_counter() - started)
+            self._do_afterwards(note_use(exchange))
 
     def _exchange(self, request: Request) -> Exchange | None:
-        """The exchange with the interface, if the path is below one of its prefixes."""
+        """The exchange with an interface, if the path is below one of its doors."""
         path: str = request.scope["path"]
         for door in self._front.doors:
-            prefix = door.prefix
-            if path[: len(prefix)].lower() == prefix.lower() and path[len(prefix) :][:1] in ("", "/"):
-                below = path[len(prefix) :].removesuffix("/")
-                host = request.headers.get("host", "").partition(":")[0].lower()
-                if self._service is None:
-                    raise AssertionError("a request before the start")
+            size = len(door.prefix)
+            if path[:size].lower() == door.prefix.lower() and path[size:][:1] in ("", "/"):
                 return Exchange(
                     request=request,
                     service=self._service,
                     interface=door.interface,
-                    prefix=prefix,
+                    prefix=door.prefix,
                     namespace=door.namespace,
                     home=door.home,
-                    path=below,
-                    host=host,
+                    path=path[size:].removesuffix("/"),
+                    host=request.headers.get("host", "").partition(":")[0].lower(),
                     now=utc_now(),
                 )
         return None
+
+    # Answers from memory ---------------------------------------------------------------------
+
+    def _key(self, request: Request, exchange: Exchange | None) -> object | None:
+        """What an answer to the public depends on besides the clock; None: it is not kept."""
+        scope = request.scope
+        if exchange is None or request.method not in ("GET", "HEAD") or self._front.cache_bytes <= 0:
+            return None
+        headers = request.headers
+        if "authorization" in headers or b"password" in scope["query_string"]:
+            return None
+        return (
+            scope["scheme"],
+            headers.get("host", ""),
+            scope["path"],
+            scope["query_string"],
+            headers.get("accept-language", ""),
+        )
+
+    async def _recall(self, exchange: Exchange, key: object) -> Page | None:
+        try:
+            clock = await self._service.clocks.current(exchange.host)
+        except Refusal:
+            return None  # Whatever is wrong, the ordinary way says it properly.
+        return self._pages.get(key, clock.revision, exchange.now) if clock else None
+
+    def _keep(self, exchange: Exchange, key: object, response: Response) -> None:
+        """Only whole answers to the public, made by a read of the interface."""
+        if exchange.revision is None or response.status_code != 200 or not response.body:
+            return
+        if exchange.until is not None and exchange.until <= exchange.now:
+            return
+        self._pages.put(
+            key,
+            Page(
+                revision=exchange.revision,
+                until=exchange.until,
+                headers=[pair for pair in response.raw_headers if pair[0] not in OF_ONE_ANSWER],
+                etag=response.headers.get("etag", ""),
+                body=bytes(response.body),
+                route=exchange.route.pattern if exchange.route else "",
+            ),
+        )
+
+    async def _send_page(self, request: Request, page: Page, request_id: str, now: datetime, send: Send) -> int:
+        headers = [
+            *page.headers,
+            (b"x-request-id", request_id.encode()),
+            (b"cache-control", self._public(page.until, now).encode()),
+        ]
+        allowed = self._allowed_origin(request)
+        if allowed:
+            headers.append((b"access-control-allow-origin", allowed.encode()))
+        body, status = page.body, 200
+        if page.etag and page.etag in responses.split_tags(request.headers.get("if-none-match", "")):
+            body, status = b"", 304
+        elif "gzip" in request.headers.get("accept-encoding", "") and (packed := page.compressed()):
+            body = packed
+            headers.append((b"content-encoding", b"gzip"))
+        if status == 200:
+            headers.append((b"content-length", str(len(body)).encode()))
+        if request.method == "HEAD":
+            body = b""
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+        return status
+
+    # Answers made anew -----------------------------------------------------------------------
 
     async def _answer(self, request: Request, exchange: Exchange | None, request_id: str) -> Response:
         try:
             response = await answer(exchange) if exchange else await self._watch(request)
         except Refusal as refusal:
-            response = responses.refuse(refusal)
-        except Exception:
-            log.exception("fault", request_id=request_id, method=request.method, path=request.scope["path"])
-            response = responses.refuse(
-                Refusal(500, "internal_server_error", f"A fault of the server; it is logged as {request_id}.")
-            )
+            response = responses.refuse(refusal, _language(request, exchange))
+        except Exception as error:
+            self._observer.fault(error, request_id=request_id, method=request.method, path=request.scope["path"])
+            response = responses.refuse(errors.fault(request_id), _language(request, exchange))
         if request.method == "HEAD":
             # The length stays that of the answer to GET; only the body is dropped.
             response.body = b""
@@ -131,11 +218,12 @@ class Application:
         path = request.scope["path"]
         if path == "/healthz":
             return PlainTextResponse("ok\n")
-        if path != "/readyz" or self._service is None:
+        if path != "/readyz":
             raise errors.no_route()
         found = await self._service.database.answers()
         if found != self._front.schema:
-            raise errors.unavailable(f"The schema is {found}, not {self._front.schema}: run `kalends migrate`.")
+            why = mark("The schema is {found}, not {wanted}: run `kalends migrate`.")
+            raise errors.unavailable(Sentence(why, found=found, wanted=self._front.schema))
         return PlainTextResponse("ready\n")
 
     def _finish_headers(
@@ -147,57 +235,68 @@ class Application:
         if exchange is None:
             return
         headers["X-Robots-Tag"] = "noindex"
-        headers["Vary"] = "Origin, Authorization"
-        private = "authorization" in request.headers or response.status_code >= 400
-        headers["Cache-Control"] = "private, no-store" if private else "public, no-cache"
+        headers["Vary"] = "Authorization, Accept-Encoding" + ("" if "*" in self._front.origins else ", Origin")
+        if "Content-Language" in headers:  # Records are not ours to translate, and do not vary.
+            headers["Vary"] += ", Accept-Language"
+        public = exchange.revision is not None and response.status_code in (200, 304)
+        headers["Cache-Control"] = self._public(exchange.until, exchange.now) if public else "private, no-store"
+        if public and exchange.keys:
+            headers["Surrogate-Key"] = " ".join(exchange.keys)
         if "Allow" not in headers and response.status_code != 404:
             headers["Allow"] = ", ".join(allowed_methods(exchange))
         api_root = exchange.base_url("") + exchange.prefix.removesuffix(f"/{exchange.namespace}")
         discovery = f'<{api_root}/>; rel="https://api.w.org/"'
         headers["Link"] = f"{discovery}, {headers['Link']}" if "Link" in headers else discovery
-        self._allow_origin(request, response)
+        allowed = self._allowed_origin(request)
+        if allowed:
+            headers["Access-Control-Allow-Origin"] = allowed
+            headers["Access-Control-Expose-Headers"] = responses.EXPOSED
+            headers["Access-Control-Allow-Methods"] = "OPTIONS, GET, POST, PUT, PATCH, DELETE"
+            headers["Access-Control-Allow-Headers"] = responses.ACCEPTED
+            headers["Access-Control-Max-Age"] = "600"
 
-    def _allow_origin(self, request: Request, response: Response) -> None:
+    def _public(self, until: datetime | None, now: datetime) -> str:
+        """Browsers ask again each time; a shared cache may keep an answer, but not beyond its time."""
+        seconds = self._front.shared_seconds
+        if until is not None:
+            seconds = max(0, min(seconds, int((until - now).total_seconds())))
+        return f"public, max-age=0, s-maxage={seconds}, stale-while-revalidate={WHILE_REVALIDATING}"
+
+    def _allowed_origin(self, request: Request) -> str:
         """Another origin may read answers, never together with a browser's stored credentials."""
-        origin = request.headers.get("origin")
-        if not origin or not ("*" in self._front.origins or origin in self._front.origins):
-            return
-        headers = response.headers
-        headers["Access-Control-Allow-Origin"] = origin
-        headers["Access-Control-Expose-Headers"] = responses.EXPOSED
-        headers["Access-Control-Allow-Methods"] = "OPTIONS, GET, POST, PUT, PATCH, DELETE"
-        headers["Access-Control-Allow-Headers"] = (
-            "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, "
-            "X-HTTP-Method-Override, X-Request-ID"
-        )
-        headers["Access-Control-Max-Age"] = "600"
+        if "*" in self._front.origins:
+            return "*"
+        origin = request.headers.get("origin", "")
+        return origin if origin in self._front.origins else ""
 
-    def _observe(
-        self, request: Request, response: Response, exchange: Exchange | None, request_id: str, seconds: float
-    ) -> None:
-        route = exchange.route.pattern if exchange and exchange.route else "other"
-        method = request.method if request.method in KNOWN_METHODS else "other"
-        REQUESTS.labels(method, route, str(response.status_code)).inc()
-        SECONDS.labels(method, route).observe(seconds)
-        # The query string is left out: it may hold the password of an event.
-        log.info(
-            "request",
-            request_id=request_id,
-            method=method,
+    # What follows an answer ------------------------------------------------------------------
+
+    def _do_afterwards(self, work: Awaitable[None]) -> None:
+        task = asyncio.create_task(self._quietly(work))
+        self._afterwards.add(task)
+        task.add_done_callback(self._afterwards.discard)
+
+    async def _quietly(self, work: Awaitable[None]) -> None:
+        """The failure of work after the answer is worth a line in the log, nothing more."""
+        try:
+            await work
+        except Exception as error:
+            self._observer.fault(error)
+
+    def _note(self, request: Request, status: int, route: str, started: float, request_id: str, **more: Any) -> None:
+        self._observer.note(
+            request.method,
+            route,
+            status,
+            time.perf_counter() - started,
             path=request.scope["path"][:500],
-            status=response.status_code,
-            ms=round(seconds * 1000, 1),
-            user=exchange.actor.user_id if exchange else None,
+            request_id=request_id,
             host=request.headers.get("host", "")[:255],
+            **more,
         )
 
 
-KNOWN_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-
-
-async def _quietly(work: Awaitable[None]) -> None:
-    """Work after the answer: its failure is worth a line in the log, nothing more."""
-    try:
-        await work
-    except Exception:
-        log.exception("afterwards")
+def _language(request: Request, exchange: Exchange | None) -> str:
+    if exchange is not None:
+        return exchange.language
+    return choose(request.query_params.get("lang"), request.headers.get("accept-language", ""))

@@ -20,8 +20,9 @@ from kalends.kinds.kind import Actor
 from kalends.operations import permissions
 from kalends.operations.call import Call, Outcome
 from kalends.store import idempotency, people
+from kalends.store.clocks import Clocks
 from kalends.store.database import Database, Transaction
-from kalends.web import requests, responses
+from kalends.web import language, requests, responses
 from kalends.web.auth import Uses, WrongCredentials, note_failure, sign_in
 from kalends.web.doc import describe_interface
 from kalends.web.index import describe_index, describe_route
@@ -39,6 +40,7 @@ class Service:
     """What every request needs of the server."""
 
     database: Database
+    clocks: Clocks
     base_url: str = ""
     body_limit: int = 2 * 1024 * 1024
     trust_forwarded: bool = False
@@ -61,6 +63,18 @@ class Exchange:
     actor: Actor = NOBODY
     route: Route | None = None
     password_id: UUID | None = None
+    site_language: str = ""  # known once the site is
+    # Of an answer to the public: at which revision it is right, until when, and what is in it.
+    revision: int | None = None
+    until: datetime | None = None
+    keys: tuple[str, ...] = ()
+
+    @property
+    def language(self) -> str:
+        """The language in which people are spoken to."""
+        headers = self.request.headers
+        asked = self.request.query_params.get("lang")
+        return language.choose(asked, headers.get("accept-language", ""), self.site_language)
 
     @property
     def client(self) -> str:
@@ -130,12 +144,16 @@ async def _operate(
     # Nobody writes without credentials, and nothing is written with wrong parameters.
     writing = endpoint.writes and bool(header) and not isinstance(values, Refusal)
     async with exchange.service.database.transaction(exchange.host, exchange.now, writing=writing) as tx:
+        exchange.site_language = tx.site.language
         await _identify(exchange, tx, header)
         if isinstance(values, Refusal):
             raise values
         call = _call(exchange, endpoint, tx, address=address, raw=raw, values=values)
         if not endpoint.writes:
-            return _respond(exchange, raw, await endpoint.operation(endpoint.kind, call))
+            outcome = await endpoint.operation(endpoint.kind, call)
+            if not header and "password" not in values:
+                exchange.revision, exchange.until, exchange.keys = tx.site.revision, outcome.until, outcome.keys
+            return _respond(exchange, raw, outcome, tx.site.revision)
         if exchange.actor.read_only:
             raise errors.read_only()
         if endpoint.kind is not None:
@@ -203,13 +221,14 @@ def _call(
     )
 
 
-def _respond(exchange: Exchange, raw: Raw, outcome: Outcome) -> Response:
+def _respond(exchange: Exchange, raw: Raw, outcome: Outcome, site_revision: int = 0) -> Response:
     headers = exchange.request.headers
     known = (
         responses.split_tags(headers.get("if-none-match", "")) if exchange.request.method in ("GET", "HEAD") else []
     )
     fields = [str(name) for name in listed(raw.values.get("_fields", []))]
-    return responses.respond(outcome, fields, _switch(raw.values.get("_envelope")), known)
+    envelope = _switch(raw.values.get("_envelope"))
+    return responses.respond(outcome, fields, envelope, known, site_revision)
 
 
 async def _describe(exchange: Exchange) -> Response:
@@ -219,6 +238,7 @@ async def _describe(exchange: Exchange) -> Response:
         raise errors.method_not_allowed(request.method, ["GET"])
     header = request.headers.get("authorization", "")
     async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
+        exchange.site_language = tx.site.language
         await _identify(exchange, tx, header)
         base_url = exchange.base_url(tx.site.base_url)
         defaults = _computed_defaults(tx)
@@ -269,7 +289,7 @@ def _method(request: Request) -> str:
     if request.method != "POST" or not asked:
         return request.method
     if asked.upper() not in (*UPDATES, "DELETE"):
-        raise errors.invalid_params({"_method": "`_method`: a POST can stand for PUT, PATCH or DELETE."})
+        raise errors.invalid("_method", "a POST can stand for PUT, PATCH or DELETE.")
     return asked.upper()
 
 
@@ -283,7 +303,7 @@ def _expected(header: str) -> frozenset[int] | None:
 def _idempotency_key(request: Request) -> str:
     key = request.headers.get("idempotency-key", "") if request.method == "POST" else ""
     if len(key) > 255:
-        raise errors.invalid_params({"Idempotency-Key": "An Idempotency-Key has at most 255 characters."})
+        raise errors.invalid("Idempotency-Key", "at most 255 characters are taken.")
     return key
 
 

@@ -79,7 +79,7 @@ def nested(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
                 root[name] = value if name not in root else Repeated([held, value])
             continue
         if len(keys) > MOST_DEPTH:
-            raise errors.invalid_params({head: f"`{head}`: nested too deeply."})
+            raise errors.invalid(head, "this is nested too deeply.")
         _put(root, [head, *keys], value)
     return {name: _as_list(value) for name, value in root.items()}
 

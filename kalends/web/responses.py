@@ -9,16 +9,24 @@ from starlette.responses import Response
 
 from kalends.core.errors import Refusal
 from kalends.operations.call import Outcome
+from kalends.web.language import DEFAULT, speaker
 
 JSON = "application/json; charset=UTF-8"
 # What a script of another origin may read.
 EXPOSED = (
     "X-TEC-Total, X-TEC-TotalPages, X-WP-Total, X-WP-TotalPages, Link, Location, ETag, Allow, "
-    "Retry-After, X-Request-ID"
+    "Content-Language, Retry-After, X-Request-ID, Idempotent-Replay"
+)
+# What a script of another origin may send.
+ACCEPTED = (
+    "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-HTTP-Method-Override, X-Request-ID"
 )
 
 
-def respond(outcome: Outcome, fields: list[str], envelope: bool, known_tags: Iterable[str]) -> Response:
+def respond(
+    outcome: Outcome, fields: list[str], envelope: bool, known_tags: Iterable[str], site_revision: int = 0
+) -> Response:
+    """`known_tags` are those that the client holds; a list is tagged by the revision of its site."""
     headers = _page_headers(outcome)
     body: Any = pick(outcome.body, fields) if fields else outcome.body
     if envelope:
@@ -27,21 +35,23 @@ def respond(outcome: Outcome, fields: list[str], envelope: bool, known_tags: Ite
     status = 200 if envelope else outcome.status
     if outcome.location:
         headers["Location"] = outcome.location
-    if outcome.revision is not None:
-        headers["ETag"] = etag(outcome.revision, encoded)
+    if outcome.revision is not None or outcome.page is not None:
+        tag = etag(outcome.revision or site_revision, encoded)
+        headers["ETag"] = tag if outcome.page is None else f"W/{tag}"
         if headers["ETag"] in known_tags:
             return Response(status_code=304, headers=headers)
     return Response(encoded, status, headers, media_type=JSON)
 
 
-def refuse(refusal: Refusal) -> Response:
-    """The one error shape: code, message, data with the status."""
+def refuse(refusal: Refusal, language: str = DEFAULT) -> Response:
+    """The one error shape: code, message, data with the status. Sentences are said in the language."""
     body = {
         "code": refusal.code,
-        "message": refusal.message,
+        "message": refusal.sentence,
         "data": {"status": refusal.status, **refusal.data},
     }
-    return Response(orjson.dumps(body), refusal.status, refusal.headers, media_type=JSON)
+    headers = {**refusal.headers, "Content-Language": language}
+    return Response(orjson.dumps(body, default=speaker(language)), refusal.status, headers, media_type=JSON)
 
 
 def etag(revision: int, encoded: bytes) -> str:

@@ -1,0 +1,49 @@
+"""One line per request in the log, and the metrics. The query string is never logged: it may hold the
+password of an event."""
+
+import sys
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import orjson
+from prometheus_client import Counter, Histogram
+
+REQUESTS = Counter("kalends_requests_total", "Requests answered", ["method", "route", "status", "cache"])
+SECONDS = Histogram("kalends_request_seconds", "Time to answer", ["method", "route"])
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+class Observer:
+    def __init__(self, log_format: str, out: TextIO | None = None) -> None:
+        self._plain = log_format == "plain"
+        self._out = out or sys.stderr
+        # Looking a metric up by its labels costs more than counting.
+        self._metrics: dict[tuple[str, str, int, str], tuple[Any, Any]] = {}
+
+    def note(self, method: str, route: str, status: int, seconds: float, *, cache: str = "", **more: object) -> None:
+        """`more` goes into the log line only."""
+        method = method if method in METHODS else "other"
+        key = (method, route, status, cache)
+        found = self._metrics.get(key)
+        if found is None:
+            found = (REQUESTS.labels(method, route, str(status), cache), SECONDS.labels(method, route))
+            self._metrics[key] = found
+        found[0].inc()
+        found[1].observe(seconds)
+        self._write({"event": "request", "method": method, "status": status, "ms": round(seconds * 1000, 1), **more})
+
+    def fault(self, error: BaseException, **more: object) -> None:
+        """A fault of ours, with all that helps to find it."""
+        import traceback
+
+        text = "".join(traceback.format_exception(error))
+        self._write({"event": "fault", "level": "error", **more, "exception": text})
+
+    def _write(self, line: dict[str, object]) -> None:
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        if self._plain:
+            words = " ".join(f"{name}={value}" for name, value in line.items())
+            self._out.write(f"{at} {words}\n")
+        else:
+            self._out.write(orjson.dumps({"timestamp": at, **line}).decode() + "\n")
+        self._out.flush()
