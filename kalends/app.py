@@ -1,5 +1,6 @@
 """Composition: settings -> pool -> routes -> ASGI application. One application per process."""
 
+from kalends.operations.fragments import Fragments
 from kalends.settings import Settings, read_settings
 from kalends.store.clocks import Clocks
 from kalends.store.database import Database, Options
@@ -26,6 +27,7 @@ def create_application() -> Application:
         return Service(
             database,
             Clocks(database),
+            Fragments(settings.cache_mb * 1024 * 1024 // 4) if settings.cache_mb else None,
             base_url=settings.base_url,
             body_limit=settings.body_limit,
             trust_forwarded=settings.trust_forwarded,

@@ -35,6 +35,11 @@ class Type:
     read: Callable[[Any], Any]
     cleared: object = KEEP  # what null means on update; KEEP: null is refused
     takes_lists: bool = False
+    exact: Mapping[str, object] | None = None  # for /doc, where the tables of the interface say less
+
+    @property
+    def described(self) -> Mapping[str, object]:
+        return self.schema if self.exact is None else self.exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,15 @@ def read_params(params: Iterable[Param], raw: Mapping[str, object], *, update: b
 
 # Types ---------------------------------------------------------------------------------------
 
+_ID: Final = {"type": "integer", "minimum": 1, "maximum": LARGEST_ID}
+_MOMENT: Final = {
+    "type": "string",
+    "pattern": r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$",
+    "examples": ["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+}
+_STATUSES: Final = {"type": "array", "items": {"type": "string", "enum": list(STATUSES)}, "minItems": 1}
+_COSTS: Final = {"type": "array", "items": {"type": ["number", "string"]}, "maxItems": 50}
+
 
 def text(clean: Callable[[str], str], *, empty: bool = True) -> Type:
     """A string that `clean` bounds and filters; `empty` says whether "" is a value."""
@@ -98,7 +112,8 @@ def text(clean: Callable[[str], str], *, empty: bool = True) -> Type:
             raise Invalid("this must be a string that is not empty.")
         return cleaned
 
-    return Type({"type": "string"}, read, cleared="" if empty else KEEP)
+    exact = {"type": "string"} if empty else {"type": "string", "minLength": 1}
+    return Type({"type": "string"}, read, cleared="" if empty else KEEP, exact=exact)
 
 
 def integer(*, least: int = 0, most: int = LARGEST_ID, cleared: object = KEEP) -> Type:
@@ -108,7 +123,7 @@ def integer(*, least: int = 0, most: int = LARGEST_ID, cleared: object = KEEP) -
             raise Invalid("this must be a whole number from {least} to {most}.", least=least, most=most)
         return number
 
-    return Type({"type": "integer"}, read, cleared)
+    return Type({"type": "integer"}, read, cleared, exact={"type": "integer", "minimum": least, "maximum": most})
 
 
 def number(least: float, most: float) -> Type:
@@ -119,7 +134,7 @@ def number(least: float, most: float) -> Type:
             raise Invalid("this must be a number from {least} to {most}.", least=f"{least:g}", most=f"{most:g}")
         return float(value)
 
-    return Type({"type": "number"}, read, cleared=None)
+    return Type({"type": "number"}, read, cleared=None, exact={"type": "number", "minimum": least, "maximum": most})
 
 
 def whole_number(value: object) -> int:
@@ -159,7 +174,8 @@ def ids(*, empty: bool = False) -> Type:
             raise Invalid("at most 500 IDs are taken at once.")
         return found
 
-    return Type({"type": "array", "items": {"type": "integer"}}, read, takes_lists=True)
+    exact = {"type": "array", "items": _ID, "minItems": 0 if empty else 1, "maxItems": 500}
+    return Type({"type": "array", "items": {"type": "integer"}}, read, takes_lists=True, exact=exact)
 
 
 def terms(*, empty: bool = False) -> Type:
@@ -185,7 +201,9 @@ def terms(*, empty: bool = False) -> Type:
             raise Invalid("at most 200 terms are taken at once.")
         return list(dict.fromkeys(found))
 
-    return Type({"type": "array", "items": {"type": "integer"}}, read, cleared=[], takes_lists=True)
+    entry = {"anyOf": [_ID, {"type": "string", "minLength": 1}]}
+    exact = {"type": "array", "items": entry, "minItems": 0 if empty else 1, "maxItems": 200}
+    return Type({"type": "array", "items": {"type": "integer"}}, read, cleared=[], takes_lists=True, exact=exact)
 
 
 def _read_linked(value: object) -> list[int | dict[str, object]]:
@@ -264,13 +282,18 @@ def _read_password(value: str) -> str:
 
 
 SWITCH = Type({"type": "boolean"}, read_switch)
-MOMENT = Type({"type": "string"}, _string(read_moment))
+MOMENT = Type({"type": "string"}, _string(read_moment), exact=_MOMENT)
 ZONE = Type({"type": "string"}, _string(_read_any_zone), cleared=None)
-STATUS = Type({"type": "string"}, _string(_read_status))
-STATUS_LIST = Type({"type": "string"}, _read_statuses, takes_lists=True)
-COST = Type({}, read_cost, cleared="", takes_lists=True)
+STATUS = Type({"type": "string"}, _string(_read_status), exact={"type": "string", "enum": list(WRITABLE)})
+STATUS_LIST = Type({"type": "string"}, _read_statuses, takes_lists=True, exact=_STATUSES)
+COST = Type({}, read_cost, cleared="", takes_lists=True, exact={"anyOf": [{"type": ["string", "number"]}, _COSTS]})
 WEBSITE = Type({"type": "string"}, read_website, cleared="")
 EMAIL = Type({"type": "string"}, _string(read_email), cleared="")
-IMAGE = Type({"type": "string"}, _read_image, cleared=None)
+IMAGE = Type({"type": "string"}, _read_image, cleared=None, exact={"type": ["integer", "string"]})
 LINKED = Type({"type": "array", "items": {"type": "integer"}}, _read_linked, cleared=[], takes_lists=True)
-PASSWORD = Type({"type": "string"}, _string(_read_password), cleared="")
+PASSWORD = Type(
+    {"type": "string"},
+    _string(_read_password),
+    cleared="",
+    exact={"type": "string", "minLength": 1, "maxLength": 255},
+)

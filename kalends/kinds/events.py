@@ -1,6 +1,7 @@
 """Events: the calendar entries."""
 
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, LiteralString
 
 import orjson
@@ -98,7 +99,11 @@ def _found(linked: Any, ids: list[int]) -> list[Represented]:
 
 def _terms(linked: Any, ids: list[int]) -> list[Represented]:
     found = [represent_term_in_event(term) for term in _found(linked, ids)]
-    return sorted(found, key=lambda term: (fold(term["name"]), term["id"]))
+    return sorted(found, key=lambda term: (_folded(term["name"]), term["id"]))
+
+
+# Names of terms are few and come again on every page.
+_folded = lru_cache(maxsize=4096)(fold)
 
 
 async def store_event(writing: Writing) -> Values:

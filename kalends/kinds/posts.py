@@ -201,9 +201,15 @@ def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Fi
         )  # fmt: skip
 
     return (
-        Filter(param("search", SEARCH, "Every word is in the name, the description or another text"), plain(search_clause)),
+        Filter(
+            param("search", SEARCH, "Every word is in the name, the description or another text"),
+            plain(search_clause),
+        ),
         Filter(param("event", params.integer(least=1), "Related to this event ID"), of_event),
-        Filter(param("has_events", params.SWITCH, "Only records that have published events, or only those without"), has_events),
+        Filter(
+            param("has_events", params.SWITCH, "Only records that have published events, or only those without"),
+            has_events,
+        ),
         Filter(
             param("only_with_upcoming", params.SWITCH, "Only records that have upcoming events", default=False),
             only_with_upcoming,

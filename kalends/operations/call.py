@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from kalends.kinds.kind import Actor, View
+from kalends.operations.fragments import Fragments
 from kalends.store.database import Transaction
 
 
@@ -22,6 +23,7 @@ class Call:
     slug: str | None = None
     # The list parameters as they were sent, for the page links.
     sent: Sequence[tuple[str, str]] = ()
+    fragments: Fragments | None = None
     # The revisions that If-Match accepts; None: any.
     expected: frozenset[int] | None = None
 

@@ -11,12 +11,13 @@ from kalends.core.params import LARGEST_ID, read_params, whole_number
 from kalends.core.sentences import Sentence, mark
 from kalends.core.slugs import normalize_lookup
 from kalends.core.text import clean_name, fold
-from kalends.kinds import BY_NAME
+from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.kind import Kind, Link, Represented
 from kalends.operations import permissions
 from kalends.operations.call import Call
+from kalends.operations.fragments import Fragments, Key, key_of
 from kalends.operations.writes import add_record
-from kalends.store.sql import Sql, all_of
+from kalends.store.sql import Sql, all_of, join
 
 
 async def resolve_links(kind: Kind, call: Call, sent: Mapping[str, Any]) -> dict[Link, list[int]]:
@@ -33,14 +34,47 @@ async def resolve_links(kind: Kind, call: Call, sent: Mapping[str, Any]) -> dict
 
 async def load_linked(kind: Kind, call: Call, rows: list[Record]) -> dict[str, dict[int, Represented]]:
     """Representations of what these events link to, as far as the caller may read it."""
-    loaded: dict[str, dict[int, Represented]] = {}
-    for link in kind.links:
-        other = BY_NAME[link.kind]
-        ids = {entry for row in rows for entry in row[f"{other.singular}_ids"]}
-        visible = permissions.embedded(call.actor) if other.is_post else Sql("true")
-        found = await _read(other, call, Sql("r.id = ANY(?) AND", list(ids)) + visible) if ids else []
-        loaded[link.kind] = {row["id"]: other.represent(row, call.view) for row in found}
+    wanted = {link.kind: list({entry for row in rows for entry in row[f"{link.column}s"]}) for link in kind.links}
+    loaded: dict[str, dict[int, Represented]] = {name: {} for name in wanted}
+    if call.fragments is not None and any(wanted.values()):
+        wanted = await _recall(call, call.fragments, wanted, loaded)
+    for name, ids in wanted.items():
+        other = BY_NAME[name]
+        for row in await _read(other, call, _visible(other, call, ids)) if ids else ():
+            loaded[name][row["id"]] = record = other.represent(row, call.view)
+            if call.fragments is not None:
+                call.fragments.put(_key(call, name, row), record)
     return loaded
+
+
+async def _recall(
+    call: Call, fragments: Fragments, wanted: dict[str, list[int]], loaded: dict[str, dict[int, Represented]]
+) -> dict[str, list[int]]:
+    """Fills in what is kept, by one question about revisions; what is left is to be read."""
+    parts = [
+        Sql("SELECT '" + other.name + "' AS kind, r.id, r.revision, "
+            + ("0::bigint AS count" if other.is_post else "r.count") + " FROM " + other.name
+            + " r WHERE r.site_id = ? AND", call.transaction.site.id) + _visible(other, call, wanted[other.name])
+        for other in KINDS
+        if wanted.get(other.name)
+    ]  # fmt: skip
+    missing: dict[str, list[int]] = {}
+    for row in await call.transaction.rows(join(" UNION ALL ", parts)):
+        record = fragments.get(_key(call, row["kind"], row))
+        if record is None:
+            missing.setdefault(row["kind"], []).append(row["id"])
+        else:
+            loaded[row["kind"]][row["id"]] = record
+    return missing
+
+
+def _visible(kind: Kind, call: Call, ids: list[int]) -> Sql:
+    visible = permissions.embedded(call.actor) if kind.is_post else Sql("true")
+    return Sql("r.id = ANY(?) AND", ids) + visible
+
+
+def _key(call: Call, kind: str, row: Record) -> Key:
+    return key_of(call.view, kind, row["id"], row["revision"], row.get("count", 0))
 
 
 async def _read(kind: Kind, call: Call, where: Sql) -> list[Record]:

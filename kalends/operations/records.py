@@ -13,6 +13,7 @@ from kalends.operations import keys, permissions, protection
 from kalends.operations.call import Call, Outcome, Page
 from kalends.operations.linked import load_linked, resolve_links
 from kalends.operations.writes import add_record, change_record, remove_record, write_changes
+from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
 MOST_PER_PAGE = 50
@@ -27,8 +28,7 @@ async def list_records(kind: Kind, call: Call) -> Outcome:
             clauses.append(await row.clause(values[row.param.name], listing))
         elif row.param.default is True:
             clauses.append(await row.clause(True, listing))
-    rows = await tx.rows(kind.page(kind, listing, clauses))
-    total: int = await tx.value(kind.total(kind, listing, clauses))
+    rows, total = await _rows_and_total(tx, kind.page(kind, listing, clauses), kind.total(kind, listing, clauses))
     if not rows and listing.page > 1 and kind.is_post:
         raise errors.no_such_page(kind.singular)
     return await _page(kind, call, listing, rows, total)
@@ -74,6 +74,15 @@ async def delete_record(kind: Kind, call: Call) -> Outcome:
 
 
 # Helpers, in the order they are called -------------------------------------------------------
+
+
+async def _rows_and_total(tx: Transaction, page: Sql, total: Sql) -> tuple[list[Record], int]:
+    """Both in one statement; an empty page is a row without an ID."""
+    rows = await tx.rows(
+        Sql("SELECT t.total, p.* FROM (SELECT (") + total + Sql(") AS total) t LEFT JOIN LATERAL (") + page
+        + Sql(") p ON true")
+    )  # fmt: skip
+    return (rows if rows[0]["id"] is not None else []), rows[0]["total"]
 
 
 def listing_of(kind: Kind, call: Call) -> Listing:

@@ -19,6 +19,7 @@ from kalends.core.switches import read_switch
 from kalends.kinds.kind import Actor
 from kalends.operations import permissions
 from kalends.operations.call import Call, Outcome
+from kalends.operations.fragments import Fragments
 from kalends.store import idempotency, people
 from kalends.store.clocks import Clocks
 from kalends.store.database import Database, Transaction
@@ -41,6 +42,7 @@ class Service:
 
     database: Database
     clocks: Clocks
+    fragments: Fragments | None = None
     base_url: str = ""
     body_limit: int = 2 * 1024 * 1024
     trust_forwarded: bool = False
@@ -213,6 +215,7 @@ def _call(
         base_url=base_url,
         ns=base_url + exchange.home,
         client=exchange.client,
+        fragments=exchange.service.fragments,
         values=values,
         record_id=(int(digits) if len(digits) < 17 else 0) if "id" in address else None,
         slug=address.get("slug"),
