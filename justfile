@@ -40,6 +40,15 @@ run:
 stop:
     uv run python tools/postgres.py stop {{ local }}/postgres
 
+# Fill the local site with made-up records: --events N, --seed N (`kalends seed --help` has them all)
+seed *arguments:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    KALENDS_DATABASE_URL="$(uv run python tools/postgres.py ensure {{ local }}/postgres)"
+    export KALENDS_DATABASE_URL
+    uv run kalends migrate
+    uv run kalends seed "$@"
+
 # Run the tests; arguments go to pytest
 test *arguments:
     uv run pytest "$@"
@@ -61,9 +70,42 @@ fix:
 conformance *arguments:
     uv run python -m tools.conformance "$@"
 
-# Make docs/settings.md from the settings and commands
+# Measure requests beside the bare engine and write docs/performance: --quick, --only NAME
+bench *arguments:
+    uv run python -m bench.speed "$@"
+
+# Read with 64 connections while writing 20 times a second, and look for stale answers
+stale *arguments:
+    uv run python -m bench.stale "$@"
+
+# Compare CPU per request at 20,000 and 2,000,000 events: --quick, --only NAME, --small N, --large N
+bench-growth *arguments:
+    uv run python -m bench.growth "$@"
+
+# Make docs/settings.md and docs/reference from the code
 reference:
     uv run python -m tools.reference
+    uv run python -m tools.docs
+
+# Find the texts for people, bring the catalogues up to date and say what is untranslated; --check only looks
+words *arguments:
+    uv run python -m tools.words "$@"
+
+# Make the examples of /doc anew, from a server whose clock stands still
+examples:
+    uv run python -m tools.examples
+
+# Generate the models of the example client from /doc
+client:
+    uv run python -m tools.client
+
+# Build the documentation as a site, in .local/site
+docs: reference
+    uv run zensical build --clean --strict
+
+# Ask a server everything that /doc says, as every role: 20,000 requests and more; --small is a taste
+schemathesis *arguments:
+    uv run python -m tools.fuzz "$@"
 
 # Remove caches, builds and the local database
 clean: stop

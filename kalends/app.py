@@ -55,4 +55,5 @@ def database_options(settings: Settings) -> Options:
         wait=settings.pool_wait,
         deadline=settings.statement_deadline,
         prepared=settings.prepared_statements,
+        purging=bool(settings.purge_urls),
     )

@@ -51,6 +51,10 @@ class Settings(BaseSettings):
     shared_seconds: int = Field(
         default=10, ge=0, description="Seconds for which a shared cache (Varnish, a CDN) may keep a public answer."
     )
+    purge_urls: Names = Field(
+        default=(),
+        description="Shared caches that are told of every write, separated by commas, such as http://127.0.0.1:6081/.",
+    )
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Port of the Prometheus metrics; 0: none.")
     metrics_host: str = Field(default="127.0.0.1", description="Address that the metrics port listens on.")
     log_format: str = Field(default="json", description="json, or plain for reading at a terminal.")
@@ -76,7 +80,7 @@ class Settings(BaseSettings):
             raise ValueError("must begin with a slash, such as /api")
         return value.rstrip("/")
 
-    @field_validator("aliases", "cors_origins", mode="before")
+    @field_validator("aliases", "cors_origins", "purge_urls", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
@@ -88,6 +92,13 @@ class Settings(BaseSettings):
     def _are_paths(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any(not path.startswith("/") or path.count("/") < 3 for path in value):
             raise ValueError("each must be a path of at least three parts, such as /wp-json/tribe/events/v1")
+        return value
+
+    @field_validator("purge_urls")
+    @classmethod
+    def _are_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if any(not url.startswith(("http://", "https://")) for url in value):
+            raise ValueError("each must begin with http:// or https://")
         return value
 
     @field_validator("log_format")

@@ -4,14 +4,17 @@ Every job is idempotent: it looks at the record under the lock of its site and d
 nothing is left to do. A job whose worker died is begun again by another.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from http.client import HTTPConnection, HTTPSConnection
+from urllib.parse import urlsplit
 
 from procrastinate import App, PsycopgConnector, RetryStrategy
 
 from kalends.app import database_options
-from kalends.operations import lifecycle
+from kalends.operations import lifecycle, purging
 from kalends.settings import Settings
 from kalends.store import jobs
 from kalends.store.database import Database
@@ -20,6 +23,10 @@ from kalends.web.endpoint import utc_now
 RETRY = RetryStrategy(max_attempts=10, exponential_wait=2)
 # A worker that has not been heard of for this long is dead; its jobs are begun again.
 DEAD_AFTER = 20.0
+# Seconds that a shared cache is given to answer; and after which it is told again, of answers that were
+# made before a write and arrived after its purge.
+PURGE_PATIENCE = 2.0
+PURGE_AGAIN = 2
 
 
 def create_queue(settings: Settings) -> App:
@@ -56,6 +63,15 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     async def publish(kind: str, record_id: int, site_id: int) -> None:
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
             await lifecycle.publish_due(tx, kind, record_id)
+
+    @queue.task(name="purge", retry=RETRY)
+    async def purge(first: int, last: int, site_id: int, *, again: bool = True) -> None:
+        async with database.transaction(site_id, utc_now(), writing=False) as tx:
+            wrong = await purging.keys_between(tx, first, last)
+        await asyncio.gather(*[asyncio.to_thread(send_purge, url, wrong) for url in settings.purge_urls])
+        if again:
+            later = purge.configure(schedule_in={"seconds": PURGE_AGAIN})
+            await later.defer_async(first=first, last=last, site_id=site_id, again=False)
 
     # The safety net of `publish`: what is overdue because a worker died with its job in hand.
     @queue.periodic(cron="*/5 * * * * *")
@@ -97,3 +113,19 @@ async def forget_old_changes(database: Database, days: int) -> None:
     for site_id in await jobs.find_old_logs(database, cutoff):
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
             await lifecycle.forget_changes(tx, cutoff)
+
+
+def send_purge(url: str, wrong: set[str]) -> None:
+    """Tells one shared cache; raises when it does not say that it is done."""
+    parts = urlsplit(url)
+    connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = connect(parts.netloc, timeout=PURGE_PATIENCE)
+    try:
+        for header in purging.requests_for(wrong):
+            connection.request("PURGE", parts.path or "/", headers={"xkey": header})
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status != 200:
+                raise OSError(f"{url} answered PURGE with {answer.status} {answer.reason}")
+    finally:
+        connection.close()

@@ -28,6 +28,7 @@ Refusal                     an answer other than success: code, status, message,
   413  rest_body_too_large           more bytes than the server reads       too_large
   422  rest_idempotency_mismatch     the key was used for something else    key_reused
   429  rest_too_many_attempts        guessing is slowed down                slow_down
+  any  rest_batch_failed             an operation of a batch was refused    batch_failed
   503  rest_unavailable              the database is busy or away           unavailable
        rest_outcome_unknown          the write may or may not be stored     outcome_unknown
   507  rest_insufficient_storage     the disk of the database is full       out_of_storage
@@ -228,6 +229,18 @@ def expired(oldest: int) -> Refusal:
         "rest_history_expired",
         Sentence("What was before revision {oldest} has been forgotten; begin again without it.", oldest=oldest),
         data={"oldest": oldest},
+    )
+
+
+def batch_failed(number: int, refusal: Refusal, error: Mapping[str, object]) -> Refusal:
+    """The status is that of the operation that failed."""
+    return Refusal(
+        refusal.status,
+        "rest_batch_failed",
+        Sentence(
+            "Nothing was written: operation {number} was refused. {problem}", number=number, problem=refusal.sentence
+        ),
+        data={"operation": number, "error": error},
     )
 
 

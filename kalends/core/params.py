@@ -291,6 +291,7 @@ WEBSITE = Type({"type": "string"}, read_website, cleared="")
 EMAIL = Type({"type": "string"}, _string(read_email), cleared="")
 IMAGE = Type({"type": "string"}, _read_image, cleared=None, exact={"type": ["integer", "string"]})
 LINKED = Type({"type": "array", "items": {"type": "integer"}}, _read_linked, cleared=[], takes_lists=True)
+NEW_PASSWORD = Type({"type": "string"}, _string(lambda value: _read_password(value) if value else ""), cleared="")
 PASSWORD = Type(
     {"type": "string"},
     _string(_read_password),

@@ -34,8 +34,8 @@ def normalize_lookup(slug: str) -> str:
 
 
 def numbered(slug: str, n: int) -> str:
-    """The slug for the nth record that wants the same one."""
-    return suffixed(slug, f"-{n}")
+    """The slug for the nth record that wants the same one. In the trash it stays whole, to be given back."""
+    return f"{slug}-{n}" if slug.endswith(TRASHED) else suffixed(slug, f"-{n}")
 
 
 def suffixed(slug: str, suffix: str) -> str:

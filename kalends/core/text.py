@@ -69,26 +69,33 @@ _LOOKS_LIKE_TAG = re.compile(r"&lt;\s*[a-zA-Z/!?]")
 
 def clean_text(text: str, limit: int) -> str:
     """Bounds and normal form of any text: NFC, lines end in \\n, no other control characters but tabs."""
-    if len(text) > limit:
-        raise Invalid(
-            "A text here may have at most {limit} characters; this one has {length}.", limit=limit, length=len(text)
-        )
+    _bound(text, limit)
     try:
         text.encode()
     except UnicodeEncodeError:
         raise Invalid("The text contains half of a surrogate pair, which is no character.") from None
-    return _normalize(text).strip()
+    return _bound(_normalize(text).strip(), limit)
+
+
+def _bound(text: str, limit: int) -> str:
+    """The text, if it is short enough. What is stored must be too, and cleaning may make it longer."""
+    if len(text) > limit:
+        raise Invalid(
+            "A text here may have at most {limit} characters; this one has {length}.", limit=limit, length=len(text)
+        )
+    return text
 
 
 def clean_html(text: str, limit: int = 256_000) -> str:
     """HTML of a description: an allow-list of elements, links to http, https and mailto."""
-    return _sanitize(_escape_loose_ampersands(clean_text(text, limit)), DESCRIPTION, ATTRIBUTES)
+    loose = _escape_loose_ampersands(clean_text(text, limit))
+    return _bound(_sanitize(loose, DESCRIPTION, ATTRIBUTES), limit)
 
 
 def clean_term_description(text: str, limit: int = 20_000) -> str:
     """HTML of a category's or tag's description: links and emphasis, no blocks (behaviour 4.8)."""
     loose = _escape_loose_ampersands(clean_text(text, limit))
-    return _sanitize(loose, TERM, {"a": {"href", "title"}, "abbr": {"title"}})
+    return _bound(_sanitize(loose, TERM, {"a": {"href", "title"}, "abbr": {"title"}}), limit)
 
 
 def clean_title(text: str, limit: int = 10_000) -> str:
@@ -99,8 +106,8 @@ def clean_title(text: str, limit: int = 10_000) -> str:
     escaped = _sanitize(_escape_loose_ampersands(line), INLINE, {})
     plain = html.unescape(escaped)
     if _LOOKS_LIKE_TAG.search(escaped) or _sanitize(plain, INLINE, {}) != escaped:
-        return escaped
-    return plain
+        return _bound(escaped, limit)
+    return _bound(plain, limit)
 
 
 def clean_name(text: str, limit: int = 200) -> str:
@@ -118,7 +125,7 @@ def clean_plain(text: str, limit: int = 1000) -> str:
         if resolved == current:
             break
         current = resolved
-    return current
+    return _bound(current, limit)
 
 
 def fold(text: str) -> str:

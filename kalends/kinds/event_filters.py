@@ -10,7 +10,7 @@ from kalends.core.slugs import normalize_lookup
 from kalends.kinds.event_order import ORDERS, order_of, read_cursor
 from kalends.kinds.kind import Clause, Filter, Listing, Starts, plain, unfiltered
 from kalends.kinds.posts import SEARCH, search_clause
-from kalends.kinds.terms import require_event
+from kalends.kinds.terms import find_event
 from kalends.store import records
 from kalends.store.sql import Sql
 
@@ -91,13 +91,8 @@ async def _of_tags(wanted: list[int | str], listing: Listing) -> Clause:
     return linked(listing, "event_tags", "tag_id", await _resolve_terms(listing, "tags", wanted))
 
 
-async def _search(value: str, listing: Listing) -> Clause:
-    """A protected event is found only by those who may edit it: a hit would tell what is in it."""
-    return search_clause(value) + Sql("AND (r.password_hash IS NULL OR") + listing.editable + Sql(")")
-
-
 async def _of_parent(value: int, listing: Listing) -> Clause:
-    await require_event(value, listing, "post_parent")
+    await find_event(value, listing, "post_parent")
     return Sql("r.post_parent = ?", value)
 
 
@@ -162,6 +157,21 @@ def _date(name: str, description: str, **more: Any) -> Filter:
     return Filter(param(name, MOMENT, description, **more), unfiltered)
 
 
+# Filters by what a protected event does not show.
+GUARDED = frozenset(
+    {
+        "search",
+        "categories",
+        "tags",
+        "venue",
+        "organizer",
+        "featured",
+        "ticketed",
+        "geoloc",
+        "geoloc_lat",
+        "geoloc_lng",
+    }
+)
 EVENT_FILTERS: tuple[Filter, ...] = (
     _date("start_date", "Events that start at this date or later; by default today"),
     _date("end_date", "Events that end at this date or before; by default in two years"),
@@ -170,7 +180,8 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     _date("ends_before", "Events that end before the date"),
     _date("ends_after", "Events that end after the date"),
     Filter(param("strict_dates", SWITCH, "Use the times as given instead of whole days", default=False), unfiltered),
-    Filter(param("search", SEARCH, "Events whose title, excerpt or description contains the words"), _search),
+    Filter(param("search", SEARCH, "Events whose title, excerpt or description contains the words"),
+           plain(search_clause)),
     Filter(param("categories", params.terms(), "Events in any of these categories, by ID or slug"), _of_categories),
     Filter(param("tags", params.terms(), "Events with any of these tags, by ID or slug"), _of_tags),
     Filter(param("venue", params.ids(), "Events at any of these venues"),

@@ -51,10 +51,15 @@ def _read_key(column: str, value: Any) -> object:
     if column.endswith("_utc"):
         return datetime.fromisoformat(value).astimezone(UTC)
     if column == "id":
-        return params.whole_number(value)
+        number = params.whole_number(value)
+        if not 0 <= number <= params.LARGEST_ID:
+            raise ValueError(number)
+        return number
     if column == "distance":
         return float(value)
-    return str(value)
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError(value)
+    return value
 
 
 def cursor_behind(listing: Listing, rows: list[Record], total: int) -> str | None:

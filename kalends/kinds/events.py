@@ -14,7 +14,7 @@ from kalends.core.params import LINKED, MOMENT, SWITCH, WEBSITE, ZONE, param
 from kalends.core.slugs import make_slug
 from kalends.core.text import clean_html, clean_title, fold, paragraphs, plain_words
 from kalends.core.times import Moment, Span
-from kalends.kinds.event_filters import EVENT_FILTERS
+from kalends.kinds.event_filters import EVENT_FILTERS, GUARDED
 from kalends.kinds.event_lists import event_page, event_total
 from kalends.kinds.event_order import cursor_behind, order_events
 from kalends.kinds.event_window import until_midnight
@@ -212,9 +212,10 @@ EVENTS = Kind(
         param("venue", LINKED, "Venue IDs or venue data"),
         param("organizer", LINKED, "Organizer IDs or organizer data"),
         param("ticket_url", WEBSITE, "Where tickets are sold", ours=True),
-        param("new_password", params.text(str), "Sets the password of the event; empty clears it", ours=True),
+        param("new_password", params.NEW_PASSWORD, "Sets the password of the event; empty clears it", ours=True),
     ),
     filters=EVENT_FILTERS,
+    guarded=GUARDED,
     represent=represent_event,
     store=store_event,
     order=order_events,

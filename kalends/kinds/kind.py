@@ -52,6 +52,7 @@ class Listing:
     visible: Sql
     statuses: Sequence[str] | None
     editable: Sql
+    readable: Sql
 
     @property
     def site(self) -> Site:
@@ -160,6 +161,8 @@ class Kind:
     links: tuple[Link, ...] = ()
     # Where a list goes on behind these rows, for kinds that page by cursor.
     continues: Callable[[Listing, list[Record], int], str | None] | None = None
+    # Filters that tell what a protected record hides: they find only what is open to the caller.
+    guarded: frozenset[str] = frozenset()
     # When the clock alone changes what a list shows; None: never.
     until: Callable[[Listing], datetime | None] = lambda _: None
     # Columns that a write sets to just what was sent, with no rule between.

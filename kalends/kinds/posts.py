@@ -1,5 +1,6 @@
 """What events, venues and organizers share: authors, statuses, publication dates, trash, search."""
 
+import re
 from datetime import datetime
 from typing import Any, LiteralString
 
@@ -12,7 +13,7 @@ from kalends.core.slugs import TRASHED, make_slug
 from kalends.core.statuses import settle_status
 from kalends.core.text import clean_html
 from kalends.kinds.kind import Filter, Listing, Represented, Values, View, Writing, plain, unfiltered
-from kalends.kinds.terms import require_event
+from kalends.kinds.terms import links_of_event
 from kalends.store import people, records
 from kalends.store.sql import Sql, all_of
 
@@ -127,8 +128,8 @@ async def _store_status(writing: Writing, values: Values) -> None:
 async def _store_slug(writing: Writing, table: LiteralString, values: Values) -> None:
     row, sent, tx = writing.row, writing.sent, writing.transaction
     status = values.get("status", row["status"] if row else None)
-    slug = row["slug"].partition(TRASHED)[0] if row else ""
-    wanted = (sent.get("slug") or "").partition(TRASHED)[0] or slug
+    slug = untrashed(row["slug"]) if row and row["status"] == "trash" else row["slug"] if row else ""
+    wanted = sent.get("slug") or slug
     if not wanted and not (table == "events" and status in ("draft", "pending", "trash")):
         title = str(values.get("title", row["title"] if row else ""))
         wanted = make_slug(title) or str(writing.record_id)
@@ -140,6 +141,11 @@ async def _store_slug(writing: Writing, table: LiteralString, values: Values) ->
         values["trashed_status"], values["trashed_at"] = "", None
     if row is None or wanted != row["slug"]:
         values["slug"] = await records.free_slug(tx, table, wanted, writing.record_id) if wanted else ""
+
+
+def untrashed(slug: str) -> str:
+    """The slug that a record in the trash had before."""
+    return re.sub(TRASHED + r"(-\d+)?$", "", slug)
 
 
 # Lists ---------------------------------------------------------------------------------------
@@ -172,12 +178,7 @@ def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Fi
     """The list parameters of venues and organizers."""
 
     async def of_event(event_id: int, listing: Listing) -> Sql:
-        await require_event(event_id, listing, "event")
-        return Sql(
-            "r.id IN (SELECT l." + column + " FROM " + link_table + " l WHERE l.site_id = ? AND l.event_id = ?)",
-            listing.site.id,
-            event_id,
-        )
+        return await links_of_event(event_id, listing, "event", link_table, column)
 
     async def has_events(value: bool, listing: Listing) -> Sql:
         used = Sql(

@@ -1,6 +1,6 @@
 """What categories and tags share."""
 
-from typing import Any, LiteralString
+from typing import LiteralString
 
 from asyncpg import Record
 
@@ -158,12 +158,8 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
         return Sql("r.count > 0") if value and not of_event else Sql("")
 
     async def of_event(event_id: int, listing: Listing) -> Sql:
-        await require_event(event_id, listing, "event" if "event" in listing.values else "post")
-        return Sql(
-            "r.id IN (SELECT l." + column + " FROM " + link_table + " l WHERE l.site_id = ? AND l.event_id = ?)",
-            listing.site.id,
-            event_id,
-        )
+        name = "event" if "event" in listing.values else "post"
+        return await links_of_event(event_id, listing, name, link_table, column)
 
     async def of_post(event_id: int, listing: Listing) -> Sql:
         # `event` is an alias of `post` and wins when both are sent.
@@ -191,10 +187,28 @@ def _clean_search(value: str) -> str:
     return value.strip()
 
 
-async def require_event(event_id: int, listing: Listing, name: str) -> None:
-    """The event must exist, and the caller must not learn of one that is hidden from them."""
-    found: Any = await listing.transaction.value(
-        Sql("SELECT true FROM events WHERE site_id = ? AND id = ?", listing.site.id, event_id)
+async def links_of_event(
+    event_id: int, listing: Listing, name: str, table: LiteralString, column: LiteralString
+) -> Sql:
+    """Records linked to an event. It must exist; what it links to is told to those who may read all of it."""
+    row = await find_event(event_id, listing, name)
+    if not row["open"]:
+        return Sql("false")
+    return Sql(
+        "r.id IN (SELECT l." + column + " FROM " + table + " l WHERE l.site_id = ? AND l.event_id = ?)",
+        listing.site.id,
+        event_id,
     )
-    if not found:
+
+
+async def find_event(event_id: int, listing: Listing, name: str) -> Record:
+    row = await listing.transaction.row(
+        Sql("SELECT")
+        + listing.readable
+        + Sql("AND (r.password_hash IS NULL OR")
+        + listing.editable
+        + Sql(") AS open FROM events r WHERE r.site_id = ? AND r.id = ?", listing.site.id, event_id)
+    )
+    if row is None:
         raise errors.invalid(name, "there is no such event.")
+    return row

@@ -92,7 +92,9 @@ async def store_venue(writing: Writing) -> Values:
             values[name] = sent[name]
     if (merged(values, row, "geo_lat") in ("", None)) != (merged(values, row, "geo_lng") in ("", None)):
         raise errors.invalid("geo_lat", "`geo_lat` and `geo_lng` are sent together.")
-    if "stateprovince" not in sent and (row is None or {"state", "province", "country"} & set(sent)):
+    # One that was written by itself stays until another is; a derived one follows what it is derived from.
+    derived = row is None or row["stateprovince"] == _state_or_province({}, row)
+    if "stateprovince" not in sent and derived:
         values["stateprovince"] = _state_or_province(values, row)
     values["search_text"] = _searched(values, row)
     return values

@@ -76,7 +76,7 @@ async def _shown(call: Call, page: list[Record]) -> dict[tuple[str, int], Repres
         kind = BY_NAME[name]
         of_page = Sql("r.site_id = ? AND r.id = ANY(?)", call.transaction.site.id, wanted)
         rows = await call.transaction.rows(kind.select(all_of([of_page, *await _visible(kind, call)])))
-        shut = frozenset(row["id"] for row in rows if protection.is_shut(call, row, by_list=True))
+        shut = protection.shut_of(call, rows)
         view = View(call.transaction.site, call.base_url, call.ns, {k.name: {} for k in KINDS}, shut)
         shown.update({(name, row["id"]): flat(kind, row, view) for row in rows})
     return shown

@@ -8,6 +8,7 @@ from asyncpg import Record
 from kalends.core import errors, times
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind, Link, Values
+from kalends.kinds.posts import untrashed
 from kalends.kinds.recall import sent_again, shown
 from kalends.operations.call import Call, Outcome
 from kalends.operations.records import changeable_row, outcome_of
@@ -71,6 +72,8 @@ async def _write_back(kind: Kind, call: Call, row: Record, columns: dict[str, An
         del columns[f"{link.column}s"]
     if columns.get("image_id") and not await records.known_ids(call.transaction, "media", [columns["image_id"]]):
         columns["image_id"] = None
+    if "slug" in columns:
+        columns["slug"] = untrashed(columns["slug"])
     sent = sent_again(kind, columns, row)
     stored = await kind.store(make_writing(call, sent, row, row["id"]))
     values: Values = {name: value for name, value in stored.items() if name in columns or name in DERIVED | RULED}

@@ -4,7 +4,7 @@ Every answer carries the keys of the records in it, a list also that of its kind
 many records to name carries one key for all of them instead.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from asyncpg import Record
 
@@ -13,16 +13,30 @@ from kalends.store.sites import Site
 
 LETTERS = {"events": "e", "venues": "v", "organizers": "o", "categories": "c", "tags": "t"}
 MOST = 100
+# Filters of a list that look at records of another kind: the list is wrong when one of these changes.
+LOOKS_AT = {
+    "events": {
+        "categories": "categories",
+        "tags": "tags",
+        "venue": "venues",
+        "organizer": "organizers",
+        "geoloc": "venues",
+        "geoloc_lat": "venues",
+    },
+    **{kind: {"event": "events", "has_events": "events"} for kind in ("venues", "organizers")},
+    **{kind: {"event": "events", "post": "events"} for kind in ("categories", "tags")},
+}
 
 
 def of_record(kind: Kind, site: Site, row: Record) -> tuple[str, ...]:
     return (f"s{site.id}", *_named(kind, site, [row]))
 
 
-def of_list(kind: Kind, site: Site, rows: list[Record]) -> tuple[str, ...]:
+def of_list(kind: Kind, site: Site, rows: list[Record], filters: Container[str]) -> tuple[str, ...]:
     named = _named(kind, site, rows)
     records = named if len(named) <= MOST else [f"s{site.id}-many"]
-    return (f"s{site.id}", f"s{site.id}-{kind.name}", *records)
+    kinds = {kind.name: None, **{other: None for name, other in LOOKS_AT[kind.name].items() if name in filters}}
+    return (f"s{site.id}", *[f"s{site.id}-{name}" for name in kinds], *records)
 
 
 def of_change(site_id: int, kind: str, record_id: int, linked: Iterable[tuple[str, int]]) -> set[str]:

@@ -131,7 +131,10 @@ async def _resolve_term(link: Link, kind: Kind, call: Call, entry: int | str) ->
         if not await _read(kind, call, Sql("r.id = ?", entry)):
             raise errors.invalid(link.param, "nothing here has the ID {ids}.", ids=entry)
         return entry
-    name = clean_name(entry)
+    try:
+        name = clean_name(entry)
+    except errors.Invalid as problem:
+        raise errors.invalid_params({link.param: errors.problem_of(link.param, problem.sentence)}) from problem
     if not name:
         raise errors.invalid(link.param, "a name is not empty.")
     rows = await _read(

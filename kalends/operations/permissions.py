@@ -35,8 +35,13 @@ def rank(actor: Actor) -> int:
     return ROLES.index(actor.role)
 
 
-def may_write(actor: Actor, kind: Kind) -> bool:
-    return rank(actor) >= WRITERS[kind.name]
+def may_write(actor: Actor, kind: Kind | None) -> bool:
+    """Records of this kind; None: of any kind at all."""
+    return rank(actor) >= _least_writer(kind)
+
+
+def _least_writer(kind: Kind | None) -> int:
+    return WRITERS[kind.name] if kind is not None else min(WRITERS.values())
 
 
 def may_publish(actor: Actor) -> bool:
@@ -131,7 +136,7 @@ def listed(actor: Actor, statuses: Sequence[str] | None) -> Sql:
     return Sql("r.status = ANY(?) AND", list(statuses)) + readable(actor)
 
 
-def require_writer(actor: Actor, kind: Kind) -> None:
+def require_writer(actor: Actor, kind: Kind | None) -> None:
     if not may_write(actor, kind):
         raise refused(actor, needs(kind))
 
@@ -146,8 +151,8 @@ def require_author_right(actor: Actor, author: int | None) -> None:
         raise refused(actor, Sentence("only editors and administrators make somebody else the author."))
 
 
-def needs(kind: Kind) -> Sentence:
-    return Sentence("the role {role} or a higher one is needed.", role=ROLES[WRITERS[kind.name]])
+def needs(kind: Kind | None) -> Sentence:
+    return Sentence("the role {role} or a higher one is needed.", role=ROLES[_least_writer(kind)])
 
 
 def refused(actor: Actor, why: Sentence) -> Refusal:

@@ -28,6 +28,8 @@ async def list_records(kind: Kind, call: Call) -> Outcome:
             clauses.append(await row.clause(values[row.param.name], listing))
         elif row.param.default is True:
             clauses.append(await row.clause(True, listing))
+    if kind.guarded & set(values):
+        clauses.append(protection.opened(call))
     rows, total = await _rows_and_total(tx, kind.page(kind, listing, clauses), kind.total(kind, listing, clauses))
     if not rows and listing.page > 1 and kind.is_post:
         raise errors.no_such_page(kind.singular)
@@ -41,7 +43,7 @@ async def read_record(kind: Kind, call: Call) -> Outcome:
         raise await _why_not(kind, call)
     if kind.links and row["status"] == "trash":
         raise errors.no_longer_available(kind.singular)
-    if protection.is_shut(call, row, by_list=False):
+    if protection.is_shut(call, row):
         raise errors.password_needed()
     return await _outcome(kind, call, row, in_full=True)
 
@@ -97,6 +99,7 @@ def listing_of(kind: Kind, call: Call) -> Listing:
         visible=permissions.listed(actor, statuses) if kind.is_post else Sql("true"),
         statuses=permissions.whole_statuses(actor, statuses),
         editable=permissions.editable(actor),
+        readable=permissions.readable(actor),
     )
 
 
@@ -104,7 +107,7 @@ async def _page(kind: Kind, call: Call, listing: Listing, rows: list[Record], to
     """The envelope of a list. Links keep every parameter that was sent."""
     pages = -(-total // listing.per_page)
     collection = f"{call.ns}/{kind.name}/"
-    shut = frozenset(row["id"] for row in rows if protection.is_shut(call, row, by_list=True))
+    shut = protection.shut_of(call, rows)
 
     def link(page: int) -> str:
         pairs = [*call.sent, *([("page", str(page))] if page > 1 else [])]
@@ -129,7 +132,7 @@ async def _page(kind: Kind, call: Call, listing: Listing, rows: list[Record], to
         body,
         page=Page(total, pages, following, previous),
         until=kind.until(listing),
-        keys=keys.of_list(kind, call.transaction.site, rows),
+        keys=keys.of_list(kind, call.transaction.site, rows, listing.values),
     )
 
 

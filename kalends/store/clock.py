@@ -91,6 +91,15 @@ class Clock:
             [change.was_public for change in changes],
         )
 
+    def purge(self) -> Sql:
+        """Enqueues the job that tells shared caches of these changes."""
+        first, last = self.changes[0].revision, self.changes[-1].revision
+        return Sql(
+            "SELECT enqueue_job('purge', jsonb_build_object('first', ?::bigint, 'last', ?::bigint), NULL)",
+            first,
+            last,
+        )
+
 
 def locked_clock(site_id: int) -> Sql:
     return Sql("SELECT revision, last_post_id, last_term_id FROM sites WHERE id = ? FOR NO KEY UPDATE", site_id)

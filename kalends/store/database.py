@@ -54,13 +54,15 @@ class Options:
     wait: float = 1.0  # seconds a request waits for a connection before it is refused
     deadline: float = 10.0  # seconds one statement may take
     prepared: bool = True  # False behind a pooler in transaction mode
+    purging: bool = False  # True: shared caches are told of every write, by a job
 
 
 class Transaction:
     """What an operation may do with the database."""
 
-    def __init__(self, connection: Any, site: Site, now: datetime) -> None:
+    def __init__(self, connection: Any, site: Site, now: datetime, *, purging: bool = False) -> None:
         self._connection = connection
+        self._purging = purging
         self.site = site
         self.now = now
         self.statements = 0
@@ -104,9 +106,26 @@ class Transaction:
             raise AssertionError("the clock is read without the lock")
         return self._clock
 
+    @asynccontextmanager
+    async def attempt(self) -> AsyncIterator[None]:
+        """A part that may fail by itself: what it wrote, and what the clock counted, is undone then."""
+        clock = self.clock
+        held = (clock.revision, clock.last_post_id, clock.last_term_id, len(clock.changes))
+        await self._connection.execute("SAVEPOINT attempt")
+        try:
+            yield
+        except (Refusal, asyncpg.PostgresError) as error:
+            await self._connection.execute("ROLLBACK TO SAVEPOINT attempt")
+            clock.revision, clock.last_post_id, clock.last_term_id, size = held
+            del clock.changes[size:]
+            raise translated(error) if isinstance(error, asyncpg.PostgresError) else error from error
+        await self._connection.execute("RELEASE SAVEPOINT attempt")
+
     async def write_clock(self) -> None:
         if self._clock is not None and self._clock.changes:
             await self.run(self._clock.written())
+            if self._purging:
+                await self.run(self._clock.purge())
 
 
 class Database:
@@ -152,14 +171,11 @@ class Database:
             row = await connection.fetchrow(ENTER_HOST if isinstance(site, str) else ENTER_NUMBER, site)
             if row is None:
                 raise errors.unknown_site()
-            transaction = Transaction(connection, Site.of(row), now)
+            transaction = Transaction(connection, Site.of(row), now, purging=self._options.purging)
             yield transaction
             await transaction.write_clock()
             committing = True
             await self._commit(connection, writing)
-        except Refusal:
-            await self._roll_back(connection)
-            raise
         except asyncpg.PostgresError as error:
             await self._roll_back(connection)
             raise translated(error) from error
@@ -167,7 +183,11 @@ class Database:
             connection.terminate()
             log.warning("database connection lost: %r", error)
             raise (errors.outcome_unknown() if committing and writing else errors.unavailable()) from error
+        except Exception:
+            await self._roll_back(connection)
+            raise
         except BaseException:
+            # Cancelled in the middle of something: what the connection does now is not known.
             connection.terminate()
             raise
         finally:

@@ -63,6 +63,25 @@ async def changed_since(tx: Transaction, since: int, kinds: Sequence[str], most:
     return await tx.rows(join(" UNION ALL ", parts) + Sql("ORDER BY revision LIMIT ?", most))
 
 
+async def changes_between(tx: Transaction, first: int, last: int) -> list[Record]:
+    """Changes in order. Of an event with the terms that it is linked to now."""
+    return await tx.rows(
+        Sql(
+            """
+            SELECT c.revision, c.kind, c.record_id, c.action, c.before, c.after,
+                ARRAY(SELECT l.category_id FROM event_categories l WHERE c.kind = 'events'
+                    AND l.site_id = c.site_id AND l.event_id = c.record_id) AS category_ids,
+                ARRAY(SELECT l.tag_id FROM event_tags l WHERE c.kind = 'events'
+                    AND l.site_id = c.site_id AND l.event_id = c.record_id) AS tag_ids
+            FROM changes c WHERE c.site_id = ? AND c.revision BETWEEN ? AND ? ORDER BY c.revision
+            """,
+            tx.site.id,
+            first,
+            last,
+        )
+    )
+
+
 async def once_public(tx: Transaction, since: int, records: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
     """Which of these records everybody could see at some moment since a revision."""
     if not records:

@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.core.sentences import Sentence, mark
-from kalends.web import responses
+from kalends.web import reference, responses
 from kalends.web.cache import Page, Pages
 from kalends.web.endpoint import Exchange, Service, allowed_methods, answer, note_use, utc_now
 from kalends.web.language import choose
@@ -66,6 +66,8 @@ class Application:
         self._observer = observer
         self._opened: Service | None = None
         self._pages = Pages(front.cache_bytes)
+        # Answers that are being made, for whoever asks the same meanwhile.
+        self._making: dict[object, asyncio.Future[Page | None]] = {}
         self._afterwards: set[asyncio.Task[None]] = set()
 
     @property
@@ -102,10 +104,17 @@ class Application:
                 status = await self._send_page(request, page, request_id, exchange.now, send)
                 self._note(request, status, page.route, started, request_id, cache="hit")
                 return
-        response = await self._answer(request, exchange, request_id)
-        self._finish_headers(request, response, exchange, request_id)
-        if exchange is not None and key is not None:
-            self._keep(exchange, key, response)
+        making = self._begin(key)
+        page = None
+        try:
+            response = await self._answer(request, exchange, request_id)
+            self._finish_headers(request, response, exchange, request_id)
+            if exchange is not None and key is not None:
+                page = self._keep(exchange, key, response)
+        finally:
+            if making is not None:
+                del self._making[key]
+                making.set_result(page)
         await response(request.scope, receive, send)
         route = exchange.route.pattern if exchange and exchange.route else "other"
         user = exchange.actor.user_id if exchange else None
@@ -155,25 +164,39 @@ class Application:
             clock = await self._service.clocks.current(exchange.host)
         except Refusal:
             return None  # Whatever is wrong, the ordinary way says it properly.
-        return self._pages.get(key, clock.revision, exchange.now) if clock else None
+        while clock is not None:
+            page = self._pages.get(key, clock.revision, exchange.now)
+            making = self._making.get(key)
+            if page is not None or making is None:
+                return page
+            # Somebody makes it already; perhaps at a revision that is too old for this caller.
+            if await asyncio.shield(making) is None:
+                return None
+        return None
 
-    def _keep(self, exchange: Exchange, key: object, response: Response) -> None:
+    def _begin(self, key: object) -> "asyncio.Future[Page | None] | None":
+        """Tells the others that this answer is being made, unless somebody makes it already."""
+        if key is None or key in self._making:
+            return None
+        making = self._making[key] = asyncio.get_running_loop().create_future()
+        return making
+
+    def _keep(self, exchange: Exchange, key: object, response: Response) -> Page | None:
         """Only whole answers to the public, made by a read of the interface."""
         if exchange.revision is None or response.status_code != 200 or not response.body:
-            return
+            return None
         if exchange.until is not None and exchange.until <= exchange.now:
-            return
-        self._pages.put(
-            key,
-            Page(
-                revision=exchange.revision,
-                until=exchange.until,
-                headers=[pair for pair in response.raw_headers if pair[0] not in OF_ONE_ANSWER],
-                etag=response.headers.get("etag", ""),
-                body=bytes(response.body),
-                route=exchange.route.pattern if exchange.route else "",
-            ),
+            return None
+        page = Page(
+            revision=exchange.revision,
+            until=exchange.until,
+            headers=[pair for pair in response.raw_headers if pair[0] not in OF_ONE_ANSWER],
+            etag=response.headers.get("etag", ""),
+            body=bytes(response.body),
+            route=exchange.route.pattern if exchange.route else "",
         )
+        self._pages.put(key, page)
+        return page
 
     async def _send_page(self, request: Request, page: Page, request_id: str, now: datetime, send: Send) -> int:
         headers = [
@@ -218,6 +241,8 @@ class Application:
         path = request.scope["path"]
         if path == "/healthz":
             return PlainTextResponse("ok\n")
+        if path == "/docs" or path.startswith("/docs/"):
+            return await self._reference(request, path.removeprefix("/docs").strip("/"))
         if path != "/readyz":
             raise errors.no_route()
         found = await self._service.database.answers()
@@ -225,6 +250,19 @@ class Application:
             why = mark("The schema is {found}, not {wanted}: run `kalends migrate`.")
             raise errors.unavailable(Sentence(why, found=found, wanted=self._front.schema))
         return PlainTextResponse("ready\n")
+
+    async def _reference(self, request: Request, name: str) -> Response:
+        """/docs: the reference for people, in the language that they or their site want."""
+        if request.method not in ("GET", "HEAD"):
+            raise errors.method_not_allowed(request.method, ["GET"])
+        if name:
+            return reference.show_file(name)
+        host = request.headers.get("host", "").partition(":")[0].lower()
+        async with self._service.database.transaction(host, utc_now(), writing=False) as tx:
+            site = tx.site
+        language = choose(request.scope["query_string"], request.headers.get("accept-language", ""), site.language)
+        home, ours = self._front.doors[:2]
+        return reference.show_page(language, home.prefix, ours.prefix)
 
     def _finish_headers(
         self, request: Request, response: Response, exchange: Exchange | None, request_id: str
@@ -299,4 +337,4 @@ class Application:
 def _language(request: Request, exchange: Exchange | None) -> str:
     if exchange is not None:
         return exchange.language
-    return choose(request.query_params.get("lang"), request.headers.get("accept-language", ""))
+    return choose(request.scope["query_string"], request.headers.get("accept-language", ""))

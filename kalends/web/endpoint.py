@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,10 +26,10 @@ from kalends.store.clocks import Clocks
 from kalends.store.database import Database, Transaction
 from kalends.web import language, requests, responses
 from kalends.web.auth import Uses, WrongCredentials, note_failure, sign_in
-from kalends.web.doc import describe_interface
+from kalends.web.doc import Place, describe_interface
 from kalends.web.index import describe_index, describe_route
 from kalends.web.requests import Raw
-from kalends.web.routes import UPDATES, Endpoint, Interface, Route
+from kalends.web.routes import UPDATES, Endpoint, Interface, Route, locate
 
 NOBODY = Actor()
 USES = Uses()
@@ -74,9 +75,8 @@ class Exchange:
     @property
     def language(self) -> str:
         """The language in which people are spoken to."""
-        headers = self.request.headers
-        asked = self.request.query_params.get("lang")
-        return language.choose(asked, headers.get("accept-language", ""), self.site_language)
+        query, headers = self.request.scope["query_string"], self.request.headers
+        return language.choose(query, headers.get("accept-language", ""), self.site_language)
 
     @property
     def client(self) -> str:
@@ -87,7 +87,7 @@ class Exchange:
 
     def base_url(self, site_url: str) -> str:
         """A site's own address, else the server's, else the one that was asked."""
-        asked = f"{self.request.url.scheme}://{self.request.headers.get('host', 'localhost')}"
+        asked = f"{self.request.scope['scheme']}://{self.request.headers.get('host', 'localhost')}"
         return (site_url or self.service.base_url or asked).rstrip("/")
 
 
@@ -153,13 +153,13 @@ async def _operate(
         call = _call(exchange, endpoint, tx, address=address, raw=raw, values=values)
         if not endpoint.writes:
             outcome = await endpoint.operation(endpoint.kind, call)
-            if not header and "password" not in values:
+            # What changed since a revision is asked once by each; what somebody else may see is not shared.
+            if endpoint.kind is not None and not header and "password" not in values:
                 exchange.revision, exchange.until, exchange.keys = tx.site.revision, outcome.until, outcome.keys
             return _respond(exchange, raw, outcome, tx.site.revision)
         if exchange.actor.read_only:
             raise errors.read_only()
-        if endpoint.kind is not None:
-            permissions.require_writer(exchange.actor, endpoint.kind)
+        permissions.require_writer(exchange.actor, endpoint.kind)
         return await _write(exchange, endpoint, call, raw)
 
 
@@ -207,8 +207,7 @@ def _call(
 ) -> Call:
     base_url = exchange.base_url(tx.site.base_url)
     known = {p.name for p in endpoint.params} - {"page"}
-    # Zeros in front do not count, and a number beyond any ID is no record's.
-    digits = address.get("id", "").lstrip("0") or "0"
+    record_id, slug = locate(address)
     return Call(
         transaction=tx,
         actor=exchange.actor,
@@ -217,8 +216,8 @@ def _call(
         client=exchange.client,
         fragments=exchange.service.fragments,
         values=values,
-        record_id=(int(digits) if len(digits) < 17 else 0) if "id" in address else None,
-        slug=address.get("slug"),
+        record_id=record_id,
+        slug=slug,
         sent=[(name, value) for name, value in raw.query if name.partition("[")[0] in known],
         expected=_expected(exchange.request.headers.get("if-match", "")),
     )
@@ -231,7 +230,9 @@ def _respond(exchange: Exchange, raw: Raw, outcome: Outcome, site_revision: int 
     )
     fields = [str(name) for name in listed(raw.values.get("_fields", []))]
     envelope = _switch(raw.values.get("_envelope"))
-    return responses.respond(outcome, fields, envelope, known, site_revision)
+    return responses.respond(
+        outcome, fields, envelope, known, site_revision=site_revision, language=exchange.language
+    )
 
 
 async def _describe(exchange: Exchange) -> Response:
@@ -245,19 +246,22 @@ async def _describe(exchange: Exchange) -> Response:
         await _identify(exchange, tx, header)
         base_url = exchange.base_url(tx.site.base_url)
         defaults = _computed_defaults(tx)
-    ns = base_url + exchange.prefix
+    ns, spoken = base_url + exchange.prefix, exchange.language
+    say = language.translator(spoken)
     if exchange.route is not None:
-        body = describe_route(exchange.route, ns, exchange.namespace, defaults)
+        body = describe_route(exchange.route, ns, exchange.namespace, defaults, say)
     elif exchange.path == "/doc" and request.method != "OPTIONS":
-        body = describe_interface(exchange.interface, ns)
+        place = Place(base_url, exchange.prefix, exchange.home)
+        found = describe_interface(exchange.interface, place, spoken, defaults["per_page"])
+        return responses.describe(found, spoken, request.headers.get("if-none-match", ""))
     else:
-        index = describe_index(exchange.interface, ns, exchange.namespace, defaults)
-        asked = request.query_params.get("namespace", exchange.namespace)
+        index = describe_index(exchange.interface, ns, exchange.namespace, defaults, say)
+        asked = requests.query_value(request, "namespace") or exchange.namespace
         if asked != exchange.namespace:
             raise errors.unknown_namespace(exchange.namespace)
         at = f"/{exchange.namespace}{exchange.path}"
         body = index["routes"][at] if request.method == "OPTIONS" else index
-    return responses.respond(Outcome(body), [], False, ())
+    return responses.describe(orjson.dumps(body), spoken, request.headers.get("if-none-match", ""))
 
 
 def _computed_defaults(tx: Transaction) -> dict[str, Any]:
@@ -272,7 +276,7 @@ def allowed_methods(exchange: Exchange) -> list[str]:
     return [
         method
         for endpoint in exchange.route.endpoints
-        if not endpoint.writes or endpoint.kind is None or permissions.may_write(exchange.actor, endpoint.kind)
+        if not endpoint.writes or permissions.may_write(exchange.actor, endpoint.kind)
         for method in endpoint.methods
     ]
 
@@ -288,7 +292,7 @@ async def note_use(exchange: Exchange) -> None:
 
 def _method(request: Request) -> str:
     """A POST may stand for PUT, PATCH or DELETE; no other method can be overridden."""
-    asked = request.query_params.get("_method") or request.headers.get("x-http-method-override")
+    asked = requests.query_value(request, "_method") or request.headers.get("x-http-method-override")
     if request.method != "POST" or not asked:
         return request.method
     if asked.upper() not in (*UPDATES, "DELETE"):
@@ -312,8 +316,9 @@ def _idempotency_key(request: Request) -> str:
 
 def _fingerprint(request: Request, body: bytes) -> bytes:
     content_type = request.headers.get("content-type", "")
-    head = f"{request.method} {request.url.path}?{request.url.query}\n{content_type}\n"
-    return hashlib.sha256(head.encode() + body).digest()
+    head = f"{request.method} {request.scope['path']}\n{content_type}\n"
+    query: bytes = request.scope["query_string"]
+    return hashlib.sha256(head.encode(errors="surrogateescape") + query + b"\n" + body).digest()
 
 
 def _switch(value: object) -> bool:

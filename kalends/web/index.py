@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from kalends.core.sentences import Translate
 from kalends.web.routes import Endpoint, Interface, Route
 
 
-def describe_index(interface: Interface, ns: str, namespace: str, defaults: dict[str, Any]) -> dict[str, Any]:
-    """`defaults` are those computed at request time, by parameter."""
+def describe_index(
+    interface: Interface, ns: str, namespace: str, defaults: dict[str, Any], say: Translate
+) -> dict[str, Any]:
+    """`defaults` are those computed at request time, by parameter; `say` puts descriptions into a language."""
     root = ns.removesuffix(f"/{namespace}")
     own = {
         "namespace": namespace,
@@ -29,18 +32,18 @@ def describe_index(interface: Interface, ns: str, namespace: str, defaults: dict
     }
     routes: dict[str, Any] = {f"/{namespace}": own, f"/{namespace}/doc": doc}
     for route in interface.routes:
-        routes[f"/{namespace}{route.pattern}"] = describe_route(route, ns, namespace, defaults)
+        routes[f"/{namespace}{route.pattern}"] = describe_route(route, ns, namespace, defaults, say)
     return {"namespace": namespace, "routes": routes, "_links": {"up": [{"href": f"{root}/"}]}}
 
 
-def describe_route(route: Route, ns: str, namespace: str, defaults: dict[str, Any]) -> dict[str, Any]:
+def describe_route(route: Route, ns: str, namespace: str, defaults: dict[str, Any], say: Translate) -> dict[str, Any]:
     described: dict[str, Any] = {
         "namespace": namespace,
         "methods": route.methods,
         "endpoints": [
             {
                 "methods": list(endpoint.methods),
-                "args": describe_params(endpoint, {} if endpoint.writes else defaults),
+                "args": describe_params(endpoint, {} if endpoint.writes else defaults, say),
             }
             for endpoint in route.endpoints
         ],
@@ -50,12 +53,12 @@ def describe_route(route: Route, ns: str, namespace: str, defaults: dict[str, An
     return described
 
 
-def describe_params(endpoint: Endpoint, defaults: dict[str, Any]) -> dict[str, Any]:
+def describe_params(endpoint: Endpoint, defaults: dict[str, Any], say: Translate) -> dict[str, Any]:
     """On update no field is required; what stands in the path is, unless a field has the same name."""
     fields = {p.name for p in endpoint.params}
     described: dict[str, Any] = {}
     for p in (*endpoint.path_params, *endpoint.params):
-        row: dict[str, Any] = {**p.type.schema, "description": p.description}
+        row: dict[str, Any] = {**p.type.schema, "description": say(p.description)}
         in_path = p in endpoint.path_params
         row["required"] = p.required and (p.name not in fields if in_path else not endpoint.updates)
         if p.name in defaults:

@@ -4,6 +4,7 @@ Only what people read differs between languages. Names, codes, types and structu
 """
 
 import gettext
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -25,11 +26,16 @@ LANGUAGES: Final = {
 }
 CATALOGUES: Final = Path(__file__).resolve().parent.parent / "locale"
 MOST_RANGES: Final = 20
+ASKED: Final = re.compile(rb"(?:^|&)lang=([A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*)(?=&|$)")
 
 
-def choose(asked: str | None, accepted: str, site: str = "") -> str:
-    """`?lang=`, else the first that Accept-Language names, else the site's, else English."""
-    wanted = [asked or "", *_ranges(accepted), site]
+def choose(query: bytes, accepted: str, site: str = "") -> str:
+    """`?lang=`, else the first that Accept-Language names, else the site's, else English.
+
+    The query string is looked at as it came: what is wrong with it is to be said in some language, too.
+    """
+    asked = ASKED.search(query)
+    wanted = [asked[1].decode() if asked else "", *_ranges(accepted), site]
     return next((tag for range_ in wanted if (tag := find(range_))), DEFAULT)
 
 

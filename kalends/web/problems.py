@@ -11,6 +11,7 @@ from kalends.kinds.kind import Kind
 from kalends.operations.changes import list_changes
 from kalends.operations.history import read_history, restore_record
 from kalends.operations.records import create_record, delete_record, list_records, read_record, update_record
+from kalends.web.batch import run_batch
 from kalends.web.routes import Endpoint, Operation
 
 CHANGES: Final[tuple[Operation, ...]] = (update_record, delete_record, restore_record)
@@ -49,23 +50,38 @@ NAMESPACE = _problem(404, "rest_invalid_namespace", mark("There is no such names
 SITE = _problem(404, "rest_unknown_site", mark("No site answers to this host."))
 NOT_FOUND = _problem(404, "rest-*-not-found", mark("There is no such record."))
 NO_PAGE = _problem(404, "*-archive-page-not-found", mark("The page lies beyond the end of the list."))
-METHOD = _problem(405, "rest_method_not_allowed", mark("The path does not know the method; `Allow` names those it knows."))
+METHOD = _problem(
+    405, "rest_method_not_allowed", mark("The path does not know the method; `Allow` names those it knows.")
+)
 TIMEOUT = _problem(408, "rest_request_timeout", mark("The body did not arrive in time."))
 RUNNING = _problem(409, "rest_request_in_progress", mark("The first request with this Idempotency-Key still runs."))
 CONFLICT = _problem(409, "rest_conflict", mark("The write contradicts what is stored."))
 IN_TRASH = _problem(410, "*-is-in-trash", mark("The record is in the trash already."))
-EXPIRED = _problem(410, "rest_history_expired", mark("What is asked has been forgotten; `data.oldest` is still known."))
+EXPIRED = _problem(
+    410, "rest_history_expired", mark("What is asked has been forgotten; `data.oldest` is still known.")
+)
 PRECONDITION = _problem(412, "rest_precondition_failed", mark("`If-Match` names an older state of the record."))
 TOO_LARGE = _problem(413, "rest_body_too_large", mark("The body has more bytes than the server reads."))
 KEY_REUSED = _problem(422, "rest_idempotency_mismatch", mark("The Idempotency-Key was used for another request."))
 SLOW_DOWN = _problem(429, "rest_too_many_attempts", mark("Guessing is slowed down; `Retry-After` says for how long."))
 FAULT = _problem(500, "internal_server_error", mark("A fault of the server, logged under `X-Request-ID`."))
 BUSY = _problem(503, "rest_unavailable", mark("The database is busy or away; try again."))
-UNKNOWN = _problem(503, "rest_outcome_unknown", mark("The write may or may not be stored; repeat it with the same key."))
+UNKNOWN = _problem(
+    503, "rest_outcome_unknown", mark("The write may or may not be stored; repeat it with the same key.")
+)
 FULL = _problem(507, "rest_insufficient_storage", mark("The disk of the database is full."))
 
-PROBLEMS: Final = tuple(row for row in list(globals().values()) if isinstance(row, Problem))
-ALWAYS: Final = (CREDENTIALS, SITE, METHOD, SLOW_DOWN, FAULT, BUSY)
+# The status is that of the operation that failed.
+BATCH: Final = tuple(
+    _problem(
+        status,
+        "rest_batch_failed",
+        mark("An operation of the batch was refused, and nothing was written; `data.error` says why."),
+    )
+    for status in (400, 401, 403, 404, 405, 409, 410)
+)
+PROBLEMS: Final = (*[row for row in list(globals().values()) if isinstance(row, Problem)], *BATCH)
+ALWAYS: Final = (CREDENTIALS, SITE, SLOW_DOWN, FAULT, BUSY)
 OF_ROUTES: Final = (*ALWAYS, INVALID, FORM, TIMEOUT, TOO_LARGE)
 OF_WRITES: Final = (*OF_ROUTES, JSON, SIGN_IN, FORBIDDEN, READ_ONLY, CONFLICT, UNKNOWN, FULL)
 
@@ -91,6 +107,8 @@ def problems_of(endpoint: Endpoint, method: str) -> list[Problem]:
         found.add(IN_TRASH)
     if operation is restore_record or operation is list_changes:
         found.add(EXPIRED)
-    if method == "POST":
-        found |= {RUNNING, KEY_REUSED}
-    return [row for row in PROBLEMS if row in found]
+    if operation is run_batch:
+        found |= {MISSING, *BATCH}
+    if method == "POST":  # It may stand for a method that the path does not know.
+        found |= {RUNNING, KEY_REUSED, METHOD}
+    return sorted((row for row in PROBLEMS if row in found), key=lambda row: row.status)

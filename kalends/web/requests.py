@@ -9,7 +9,6 @@ from urllib.parse import parse_qsl
 
 import orjson
 from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from kalends.core import errors
@@ -34,7 +33,7 @@ class Raw:
 async def read_body(request: Request, limit: int) -> bytes:
     """The body as bytes; more than the limit is refused before it is read."""
     length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > limit:
+    if length.isdecimal() and (len(length) > 18 or int(length) > limit):
         raise errors.too_large(limit)
     chunks: list[bytes] = []
     size = 0
@@ -48,6 +47,12 @@ async def read_body(request: Request, limit: int) -> bytes:
     except TimeoutError as error:
         raise errors.body_timeout() from error
     return b"".join(chunks)
+
+
+def query_value(request: Request, name: str) -> str | None:
+    """One parameter of the query string, whatever bytes stand beside it."""
+    text = request.scope.get("query_string", b"").decode("latin-1")
+    return next((value for key, value in parse_qsl(text, keep_blank_values=True) if key == name), None)
 
 
 async def read_values(request: Request, body: bytes) -> Raw:
@@ -127,8 +132,8 @@ async def _multipart(request: Request, body: bytes) -> list[tuple[str, str]]:
     copy = Request(request.scope, receive)
     try:
         form = await copy.form(max_files=10, max_fields=MOST_FIELDS)
-    except (HTTPException, ValueError, AssertionError, KeyError, UnicodeDecodeError) as error:
-        raise errors.invalid_form(str(getattr(error, "detail", error))) from error
+    except Exception as error:  # Whatever it is, only what the client sent can be the cause.
+        raise errors.invalid_form(str(getattr(error, "detail", error))[:200]) from error
     return [(name, value) for name, value in form.multi_items() if not isinstance(value, UploadFile)]
 
 

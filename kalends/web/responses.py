@@ -24,15 +24,20 @@ ACCEPTED = (
 
 
 def respond(
-    outcome: Outcome, fields: list[str], envelope: bool, known_tags: Iterable[str], site_revision: int = 0
+    outcome: Outcome,
+    fields: list[str],
+    envelope: bool,
+    known_tags: Iterable[str],
+    *,
+    site_revision: int = 0,
+    language: str = DEFAULT,
 ) -> Response:
     """`known_tags` are those that the client holds; a list is tagged by the revision of its site."""
     headers = _page_headers(outcome)
     body: Any = pick(outcome.body, fields) if fields else outcome.body
     if envelope:
         body = {"body": body, "status": outcome.status, "headers": headers}
-    encoded = orjson.dumps(body)
-    status = 200 if envelope else outcome.status
+    encoded = orjson.dumps(body, default=speaker(language))
     if outcome.location:
         headers["Location"] = outcome.location
     if outcome.revision is not None or outcome.page is not None:
@@ -40,18 +45,31 @@ def respond(
         headers["ETag"] = tag if outcome.page is None else f"W/{tag}"
         if headers["ETag"] in known_tags:
             return Response(status_code=304, headers=headers)
-    return Response(encoded, status, headers, media_type=JSON)
+    return Response(encoded, outcome.status, headers, media_type=JSON)
 
 
-def refuse(refusal: Refusal, language: str = DEFAULT) -> Response:
-    """The one error shape: code, message, data with the status. Sentences are said in the language."""
-    body = {
+def shape(refusal: Refusal) -> dict[str, Any]:
+    return {
         "code": refusal.code,
         "message": refusal.sentence,
         "data": {"status": refusal.status, **refusal.data},
     }
+
+
+def refuse(refusal: Refusal, language: str = DEFAULT) -> Response:
+    """The one error shape: code, message, data with the status. Sentences are said in the language."""
+    body = shape(refusal)
     headers = {**refusal.headers, "Content-Language": language}
     return Response(orjson.dumps(body, default=speaker(language)), refusal.status, headers, media_type=JSON)
+
+
+def describe(encoded: bytes, language: str, known_tags: str = "") -> Response:
+    """What the interface says of itself."""
+    tag = f'"{hashlib.blake2b(encoded, digest_size=8).hexdigest()}"'
+    headers = {"Content-Language": language, "ETag": tag}
+    if tag in split_tags(known_tags):
+        return Response(status_code=304, headers=headers)
+    return Response(encoded, 200, headers, media_type=JSON)
 
 
 def etag(revision: int, encoded: bytes) -> str:

@@ -20,6 +20,8 @@ from kalends.operations.records import (
     read_record,
     update_record,
 )
+from kalends.web.batch import PARAMS as BATCH_PARAMS
+from kalends.web.batch import run_batch
 
 UPDATES: Final = ("POST", "PUT", "PATCH")
 ID: Final = param("id", params.integer(), "The ID of the record", required=True)
@@ -118,8 +120,17 @@ def _extension_routes() -> tuple[Route, ...]:
             rows.append(Route(f"{item}/history", (Endpoint(("GET",), read_history, kind, (), (ID,)),)))
             rows.append(Route(f"{item}/restore", (Endpoint(("POST",), restore_record, kind, (REVISION,), (ID,)),)))
     link_filters = tuple(row.param for row in EVENTS.filters if row.param.name in LINK_FILTERS)
+    rows.append(Route("/batch", (Endpoint(("POST",), run_batch, None, BATCH_PARAMS),)))
     rows.append(Route("/changes", (Endpoint(("GET",), list_changes, None, (*SINCE, *link_filters)),)))
     return tuple(rows)
+
+
+def locate(address: dict[str, str]) -> tuple[int | None, str | None]:
+    """The ID or the slug that a path names. Zeros in front do not count, and a number beyond any ID is 0."""
+    if "id" not in address:
+        return None, address.get("slug")
+    digits = address["id"].lstrip("0") or "0"
+    return (int(digits) if len(digits) < 17 else 0), None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from kalends.core.sentences import mark
 from kalends.core.statuses import STATUSES
 from kalends.kinds import KINDS
 from kalends.kinds.kind import Kind
+from kalends.web.batch import run_batch
+from kalends.web.routes import Operation
 
 Schema = dict[str, Any]
 
@@ -284,7 +286,9 @@ def changed_record(kind: Kind) -> Schema:
 
 def changes() -> Schema:
     entry: Schema = {"revision": WHOLE, "kind": {"type": "string", "enum": [kind.name for kind in KINDS]}, "id": ID}
-    gone = record({**entry, "deleted": {"const": True}}, description=mark("The record is gone, or hidden from the caller"))
+    gone = record(
+        {**entry, "deleted": {"const": True}}, description=mark("The record is gone, or hidden from the caller")
+    )
     shown = [
         record({**entry, "kind": {"const": kind.name}, "deleted": {"const": False}, "record": changed_record(kind)})
         for kind in KINDS
@@ -298,6 +302,17 @@ def changes() -> Schema:
         }
     )
 
+
+# What other operations answer with. A test asks for a row here, or above, for every operation.
+OTHERS: Final[dict[Operation, Schema]] = {run_batch: ref("Results")}
+RESULTS: Final = record(
+    {
+        "results": said(
+            array(record({"status": {"type": "integer"}, "body": {"type": "object"}})),
+            mark("For each operation, in order, what it would have answered alone"),
+        )
+    }
+)
 
 # Refusals ------------------------------------------------------------------------------------
 
@@ -328,9 +343,11 @@ ERRORS: Final[Schema] = {
         {"status": {"const": 400}, "json_error_code": {"enum": [4, 5]}, "json_error_message": TEXT},
     ),
     "term_exists": _refusal({"const": "term_exists"}, {"status": {"const": 400}, "term_id": ID}),
-    "rest_history_expired": _refusal(
-        {"const": "rest_history_expired"}, {"status": {"const": 410}, "oldest": WHOLE}
+    "rest_batch_failed": _refusal(
+        {"const": "rest_batch_failed"},
+        {"status": STATUS, "operation": WHOLE, "error": {"type": "object", "required": ["code", "message", "data"]}},
     ),
+    "rest_history_expired": _refusal({"const": "rest_history_expired"}, {"status": {"const": 410}, "oldest": WHOLE}),
 }
 
 # The interface about itself ------------------------------------------------------------------
@@ -378,6 +395,6 @@ def components(*, of_interface: bool) -> dict[str, Schema]:
         if of_interface:
             schemas[f"{name_of(kind)}List"] = list_of(kind)
     if not of_interface:
-        schemas |= {"History": HISTORY, "Changes": changes()}
+        schemas |= {"History": HISTORY, "Changes": changes(), "Results": RESULTS}
         del schemas["Category"], schemas["Tag"]
     return {**schemas, **ERRORS, "Route": ROUTE, "Argument": ARGUMENT, "Index": INDEX, "Document": DOCUMENT}

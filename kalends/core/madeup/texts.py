@@ -88,7 +88,7 @@ class Writer:
     def description(self, theme: Theme, venue: str, town: str) -> Text:
         """40 to some 120 words in one to three paragraphs."""
         chance, pieces = self._chance, self._pieces[theme.category]
-        wanted = FEWEST_WORDS + int(60 * chance() ** 2)
+        wanted = FEWEST_WORDS + int(60 * chance() ** 3)
         text = pick(chance, self._leads_of(theme, venue, town))
         half = 0
         while text.words < wanted:

@@ -1,0 +1,103 @@
+vcl 4.1;
+
+# Kalends behind Varnish 7.1 with xkey (Debian: varnish, varnish-modules). See README.md.
+#
+# The server says what is public, for how long (s-maxage) and what is in it (Surrogate-Key).
+# After every write its worker asks here to forget exactly what the write made wrong.
+
+import std;
+import xkey;
+
+backend default {
+    .host = "127.0.0.1";
+    .port = "8000";
+    .connect_timeout = 1s;
+    .first_byte_timeout = 30s;
+    .probe = {
+        .url = "/readyz";
+        .interval = 1s;
+        .timeout = 1s;
+        .window = 3;
+        .threshold = 2;
+    }
+}
+
+# Who may purge: the worker, on this machine. A proxy in front on the same machine must not pass PURGE on.
+acl workers {
+    "localhost";
+    "127.0.0.1";
+    "::1";
+}
+
+sub vcl_recv {
+    if (req.method == "PURGE") {
+        if (client.ip !~ workers) {
+            return (synth(405, "Not allowed"));
+        }
+        if (!req.http.xkey) {
+            return (synth(400, "No xkey"));
+        }
+        set req.http.n-gone = xkey.purge(req.http.xkey);
+        return (synth(200, "Purged " + req.http.n-gone));
+    }
+
+    # While the server is well, an old answer is used only as long as stale-while-revalidate says (60 s);
+    # while it is ill, as long as it is kept.
+    if (std.healthy(req.backend_hint)) {
+        set req.grace = 60s;
+    }
+
+    if (req.method != "GET" && req.method != "HEAD") {
+        return (pass);
+    }
+    # Answers that depend on who asks, or that a password opened, are never kept.
+    if (req.http.Authorization || req.url ~ "(?i)[?&][^=&]*password") {
+        return (pass);
+    }
+    # The server reads no cookies.
+    unset req.http.Cookie;
+    # The order of parameters does not matter, except among those of the same name.
+    if (req.url !~ "[?&]([^=&]*)=[^&]*&(?:.*&)?\1=") {
+        set req.url = std.querysort(req.url);
+    }
+    return (hash);
+}
+
+sub vcl_hash {
+    hash_data(req.url);
+    hash_data(std.tolower(req.http.Host));
+    return (lookup);
+}
+
+sub vcl_backend_response {
+    # A failure does not replace an answer that is still there.
+    if (beresp.status >= 500 && bereq.is_bgfetch) {
+        return (abandon);
+    }
+    # What does not say what is in it could not be purged.
+    if (bereq.uncacheable || beresp.ttl <= 0s || !beresp.http.Surrogate-Key
+        || beresp.http.Cache-Control ~ "(?i)private|no-store" || beresp.http.Set-Cookie) {
+        set beresp.uncacheable = true;
+        set beresp.ttl = 10s;
+        set beresp.grace = 0s;
+        unset beresp.http.Surrogate-Key;
+        return (deliver);
+    }
+    set beresp.http.xkey = beresp.http.Surrogate-Key;
+    unset beresp.http.Surrogate-Key;
+    unset beresp.http.X-Request-ID;
+    set beresp.grace = 24h;
+    return (deliver);
+}
+
+sub vcl_deliver {
+    unset resp.http.xkey;
+    unset resp.http.Via;
+    unset resp.http.X-Varnish;
+    if (obj.hits > 0) {
+        set resp.http.X-Cache = "hit";
+    } else {
+        set resp.http.X-Cache = "miss";
+    }
+    return (deliver);
+}
