@@ -292,10 +292,15 @@ async def _list_jobs(status: str) -> list[Any]:
 
 
 async def _retry_job(job_id: int) -> None:
+    from procrastinate.exceptions import ConnectorException
+
     from kalends.worker import open_queue
 
     async with open_queue(_settings()) as queue:
-        await queue.job_manager.retry_job_by_id_async(job_id, retry_at=utc_now())
+        try:
+            await queue.job_manager.retry_job_by_id_async(job_id, retry_at=utc_now())
+        except ConnectorException:
+            _fail(f"There is no job {job_id} that failed or hangs.")
 
 
 def _run_server(host: str, port: int, workers: int) -> None:

@@ -5,13 +5,16 @@ nothing is left to do. A job whose worker died is begun again by another.
 """
 
 import asyncio
+import logging
+import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from http.client import HTTPConnection, HTTPSConnection
 from urllib.parse import urlsplit
 
 from procrastinate import App, PsycopgConnector, RetryStrategy
+from procrastinate.exceptions import ConnectorException
 
 from kalends.app import database_options
 from kalends.operations import lifecycle, purging
@@ -20,6 +23,10 @@ from kalends.store import jobs
 from kalends.store.database import Database
 from kalends.web.endpoint import utc_now
 
+log = logging.getLogger(__name__)
+
+# Seconds after which a worker that lost the database tries again.
+BEGIN_AGAIN = 2.0
 RETRY = RetryStrategy(max_attempts=10, exponential_wait=2)
 # A worker that has not been heard of for this long is dead; its jobs are begun again.
 DEAD_AFTER = 20.0
@@ -42,20 +49,46 @@ async def open_queue(settings: Settings) -> AsyncIterator[App]:
 
 
 async def work(settings: Settings) -> None:
-    """Works until told to stop; the job in hand is finished first."""
+    """Works until told to stop; the job in hand is finished first. While the database is away it waits."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     database = await Database.open(database_options(settings))
     try:
-        async with open_queue(settings) as queue:
-            register_tasks(queue, database, settings)
-            await queue.run_worker_async(
+        while not stopping.is_set():
+            try:
+                await _work_until(stopping, settings, database)
+            except (ConnectorException, OSError, TimeoutError) as error:
+                log.warning("the worker begins again: %r", error)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), BEGIN_AGAIN)
+    finally:
+        await database.close()
+
+
+async def _work_until(stopping: asyncio.Event, settings: Settings, database: Database) -> None:
+    """Until told to stop, or until the queue's connection is lost: then the library's worker just ends."""
+    async with open_queue(settings) as queue:
+        register_tasks(queue, database, settings)
+        working = asyncio.create_task(
+            queue.run_worker_async(
                 concurrency=4,
                 fetch_job_polling_interval=2,
                 update_heartbeat_interval=5,
                 stalled_worker_timeout=DEAD_AFTER,
                 delete_jobs="successful",
+                install_signal_handlers=False,
             )
-    finally:
-        await database.close()
+        )
+        told = asyncio.create_task(stopping.wait())
+        await asyncio.wait((working, told), return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        if not working.done():
+            working.cancel()
+            with suppress(asyncio.CancelledError):
+                await working
+            return
+        await working
 
 
 def register_tasks(queue: App, database: Database, settings: Settings) -> None:
@@ -78,7 +111,11 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     @queue.task(name="publish_overdue", queueing_lock="publish_overdue")
     async def publish_overdue(timestamp: int) -> None:
         for row in await jobs.find_due(database):
-            await publish(row["kind"], row["id"], row["site_id"])
+            try:
+                await publish(row["kind"], row["id"], row["site_id"])
+            except Exception:
+                # One that cannot be published does not keep the others waiting; its own job tells why.
+                log.exception("overdue %s %s of site %s", row["kind"], row["id"], row["site_id"])
 
     @queue.periodic(cron="17 * * * *")
     @queue.task(name="empty_trash", queueing_lock="empty_trash", retry=RETRY)

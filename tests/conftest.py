@@ -13,6 +13,8 @@ from psycopg import sql
 from tests.servers import Server
 from tools.postgres import throwaway
 
+pytest_plugins = ["tests.description.plugin"]  # Holds every answer against /doc.
+
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:

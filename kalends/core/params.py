@@ -231,7 +231,7 @@ def _read_image(value: object) -> int | str | None:
     if value in ("", 0, "0", False):
         return None
     if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
-        return value
+        return read_website(value)
     wanted = whole_number(value)
     if not 0 < wanted <= LARGEST_ID:
         raise Invalid("this must be the ID of an image.")
@@ -298,3 +298,14 @@ PASSWORD = Type(
     cleared="",
     exact={"type": "string", "minLength": 1, "maxLength": 255},
 )
+
+
+def _token(value: object) -> tuple[int, int | None]:
+    """A revision, or the position between two pages with the revision that the copy was settled at."""
+    match = re.fullmatch(r"(\d{1,16})(?:\.(\d{1,16}))?", str(value))
+    if match is None:
+        raise Invalid("this must be 0, a revision or a `next_since` of an answer.")
+    return int(match[1]), int(match[2]) if match[2] else None
+
+
+TOKEN = Type({"type": "string"}, _token)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString
 
-from kalends.core import times
+from kalends.core import errors, times
 from kalends.core.times import Moment
 from kalends.kinds.kind import Clause, Listing, Starts, within
 from kalends.store.sql import Sql, all_of
@@ -13,7 +13,7 @@ from kalends.store.sql import Sql, all_of
 NO_SOURCE: Final = Sql("")
 SECOND: Final = timedelta(seconds=1)
 DAY: Final = timedelta(days=1)
-FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
+FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
 # An event of length class n lasts less than 2^n hours (the column `span`).
 SPANS: Final = tuple(timedelta(hours=2**n) for n in range(28))
 
@@ -73,9 +73,12 @@ def window_of(listing: Listing) -> Window:
         if name not in sent:
             continue
         exact = strict and name in values
-        value = (times.instant if exact else whole_day)(sent[name], zone) + step
-        if exact and name == "overlaps_to":
-            value -= SECOND  # What starts at the very end does not overlap.
+        try:
+            value = (times.instant if exact else whole_day)(sent[name], zone) + step
+            # What starts at the very end of an exact span does not overlap it.
+            value -= SECOND if exact and name == "overlaps_to" else timedelta(0)
+        except (errors.Invalid, OverflowError) as problem:
+            raise errors.invalid(name, "A date lies in the years 1 to {last}.", last=times.LAST_YEAR) from problem
         held: datetime | None = getattr(window, limit)
         narrower = max if limit.endswith("from") else min
         window = replace(window, **{limit: value if held is None else narrower(held, value)})

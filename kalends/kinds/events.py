@@ -1,6 +1,6 @@
 """Events: the calendar entries."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, LiteralString
 
@@ -140,6 +140,9 @@ def _times(writing: Writing) -> Values:
     end = sent.get("end_date") or _written(row, "end", zone)
     try:
         span: Span = times.event_span(start, end, zone, all_day)
+        # The very first instant of all is the driver's way to say "never".
+        if datetime.min in (span.start.wall, span.start.utc.replace(tzinfo=None)):
+            raise Invalid("A date lies in the years 1 to {last}.", last=times.LAST_YEAR)
     except Invalid as problem:
         name = "start_date" if "start_date" in sent and "end_date" not in sent else "end_date"
         raise errors.invalid_params({name: errors.problem_of(name, problem.sentence)}) from problem

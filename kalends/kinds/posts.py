@@ -12,6 +12,7 @@ from kalends.core.search import like_pattern, read_search
 from kalends.core.slugs import TRASHED, make_slug
 from kalends.core.statuses import settle_status
 from kalends.core.text import clean_html
+from kalends.core.times import Moment
 from kalends.kinds.kind import Filter, Listing, Represented, Values, View, Writing, plain, unfiltered
 from kalends.kinds.terms import links_of_event
 from kalends.store import people, records
@@ -105,9 +106,9 @@ async def _store_status(writing: Writing, values: Values) -> None:
     sent, row, tx = writing.sent, writing.row, writing.transaction
     date_utc = row["date_utc"] if row else tx.now
     if "date_utc" in sent:
-        date_utc = times.instant(sent["date_utc"], "UTC")
+        date_utc = _published_at(sent["date_utc"], "UTC", "date_utc")
     elif "date" in sent:
-        date_utc = times.instant(sent["date"], writing.site.timezone)
+        date_utc = _published_at(sent["date"], writing.site.timezone, "date")
     if row is None or "date" in sent or "date_utc" in sent:
         values["date_utc"] = date_utc
     asked = sent.get("status")
@@ -123,6 +124,17 @@ async def _store_status(writing: Writing, values: Values) -> None:
     status = settle_status(asked, may_publish=writing.may_publish, date_utc=date_utc, now=tx.now)
     if row is None or status != row["status"]:
         values["status"] = status
+
+
+def _published_at(moment: Moment, zone: str, name: str) -> datetime:
+    """An instant that every zone can show."""
+    try:
+        found = times.instant(moment, zone)
+    except errors.Invalid as problem:
+        raise errors.invalid_params({name: errors.problem_of(name, problem.sentence)}) from problem
+    if not 1 < found.year < times.LAST_YEAR:
+        raise errors.invalid(name, "A date lies in the years 1 to {last}.", last=times.LAST_YEAR)
+    return found
 
 
 async def _store_slug(writing: Writing, table: LiteralString, values: Values) -> None:

@@ -44,13 +44,15 @@ def sent_again(kind: Kind, columns: Mapping[str, Any], row: Record) -> dict[str,
     """Columns as parameters that were read, so that a restore passes the same rules as any write."""
     sent: dict[str, Any] = {}
     zone = columns.get("timezone", row.get("timezone", "UTC"))
+    for name, fold_name in (("start_local", "start_fold"), ("end_local", "end_fold")):
+        # Which of two equal wall times was meant is part of a date, whether or not the wall time changed.
+        if {name, fold_name, "timezone", "all_day"} & set(columns):
+            wall = _read_time(columns[name]) if name in columns else row[name]
+            sent[NAMES[name]] = _moment(wall, columns.get(fold_name, row[fold_name]), zone)
     for name, value in columns.items():
-        if name in INTERNAL:
+        if name in INTERNAL or name in ("start_local", "end_local"):
             continue
-        if name in ("start_local", "end_local"):
-            fold_name = name.replace("local", "fold")
-            sent[NAMES[name]] = _moment(_read_time(value), columns.get(fold_name, row[fold_name]), zone)
-        elif name == "date_utc":
+        if name == "date_utc":
             sent[name] = Moment(_read_time(value).replace(tzinfo=None), timedelta(0), False)
         elif name == "password_hash":
             sent[name] = bytes.fromhex(value) if value is not None else None

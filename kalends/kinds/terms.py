@@ -9,7 +9,7 @@ from kalends.core.errors import Invalid
 from kalends.core.params import Param, param
 from kalends.core.search import like_pattern
 from kalends.core.slugs import make_slug, normalize_lookup
-from kalends.core.text import clean_name, clean_term_description, fold
+from kalends.core.text import clean_name, clean_term_description, clean_text, fold
 from kalends.kinds.kind import Filter, Listing, Represented, Values, View, Writing, plain, unfiltered
 from kalends.store import records
 from kalends.store.sql import Sql
@@ -184,7 +184,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
 def _clean_search(value: str) -> str:
     if len(value) > 200:
         raise Invalid("a search of more than 200 characters is not read.")
-    return value.strip()
+    return clean_text(value, 200)
 
 
 async def links_of_event(

@@ -21,15 +21,18 @@ LINK_FILTERS = ("categories", "tags", "venue", "organizer")
 async def list_changes(_: Kind | None, call: Call) -> Outcome:
     """Records in the order of their latest revision. What the caller cannot see is gone for them."""
     tx, values = call.transaction, call.values
-    since: int = values.get("since", 0)
-    if 0 < since < tx.site.trimmed_revision or since > tx.site.revision:
+    since, settled = values.get("since", (0, None))
+    if settled is None:
+        # A copy that begins knows nothing yet: what is gone by now it need not be told.
+        settled = since or tx.site.revision
+    if settled < tx.site.trimmed_revision or max(since, settled) > tx.site.revision:
         raise errors.expired(tx.site.trimmed_revision)
     most: int = values.get("per_page", 100)
-    found = await history.changed_since(tx, since, _kinds(values), most + 1)
+    found = await history.changed_since(tx, since, settled, _kinds(values), most + 1)
     page, more = found[:most], len(found) > most
     shown = await _shown(call, page)
     missing = [(row["kind"], row["id"]) for row in page if (row["kind"], row["id"]) not in shown]
-    told = await _told(call, since, missing)
+    told = await _told(call, settled, missing)
     entries = [
         _entry(row, shown.get((row["kind"], row["id"])))
         for row in page
@@ -39,7 +42,7 @@ async def list_changes(_: Kind | None, call: Call) -> Outcome:
         {
             "changes": entries,
             "since": since,
-            "next_since": page[-1]["revision"] if more else tx.site.revision,
+            "next_since": f"{page[-1]['revision']}.{settled}" if more else str(tx.site.revision),
             "more": more,
         }
     )
@@ -90,14 +93,16 @@ async def _visible(kind: Kind, call: Call) -> list[Sql]:
         # A list does not show hidden events; those who may edit them keep them in their copy.
         clauses.append(Sql("(NOT r.hide_from_listings OR") + permissions.editable(call.actor) + Sql(")"))
         clauses += within(await link_clauses(listing_of(kind, call)), EVERYTHING)
+        if kind.guarded & set(call.values):
+            clauses.append(protection.opened(call))
     return clauses
 
 
-async def _told(call: Call, since: int, missing: list[tuple[str, int]]) -> set[tuple[str, int]]:
+async def _told(call: Call, settled: int, missing: list[tuple[str, int]]) -> set[tuple[str, int]]:
     """Of which records it is said that they are gone: to the public only of those that were public."""
     if permissions.rank(call.actor) >= permissions.CONTRIBUTOR:
         return set(missing)
-    return await history.once_public(call.transaction, since, missing)
+    return await history.once_seen(call.transaction, settled, missing, call.actor.user_id)
 
 
 def _entry(row: Record, record: Represented | None) -> dict[str, Any]:

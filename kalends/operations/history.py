@@ -58,7 +58,7 @@ async def _columns_at(kind: Kind, call: Call, row: Record, revision: int) -> dic
     if revision < tx.site.trimmed_revision:
         raise errors.expired(tx.site.trimmed_revision)
     columns: dict[str, Any] = {}
-    for change in await history.changes_of(tx, kind.name, row["id"], after=revision):
+    for change in await history.changes_of(tx, kind.name, row["id"], after=revision, most=None):
         if change["action"] == "create":
             raise errors.invalid("revision", "this record is younger.")
         columns.update(orjson.loads(change["before"]) if change["before"] else {})
@@ -78,6 +78,9 @@ async def _write_back(kind: Kind, call: Call, row: Record, columns: dict[str, An
     stored = await kind.store(make_writing(call, sent, row, row["id"]))
     values: Values = {name: value for name, value in stored.items() if name in columns or name in DERIVED | RULED}
     values.update({name: columns[name] for name in values if name in columns and name in kind.plain})
+    if columns.get("slug") == "" and values.get("status", row["status"]) in ("draft", "pending", "trash"):
+        # It had no slug yet. No parameter says that, so the rules would leave it the one that it has.
+        values["slug"] = ""
     await write_changes(kind, call.transaction, row, values, links)
 
 

@@ -113,7 +113,7 @@ async def _identical(kind: Kind, call: Call, sent: Mapping[str, Any]) -> int | N
     rows = await _read(
         kind,
         call,
-        all_of([Sql("r.title = ?", plain[kind.singular]), Sql("r.status = 'publish'")])
+        all_of([Sql("r.title = ? AND length(r.title) < 500", plain[kind.singular]), Sql("r.status = 'publish'")])
         + Sql("ORDER BY r.id LIMIT 5"),
     )
     others = {name: value for name, value in plain.items() if name != kind.singular}

@@ -13,7 +13,7 @@ from kalends.store import jobs, records
 from kalends.store.clock import Action
 from kalends.store.database import Transaction
 from kalends.store.history import encode
-from kalends.store.links import replace_links, stamp_linked_events
+from kalends.store.links import replace_links, stamp_events_below, stamp_linked_events
 
 # Columns that follow from others: they make no change and have no history of their own.
 DERIVED: Final = {"search_text", "name_folded", "start_utc", "end_utc"}
@@ -71,6 +71,9 @@ async def write_changes(
     await records.change(tx, kind.name, row["id"], changed)
     for link, ids in relinked.items():
         await replace_links(tx, link.table, link.column, row["id"], ids)
+    if kind.name == "categories" and "parent" in changed:
+        # A filter by a category finds what is below it: those who follow one are told.
+        await stamp_events_below(tx, row["id"])
     await _schedule(kind, tx, row["id"], changed, {**row, **changed})
 
 

@@ -23,7 +23,9 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-async def changes_of(tx: Transaction, kind: str, record_id: int, after: int = 0) -> list[Record]:
+async def changes_of(
+    tx: Transaction, kind: str, record_id: int, after: int = 0, most: int | None = 1000
+) -> list[Record]:
     """The changes of one record, newest first, with who made them."""
     return await tx.rows(
         Sql(
@@ -31,17 +33,18 @@ async def changes_of(tx: Transaction, kind: str, record_id: int, after: int = 0)
             SELECT c.revision, c.action, c.at, c.user_id, u.login, c.before, c.after
             FROM changes c LEFT JOIN users u ON u.site_id = c.site_id AND u.id = c.user_id
             WHERE c.site_id = ? AND c.kind = ? AND c.record_id = ? AND c.revision > ?
-            ORDER BY c.revision DESC LIMIT 1000
+            ORDER BY c.revision DESC LIMIT ?
             """,
             tx.site.id,
             kind,
             record_id,
             after,
+            most,
         )
     )
 
 
-async def changed_since(tx: Transaction, since: int, kinds: Sequence[str], most: int) -> list[Record]:
+async def changed_since(tx: Transaction, since: int, settled: int, kinds: Sequence[str], most: int) -> list[Record]:
     """Records by their latest revision, and tombstones of those that are gone, in order."""
     parts = [
         Sql("(SELECT revision, '" + kind + "' AS kind, id, false AS gone FROM " + kind + " WHERE site_id = ? "
@@ -49,18 +52,19 @@ async def changed_since(tx: Transaction, since: int, kinds: Sequence[str], most:
         for kind in KINDS
         if kind in kinds
     ]  # fmt: skip
-    if since > 0:
-        parts.append(
-            Sql(
-                """(SELECT revision, kind, record_id, true FROM changes WHERE site_id = ? AND revision > ?
-                    AND action = 'delete' AND kind = ANY(?) ORDER BY revision LIMIT ?)""",
-                tx.site.id,
-                since,
-                list(kinds),
-                most,
-            )
+    parts.append(
+        Sql(
+            """(SELECT revision, kind, record_id, true FROM changes WHERE site_id = ? AND revision > ?
+                AND action = 'delete' AND kind = ANY(?) ORDER BY revision LIMIT ?)""",
+            tx.site.id,
+            max(since, settled),
+            list(kinds),
+            most,
         )
-    return await tx.rows(join(" UNION ALL ", parts) + Sql("ORDER BY revision LIMIT ?", most))
+    )
+    return await tx.rows(
+        Sql("SELECT * FROM (") + join(" UNION ALL ", parts) + Sql(") AS c ORDER BY revision LIMIT ?", most)
+    )
 
 
 async def changes_between(tx: Transaction, first: int, last: int) -> list[Record]:
@@ -82,8 +86,10 @@ async def changes_between(tx: Transaction, first: int, last: int) -> list[Record
     )
 
 
-async def once_public(tx: Transaction, since: int, records: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
-    """Which of these records everybody could see at some moment since a revision."""
+async def once_seen(
+    tx: Transaction, since: int, records: Sequence[tuple[str, int]], user_id: int | None
+) -> set[tuple[str, int]]:
+    """Which of these records everybody, or their author, could see at some moment since a revision."""
     if not records:
         return set()
     rows = await tx.rows(
@@ -92,12 +98,22 @@ async def once_public(tx: Transaction, since: int, records: Sequence[tuple[str, 
             SELECT DISTINCT c.kind, c.record_id
             FROM unnest(?::text[], ?::bigint[]) AS w (kind, id)
             JOIN changes c ON c.site_id = ? AND c.kind = w.kind AND c.record_id = w.id
-            WHERE c.revision > ? AND c.was_public
+            WHERE c.revision > ? AND (c.was_public OR (c.before ->> 'author')::bigint = ?::bigint)
+            UNION
+            SELECT w.kind, w.id FROM unnest(?::text[], ?::bigint[]) AS w (kind, id)
+            WHERE w.id IN (
+                SELECT id FROM events WHERE site_id = ? AND w.kind = 'events' AND author = ?
+                UNION ALL SELECT id FROM venues WHERE site_id = ? AND w.kind = 'venues' AND author = ?
+                UNION ALL SELECT id FROM organizers WHERE site_id = ? AND w.kind = 'organizers' AND author = ?)
             """,
             [kind for kind, _ in records],
             [record_id for _, record_id in records],
             tx.site.id,
             since,
+            user_id,
+            [kind for kind, _ in records],
+            [record_id for _, record_id in records],
+            *[tx.site.id, user_id] * 3,
         )
     )
     return {(row["kind"], row["record_id"]) for row in rows}

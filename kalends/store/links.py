@@ -2,6 +2,8 @@
 
 from typing import LiteralString
 
+from asyncpg import Record
+
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -44,6 +46,34 @@ async def stamp_linked_events(tx: Transaction, table: LiteralString, column: Lit
             record_id,
         )
     )
+    await _stamp(tx, rows)
+
+
+async def stamp_events_below(tx: Transaction, category_id: int) -> None:
+    """A category moved: the events in it and below it are found by other filters now."""
+    await _stamp(
+        tx,
+        await tx.rows(
+            Sql(
+                """
+                WITH RECURSIVE tree (id) AS (
+                    SELECT ?::bigint
+                    UNION
+                    SELECT c.id FROM categories c JOIN tree ON c.site_id = ? AND c.parent = tree.id
+                )
+                SELECT DISTINCT e.id, e.listed FROM tree
+                JOIN event_categories l ON l.site_id = ? AND l.category_id = tree.id
+                JOIN events e ON e.site_id = l.site_id AND e.id = l.event_id ORDER BY e.id
+                """,
+                category_id,
+                tx.site.id,
+                tx.site.id,
+            )
+        ),
+    )
+
+
+async def _stamp(tx: Transaction, rows: list[Record]) -> None:
     if not rows:
         return
     stamped = [(row["id"], tx.clock.stamp("events", row["id"], "update", was_public=row["listed"])) for row in rows]

@@ -85,11 +85,13 @@ async def is_known_address(tx: Transaction, login: str, address: str) -> bool:
             SELECT true FROM users u
             JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
             JOIN application_password_uses s ON s.site_id = p.site_id AND s.password_id = p.id
-            WHERE u.site_id = ? AND lower(u.login) = lower(?) AND s.address = ? LIMIT 1
+            WHERE u.site_id = ? AND s.address = ?
+                AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?))) LIMIT 1
             """,
             tx.site.id,
-            login,
             address,
+            login,
+            login,
         )
     )
     return bool(found)

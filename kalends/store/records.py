@@ -52,16 +52,17 @@ async def free_slug(tx: Transaction, table: LiteralString, wanted: str, own_id: 
     """
 
     async def taken(numbers: list[int]) -> set[int]:
-        candidates = {numbered(wanted, n) if n > 1 else wanted: n for n in numbers}
         rows = await tx.rows(
             Sql(
                 "SELECT slug FROM " + table + " WHERE site_id = ? AND slug = ANY(?) AND id <> ?",
                 tx.site.id,
-                list(candidates),
+                [numbered(wanted, n) if n > 1 else wanted for n in numbers],
                 own_id,
             )
         )
-        return {candidates[row["slug"]] for row in rows}
+        # A number may be cut into the very slug that was wanted: what is taken is taken under both.
+        found = {row["slug"] for row in rows}
+        return {n for n in numbers if (numbered(wanted, n) if n > 1 else wanted) in found}
 
     near = list(range(1, 17))
     far = [2**power for power in range(5, 32)]

@@ -31,7 +31,13 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 REQUEST_ID = re.compile(r"[\w.:-]{1,100}")
 # Headers that belong to one answer, not to a page that is kept.
-OF_ONE_ANSWER = (b"x-request-id", b"content-length", b"cache-control", b"access-control-allow-origin")
+OF_ONE_ANSWER = (b"x-request-id", b"content-length", b"cache-control")
+CROSS_ORIGIN = {
+    "Access-Control-Expose-Headers": responses.EXPOSED,
+    "Access-Control-Allow-Methods": "OPTIONS, GET, POST, PUT, PATCH, DELETE",
+    "Access-Control-Allow-Headers": responses.ACCEPTED,
+    "Access-Control-Max-Age": "600",
+}
 # Seconds for which a shared cache may go on with an old answer while it fetches the new one.
 WHILE_REVALIDATING = 60
 
@@ -190,7 +196,7 @@ class Application:
         page = Page(
             revision=exchange.revision,
             until=exchange.until,
-            headers=[pair for pair in response.raw_headers if pair[0] not in OF_ONE_ANSWER],
+            headers=[pair for pair in response.raw_headers if _is_kept(pair[0])],
             etag=response.headers.get("etag", ""),
             body=bytes(response.body),
             route=exchange.route.pattern if exchange.route else "",
@@ -204,11 +210,11 @@ class Application:
             (b"x-request-id", request_id.encode()),
             (b"cache-control", self._public(page.until, now).encode()),
         ]
-        allowed = self._allowed_origin(request)
-        if allowed:
-            headers.append((b"access-control-allow-origin", allowed.encode()))
+        headers += [(name.lower().encode(), value.encode()) for name, value in self._for_origin(request).items()]
         body, status = page.body, 200
-        if page.etag and page.etag in responses.split_tags(request.headers.get("if-none-match", "")):
+        if page.etag and responses.is_known(
+            page.etag, responses.split_tags(request.headers.get("if-none-match", ""))
+        ):
             body, status = b"", 304
         elif "gzip" in request.headers.get("accept-encoding", "") and (packed := page.compressed()):
             body = packed
@@ -285,13 +291,7 @@ class Application:
         api_root = exchange.base_url("") + exchange.prefix.removesuffix(f"/{exchange.namespace}")
         discovery = f'<{api_root}/>; rel="https://api.w.org/"'
         headers["Link"] = f"{discovery}, {headers['Link']}" if "Link" in headers else discovery
-        allowed = self._allowed_origin(request)
-        if allowed:
-            headers["Access-Control-Allow-Origin"] = allowed
-            headers["Access-Control-Expose-Headers"] = responses.EXPOSED
-            headers["Access-Control-Allow-Methods"] = "OPTIONS, GET, POST, PUT, PATCH, DELETE"
-            headers["Access-Control-Allow-Headers"] = responses.ACCEPTED
-            headers["Access-Control-Max-Age"] = "600"
+        headers.update(self._for_origin(request))
 
     def _public(self, until: datetime | None, now: datetime) -> str:
         """Browsers ask again each time; a shared cache may keep an answer, but not beyond its time."""
@@ -300,12 +300,11 @@ class Application:
             seconds = max(0, min(seconds, int((until - now).total_seconds())))
         return f"public, max-age=0, s-maxage={seconds}, stale-while-revalidate={WHILE_REVALIDATING}"
 
-    def _allowed_origin(self, request: Request) -> str:
+    def _for_origin(self, request: Request) -> dict[str, str]:
         """Another origin may read answers, never together with a browser's stored credentials."""
-        if "*" in self._front.origins:
-            return "*"
         origin = request.headers.get("origin", "")
-        return origin if origin in self._front.origins else ""
+        allowed = "*" if "*" in self._front.origins else origin if origin in self._front.origins else ""
+        return {"Access-Control-Allow-Origin": allowed, **CROSS_ORIGIN} if allowed else {}
 
     # What follows an answer ------------------------------------------------------------------
 
@@ -338,3 +337,7 @@ def _language(request: Request, exchange: Exchange | None) -> str:
     if exchange is not None:
         return exchange.language
     return choose(request.scope["query_string"], request.headers.get("accept-language", ""))
+
+
+def _is_kept(header: bytes) -> bool:
+    return header not in OF_ONE_ANSWER and not header.startswith(b"access-control-")

@@ -63,7 +63,7 @@ async def _check_patience(tx: Transaction, login: str, address: str) -> None:
     waits = {
         subject: seconds_to_wait(limits[subject], count, at, tx.now) for subject, (count, at) in failures.items()
     }
-    everywhere = f"account {login.lower()}"
+    everywhere = f"account {login.lower()[:100]}"
     if waits.get(everywhere) and await people.is_known_address(tx, login, address):
         # The owner is not locked out by what others do elsewhere.
         waits[everywhere] = 0
@@ -75,7 +75,8 @@ async def _check_patience(tx: Transaction, login: str, address: str) -> None:
 def limits_of(login: str, address: str) -> dict[str, Limit]:
     account = login.lower()[:100]
     return {
-        f"account {account} from {address}": SAME_ADDRESS,
+        # The address in front: a login may hold any text, " from " included.
+        f"from {address} account {account}": SAME_ADDRESS,
         f"address {address}": ADDRESS,
         f"account {account}": ACCOUNT,
     }

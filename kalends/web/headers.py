@@ -94,7 +94,7 @@ def parameters_of(endpoint: Endpoint, method: str) -> list[str]:
         names.append("If-None-Match")
     if endpoint.path_params and (endpoint.writes or endpoint.operation is read_history):
         names.append("If-Match")
-    if method == "POST":
+    if endpoint.writes:
         names.append("Idempotency-Key")
     return names
 
@@ -108,7 +108,7 @@ def of_answer(endpoint: Endpoint, method: str) -> tuple[str, ...]:
         names.append("ETag")
     if endpoint.operation is create_record:
         names.append("Location")
-    if method == "POST":
+    if endpoint.writes:
         names.append("Idempotent-Replay")
     if not endpoint.writes:
         names.append("Surrogate-Key")

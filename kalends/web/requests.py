@@ -131,10 +131,10 @@ async def _multipart(request: Request, body: bytes) -> list[tuple[str, str]]:
 
     copy = Request(request.scope, receive)
     try:
-        form = await copy.form(max_files=10, max_fields=MOST_FIELDS)
+        async with copy.form(max_files=10, max_fields=MOST_FIELDS) as form:
+            return [(name, value) for name, value in form.multi_items() if not isinstance(value, UploadFile)]
     except Exception as error:  # Whatever it is, only what the client sent can be the cause.
         raise errors.invalid_form(str(getattr(error, "detail", error))[:200]) from error
-    return [(name, value) for name, value in form.multi_items() if not isinstance(value, UploadFile)]
 
 
 def _json(body: bytes) -> dict[str, Any]:

@@ -43,9 +43,9 @@ def respond(
     if outcome.revision is not None or outcome.page is not None:
         tag = etag(outcome.revision or site_revision, encoded)
         headers["ETag"] = tag if outcome.page is None else f"W/{tag}"
-        if headers["ETag"] in known_tags:
+        if is_known(headers["ETag"], known_tags):
             return Response(status_code=304, headers=headers)
-    return Response(encoded, outcome.status, headers, media_type=JSON)
+    return Response(encoded, 200 if envelope else outcome.status, headers, media_type=JSON)
 
 
 def shape(refusal: Refusal) -> dict[str, Any]:
@@ -76,6 +76,12 @@ def etag(revision: int, encoded: bytes) -> str:
     """The revision of the row, for If-Match, and a hash of the answer, because what is embedded in a
     record (venues, counts of terms, addresses) can change while its row does not."""
     return f'"{revision}-{hashlib.blake2b(encoded, digest_size=8).hexdigest()}"'
+
+
+def is_known(tag: str, known_tags: Iterable[str]) -> bool:
+    """If-None-Match compares weakly, and * is any state."""
+    known = {known.removeprefix("W/") for known in known_tags}
+    return "*" in known or tag.removeprefix("W/") in known
 
 
 def revision_of(tag: str) -> int | None:

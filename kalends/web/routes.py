@@ -33,7 +33,12 @@ PAGING: Final = (
 CONTEXT: Final = param("context", params.text(str), "edit shows a protected event to those who may edit it")
 REVISION: Final = param("revision", params.integer(), "The revision to go back to; none: out of the trash")
 SINCE: Final = (
-    param("since", params.integer(), "The revision up to which the caller knows; 0 is nothing", default=0),
+    param(
+        "since",
+        params.TOKEN,
+        "The revision up to which the caller knows, or a `next_since`; 0 is nothing",
+        default="0",
+    ),
     param("kind", params.one_of(*[kind.name for kind in KINDS]), "Only records of this kind"),
     param("per_page", params.integer(least=1, most=500), "The number of records at the most", default=100),
 )

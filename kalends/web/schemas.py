@@ -297,7 +297,7 @@ def changes() -> Schema:
         {
             "changes": array({"anyOf": [gone, *shown]}),
             "since": WHOLE,
-            "next_since": said(WHOLE, mark("What `since` takes next")),
+            "next_since": said(TEXT, mark("What `since` takes next")),
             "more": said(FLAG, mark("Whether there is more to fetch at once")),
         }
     )

@@ -161,7 +161,7 @@ CREATE TABLE venues (
 );
 CREATE UNIQUE INDEX venues_slug ON venues (site_id, slug) WHERE slug <> '';
 CREATE INDEX venues_list ON venues (site_id, date_utc DESC, id DESC) INCLUDE (status);
-CREATE INDEX venues_title ON venues (site_id, title);
+CREATE INDEX venues_title ON venues (site_id, title) WHERE length(title) < 500;
 CREATE INDEX venues_search ON venues USING gin (site_id, search_text gin_trgm_ops);
 CREATE INDEX venues_location ON venues USING gist (site_id, location);
 
@@ -189,7 +189,7 @@ CREATE TABLE organizers (
 );
 CREATE UNIQUE INDEX organizers_slug ON organizers (site_id, slug) WHERE slug <> '';
 CREATE INDEX organizers_list ON organizers (site_id, date_utc DESC, id DESC) INCLUDE (status);
-CREATE INDEX organizers_title ON organizers (site_id, title);
+CREATE INDEX organizers_title ON organizers (site_id, title) WHERE length(title) < 500;
 CREATE INDEX organizers_search ON organizers USING gin (site_id, search_text gin_trgm_ops);
 
 CREATE TABLE events (

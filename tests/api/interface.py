@@ -1,0 +1,238 @@
+"""The application in this process, on a database of its own, and those who call it.
+
+Requests go through the whole ASGI application; only the network is left out. Tests that need a
+process, a log or bytes on a socket start a real server (test_server.py).
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+from unittest.mock import patch
+
+import asyncpg
+import httpx
+
+from kalends.app import create_application
+from kalends.operations import administration
+from kalends.store.database import Database, Options, Transaction
+from kalends.web.application import Application
+from kalends.web.endpoint import utc_now
+
+HOST = "calendar.test"
+NAMESPACE = "/api/calendar/events/v1"
+NS = f"http://{HOST}{NAMESPACE}"
+ROLES = ("subscriber", "contributor", "author", "editor", "administrator")
+
+Message = MutableMapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Person:
+    id: int
+    login: str
+    password: str
+
+
+async def add_people(database_url: str) -> dict[str, Person]:
+    """One user for each role, each with an application password."""
+    people: dict[str, Person] = {}
+    database = await Database.open(Options(url=database_url))
+    try:
+        async with database.transaction(HOST, utc_now(), writing=True) as tx:
+            for role in ROLES:
+                user_id = await administration.add_user(tx, role, role, f"{role}@example.org")
+                password = await administration.add_application_password(tx, role, "tests")
+                people[role] = Person(user_id, role, password)
+    finally:
+        await database.close()
+    return people
+
+
+class Interface:
+    """A running application. `people` are the users of its database, by role."""
+
+    def __init__(
+        self, database_url: str, people: Mapping[str, Person], settings: Mapping[str, str] | None = None
+    ) -> None:
+        self.database_url = database_url
+        self.people = people
+        self._runner = asyncio.Runner()
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
+        environment = {**inherited, "KALENDS_DATABASE_URL": database_url, **(settings or {})}
+        with patch.dict(os.environ, environment, clear=True):
+            self.app: Application = create_application()
+        self._to_app: asyncio.Queue[Message] = asyncio.Queue()
+        self._from_app: asyncio.Queue[Message] = asyncio.Queue()
+        self._lifespan: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> Self:
+        self.run(self._start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.run(self._stop())
+        self._runner.close()
+
+    def run[T](self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def caller(self, role: str = "anonymous") -> "Caller":
+        person = self.people.get(role)
+        return Caller(self, person.id if person else 0, _credentials(person))
+
+    def sql(self, text: str, *values: object) -> list[asyncpg.Record]:
+        """Runs a statement as the owner of the database, past every fence."""
+
+        async def fetch() -> list[asyncpg.Record]:
+            connection = await asyncpg.connect(self.database_url)
+            try:
+                return await connection.fetch(text, *values)
+            finally:
+                await connection.close()
+
+        return self.run(fetch())
+
+    def operate[T](self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Runs an operation in a writing transaction, as a command would."""
+
+        async def operate() -> T:
+            database = await Database.open(Options(url=self.database_url))
+            try:
+                async with database.transaction(HOST, utc_now(), writing=True) as tx:
+                    return await work(tx)
+            finally:
+                await database.close()
+
+        return self.run(operate())
+
+    def set_site(self, key: str, value: str) -> None:
+        self.operate(lambda tx: administration.set_site(tx, key, value))
+
+    def raw(self, method: str, path: str, *, query: bytes = b"", headers: Sequence[tuple[str, str]] = (),
+            body: Sequence[bytes] = (b"",)) -> tuple[int, dict[str, str], bytes]:  # fmt: skip
+        """A request that no HTTP library would send: any bytes in query, headers and pieces of the body."""
+        return self.run(self._raw(method, path, query, headers, body))
+
+    async def _raw(
+        self, method: str, path: str, query: bytes, headers: Sequence[tuple[str, str]], body: Sequence[bytes]
+    ) -> tuple[int, dict[str, str], bytes]:
+        pieces = [{"type": "http.request", "body": piece, "more_body": True} for piece in body]
+        pieces[-1]["more_body"] = False
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return pieces.pop(0) if pieces else {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        given = {name.lower() for name, _ in headers}
+        names = [*headers, *([] if "host" in given else [("host", HOST)])]
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
+            "path": path, "raw_path": path.encode(errors="surrogateescape"), "query_string": query, "root_path": "",
+            "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in names],
+            "client": ("127.0.0.1", 1), "server": (HOST, 80),
+        }  # fmt: skip
+        await self.app(scope, receive, send)
+        answered = {name.decode("latin-1"): value.decode("latin-1") for name, value in sent[0]["headers"]}
+        return sent[0]["status"], answered, b"".join(message.get("body", b"") for message in sent[1:])
+
+    async def _start(self) -> None:
+        self._lifespan = asyncio.create_task(
+            self.app({"type": "lifespan", "asgi": {"version": "3.0"}}, self._to_app.get, self._from_app.put)
+        )
+        await self._to_app.put({"type": "lifespan.startup"})
+        started = await self._from_app.get()
+        assert started["type"] == "lifespan.startup.complete", started
+
+    async def _stop(self) -> None:
+        await self._to_app.put({"type": "lifespan.shutdown"})
+        assert self._lifespan is not None
+        await self._lifespan
+
+
+def _credentials(person: Person | None) -> httpx.BasicAuth | None:
+    return httpx.BasicAuth(person.login, person.password) if person else None
+
+
+@dataclass
+class Caller:
+    """Somebody who asks; `id` is their user's, 0 for nobody."""
+
+    interface: Interface
+    id: int
+    auth: httpx.BasicAuth | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    address: str = "127.0.0.1"  # from which they ask
+
+    async def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Paths are those below the namespace; one that begins with http is taken as it is."""
+        url = path if path.startswith("http") else f"{NS}{path}"
+        options["headers"] = {**self.headers, **(options.get("headers") or {})}
+        transport = httpx.ASGITransport(app=self.interface.app, client=(self.address, 1))
+        async with httpx.AsyncClient(transport=transport, auth=self.auth) as client:
+            return await client.request(method, url, **options)
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self.interface.run(self.ask(method, path, **options))
+
+    def get(self, path: str, query: Any = None, **options: Any) -> httpx.Response:
+        return self.request("GET", path, params=query, **options)
+
+    def post(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        return self.request("POST", path, json=body, **options)
+
+    def patch(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        return self.request("PATCH", path, json=body, **options)
+
+    def delete(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("DELETE", path, **options)
+
+    def create(self, kind: str, **fields: Any) -> dict[str, Any]:
+        return done(self.post(f"/{kind}", fields), 201)
+
+    def change(self, kind: str, record_id: int, **fields: Any) -> dict[str, Any]:
+        return done(self.patch(f"/{kind}/{record_id}", fields))
+
+    def trash(self, kind: str, record_id: int) -> dict[str, Any]:
+        return done(self.delete(f"/{kind}/{record_id}"))
+
+    def read(self, kind: str, record_id: int, **query: Any) -> dict[str, Any]:
+        return done(self.get(f"/{kind}/{record_id}", query))
+
+    def page(self, kind: str, **query: Any) -> dict[str, Any]:
+        return done(self.get(f"/{kind}", query))
+
+    def ids(self, kind: str, **query: Any) -> list[int]:
+        """The IDs of a list, which must fit on one page and say so."""
+        page = self.page(kind, **{"per_page": 50, **query})
+        assert page["total"] == len(page[kind]), page["total"]
+        return [record["id"] for record in page[kind]]
+
+
+def done(answer: httpx.Response, status: int = 200) -> dict[str, Any]:
+    assert answer.status_code == status, f"{answer.status_code} instead of {status}: {answer.text[:1000]}"
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def assert_refused(answer: httpx.Response, status: int, code: str, *names: str) -> dict[str, Any]:
+    """The one error shape, with this status and code; for wrong parameters also exactly these names."""
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json; charset=UTF-8"), (
+        answer.text[:1000]
+    )
+    body: dict[str, Any] = answer.json()
+    assert set(body) == {"code", "message", "data"}, body
+    assert (body["code"], body["data"]["status"]) == (code, status), body
+    assert isinstance(body["message"], str)
+    assert body["message"]
+    if code == "rest_invalid_param":
+        assert set(body["data"]) == {"status", "params", "details"}
+        assert set(body["data"]["details"]) == set(body["data"]["params"])
+    if names:
+        assert set(body["data"]["params"]) == set(names), body
+    data: dict[str, Any] = body["data"]
+    return data

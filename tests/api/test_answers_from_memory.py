@@ -1,0 +1,141 @@
+"""Answers kept in memory are right at once after any write in any process, and when the clock moves."""
+
+import gzip
+from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
+
+import pytest
+
+from tests.api.conftest import Start
+from tests.api.interface import NAMESPACE, Interface
+
+EVENT = {"title": "Kept", "start_date": "2030-01-01 10:00", "end_date": "2030-01-01 12:00"}
+LIST = f"{NAMESPACE}/events"
+WIDE = b"start_date=2029-12-01&end_date=2030-12-31"
+
+
+def statements_of(interface: Interface, query: bytes = WIDE, path: str = LIST) -> int:
+    """How many transactions one read takes: none when it comes from memory."""
+    counted = 0
+    database = interface.app._service.database
+    begin = database.transaction
+
+    def counting(*given: object, **more: object) -> object:
+        nonlocal counted
+        counted += 1
+        return begin(*given, **more)  # type: ignore[arg-type]
+
+    with patch.object(database, "transaction", counting):
+        interface.raw("GET", path, query=query)
+    return counted
+
+
+def test_the_second_read_of_a_list_comes_from_memory(fresh: Start) -> None:
+    interface = fresh()
+    first = interface.raw("GET", LIST, query=WIDE)
+    assert statements_of(interface) == 0
+    assert interface.raw("GET", LIST, query=WIDE)[2] == first[2]
+
+
+def test_nothing_is_kept_where_the_cache_is_turned_off(fresh: Start) -> None:
+    interface = fresh({"KALENDS_CACHE_MB": "0"})
+    interface.raw("GET", LIST, query=WIDE)
+    assert statements_of(interface) == 1
+
+
+def test_a_write_in_another_process_is_seen_at_once(fresh: Start) -> None:
+    interface = fresh()
+    with Interface(interface.database_url, interface.people) as other:
+        assert b'"total":0' in interface.raw("GET", LIST, query=WIDE)[2]
+        for count in (1, 2, 3):
+            other.caller("editor").post("/events", EVENT)
+            assert f'"total":{count}'.encode() in interface.raw("GET", LIST, query=WIDE)[2]
+
+
+def test_a_renamed_venue_is_renamed_inside_events_that_are_kept(fresh: Start) -> None:
+    interface = fresh()
+    editor = interface.caller("editor")
+    event = editor.post("/events", {**EVENT, "venue": {"venue": "Old hall"}}).json()
+    path = f"{NAMESPACE}/events/{event['id']}"
+    assert b"Old hall" in interface.raw("GET", path)[2]
+    editor.patch(f"/venues/{event['venue']['id']}", {"venue": "New hall"})
+    assert b"New hall" in interface.raw("GET", path)[2]
+
+
+def test_the_default_list_is_made_anew_after_midnight_of_the_site(fresh: Start) -> None:
+    interface = fresh()
+    interface.set_site("timezone", "America/New_York")
+    today = datetime.now(UTC)
+    start = (today - timedelta(hours=5)).strftime("%Y-%m-%d")
+    interface.caller("editor").post("/events", {**EVENT, "start_date": start, "end_date": start})
+    assert b'"total":1' in interface.raw("GET", LIST)[2]
+    assert statements_of(interface, b"") == 0
+    with patch("kalends.web.application.utc_now", lambda: (today + timedelta(days=1)).replace(microsecond=0)):
+        assert b'"total":0' in interface.raw("GET", LIST)[2]
+
+
+def test_upcoming_events_of_venues_are_never_kept(fresh: Start) -> None:
+    interface = fresh()
+    path, query = f"{NAMESPACE}/venues", b"only_with_upcoming=true"
+    interface.raw("GET", path, query=query)
+    assert statements_of(interface, query, path) == 1
+
+
+def test_what_somebody_signed_in_sees_is_not_shown_to_others(fresh: Start) -> None:
+    interface = fresh()
+    editor = interface.caller("editor")
+    editor.post("/events", {**EVENT, "status": "draft"})
+    query = WIDE.decode()
+    assert editor.get(f"/events?{query}").json()["total"] == 1
+    assert b'"total":0' in interface.raw("GET", LIST, query=WIDE)[2]
+    assert editor.get(f"/events?{query}").headers["cache-control"] == "private, no-store"
+
+
+def test_an_answer_to_a_password_is_not_kept(fresh: Start) -> None:
+    interface = fresh()
+    event = interface.caller("editor").post("/events", {**EVENT, "new_password": "sesame"}).json()
+    path = f"{NAMESPACE}/events/{event['id']}"
+    for _ in range(2):
+        assert interface.raw("GET", path, query=b"password=sesame")[0] == 200
+        assert interface.raw("GET", path)[0] == 403
+
+
+def test_a_list_has_a_weak_tag_and_answers_304_from_memory(fresh: Start) -> None:
+    interface = fresh()
+    _, headers, _ = interface.raw("GET", LIST, query=WIDE)
+    tag = headers["etag"]
+    assert tag.startswith('W/"')
+    for _ in range(2):
+        status, _, body = interface.raw("GET", LIST, query=WIDE, headers=[("If-None-Match", tag)])
+        assert (status, body) == (304, b"")
+    interface.caller("editor").post("/events", EVENT)
+    assert interface.raw("GET", LIST, query=WIDE, headers=[("If-None-Match", tag)])[0] == 200
+
+
+def test_a_kept_answer_is_compressed_for_those_who_ask(fresh: Start) -> None:
+    interface = fresh()
+    interface.caller("editor").post("/events", {**EVENT, "description": "word " * 400})
+    plain = interface.raw("GET", LIST, query=WIDE)[2]
+    _, headers, body = interface.raw("GET", LIST, query=WIDE, headers=[("Accept-Encoding", "br, gzip")])
+    assert headers["content-encoding"] == "gzip"
+    assert len(body) < len(plain) / 2
+    assert gzip.decompress(body) == plain
+    assert "Accept-Encoding" in headers["vary"]
+
+
+def test_head_has_the_headers_of_the_kept_answer_and_no_body(fresh: Start) -> None:
+    interface = fresh()
+    _, expected, body = interface.raw("GET", LIST, query=WIDE)
+    _, headers, nothing = interface.raw("HEAD", LIST, query=WIDE)
+    assert nothing == b""
+    assert headers["content-length"] == str(len(body)) == expected["content-length"]
+
+
+@pytest.mark.parametrize("kind", ["events", "venues", "tags"])
+def test_public_answers_say_how_long_they_may_be_shared_and_what_is_in_them(fresh: Start, kind: str) -> None:
+    interface = fresh({"KALENDS_SHARED_SECONDS": "3600"})
+    _, headers, _ = interface.raw("GET", f"{NAMESPACE}/{kind}")
+    assert "stale-while-revalidate" in headers["cache-control"]
+    assert headers["surrogate-key"].split()[:2] == ["s1", f"s1-{kind}"]
+    seconds = int(headers["cache-control"].partition("s-maxage=")[2].partition(",")[0])
+    assert seconds == 3600 if kind != "events" else 0 <= seconds <= 3600

@@ -1,0 +1,58 @@
+"""What an event costs: kept as it was written, shown as a range with a currency sign (behaviour 4.11)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.api.interface import Caller, Interface, assert_refused
+from tests.api.samples import DATES
+
+
+def event(caller: Caller, **fields: Any) -> dict[str, Any]:
+    return caller.create("events", title="Priced", **DATES, **fields)
+
+
+@pytest.mark.parametrize(
+    ("sent", "cost", "symbol", "position", "values"),
+    [
+        (10, "$10", "", "", ["10"]),
+        (10.5, "$10.5", "", "", ["10.5"]),
+        ("10.50", "$10.50", "", "", ["10.50"]),
+        (0, "Free", "", "", ["0"]),
+        ("0", "Free", "", "", ["0"]),
+        ("20-10", "$10 – $20", "", "", ["10", "20"]),
+        ([10, 20, 5], "$5 – $20", "", "", ["5", "10", "20"]),
+        ([0, 10], "Free – $10", "", "", ["0", "10"]),
+        ("€15", "€15", "€", "prefix", ["15"]),
+        ("15 €", "15€", "€", "postfix", ["15"]),
+        ("1,000.50", "$1,000.50", "", "", ["1000.50"]),
+        ("1.000,50", "$1.000,50", "", "", ["1000.50"]),
+        ("Donation", "Donation", "", "", ["donation"]),
+        ("Free", "Free", "", "", ["free"]),
+        ("", "", "", "", []),
+        (False, "", "", "", []),
+        ([], "", "", "", []),
+    ],
+)  # fmt: skip
+def test_costs(editor: Caller, sent: object, cost: str, symbol: str, position: str, values: list[str]) -> None:
+    made = event(editor, cost=sent)
+    assert made["cost"] == cost
+    assert made["cost_details"] == {
+        "currency_symbol": symbol, "currency_code": "", "currency_position": position, "values": values
+    }  # fmt: skip
+    offers = editor.read("events", made["id"]).get("json_ld", {}).get("offers")
+    assert (offers is None) == (not any(value[:1].isdigit() or value == "free" for value in values))
+
+
+@pytest.mark.parametrize("wrong", [True, -5, "-5", {"a": 1}, [[1]], [None], [True], 1e16, "x" * 251])
+def test_a_cost_that_is_none_is_refused(editor: Caller, wrong: object) -> None:
+    assert_refused(editor.post("/events", {"title": "x", **DATES, "cost": wrong}), 400, "rest_invalid_param", "cost")
+
+
+def test_the_currency_is_the_site_s(fresh: Callable[..., Interface]) -> None:
+    interface = fresh()
+    made = interface.caller("editor").create("events", title="x", cost=5, **DATES)
+    interface.set_site("currency_symbol", "€")
+    interface.set_site("currency_position", "postfix")
+    assert (made["cost"], interface.caller().read("events", made["id"])["cost"]) == ("$5", "5€")

@@ -1,0 +1,256 @@
+"""Events: every field, what keeps it and what clears it (behaviour 5.1)."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.api.interface import NS, Caller, Interface, assert_refused, done
+from tests.api.samples import unique
+
+DATES = {"start_date": "2027-06-10 19:30:00", "end_date": "2027-06-10 22:00:00"}
+FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def new_york(interface: Interface) -> None:
+    interface.set_site("timezone", "America/New_York")
+
+
+def event(caller: Caller, **fields: Any) -> dict[str, Any]:
+    return caller.create("events", **{"title": unique("event"), **DATES, **fields})
+
+
+def details(stamp: str) -> dict[str, str]:
+    year, month, day, hour, minutes, seconds = re.split("[- :]", stamp)
+    return {"year": year, "month": month, "day": day, "hour": hour, "minutes": minutes, "seconds": seconds}
+
+
+def rest_of(record: dict[str, Any], *names: str) -> dict[str, Any]:
+    left_out = {"modified", "modified_utc", "json_ld", *names}
+    return {key: value for key, value in record.items() if key not in left_out}
+
+
+@pytest.fixture(scope="module")
+def full(editor: Caller) -> dict[str, Any]:
+    """What creates an event with every field."""
+    venue = editor.create("venues", venue="Full Hall", city="Paris")["id"]
+    organizers = [editor.create("organizers", organizer=name)["id"] for name in ("Zoe", "Adam")]
+    categories = [editor.create("categories", name=name)["id"] for name in ("Zumba", "Art")]
+    tag = editor.create("tags", name="Outdoor")["id"]
+    return {
+        "title": "Full <em>event</em>", "description": "One.\n\nTwo.", "excerpt": "Short", "slug": "full-event",
+        "timezone": "Europe/Paris", "all_day": False, "cost": "10-20", "website": "https://event.example/?a=b&c=d",
+        "date": "2026-01-15 08:00:00", "status": "publish", **dict.fromkeys(FLAGS, True), "hide_from_listings": False,
+        "categories": categories, "tags": [tag], "venue": venue, "organizer": organizers,
+        "ticket_url": "https://tickets.example/1", **DATES,
+    }  # fmt: skip
+
+
+def test_an_event_with_everything_has_exactly_these_keys(
+    anonymous: Caller, editor: Caller, full: dict[str, Any]
+) -> None:
+    made = event(editor, **full)
+    url = "http://calendar.test/event/full-event/"
+    by_kind = {
+        "venue": editor.read("venues", full["venue"]),
+        "organizer": [editor.read("organizers", one) for one in full["organizer"]],
+    }
+    by_kind["venue"].pop("json_ld", None)
+    for organizer in by_kind["organizer"]:
+        organizer.pop("json_ld", None)
+    expected = {
+        "id": made["id"],
+        "global_id": f"calendar.test?id={made['id']}",
+        "global_id_lineage": [f"calendar.test?id={made['id']}"],
+        "author": str(editor.id),
+        "status": "publish",
+        "date": "2026-01-15 08:00:00",
+        "date_utc": "2026-01-15 13:00:00",
+        "url": url,
+        "rest_url": f"{NS}/events/{made['id']}",
+        "title": "Full <em>event</em>",
+        "description": "<p>One.</p>\n<p>Two.</p>",
+        "excerpt": "<p>Short</p>",
+        "slug": "full-event",
+        "image": False,
+        "all_day": False,
+        "start_date": "2027-06-10 19:30:00",
+        "start_date_details": details("2027-06-10 19:30:00"),
+        "end_date": "2027-06-10 22:00:00",
+        "end_date_details": details("2027-06-10 22:00:00"),
+        "utc_start_date": "2027-06-10 17:30:00",
+        "utc_start_date_details": details("2027-06-10 17:30:00"),
+        "utc_end_date": "2027-06-10 20:00:00",
+        "utc_end_date_details": details("2027-06-10 20:00:00"),
+        "timezone": "Europe/Paris",
+        "timezone_abbr": "CEST",
+        "cost": "$10 – $20",
+        "cost_details": {"currency_symbol": "", "currency_code": "", "currency_position": "", "values": ["10", "20"]},
+        "website": "https://event.example/?a=b&c=d",
+        "show_map": True,
+        "show_map_link": True,
+        "hide_from_listings": False,
+        "sticky": True,
+        "featured": True,
+        "categories": [in_event(editor, "categories", one, 1) for one in reversed(full["categories"])],
+        "tags": [in_event(editor, "tags", full["tags"][0], 1)],
+        "venue": by_kind["venue"],
+        "organizer": by_kind["organizer"],
+        "custom_fields": [],
+        "ticket_url": "https://tickets.example/1",
+        "uid": made["uid"],
+    }
+    assert rest_of(made) == expected
+    assert rest_of(anonymous.read("events", made["id"])) == expected
+    (listed,) = anonymous.page("events", include=made["id"])["events"]
+    assert rest_of(listed) == expected
+    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", made["uid"])
+    editor.trash("events", made["id"])
+
+
+def in_event(caller: Caller, kind: str, term_id: int, count: int) -> dict[str, Any]:
+    term = caller.read(kind, term_id)
+    return {
+        "name": term["name"], "slug": term["slug"], "term_group": 0, "term_taxonomy_id": term_id,
+        "taxonomy": term["taxonomy"], "description": term["description"], "parent": 0, "count": count,
+        "filter": "raw", "id": term_id, "urls": term["urls"],
+    }  # fmt: skip
+
+
+def test_an_event_with_what_is_required_has_the_same_keys(editor: Caller, full: dict[str, Any]) -> None:
+    least, most = event(editor), event(editor, **{**full, "slug": "most"})
+    assert least.keys() == most.keys()
+    empty = {
+        "description": "", "excerpt": "", "image": False, "all_day": False, "cost": "", "categories": [], "tags": [],
+        "venue": [], "organizer": [], "custom_fields": [], "ticket_url": "", "timezone": "America/New_York",
+        "website": least["url"], **dict.fromkeys(FLAGS, False),
+    }  # fmt: skip
+    assert {key: least[key] for key in empty} == empty
+
+
+def test_an_update_of_one_field_keeps_all_others(editor: Caller, full: dict[str, Any]) -> None:
+    made = event(editor, **{**full, "slug": "kept"})
+    changes: dict[str, tuple[Any, Any, set[str]]] = {
+        "title": ("New", "New", set()),
+        "description": ("New", "<p>New</p>", set()),
+        "excerpt": ("New", "<p>New</p>", set()),
+        "website": ("https://new.example", "https://new.example", set()),
+        "ticket_url": ("", "", set()),
+        "cost": ("5", "$5", {"cost_details"}),
+        "venue": ([], [], set()),
+        "organizer": ([], [], set()),
+        "categories": ([], [], set()),
+        "tags": ([], [], set()),
+        "featured": (False, False, set()),
+        "sticky": (False, False, set()),
+        "show_map": (False, False, set()),
+        "show_map_link": (False, False, set()),
+        "hide_from_listings": (True, True, set()),
+        "slug": ("kept-2", "kept-2", {"url"}),
+    }
+    for name, (sent, shown, derived) in changes.items():
+        changed = editor.change("events", made["id"], **{name: sent})
+        assert changed[name] == shown
+        counts = {"categories", "tags"}
+        assert rest_of(changed, name, *derived, *counts) == rest_of(made, name, *derived, *counts)
+        made = changed
+
+
+def test_an_update_of_nothing_changes_nothing(editor: Caller) -> None:
+    made = event(editor)
+    path = f"/events/{made['id']}"
+    before = editor.get(path).headers["etag"]
+    revision = editor.interface.sql("SELECT revision FROM events WHERE id = $1", made["id"])
+    for nothing in ({}, {"title": made["title"]}, {"unknown": 1}, {"cost": ""}):
+        done(editor.patch(path, nothing))
+    assert editor.interface.sql("SELECT revision FROM events WHERE id = $1", made["id"]) == revision
+    assert editor.get(path).headers["etag"] == before
+
+
+@pytest.mark.parametrize("name", ["description", "excerpt", "cost", "website", "ticket_url"])
+@pytest.mark.parametrize("empty", ["", None])
+def test_a_text_is_cleared_by_nothing_sent(editor: Caller, name: str, empty: str | None) -> None:
+    sent = "https://a.example" if name in ("website", "ticket_url") else "10"
+    made = event(editor, **{name: sent})
+    assert made[name] not in ("", made["url"])
+    for cleared in (editor.change("events", made["id"], **{name: empty}), event(editor, **{name: empty})):
+        assert cleared[name] == (cleared["url"] if name == "website" else "")
+
+
+def test_without_a_website_it_is_the_event_s_own_page(editor: Caller) -> None:
+    made = event(editor)
+    assert made["website"] == made["url"] == f"http://calendar.test/event/{made['slug']}/"
+    draft = event(editor, status="draft")
+    assert draft["website"] == draft["url"] == f"http://calendar.test/?p={draft['id']}"
+
+
+@pytest.mark.parametrize("name", [*FLAGS, "all_day"])
+def test_switches_in_every_spelling(editor: Caller, name: str) -> None:
+    for sent, shown in (
+        (True, True),
+        (1, True),
+        ("yes", True),
+        ("ON", True),
+        (False, False),
+        ("0", False),
+        ("no", False),
+    ):
+        assert event(editor, **{name: sent})[name] is shown
+    for wrong in ("", "bogus", 2, -1, [], {}, 1.5, "y"):
+        answer = editor.post("/events", {"title": "x", **DATES, name: wrong})
+        assert_refused(answer, 400, "rest_invalid_param", name)
+    assert event(editor, **{name: None})[name] is False
+    made = event(editor, **{name: True})
+    assert editor.change("events", made["id"], title="x")[name] is True
+    assert_refused(editor.patch(f"/events/{made['id']}", {name: None}), 400, "rest_invalid_param", name)
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        ('It\'s "quoted" -- and... <3', 'It\'s "quoted" -- and... <3'),
+        ("Back\\slash \\\\ \\n", "Back\\slash \\\\ \\n"),
+        ("a\x00b\x07c", "abc"),
+        ("<script>alert(1)</script>Safe", "Safe"),
+        ("<b>bold</b> <a href='x'>link</a>", "<b>bold</b> link"),
+        ("e\u0301 \U0001f389", "é \U0001f389"),
+        ("two\nlines", "two lines"),
+        ("0", "0"),
+        ("AT&T &amp; Co", "AT&T & Co"),
+    ],
+)
+def test_titles(editor: Caller, sent: str, shown: str) -> None:
+    assert event(editor, title=sent)["title"] == shown
+
+
+@pytest.mark.parametrize("title", ["", " ", "\x00", "<script>x</script>", 5, True, [], {}, "x" * 10_001])
+def test_a_title_that_is_none_is_refused(editor: Caller, title: object) -> None:
+    assert_refused(editor.post("/events", {"title": title, **DATES}), 400, "rest_invalid_param", "title")
+
+
+@pytest.mark.parametrize("role", ["contributor", "author", "editor", "administrator"])
+def test_scripts_are_filtered_for_everybody(interface: Interface, role: str) -> None:
+    html = '<p onclick="x">a</p><script>1</script><iframe src="//x"></iframe><a href="javascript:y">l</a><img src="https://i.example/a.png">'
+    made = event(interface.caller(role), description=html, excerpt=html)
+    assert made["description"] == made["excerpt"] == '<p>a</p>\n<p><a>l</a><img src="https://i.example/a.png"></p>'
+
+
+@pytest.mark.parametrize("name", ["website", "ticket_url"])
+@pytest.mark.parametrize(
+    "wrong", ["ftp://a.example", "javascript:x", "a.example", "http://", 5, True, ["http://a.example"], {}]
+)
+def test_an_address_is_http_or_https(editor: Caller, name: str, wrong: object) -> None:
+    assert_refused(editor.post("/events", {"title": "x", **DATES, name: wrong}), 400, "rest_invalid_param", name)
+
+
+def test_structured_data_is_for_single_reads(anonymous: Caller, editor: Caller) -> None:
+    made = event(editor, title="A &lt;b&gt; & <b>B</b>", cost="10-20", venue={"venue": "LD Hall", "city": "Oslo"})
+    assert "json_ld" not in made
+    described = anonymous.read("events", made["id"])["json_ld"]
+    assert (described["@type"], described["startDate"]) == ("Event", "2027-06-10T19:30:00-04:00")
+    assert described["location"]["address"] == {"@type": "PostalAddress", "addressLocality": "Oslo"}
+    assert (described["offers"]["lowPrice"], described["offers"]["highPrice"]) == ("10", "20")
+    by_slug = done(anonymous.get(f"/events/by-slug/{made['slug']}"))
+    assert by_slug["json_ld"] == described
+    assert all("json_ld" not in one for one in anonymous.page("events", include=made["id"])["events"])

@@ -1,0 +1,199 @@
+"""When an event is: forms of dates, offsets, whole days, each date alone, zones (behaviour 4.3 to 4.5)."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.interface import Caller, Interface, assert_refused, done
+
+
+@pytest.fixture(scope="module", autouse=True)
+def new_york(interface: Interface) -> None:
+    interface.set_site("timezone", "America/New_York")
+
+
+def event(caller: Caller, start: str, end: str, **fields: Any) -> dict[str, Any]:
+    return caller.create("events", title="Timed", start_date=start, end_date=end, **fields)
+
+
+def span(record: dict[str, Any]) -> tuple[str, str]:
+    return record["start_date"], record["end_date"]
+
+
+def instants(record: dict[str, Any]) -> tuple[str, str]:
+    return record["utc_start_date"], record["utc_end_date"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "local", "utc"),
+    [
+        ("2027-04-01", "2027-04-01 00:00:00", "2027-04-01 04:00:00"),
+        ("2027-04-01 10:30", "2027-04-01 10:30:00", "2027-04-01 14:30:00"),
+        ("2027-04-01 10:30:15", "2027-04-01 10:30:15", "2027-04-01 14:30:15"),
+        ("2027-04-01T10:30:15", "2027-04-01 10:30:15", "2027-04-01 14:30:15"),
+        ("2027-04-01T10:30:15.999", "2027-04-01 10:30:15", "2027-04-01 14:30:15"),
+        ("2027-04-01T10:30:00Z", "2027-04-01 06:30:00", "2027-04-01 10:30:00"),
+        ("2027-04-01T10:30:00+05:00", "2027-04-01 01:30:00", "2027-04-01 05:30:00"),
+        ("2027-04-01 10:30+0530", "2027-04-01 01:00:00", "2027-04-01 05:00:00"),
+        ("2027-04-01T10:30:00-12", "2027-04-01 18:30:00", "2027-04-01 22:30:00"),
+        ("@1806660000", "2027-04-02 06:00:00", "2027-04-02 10:00:00"),
+        ("1970-01-01 00:00:00", "1970-01-01 00:00:00", "1970-01-01 05:00:00"),
+        ("2028-02-29 12:00", "2028-02-29 12:00:00", "2028-02-29 17:00:00"),
+        ("0002-01-01 12:00", "0002-01-01 12:00:00", "0002-01-01 16:56:02"),
+        ("9998-06-01 12:00", "9998-06-01 12:00:00", "9998-06-01 16:00:00"),
+    ],
+)
+def test_forms_of_a_date(editor: Caller, sent: str, local: str, utc: str) -> None:
+    made = event(editor, sent, sent)
+    assert (span(made), instants(made)) == ((local, local), (utc, utc))
+    assert made["timezone"] == "America/New_York"
+
+
+@pytest.mark.parametrize("name", ["start_date", "end_date"])
+@pytest.mark.parametrize(
+    "wrong",
+    ["", " ", "tomorrow", "+1 week", "04/01/2027", "01.04.2027", "2027", "2027-04", "20270401", "1806660000",
+    "2027-02-29",
+     "2027-04-31", "2027-13-01", "2027-04-01 25:00", "2027-04-01 24:00:00", "2027-04-01 23:60", "2027-04-01 23:59:60",
+     "0000-00-00 00:00:00", "10000-01-01", "9999-01-01", "April 5, 2027", "now", 5, 1806660000, True, [],
+     ["2027-04-01"], {},
+     "2027-04-01T10:00:00+25:00", "2027-04-01 10:00 Europe/Paris", "2027-04-01\x00"],
+)  # fmt: skip
+def test_what_is_no_date_is_refused(editor: Caller, name: str, wrong: object) -> None:
+    body = {"title": "x", "start_date": "2027-04-01", "end_date": "2027-04-02", name: wrong}
+    assert_refused(editor.post("/events", body), 400, "rest_invalid_param", name)
+
+
+def test_an_end_before_the_start_is_refused(editor: Caller) -> None:
+    for start, end, more in (
+        ("2027-04-02 10:00", "2027-04-02 09:59:59", {}),
+        ("2027-04-02", "2027-04-01", {}),
+        ("2027-04-02", "2027-04-01", {"all_day": True}),
+        ("2027-04-02T10:00:00+02:00", "2027-04-02T09:00:00+02:00", {}),
+    ):
+        answer = editor.post("/events", {"title": "x", "start_date": start, "end_date": end, **more})
+        assert_refused(answer, 400, "rest_invalid_param", "end_date")
+    made = event(editor, "2027-04-02 10:00", "2027-04-02 10:00")
+    assert span(made) == ("2027-04-02 10:00:00", "2027-04-02 10:00:00")
+    answer = editor.patch(f"/events/{made['id']}", {"end_date": "2027-04-02 09:00"})
+    assert_refused(answer, 400, "rest_invalid_param", "end_date")
+    answer = editor.patch(f"/events/{made['id']}", {"start_date": "2027-04-02 11:00"})
+    assert_refused(answer, 400, "rest_invalid_param", "start_date")
+    assert span(editor.read("events", made["id"])) == span(made)
+
+
+def test_each_date_changes_alone(editor: Caller) -> None:
+    made = event(editor, "2027-06-10 19:30", "2027-06-10 22:00", timezone="Europe/Paris")
+    started = editor.change("events", made["id"], start_date="2027-06-10 18:00")
+    assert (span(started), instants(started)) == (
+        ("2027-06-10 18:00:00", "2027-06-10 22:00:00"),
+        ("2027-06-10 16:00:00", "2027-06-10 20:00:00"),
+    )
+    ended = editor.change("events", made["id"], end_date="2027-06-10T21:00:00Z")
+    assert (span(ended), instants(ended)) == (
+        ("2027-06-10 18:00:00", "2027-06-10 23:00:00"),
+        ("2027-06-10 16:00:00", "2027-06-10 21:00:00"),
+    )
+    assert ended["timezone"] == "Europe/Paris"
+
+
+def test_a_new_zone_keeps_the_clock_and_moves_the_instant(editor: Caller) -> None:
+    made = event(editor, "2027-06-10 19:30", "2027-06-10 22:00", timezone="Europe/Paris")
+    moved = editor.change("events", made["id"], timezone="Asia/Tokyo")
+    assert (span(moved), instants(moved)) == (span(made), ("2027-06-10 10:30:00", "2027-06-10 13:00:00"))
+    assert (moved["timezone"], moved["timezone_abbr"]) == ("Asia/Tokyo", "JST")
+    both = editor.change("events", made["id"], timezone="Europe/Paris", start_date="2027-06-10T08:00:00Z")
+    assert (span(both), instants(both)) == (
+        ("2027-06-10 10:00:00", "2027-06-10 22:00:00"),
+        ("2027-06-10 08:00:00", "2027-06-10 20:00:00"),
+    )
+    for nothing in ("", None):
+        home = editor.change("events", made["id"], timezone=nothing)
+        assert (home["timezone"], span(home)) == ("America/New_York", span(both))
+
+
+def test_a_change_of_the_site_s_zone_moves_no_event(fresh: Any) -> None:
+    interface = fresh()
+    editor = interface.caller("editor")
+    made = event(editor, "2027-06-10 19:30", "2027-06-10 22:00")
+    interface.set_site("timezone", "Asia/Tokyo")
+    read = editor.read("events", made["id"])
+    assert (read["timezone"], span(read), instants(read)) == ("UTC", span(made), instants(made))
+    retitled = editor.change("events", made["id"], title="x", start_date="2027-06-10 19:00")
+    assert (retitled["timezone"], retitled["utc_start_date"]) == ("UTC", "2027-06-10 19:00:00")
+
+
+def test_whole_days(editor: Caller) -> None:
+    made = event(editor, "2027-07-01 15:00", "2027-07-02 09:00", all_day=True, timezone="Europe/Paris")
+    assert (span(made), instants(made)) == (
+        ("2027-07-01 00:00:00", "2027-07-02 23:59:59"),
+        ("2027-06-30 22:00:00", "2027-07-02 21:59:59"),
+    )
+    shortened = editor.change("events", made["id"], end_date="2027-07-01 01:00")
+    assert (shortened["all_day"], span(shortened)) == (True, ("2027-07-01 00:00:00", "2027-07-01 23:59:59"))
+    moved = editor.change("events", made["id"], timezone="Asia/Tokyo")
+    assert (span(moved), instants(moved)) == (span(shortened), ("2027-06-30 15:00:00", "2027-07-01 14:59:59"))
+    timed = editor.change("events", made["id"], all_day=False)
+    assert (timed["all_day"], span(timed)) == (False, span(shortened))
+    timed = editor.change("events", made["id"], end_date="2027-07-01 12:00:00")
+    assert span(timed) == ("2027-07-01 00:00:00", "2027-07-01 12:00:00")
+    again = editor.change("events", made["id"], all_day="yes")
+    assert span(again) == ("2027-07-01 00:00:00", "2027-07-01 23:59:59")
+
+
+def test_the_day_of_an_instant_is_that_of_the_zone(editor: Caller) -> None:
+    made = event(editor, "2027-07-01T23:00:00Z", "2027-07-01T23:30:00Z", all_day=True, timezone="Asia/Tokyo")
+    assert span(made) == ("2027-07-02 00:00:00", "2027-07-02 23:59:59")
+
+
+@pytest.mark.parametrize(
+    ("sent", "zone", "abbreviation", "utc"),
+    [
+        ("europe/PARIS", "Europe/Paris", "CEST", "2027-07-01 08:00:00"),
+        ("Asia/Kolkata", "Asia/Kolkata", "IST", "2027-07-01 04:30:00"),
+        ("Asia/Calcutta", "Asia/Kolkata", "IST", "2027-07-01 04:30:00"),
+        ("US/Eastern", "America/New_York", "EDT", "2027-07-01 14:00:00"),
+        ("UTC", "UTC", "UTC", "2027-07-01 10:00:00"),
+        ("utc+5", "UTC+5", "UTC+5", "2027-07-01 05:00:00"),
+        ("UTC-3", "UTC-3", "UTC-3", "2027-07-01 13:00:00"),
+        ("UTC+5.5", "UTC+5.5", "UTC+5.5", "2027-07-01 04:30:00"),
+        ("UTC+5:30", "UTC+5:30", "UTC+5:30", "2027-07-01 04:30:00"),
+        ("UTC+14", "UTC+14", "UTC+14", "2027-06-30 20:00:00"),
+        ("UTC-12", "UTC-12", "UTC-12", "2027-07-01 22:00:00"),
+        ("Asia/Kathmandu", "Asia/Kathmandu", "+0545", "2027-07-01 04:15:00"),
+    ],
+)
+def test_zones(editor: Caller, sent: str, zone: str, abbreviation: str, utc: str) -> None:
+    made = event(editor, "2027-07-01 10:00", "2027-07-01 10:00", timezone=sent)
+    assert (made["timezone"], made["timezone_abbr"], made["utc_start_date"]) == (zone, abbreviation, utc)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["UTC+15", "UTC-12.5", "+05:00", "+0500", "PST", "Z", "Mars/Base", " Europe/Paris", "0", 5, True, [], "UTC+5:60"],
+)
+def test_unknown_zones_are_refused(editor: Caller, wrong: object) -> None:
+    body = {"title": "x", "start_date": "2027-04-01", "end_date": "2027-04-02", "timezone": wrong}
+    assert_refused(editor.post("/events", body), 400, "rest_invalid_param", "timezone")
+
+
+def test_lists_compare_instants(anonymous: Caller, editor: Caller) -> None:
+    """Later on the wall, earlier in the world."""
+    tokyo = event(editor, "2028-03-02 08:00", "2028-03-02 09:00", timezone="Asia/Tokyo")["id"]
+    home = event(editor, "2028-03-01 19:00", "2028-03-01 20:00")["id"]
+    window = {"start_date": "2028-03-01", "end_date": "2028-03-01"}
+    assert anonymous.ids("events", **window) == [tokyo, home]
+    strict = {"start_date": "2028-03-01 18:00:01", "end_date": "2028-03-02", "strict_dates": "true"}
+    assert anonymous.ids("events", **strict) == [home]
+    strict["start_date"] = "2028-03-01T23:00:00Z"
+    assert anonymous.ids("events", **strict) == [tokyo, home]
+
+
+def test_a_moved_event_is_found_where_it_is(anonymous: Caller, editor: Caller) -> None:
+    made = event(editor, "2028-05-01 10:00", "2028-05-01 11:00")["id"]
+    assert anonymous.ids("events", start_date="2028-05-01", end_date="2028-05-01") == [made]
+    editor.change("events", made, timezone="Pacific/Kiritimati")
+    assert anonymous.ids("events", start_date="2028-05-01", end_date="2028-05-01") == []
+    assert anonymous.ids("events", start_date="2028-04-30", end_date="2028-04-30") == [made]
+    done(editor.delete(f"/events/{made}"))
+    assert anonymous.ids("events", start_date="2028-04-30", end_date="2028-04-30") == []

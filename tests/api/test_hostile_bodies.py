@@ -1,0 +1,241 @@
+"""Bodies that are too large, too deep, too many or no text at all: 4xx, never 5xx (reliability.md, S7 and S8)."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.interface import NAMESPACE, Caller, Interface, assert_refused, done
+from tests.api.samples import DATES, Sample, unique
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+LIMIT = 2 * 1024 * 1024
+
+
+def send(caller: Caller, body: bytes | str, content_type: str = JSON, path: str = "/venues") -> httpx.Response:
+    return caller.request("POST", path, content=body, headers={"Content-Type": content_type})
+
+
+UNREADABLE = {
+    "broken": b'{"venue": "x"',
+    "trailing comma": b'{"venue": "x",}',
+    "two values": b'{"venue": "x"} {"venue": "y"}',
+    "single quotes": b"{'venue': 'x'}",
+    "comment": b'{"venue": "x"} // no',
+    "NaN": b'{"venue": "x", "geo_lat": NaN}',
+    "infinity": b'{"venue": "x", "geo_lat": -Infinity}',
+    "beyond a double": b'{"venue": "x", "geo_lat": 1e999}',
+    "lone surrogate": b'{"venue": "\\ud800"}',
+    "second half of a surrogate pair": b'{"venue": "\\udfffx"}',
+    "raw control character": b'{"venue": "a\x01b"}',
+    "byte-order mark": b'\xef\xbb\xbf{"venue": "x"}',
+    "UTF-16": '{"venue": "x"}'.encode("utf-16"),
+    "UTF-32": '{"venue": "x"}'.encode("utf-32-le"),
+    "Latin-1": b'{"venue": "caf\xe9"}',
+    "overlong UTF-8": b'{"venue": "\xc0\xaf"}',
+    "surrogate in UTF-8": b'{"venue": "\xed\xa0\x80"}',
+    "100,000 lists": b'{"venue": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "100,000 open lists": b"[" * 100_000,
+    "100,000 objects": b'{"a":' * 100_000,
+    "a bare word": b"venue",
+    "zeros": b"\x00" * 1000,
+    "a hexadecimal number": b'{"venue": 0x10}',
+}
+
+
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+def test_what_is_not_json_is_refused(editor: Caller, body: bytes) -> None:
+    data = assert_refused(send(editor, body), 400, "rest_invalid_json")
+    assert data.keys() == {"status", "json_error_code", "json_error_message"}
+
+
+READABLE = {
+    "NUL": (b'{"venue": "a\\u0000b"}', "ab"),
+    "duplicate keys": (b'{"venue": "first", "venue": "last"}', "last"),
+    "a surrogate pair": (b'{"venue": "\\ud83d\\ude00"}', "\U0001f600"),
+    "a noncharacter": (b'{"venue": "x\\ufffe"}', "x\ufffe"),
+    "white space around": (b' \r\n\t{"venue":"x"}\n ', "x"),
+    "200,000 keys": (("{" + ",".join(f'"k{n}":1' for n in range(150_000)) + ',"venue":"x"}').encode(), "x"),
+    "an unknown key 900 deep": (b'{"a":' + b"[" * 900 + b"]" * 900 + b',"venue":"x"}', "x"),
+    "an unknown integer of 300 digits": (b'{"a": ' + b"9" * 300 + b', "venue": "x"}', "x"),
+    "an empty key": (b'{"": 1, "venue": "x"}', "x"),
+}
+
+
+@pytest.mark.parametrize(("body", "name"), READABLE.values(), ids=READABLE)
+def test_odd_json_is_read_as_it_stands(editor: Caller, body: bytes, name: str) -> None:
+    assert done(send(editor, body), 201)["venue"] == name
+
+
+@pytest.mark.parametrize("digits", [19, 20, 40, 1000])
+@pytest.mark.parametrize("field", ["author", "image", "geo_lat", "date", "status", "show_map", "zip"])
+def test_huge_integers_are_refused(editor: Caller, field: str, digits: int) -> None:
+    body = f'{{"venue": "x", "{field}": {"9" * digits}}}'
+    answer = send(editor, body)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["code"] in ("rest_invalid_param", "rest_invalid_json")
+
+
+@pytest.mark.parametrize("path", ["/events", "/events/1", "/events/by-slug/a", "/tags"])
+def test_a_body_over_the_limit_is_413(interface: Interface, anonymous: Caller, path: str) -> None:
+    for content_type in (JSON, FORM, "multipart/form-data; boundary=x", "text/plain"):
+        assert_refused(send(anonymous, b"x" * (LIMIT + 1), content_type, path), 413, "rest_body_too_large")
+    # The length is refused before anything is read, and what has no length while it is read.
+    claimed = [("content-length", str(LIMIT + 1)), ("content-type", JSON)]
+    assert interface.raw("POST", NAMESPACE + path, headers=claimed, body=[b"{}"])[0] == 413
+    lying = [("content-length", "2"), ("content-type", JSON)]
+    pieces = [b"x" * 300_000] * 8
+    assert interface.raw("POST", NAMESPACE + path, headers=lying, body=pieces)[0] == 413
+    assert interface.raw("POST", NAMESPACE + path, headers=[("content-type", JSON)], body=pieces)[0] == 413
+
+
+def test_a_body_at_the_limit_is_read(fresh: Any) -> None:
+    caller = fresh({"KALENDS_BODY_LIMIT": "1024"}).caller("editor")
+    body = json.dumps({"venue": "x", "pad": ""})
+    padding = "p" * (1024 - len(body))
+    assert done(send(caller, json.dumps({"venue": "x", "pad": padding})), 201)["venue"] == "x"
+    assert_refused(send(caller, json.dumps({"venue": "x", "pad": padding + "p"})), 413, "rest_body_too_large")
+
+
+def test_a_body_in_pieces_is_put_together(interface: Interface, editor: Caller) -> None:
+    text = json.dumps({"name": unique("pieces"), "description": "日本"}, ensure_ascii=False).encode()
+    credentials = next(editor.auth.auth_flow(httpx.Request("GET", "http://a"))).headers["authorization"]  # type: ignore[union-attr]
+    headers = [("authorization", credentials), ("content-type", JSON)]
+    pieces = [text[at : at + 1] for at in range(len(text))]
+    status, _, body = interface.raw("POST", f"{NAMESPACE}/tags", headers=headers, body=pieces)
+    assert (status, json.loads(body)["description"]) == (201, "日本")
+
+
+def test_a_long_text_that_is_allowed_is_stored(editor: Caller) -> None:
+    long = "word " * 51_000  # 255,000 characters
+    record = editor.create("venues", venue=unique("long"), description=long)
+    assert record["description"] == f"<p>{long.strip()}</p>"
+    assert_refused(
+        editor.post("/venues", {"venue": "x", "description": "x" * 256_001}), 400, "rest_invalid_param", "description"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "text"),
+    [
+        ("events", "description", "& " * 100_000),
+        ("events", "excerpt", "& " * 30_000),
+        ("events", "title", "\ufb2c" * 9_000),
+        ("venues", "description", "& " * 100_000),
+        ("venues", "venue", "&lt;b " + "&" * 9_000),
+        ("organizers", "organizer", "\ufb2c" * 9_000),
+        ("categories", "name", "\ufb2c" * 200),
+        ("tags", "name", "\ufb2c" * 200),
+        ("categories", "description", "& " * 10_000),
+    ],
+)
+def test_a_text_that_grows_when_it_is_cleaned_is_stored_or_refused(
+    editor: Caller, kind: str, field: str, text: str
+) -> None:
+    required: dict[str, Any] = {"events": {"title": "x", **DATES}}.get(
+        kind, {"venue": "x", "organizer": "x", "name": "y"}
+    )
+    answer = editor.post(f"/{kind}", {**required, field: text})
+    assert answer.status_code in (201, 400), answer.text
+    if answer.status_code == 400:
+        assert_refused(answer, 400, "rest_invalid_param", field)
+
+
+# Forms ----------------------------------------------------------------------------------------
+
+
+def test_a_form_of_too_many_fields_is_refused(editor: Caller, sample: Sample) -> None:
+    body = "&".join(f"a{n}=1" for n in range(1001))
+    assert_refused(send(editor, body, FORM, f"/{sample.kind}"), 400, "rest_invalid_form")
+    assert_refused(editor.get(f"/{sample.kind}?{body}"), 400, "rest_invalid_form")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "venue[a][b][c][d][e]=x",
+        "venue" + "[a]" * 1000 + "=x",
+        "venue" + "[]" * 300 + "=x",
+    ],
+)
+def test_brackets_nest_only_so_deep(editor: Caller, body: str) -> None:
+    assert_refused(send(editor, body, FORM, "/events"), 400, "rest_invalid_param", "venue")
+    assert_refused(editor.get(f"/events?{body}"), 400, "rest_invalid_param", "venue")
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["[a]=1", "venue[=x", "venue]=x", "venue[a=x", "=x", "&&&", "venue[0]=a&venue[x]=b", "venue=x&venue[]=y&venue=z",
+     "venue[99999999999]=x", "%5B%5D=1", "[]=1", "[][]=1"],
+)  # fmt: skip
+def test_odd_brackets_make_no_fault(editor: Caller, body: str) -> None:
+    for path in ("/venues", "/events", "/tags"):
+        assert send(editor, body, FORM, path).status_code in (201, 400)
+        assert editor.get(f"{path}?{body}").status_code in (200, 400)
+
+
+@pytest.mark.parametrize("body", [b"venue=%ff", b"venue=%c3%28", b"venue=\xff", b"%ff=x", b"venue=%ed%a0%80"])
+def test_a_form_that_is_not_utf_8_is_refused(editor: Caller, body: bytes) -> None:
+    assert_refused(send(editor, body, FORM), 400, "rest_invalid_form")
+
+
+def test_what_is_no_escape_in_a_form_stands_for_itself(editor: Caller) -> None:
+    assert done(send(editor, b"venue=100%25+%zz+%", FORM), 201)["venue"] == "100% %zz %"
+
+
+PARTS = {
+    "no boundary": ("multipart/form-data", b"--x\r\n"),
+    "an empty boundary": ("multipart/form-data; boundary=", b"--\r\n"),
+    "another boundary": ("multipart/form-data; boundary=y",
+    b'--x\r\nContent-Disposition: form-data; name="venue"\r\n\r\nx\r\n--x--\r\n'),
+    "no end": ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="venue"\r\n\r\nx'),
+    "no name": ("multipart/form-data; boundary=x", b"--x\r\nContent-Disposition: form-data\r\n\r\nx\r\n--x--\r\n"),
+    "no disposition": ("multipart/form-data; boundary=x", b"--x\r\n\r\nx\r\n--x--\r\n"),
+    "garbage": ("multipart/form-data; boundary=x", bytes(range(256))),
+    "a bad header": ("multipart/form-data; boundary=x", b"--x\r\n: bad\r\n\r\nx\r\n--x--\r\n"),
+    "1,001 fields": (
+        "multipart/form-data; boundary=x",
+        b"".join(b'--x\r\nContent-Disposition: form-data; name="a%d"\r\n\r\n1\r\n' % n for n in range(1001))
+        + b"--x--\r\n",
+    ),
+    "11 files": (
+        "multipart/form-data; boundary=x",
+        b"".join(
+            b'--x\r\nContent-Disposition: form-data; name="a%d"; filename="f"\r\n\r\n1\r\n' % n for n in range(11)
+        ) + b"--x--\r\n",
+    ),
+    "a field of more than a megabyte": (
+        "multipart/form-data; boundary=x",
+        b'--x\r\nContent-Disposition: form-data; name="venue"\r\n\r\n' + b"x" * 1_100_000 + b"\r\n--x--\r\n",
+    ),
+    "a header of 100 kB": (
+        "multipart/form-data; boundary=x",
+        b'--x\r\nContent-Disposition: form-data; name="' + b"v" * 100_000 + b'"\r\n\r\nx\r\n--x--\r\n',
+    ),
+    "an unknown character set": (
+        "multipart/form-data; boundary=x; charset=nonsense",
+        b'--x\r\nContent-Disposition: form-data; name="venue"\r\n\r\n\xff\r\n--x--\r\n',
+    ),
+    "a boundary of 5,000 characters": ("multipart/form-data; boundary=" + "b" * 5_000, b"--x\r\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content_type", "body"), PARTS.values(), ids=PARTS)
+def test_an_odd_multipart_form_is_read_or_refused(editor: Caller, content_type: str, body: bytes) -> None:
+    answer = send(editor, body, content_type)
+    assert answer.status_code in (201, 400), answer.text
+    if answer.status_code == 400:
+        assert answer.json()["code"] in ("rest_invalid_form", "rest_missing_callback_param", "rest_invalid_param")
+
+
+def test_fields_and_envelope_may_be_nonsense(editor: Caller) -> None:
+    deep: Any = "id"
+    for _ in range(800):
+        deep = [deep]
+    for name in ("_fields", "_envelope", "_method", "password", "context"):
+        for value in (None, 5, True, {}, {"a": 1}, [None, 5, {}], deep, "a." * 5_000, "\x00"):
+            if (name, value) != ("_envelope", True):
+                answer = editor.post("/tags", {"name": unique("odd"), name: value})
+                assert answer.status_code == 201, (name, answer.text)

@@ -1,0 +1,278 @@
+"""Venues and organizers: every field, what clears it and what keeps it (behaviour 5.2, 5.3)."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.interface import Caller, Interface, assert_refused, done
+from tests.api.samples import SAMPLES, Sample, unique
+
+# What is sent, and how it comes back; an empty value would be left out.
+FULL: dict[str, dict[str, tuple[Any, Any]]] = {
+    "venues": {
+        "description": ("A hall.\n\nWith <b>seats</b>.", "<p>A hall.</p>\n<p>With <b>seats</b>.</p>"),
+        "address": ("1 <i>High</i> Street", "1 High Street"),
+        "city": ("Zürich", "Zürich"),
+        "country": ("Switzerland", "Switzerland"),
+        "province": ("ZH", "ZH"),
+        "state": ("none", "none"),
+        "zip": ("08000", "08000"),
+        "phone": ("+41 44 000 00 00", "+41 44 000 00 00"),
+        "website": ("https://hall.example/a?b=c&d=é", "https://hall.example/a?b=c&d=é"),
+        "stateprovince": ("Zürich & area", "Zürich & area"),
+    },
+    "organizers": {
+        "description": ("People.", "<p>People.</p>"),
+        "phone": ("<b>0</b>", "0"),
+        "website": ("http://people.example", "http://people.example"),
+        "email": ("people@example.org", "people@example.org"),
+    },
+}
+PLAIN = [
+    *[
+        ("venues", name)
+        for name in ("address", "city", "country", "province", "state", "zip", "phone", "stateprovince")
+    ],
+    ("organizers", "phone"),
+]
+CLEARED = [(kind, name) for kind, fields in FULL.items() for name in fields]
+
+
+def full(caller: Caller, place: Sample, **more: Any) -> dict[str, Any]:
+    fields = {name: sent for name, (sent, _) in FULL[place.kind].items()}
+    return caller.create(place.kind, **place.body(**fields, **more))
+
+
+def rest_of(record: dict[str, Any], name: str) -> dict[str, Any]:
+    """What must stay when a field changes: all but its time, itself, and what is derived from it."""
+    derived = {"stateprovince"} if name in ("state", "province", "country") else set()
+    left_out = {"modified", "modified_utc", name, *derived}
+    return {key: value for key, value in record.items() if key not in left_out}
+
+
+def test_a_record_with_everything_has_exactly_these_keys(anonymous: Caller, editor: Caller, place: Sample) -> None:
+    name = unique("Große Halle")
+    made = full(editor, place, **{place.name: name, "date": "2025-05-01 10:00:00"})
+    slug = name.lower().replace("ß", "ss").replace(" ", "-")
+    expected = {
+        "id": made["id"],
+        "global_id": f"calendar.test?id={made['id']}",
+        "global_id_lineage": [f"calendar.test?id={made['id']}"],
+        "author": str(editor.id),
+        "status": "publish",
+        "date": "2025-05-01 10:00:00",
+        "date_utc": "2025-05-01 10:00:00",
+        "modified": made["modified"],
+        "modified_utc": made["modified"],
+        "url": f"http://calendar.test/{place.singular}/{slug}/",
+        place.name: name,
+        "slug": slug,
+        **{key: shown for key, (_, shown) in FULL[place.kind].items()},
+        **({"show_map": True, "show_map_link": True} if place.kind == "venues" else {}),
+    }
+    assert made == expected
+    read = anonymous.read(place.kind, made["id"])
+    read.pop("json_ld", None)
+    assert read == expected
+
+
+def test_a_record_with_its_name_alone_leaves_out_what_is_empty(editor: Caller, place: Sample) -> None:
+    made = editor.create(place.kind, **place.body())
+    common = {
+        "id",
+        "global_id",
+        "global_id_lineage",
+        "author",
+        "status",
+        "date",
+        "date_utc",
+        "modified",
+        "modified_utc",
+    }
+    switches = {"show_map", "show_map_link"} if place.kind == "venues" else set()
+    assert made.keys() == common | {"url", "slug", place.name} | switches
+
+
+@pytest.mark.parametrize(("kind", "name"), CLEARED)
+@pytest.mark.parametrize("empty", ["", None])
+def test_a_field_is_cleared_by_nothing_sent_and_the_others_stay(
+    editor: Caller, kind: str, name: str, empty: str | None
+) -> None:
+    made = full(editor, SAMPLES[kind])
+    changed = editor.change(kind, made["id"], **{name: empty})
+    assert name not in changed
+    assert rest_of(changed, name) == rest_of(made, name)
+
+
+@pytest.mark.parametrize(("kind", "name"), CLEARED)
+def test_a_field_changes_alone(editor: Caller, kind: str, name: str) -> None:
+    made = full(editor, SAMPLES[kind])
+    sent = {"website": "https://new.example/", "email": "new@example.org"}.get(name, "new")
+    shown = "<p>new</p>" if name == "description" else sent
+    changed = editor.change(kind, made["id"], **{name: sent})
+    assert changed[name] == shown
+    assert rest_of(changed, name) == rest_of(made, name)
+
+
+def test_an_update_of_nothing_changes_nothing(editor: Caller, place: Sample) -> None:
+    made = full(editor, place)
+    before = editor.get(f"/{place.kind}/{made['id']}")
+    assert done(editor.patch(f"/{place.kind}/{made['id']}", {})) == made
+    assert done(editor.patch(f"/{place.kind}/{made['id']}", {place.name: made[place.name]})) == made
+    assert editor.get(f"/{place.kind}/{made['id']}").headers["etag"] == before.headers["etag"]
+
+
+@pytest.mark.parametrize(("kind", "name"), PLAIN)
+def test_plain_fields_are_plain_text(editor: Caller, kind: str, name: str) -> None:
+    made = editor.create(kind, **SAMPLES[kind].body(**{name: " <script>x</script>a\n<b>b</b>\x00 &amp; c "}))
+    assert made[name] == "a b & c"
+    assert editor.change(kind, made["id"], **{name: "0"})[name] == "0"
+    for wrong in (5, True, [], {}, "x" * 1001):
+        assert_refused(editor.patch(f"/{kind}/{made['id']}", {name: wrong}), 400, "rest_invalid_param", name)
+
+
+@pytest.mark.parametrize(
+    "website",
+    ["ftp://a.example", "javascript://a.example/%0aalert(1)", "mailto:a@b.example", "a.example", "//a.example", "http://",
+     "http://a b", "https://user:word@a.example", 5, True, ["http://a.example"], "http://a.example:99999"],
+)  # fmt: skip
+def test_a_website_is_an_http_address(editor: Caller, place: Sample, website: object) -> None:
+    assert_refused(editor.post(f"/{place.kind}", place.body(website=website)), 400, "rest_invalid_param", "website")
+
+
+@pytest.mark.parametrize("email", ["x", "a@", "@b", "a@b@c", "<b>a@b</b>", "a b@c", 5, ["a@b"], "a" * 251 + "@b.c"])
+def test_an_e_mail_address_has_something_before_and_after_one_at_sign(editor: Caller, email: object) -> None:
+    answer = editor.post("/organizers", {"organizer": unique("o"), "email": email})
+    assert_refused(answer, 400, "rest_invalid_param", "email")
+
+
+@pytest.mark.parametrize(
+    ("sent", "stateprovince"),
+    [
+        ({"state": "Texas"}, "Texas"),
+        ({"state": "Texas", "country": "US"}, "Texas"),
+        ({"state": "Texas", "province": "P", "country": "United States"}, "Texas"),
+        ({"province": "Ontario", "country": "Canada"}, "Ontario"),
+        ({"state": "S", "province": "Ontario", "country": "Canada"}, "Ontario"),
+        ({"state": "S", "province": "P", "stateprovince": "Own", "country": "Canada"}, "Own"),
+    ],
+)
+def test_stateprovince_is_the_state_or_the_province(editor: Caller, sent: dict[str, str], stateprovince: str) -> None:
+    made = editor.create("venues", venue=unique("v"), **sent)
+    assert made["stateprovince"] == stateprovince
+    assert {name: made[name] for name in sent} == sent
+
+
+def test_stateprovince_follows_its_parts(editor: Caller) -> None:
+    made = editor.create("venues", venue=unique("v"), state="Texas", province="P")
+    assert made["stateprovince"] == "Texas"
+    assert editor.change("venues", made["id"], phone="1")["stateprovince"] == "Texas"
+    assert editor.change("venues", made["id"], state="Ohio")["stateprovince"] == "Ohio"
+    assert editor.change("venues", made["id"], country="Canada")["stateprovince"] == "P"
+    assert "stateprovince" not in editor.change("venues", made["id"], stateprovince="")
+
+
+def test_a_stateprovince_that_was_written_stays_until_it_is_sent(editor: Caller) -> None:
+    made = editor.create("venues", venue=unique("v"), state="Texas", province="P", stateprovince="Own")
+    assert editor.change("venues", made["id"], phone="1")["stateprovince"] == "Own"
+    assert editor.change("venues", made["id"], country="Canada")["stateprovince"] == "Own"
+
+
+@pytest.mark.parametrize("name", ["show_map", "show_map_link"])
+def test_the_switches_of_a_venue(editor: Caller, name: str) -> None:
+    for sent, shown in (
+        (True, True),
+        (False, False),
+        (1, True),
+        (0, False),
+        ("yes", True),
+        ("OFF", False),
+        ("1", True),
+    ):
+        made = editor.create("venues", venue=unique("v"), **{name: sent})
+        assert made[name] is shown
+        assert editor.change("venues", made["id"], phone="1")[name] is shown
+    for wrong in ("", "bogus", 2, [], {}, "y"):
+        answer = editor.post("/venues", {"venue": unique("v"), name: wrong})
+        assert_refused(answer, 400, "rest_invalid_param", name)
+    assert editor.create("venues", venue=unique("v"), **{name: None})[name] is True
+
+
+def test_coordinates_come_together(editor: Caller) -> None:
+    made = editor.create("venues", venue=unique("v"), geo_lat="47.37", geo_lng=8.54)
+    assert (made["geo_lat"], made["geo_lng"]) == (47.37, 8.54)
+    assert editor.change("venues", made["id"], geo_lat=-90)["geo_lat"] == -90
+    assert "geo_lat" not in editor.change("venues", made["id"], geo_lat=None, geo_lng=None)
+    for wrong in ({"geo_lat": 1}, {"geo_lng": 1}, {"geo_lat": 91, "geo_lng": 1}, {"geo_lat": 1, "geo_lng": -181}):
+        assert editor.post("/venues", {"venue": unique("v"), **wrong}).status_code == 400
+    assert editor.patch(f"/venues/{made['id']}", {"geo_lat": 1}).status_code == 400
+
+
+def test_zero_coordinates_are_shown(editor: Caller) -> None:
+    made = editor.create("venues", venue=unique("v"), geo_lat=0, geo_lng=0)
+    assert (made["geo_lat"], made["geo_lng"]) == (0, 0)
+
+
+def test_a_second_record_of_the_same_name_is_another_one(author: Caller, editor: Caller, place: Sample) -> None:
+    body = place.body(phone="1", description="same")
+    first = editor.create(place.kind, **body)
+    second = author.create(place.kind, **{**body, "phone": "2"})
+    assert (second["slug"], second["author"], second["phone"]) == (f"{first['slug']}-2", str(author.id), "2")
+    assert editor.read(place.kind, first["id"])["phone"] == "1"
+
+
+def test_the_slug_does_not_follow_the_name_and_cannot_be_sent(editor: Caller, place: Sample) -> None:
+    made = editor.create(place.kind, **place.body(slug="my-own"))
+    assert made["slug"] == made[place.name].lower().replace(" ", "-")
+    changed = editor.change(place.kind, made["id"], **{place.name: unique("renamed"), "slug": "my-own"})
+    assert changed["slug"] == made["slug"]
+
+
+# Images ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def image(interface: Interface) -> dict[str, Any]:
+    """An image of the media library, as records show it."""
+    interface.sql(
+        """INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize, sizes)
+            VALUES (1, 900000, 1, 'http://calendar.test/media/a.jpg', 'jpg', 10, 20, 300,
+                '{"thumb": {"width": 5}}')"""
+    )
+    return {
+        "url": "http://calendar.test/media/a.jpg", "id": 900000, "extension": "jpg", "width": 10, "height": 20,
+        "filesize": 300, "sizes": {"thumb": {"width": 5}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("named", [900000, "900000", "http://calendar.test/media/a.jpg"])
+def test_an_image_is_named_by_id_or_address(
+    editor: Caller, post: Sample, image: dict[str, Any], named: object
+) -> None:
+    made = editor.create(post.kind, **post.body(image=named))
+    assert made["image"] == image
+    assert editor.change(post.kind, made["id"], description="x")["image"] == image
+
+
+@pytest.mark.parametrize("none", ["", 0, "0", False, None])
+def test_an_image_is_removed(editor: Caller, post: Sample, image: dict[str, Any], none: object) -> None:
+    made = editor.create(post.kind, **post.body(image=image["id"]))
+    assert editor.change(post.kind, made["id"], image=none).get("image", False) is False
+    assert editor.create(post.kind, **post.body(image=none)).get("image", False) is False
+
+
+@pytest.mark.parametrize(
+    "wrong", [999999, "x", -1, 1.5, True, [], [900000], {}, "http://calendar.test/none.jpg", 2**60]
+)
+def test_an_image_that_is_not_there_is_refused(editor: Caller, post: Sample, image: object, wrong: object) -> None:
+    assert image
+    assert_refused(editor.post(f"/{post.kind}", post.body(image=wrong)), 400, "rest_invalid_param", "image")
+
+
+def test_an_address_of_an_image_needs_the_right_to_publish(
+    author: Caller, contributor: Caller, post: Sample, image: dict[str, Any]
+) -> None:
+    assert author.create(post.kind, **post.body(image=image["url"]))["image"] == image
+    assert contributor.create(post.kind, **post.body(image=image["id"]))["image"] == image
+    answer = contributor.post(f"/{post.kind}", post.body(image=image["url"]))
+    assert_refused(answer, 400, "rest_invalid_param", "image")

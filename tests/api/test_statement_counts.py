@@ -1,0 +1,147 @@
+"""A list asks the database the same number of questions for one record as for fifty, and only a few."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
+from tests.api.interface import Caller, Interface
+from tests.api.samples import DATES
+
+MOST = 9
+# Each filter that names records looks them up first.
+MOST_WITH_FOUR_LOOKUPS = 11
+METHODS = ("rows", "row", "value", "run")
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The SQL of every statement that requests run from here on."""
+    seen: list[str] = []
+
+    def counting(method: Callable[..., Any]) -> Callable[..., Any]:
+        async def ask(self: Transaction, sql: Sql) -> Any:
+            seen.append(" ".join(sql.text.split()))
+            return await method(self, sql)
+
+        return ask
+
+    for name in METHODS:
+        monkeypatch.setattr(Transaction, name, counting(getattr(Transaction, name)))
+    return seen
+
+
+class Full:
+    """Databases with one, three and fifty of everything, each event with links of every kind."""
+
+    def __init__(self, interface: Interface, size: int) -> None:
+        self.interface = interface
+        editor = interface.caller("editor")
+        self.ids: dict[str, list[int]] = {
+            kind: [] for kind in ("events", "venues", "organizers", "categories", "tags")
+        }
+        for n in range(size):
+            parent = {"parent": self.ids["categories"][-1]} if n % 5 else {}
+            self.ids["categories"].append(editor.create("categories", name=f"C{n}", **parent)["id"])
+            self.ids["tags"].append(editor.create("tags", name=f"T{n}")["id"])
+            self.ids["venues"].append(editor.create("venues", venue=f"V{n}", geo_lat=1, geo_lng=1)["id"])
+            self.ids["organizers"].append(editor.create("organizers", organizer=f"O{n}")["id"])
+        for n in range(size):
+            linked = {kind: self.ids[kind][max(0, n - 2) : n + 1] for kind in self.ids if kind != "events"}
+            event = editor.create(
+                "events", title=f"E{n}", **DATES, categories=linked["categories"], tags=linked["tags"],
+                venue=linked["venues"], organizer=linked["organizers"], ticket_url="https://t.example", featured=True,
+            )  # fmt: skip
+            self.ids["events"].append(event["id"])
+
+
+@pytest.fixture(scope="module")
+def sizes(fresh_for_module: Callable[..., Interface]) -> dict[int, Full]:
+    # Without answers and records kept in memory: what is asked when they are not there.
+    return {size: Full(fresh_for_module({"KALENDS_CACHE_MB": "0"}), size) for size in (1, 3, 50)}
+
+
+# Query by kind; {id} is the first record of the kind that is named.
+LISTS = {
+    "events": "/events",
+    "events by start": "/events?start_date=2020-01-01&end_date=2090-01-01&strict_dates=1",
+    "events that run": "/events?overlaps_from=2020-01-01&overlaps_to=2090-01-01",
+    "events by search": "/events?search=e",
+    "events by category": "/events?categories={categories}",
+    "events by slug of a category": "/events?categories=c0",
+    "events by tag": "/events?tags={tags}",
+    "events by venue": "/events?venue={venues}",
+    "events by organizer": "/events?organizer={organizers}",
+    "events by place": "/events?geoloc_lat=1&geoloc_lng=1&orderby=distance",
+    "events by everything": (
+        "/events?categories=c0&tags=t0&venue={venues}&organizer={organizers}&search=e&featured=1&ticketed=1"
+    ),
+    "events by title": "/events?orderby=title&order=desc",
+    "events by id": "/events?include={events}",
+    "events with a password": "/events?password=x",
+    "venues": "/venues",
+    "venues of an event": "/venues?event={events}",
+    "venues with events": "/venues?has_events=1&only_with_upcoming=1&search=v",
+    "organizers": "/organizers",
+    "organizers of an event": "/organizers?event={events}",
+    "categories": "/categories?hide_empty=0",
+    "categories below": "/categories?parent={categories}",
+    "categories of an event": "/categories?event={events}",
+    "categories by id": "/categories?include={categories}&orderby=include",
+    "tags": "/tags?hide_empty=0",
+    "tags of an event": "/tags?post={events}",
+}
+
+
+def asked(full: Full, caller: Caller, path: str, statements: list[str]) -> list[str]:
+    joiner = "&" if "?" in path else "?"
+    target = path.format(**{kind: ids[0] for kind, ids in full.ids.items()}) + f"{joiner}per_page=50"
+    for _ in range(2):
+        caller.get("/")  # The use of a password is noted after the first answer of an hour.
+    statements.clear()
+    answer = caller.get(target)
+    assert answer.status_code == 200, answer.text
+    return list(statements)
+
+
+@pytest.mark.parametrize("role", ["anonymous", "author", "editor"])
+@pytest.mark.parametrize("path", LISTS.values(), ids=LISTS)
+def test_a_list_asks_as_often_for_one_as_for_fifty(
+    sizes: dict[int, Full], statements: list[str], path: str, role: str
+) -> None:
+    counts = {size: len(asked(full, full.interface.caller(role), path, statements)) for size, full in sizes.items()}
+    assert len(set(counts.values())) == 1, counts
+    most = MOST_WITH_FOUR_LOOKUPS if path == LISTS["events by everything"] else MOST
+    signing_in = int(role != "anonymous")
+    assert 0 < counts[50] <= most + signing_in, counts
+
+
+@pytest.mark.parametrize("path", ["/events/{events}", "/venues/{venues}", "/categories/{categories}", "/tags/{tags}"])
+def test_one_record_is_read_in_a_few_statements(sizes: dict[int, Full], statements: list[str], path: str) -> None:
+    counts = {size: len(asked(full, full.interface.caller(), path, statements)) for size, full in sizes.items()}
+    assert len(set(counts.values())) == 1, counts
+    assert 0 < counts[50] <= 5, counts
+
+
+def test_the_lists_really_were_that_long(sizes: dict[int, Full]) -> None:
+    for size, full in sizes.items():
+        for kind in ("events", "venues", "organizers", "categories", "tags"):
+            assert len(full.interface.caller().ids(kind, hide_empty=0)) == size
+
+
+def test_a_free_slug_among_many_is_found_in_a_few_statements(
+    fresh: Callable[..., Interface], statements: list[str]
+) -> None:
+    interface = fresh()
+    editor = interface.caller("editor")
+    editor.create("venues", venue="Same")
+    interface.sql(
+        """INSERT INTO venues (site_id, id, revision, author, status, slug, date_utc, modified_utc, title)
+            SELECT 1, 1000 + n, -n, 1, 'publish', 'same-' || n, now(), now(), 'Same'
+            FROM generate_series(2, 5000) n"""
+    )
+    statements.clear()
+    assert editor.create("venues", venue="Same")["slug"] == "same-5001"
+    assert len(statements) <= 25

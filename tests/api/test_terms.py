@@ -1,0 +1,193 @@
+"""Categories and tags: their fields, slugs, rights and end (behaviour 5.4, 7.5)."""
+
+import pytest
+
+from tests.api.interface import NS, Caller, Interface, assert_refused, done
+from tests.api.samples import Sample, unique
+
+TAXONOMY = {"categories": "tribe_events_cat", "tags": "post_tag"}
+PAGE = {"categories": "events/category", "tags": "tag"}
+
+
+def test_a_term_has_exactly_these_keys(anonymous: Caller, editor: Caller, term: Sample) -> None:
+    name = unique("Größe & 日本")
+    made = editor.create(term.kind, name=name, description="A <b>bold</b> word", slug=f"My {name}")
+    number = name.split("no")[-1]
+    slug = f"my-grosse-%e6%97%a5%e6%9c%ac-no{number}"
+    expected = {
+        "id": made["id"],
+        "count": 0,
+        "description": "A <b>bold</b> word",
+        "name": name,
+        "slug": slug,
+        "taxonomy": TAXONOMY[term.kind],
+        "urls": {"self": f"{NS}/{term.kind}/{made['id']}", "collection": f"{NS}/{term.kind}"},
+        **({"parent": 0} if term.kind == "categories" else {}),
+        "meta": [],
+        "url": f"http://calendar.test/{PAGE[term.kind]}/{slug}/",
+    }
+    assert made == expected
+    assert anonymous.read(term.kind, made["id"]) == expected
+    assert anonymous.page(term.kind, include=made["id"], hide_empty=0)[term.kind] == [expected]
+
+
+def test_a_name_alone_is_enough(editor: Caller, term: Sample) -> None:
+    name = unique("Jazz & Blues")
+    made = editor.create(term.kind, name=name)
+    assert (made["name"], made["description"]) == (name, "")
+    assert made["slug"] == name.lower().replace(" & ", "-").replace(" ", "-")
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ("  two   spaces ", "two spaces"),
+        ('<b>Bold</b> & "q"', 'Bold & "q"'),
+        ("a\x00b\x1bc", "abc"),
+        ("e\u0301", "é"),
+        ("0", "0"),
+        ("x" * 200, "x" * 200),
+        ("tab\tand\nline", "tab and line"),
+        ("Tom &amp; Jerry", "Tom & Jerry"),
+        ('It\'s -- "so" ...', 'It\'s -- "so" ...'),
+        ("back\\slash", "back\\slash"),
+    ],
+)
+def test_a_name_is_plain_text(editor: Caller, term: Sample, sent: str, stored: str) -> None:
+    assert editor.create(term.kind, name=sent)["name"] == stored
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "\x00", "<b></b>", "<script>x</script>", "x" * 201, 5, True, [], ["a"], {}]
+)
+def test_a_name_that_is_none_is_refused(editor: Caller, term: Sample, name: object) -> None:
+    assert_refused(editor.post(f"/{term.kind}", {"name": name}), 400, "rest_invalid_param", "name")
+    record = editor.create(term.kind, **term.body())
+    assert_refused(editor.patch(f"/{term.kind}/{record['id']}", {"name": name}), 400, "rest_invalid_param", "name")
+    assert_refused(editor.patch(f"/{term.kind}/{record['id']}", {"name": None}), 400, "rest_invalid_param", "name")
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        (
+            '<a href="https://a.example" onclick="x">link</a> <em>e</em>',
+            '<a href="https://a.example">link</a> <em>e</em>',
+        ),
+        ("<p>para</p><script>alert(1)</script>", "para"),
+        ('<a href="javascript:x">j</a>', "<a>j</a>"),
+        ("1 < 2 & 3", "1 &lt; 2 &amp; 3"),
+        ("", ""),
+    ],
+)
+def test_a_description_keeps_links_and_emphasis(editor: Caller, term: Sample, sent: str, stored: str) -> None:
+    assert editor.create(term.kind, **term.body(description=sent))["description"] == stored
+
+
+def test_an_update_changes_only_what_is_sent(editor: Caller, term: Sample) -> None:
+    made = editor.create(term.kind, **term.body(description="kept"))
+    renamed = editor.change(term.kind, made["id"], name="Renamed " + made["name"])
+    assert renamed == {**made, "name": "Renamed " + made["name"]}
+    assert editor.change(term.kind, made["id"]) == renamed
+    described = editor.change(term.kind, made["id"], description="new")
+    assert described == {**renamed, "description": "new"}
+    slug = made["slug"] + "-other"
+    moved = editor.change(term.kind, made["id"], slug=slug.upper())
+    assert (moved["slug"], moved["url"]) == (slug, f"http://calendar.test/{PAGE[term.kind]}/{slug}/")
+
+
+@pytest.mark.parametrize("empty", ["", None])
+def test_a_description_is_cleared_by_nothing_sent(editor: Caller, term: Sample, empty: str | None) -> None:
+    made = editor.create(term.kind, **term.body(description="x", slug="kept-" + unique("s")))
+    assert editor.change(term.kind, made["id"], description=empty) == {**made, "description": ""}
+    assert editor.change(term.kind, made["id"], slug=empty)["slug"] == made["slug"]
+
+
+def test_a_name_that_exists_is_refused_and_named(editor: Caller, term: Sample) -> None:
+    name = unique("Única")
+    first = editor.create(term.kind, name=name)
+    for again in (name, name.upper(), name.replace("Ú", "u"), f" {name} "):
+        data = assert_refused(editor.post(f"/{term.kind}", {"name": again}), 400, "term_exists")
+        assert data == {"status": 400, "term_id": first["id"]}
+    second = editor.create(term.kind, name=name, slug=f"other {name}")
+    assert (second["name"], second["id"] != first["id"]) == (name, True)
+
+
+def test_an_update_may_take_a_used_name_but_not_a_used_slug(editor: Caller, term: Sample) -> None:
+    first, second = (editor.create(term.kind, **term.body()) for _ in range(2))
+    assert editor.change(term.kind, second["id"], name=first["name"])["name"] == first["name"]
+    answer = editor.patch(f"/{term.kind}/{second['id']}", {"slug": first["slug"]})
+    assert assert_refused(answer, 400, "term_exists")["term_id"] == first["id"]
+    assert editor.change(term.kind, second["id"], slug=second["slug"])["slug"] == second["slug"]
+
+
+def test_a_slug_of_a_new_term_is_numbered_where_it_is_taken(editor: Caller, term: Sample) -> None:
+    word = unique("numbered").lower().replace(" ", "-")
+    slugs = [editor.create(term.kind, name=unique("n"), slug=word)["slug"] for _ in range(3)]
+    assert slugs == [word, f"{word}-2", f"{word}-3"]
+
+
+def test_a_slug_with_nothing_usable_is_made_from_the_name_or_the_id(editor: Caller, term: Sample) -> None:
+    name = unique("usable")
+    assert editor.create(term.kind, name=name, slug="!!!")["slug"] == name.lower().replace(" ", "-")
+    made = editor.create(term.kind, name="¡¿!?" + "?" * len(name))
+    assert made["slug"] == str(made["id"])
+
+
+def test_many_terms_of_one_slug_get_the_next_number(editor: Caller, term: Sample) -> None:
+    word = unique("crowded").lower().replace(" ", "-")
+    slugs = [editor.create(term.kind, name=unique("n"), slug=word)["slug"] for _ in range(45)]
+    assert slugs == [word, *(f"{word}-{n}" for n in range(2, 46))]
+    ids = {
+        slug: editor.page(term.kind, slug=slug, hide_empty=0)[term.kind][0]["id"] for slug in (slugs[4], slugs[30])
+    }
+    for slug, term_id in ids.items():
+        done(editor.delete(f"/{term.kind}/{term_id}"))
+        assert editor.create(term.kind, name=unique("n"), slug=word)["slug"] in (slug, f"{word}-46")
+
+
+def test_a_long_slug_is_cut_and_still_numbered(editor: Caller, term: Sample) -> None:
+    long = "a" * 300
+    slugs = [editor.create(term.kind, name=unique("n"), slug=long)["slug"] for _ in range(3)]
+    assert slugs == ["a" * 200, "a" * 198 + "-2", "a" * 198 + "-3"]
+
+
+def test_a_taken_slug_that_ends_in_a_number_is_numbered_too(editor: Caller, term: Sample) -> None:
+    # BUG: at full length the second number is cut into the first one's place and taken for free: 409.
+    full = "b" * 198 + "-2"
+    first, second = (editor.post(f"/{term.kind}", {"name": unique("n"), "slug": full}) for _ in range(2))
+    assert done(first, 201)["slug"] == full
+    assert done(second, 201)["slug"] != full
+
+
+def test_a_deleted_term_is_gone_and_is_answered_as_it_was(anonymous: Caller, editor: Caller, term: Sample) -> None:
+    made = editor.create(term.kind, **term.body(description="bye"))
+    assert anonymous.read(term.kind, made["id"]) == made
+    assert done(editor.delete(f"/{term.kind}/{made['id']}?force=false")) == made
+    code = f"rest-{term.singular}-not-found"
+    assert_refused(anonymous.get(f"/{term.kind}/{made['id']}"), 404, code)
+    assert_refused(editor.delete(f"/{term.kind}/{made['id']}"), 404, code)
+    again = editor.create(term.kind, name=made["name"])
+    assert (again["slug"], again["id"] != made["id"]) == (made["slug"], True)
+
+
+@pytest.mark.parametrize("role", ["subscriber", "contributor", "author", "editor", "administrator"])
+def test_who_may_write_terms(interface: Interface, editor: Caller, term: Sample, role: str) -> None:
+    caller = interface.caller(role)
+    writes = role in ("editor", "administrator") or (role == "author" and term.kind == "categories")
+    of_editor = editor.create(term.kind, **term.body())["id"]
+    answers = [
+        caller.post(f"/{term.kind}", term.body()),
+        caller.patch(f"/{term.kind}/{of_editor}", {"description": "x"}),
+        caller.delete(f"/{term.kind}/{of_editor}"),
+    ]
+    assert [answer.status_code for answer in answers] == ([201, 200, 200] if writes else [403, 403, 403])
+    if not writes:
+        assert {answer.json()["code"] for answer in answers} == {"rest_forbidden"}
+        assert editor.read(term.kind, of_editor)["description"] == ""
+
+
+def test_a_tag_has_no_parent(editor: Caller) -> None:
+    first = editor.create("tags", name=unique("tag"))
+    second = editor.post("/tags", {"name": unique("tag"), "parent": first["id"]})
+    assert "parent" not in done(second, 201)

@@ -1,0 +1,212 @@
+"""The trash: deleting, restoring, and the slugs of events, venues and organizers on the way (behaviour 4.7, 7.3)."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.interface import Caller, assert_refused, done
+from tests.api.samples import DATES, Sample, unique
+
+UNREADABLE = {
+    "events": "event-no-longer-available",
+    "venues": "venue-not-accessible",
+    "organizers": "organizer-not-accessible",
+}
+
+
+def without_times(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if not key.startswith("modified") and key != "json_ld"}
+
+
+@pytest.fixture
+def record(editor: Caller, post: Sample) -> dict[str, Any]:
+    return editor.create(post.kind, **post.body(description="kept"))
+
+
+def test_deleting_moves_to_the_trash(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
+    trashed = done(editor.delete(f"/{post.kind}/{record['id']}?force=true"))
+    expected = {
+        **record,
+        "status": "trash",
+        "slug": record["slug"] + "__trashed",
+        "url": f"http://calendar.test/?p={record['id']}",
+    }
+    if post.kind == "events":
+        expected["website"] = expected["url"]
+    assert without_times(trashed) == without_times(expected)
+    assert record["id"] in editor.ids(post.kind, status="trash")
+    assert record["id"] not in editor.ids(post.kind)
+
+
+def test_the_status_trash_does_the_same(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
+    trashed = editor.change(post.kind, record["id"], status="trash")
+    assert (trashed["status"], trashed["slug"]) == ("trash", record["slug"] + "__trashed")
+    assert editor.change(post.kind, record["id"], status="trash") == trashed
+
+
+def test_deleting_twice_is_410(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
+    editor.trash(post.kind, record["id"])
+    assert_refused(editor.delete(f"/{post.kind}/{record['id']}"), 410, f"{post.singular}-is-in-trash")
+    by_slug = editor.delete(f"/{post.kind}/by-slug/{record['slug']}__trashed")
+    assert_refused(by_slug, 410, f"{post.singular}-is-in-trash")
+    assert_refused(editor.delete(f"/{post.kind}/by-slug/{record['slug']}"), 404, f"rest-{post.singular}-not-found")
+
+
+def test_deleting_by_slug(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
+    trashed = done(editor.delete(f"/{post.kind}/by-slug/{record['slug'].upper()}"))
+    assert (trashed["id"], trashed["status"]) == (record["id"], "trash")
+
+
+def test_who_may_read_what_is_in_the_trash(
+    anonymous: Caller, author: Caller, editor: Caller, post: Sample, record: dict[str, Any]
+) -> None:
+    assert anonymous.read(post.kind, record["id"])["id"] == record["id"]
+    trashed = editor.trash(post.kind, record["id"])
+    for path in (f"/{post.kind}/{record['id']}", f"/{post.kind}/by-slug/{trashed['slug']}"):
+        for caller in (anonymous, author):
+            assert_refused(caller.get(path), 403, UNREADABLE[post.kind])
+        if post.kind == "events":
+            assert_refused(editor.get(path), 403, "event-no-longer-available")
+        else:
+            assert without_times(done(editor.get(path))) == without_times(trashed)
+
+
+@pytest.mark.parametrize("status", ["publish", "draft", "pending", "private"])
+def test_another_status_restores_with_the_old_slug(
+    editor: Caller, post: Sample, record: dict[str, Any], status: str
+) -> None:
+    editor.trash(post.kind, record["id"])
+    restored = editor.change(post.kind, record["id"], status=status)
+    assert (restored["status"], restored["slug"], restored["description"]) == (status, record["slug"], "<p>kept</p>")
+    assert editor.read(post.kind, record["id"])["status"] == status
+
+
+def test_other_changes_leave_it_in_the_trash(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
+    trashed = editor.trash(post.kind, record["id"])
+    changed = editor.change(post.kind, record["id"], description="new")
+    assert without_times(changed) == without_times({**trashed, "description": "<p>new</p>"})
+
+
+def test_the_slug_is_free_while_its_record_is_in_the_trash(editor: Caller, post: Sample) -> None:
+    name = unique("twin")
+    first = editor.create(post.kind, **post.body(**{post.name: name}))
+    editor.trash(post.kind, first["id"])
+    second = editor.create(post.kind, **post.body(**{post.name: name}))
+    assert second["slug"] == first["slug"]
+    assert editor.trash(post.kind, second["id"])["slug"] == f"{first['slug']}__trashed-2"
+    assert editor.change(post.kind, second["id"], status="publish")["slug"] == first["slug"]
+    assert editor.change(post.kind, first["id"], status="publish")["slug"] == f"{first['slug']}-2"
+
+
+def test_a_full_slug_comes_back_too(editor: Caller, post: Sample) -> None:
+    """The mark of the trash does not fit behind a slug of full length."""
+    name = unique("a" * 195 + " b")[:198]
+    first, second = (editor.create(post.kind, **post.body(**{post.name: name}))["slug"] for _ in range(2))
+    by_slug = {slug: done(editor.get(f"/{post.kind}/by-slug/{slug}"))["id"] for slug in (first, second)}
+    for slug, record_id in by_slug.items():
+        trashed = editor.trash(post.kind, record_id)["slug"]
+        assert (trashed != slug, trashed.endswith("__trashed")) == (True, True)
+    for slug, record_id in by_slug.items():
+        assert editor.change(post.kind, record_id, status="publish")["slug"] == slug
+
+
+def test_two_records_of_one_full_slug_in_the_trash_get_it_back(editor: Caller, post: Sample) -> None:
+    name = unique("c" * 195 + " d")[:200]
+    ids, slugs = [], []
+    for _ in range(2):
+        made = editor.create(post.kind, **post.body(**{post.name: name}))
+        ids.append(made["id"])
+        slugs.append(made["slug"])
+        editor.trash(post.kind, made["id"])
+    assert slugs[0] == slugs[1]
+    assert editor.change(post.kind, ids[1], status="publish")["slug"] == slugs[1]
+
+
+def test_a_slug_that_contains_the_mark_is_left_alone(editor: Caller) -> None:
+    made = editor.create("events", title="Marked", slug="a__trashed-story", status="draft", **DATES)
+    assert made["slug"] == "a__trashed-story"
+    assert editor.change("events", made["id"], status="publish")["slug"] == "a__trashed-story"
+
+
+def test_linked_events_lose_what_is_trashed_and_get_it_back(anonymous: Caller, editor: Caller, place: Sample) -> None:
+    ids = [editor.create(place.kind, **place.body())["id"] for _ in range(2)]
+    event = editor.create("events", title="Linked", **DATES, **{place.singular: ids})["id"]
+
+    def shown() -> list[int]:
+        records = anonymous.read("events", event)[place.singular]
+        return [one["id"] for one in (records if isinstance(records, list) else [records])]
+
+    assert shown() == ids
+    editor.trash(place.kind, ids[0])
+    assert shown() == [ids[1]]
+    editor.change(place.kind, ids[0], status="publish")
+    assert shown() == ids
+
+
+# Slugs ----------------------------------------------------------------------------------------
+
+
+def test_equal_names_are_numbered(editor: Caller, post: Sample) -> None:
+    name = unique("many")
+    slugs = [editor.create(post.kind, **post.body(**{post.name: name}))["slug"] for _ in range(42)]
+    base = name.lower().replace(" ", "-")
+    assert slugs == [base, *(f"{base}-{n}" for n in range(2, 43))]
+
+
+def test_kinds_do_not_share_slugs(editor: Caller) -> None:
+    name = unique("shared")
+    slugs = [
+        editor.create("events", title=name, **DATES)["slug"],
+        editor.create("venues", venue=name)["slug"],
+        editor.create("organizers", organizer=name)["slug"],
+    ]
+    assert set(slugs) == {name.lower().replace(" ", "-")}
+
+
+@pytest.mark.parametrize(
+    ("title", "slug"),
+    [
+        ("Café Zürich — <b>Jazz</b> & Blues!", "cafe-zurich-jazz-blues"),
+        ("日本 2027", "%e6%97%a5%e6%9c%ac-2027"),
+        ("under_score / slash.dot", "under_score-slash-dot"),
+        ("x" * 300, "x" * 200),
+    ],
+)
+def test_slugs_are_made_from_names(anonymous: Caller, editor: Caller, post: Sample, title: str, slug: str) -> None:
+    made = editor.create(post.kind, **post.body(**{post.name: title}))
+    assert made["slug"] == slug
+    assert anonymous.get(f"/{post.kind}/by-slug/{slug.replace('%', '%25')}").status_code == 200
+    decoded = "日本-2027" if slug.startswith("%") else slug
+    assert done(anonymous.get(f"/{post.kind}/by-slug/{decoded}"))["id"] == made["id"]
+
+
+def test_a_name_without_letters_is_named_by_its_id(editor: Caller, post: Sample) -> None:
+    made = editor.create(post.kind, **post.body(**{post.name: "!!! ???"}))
+    assert made["slug"] == str(made["id"])
+
+
+def test_a_draft_event_without_a_slug_gets_one_when_it_is_published(editor: Caller, post: Sample) -> None:
+    made = editor.create(post.kind, **post.body(status="draft"))
+    wanted = made[post.name].lower().replace(" ", "-")
+    assert made.get("slug", "") == ("" if post.kind == "events" else wanted)
+    assert editor.change(post.kind, made["id"], status="publish")["slug"] == wanted
+
+
+def test_a_draft_event_without_a_slug_survives_the_trash(editor: Caller) -> None:
+    made = editor.create("events", title=unique("draft"), status="draft", **DATES)
+    editor.trash("events", made["id"])
+    assert editor.change("events", made["id"], status="draft")["slug"] == ""
+    assert editor.change("events", made["id"], status="private")["slug"] == made["title"].lower().replace(" ", "-")
+
+
+def test_an_event_keeps_its_own_slug(editor: Caller) -> None:
+    made = editor.create("events", title=unique("own"), slug="My Own Slug!", status="draft", **DATES)
+    assert made["slug"] == "my-own-slug"
+    assert editor.change("events", made["id"], title="Other", status="publish")["slug"] == "my-own-slug"
+    assert editor.change("events", made["id"], slug="my-own-slug")["slug"] == "my-own-slug"
+    for nothing in ("", "!!!", None):
+        assert editor.change("events", made["id"], slug=nothing)["slug"] == "my-own-slug"
+    second = editor.create("events", title=unique("own"), slug="MY own-slug", **DATES)
+    assert second["slug"] == "my-own-slug-2"
+    assert editor.change("events", second["id"], slug="my-own-slug")["slug"] == "my-own-slug-2"
+    assert_refused(editor.post("/events", {"title": "x", **DATES, "slug": 5}), 400, "rest_invalid_param", "slug")

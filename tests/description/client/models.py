@@ -1,0 +1,874 @@
+"""Models of the interface, generated from /doc by `just client`."""
+
+from __future__ import annotations
+
+# ruff: noqa
+
+from pydantic import AnyUrl, BaseModel, ConfigDict, Field, confloat, conint, constr
+from enum import Enum, StrEnum
+from typing import Any, Literal
+from uuid import UUID
+
+
+class DateDetails(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    year: constr(pattern=r"^\d{4}$")
+    month: constr(pattern=r"^\d\d$")
+    day: constr(pattern=r"^\d\d$")
+    hour: constr(pattern=r"^\d\d$")
+    minutes: constr(pattern=r"^\d\d$")
+    seconds: constr(pattern=r"^\d\d$")
+
+
+class ImageSize(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    width: conint(ge=0) | None = None
+    height: conint(ge=0) | None = None
+    mime_type: str | None = Field(None, alias="mime-type")
+    filesize: conint(ge=0) | None = None
+    url: AnyUrl | None = None
+
+
+class Image(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    url: AnyUrl
+    id: conint(ge=1, le=9007199254740991)
+    extension: str
+    width: conint(ge=0)
+    height: conint(ge=0)
+    filesize: conint(ge=0)
+    sizes: dict[str, ImageSize] | None = None
+
+
+class CurrencyPosition(StrEnum):
+    prefix = "prefix"
+    postfix = "postfix"
+    field_ = ""
+
+
+class CostDetails(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    currency_symbol: str
+    currency_code: str
+    currency_position: CurrencyPosition
+    values: list[str]
+
+
+class Taxonomy(StrEnum):
+    tribe_events_cat = "tribe_events_cat"
+    post_tag = "post_tag"
+
+
+class Urls(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    self: AnyUrl
+    collection: AnyUrl
+    up: AnyUrl | None = None
+
+
+class TermInEvent(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    name: str
+    slug: str
+    term_group: conint(ge=0)
+    term_taxonomy_id: conint(ge=1, le=9007199254740991)
+    taxonomy: Taxonomy
+    description: str
+    parent: conint(ge=0)
+    count: conint(ge=0)
+    filter: Literal["raw"]
+    id: conint(ge=1, le=9007199254740991)
+    urls: Urls
+
+
+class Status(StrEnum):
+    publish = "publish"
+    draft = "draft"
+    pending = "pending"
+    private = "private"
+    future = "future"
+    trash = "trash"
+
+
+class JsonLd(BaseModel):
+    model_config = ConfigDict(
+        extra="allow",
+    )
+    field_context: Literal["https://schema.org"] = Field(..., alias="@context")
+    field_type: str = Field(..., alias="@type")
+
+
+class Venue(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    id: conint(ge=1, le=9007199254740991)
+    global_id: str = Field(..., description="The host of the site and the ID")
+    global_id_lineage: list[str]
+    author: constr(pattern=r"^[0-9]+$") = Field(..., description="The ID of the author, as digits")
+    status: Status
+    date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The publication date, in the zone of the site", examples=["2027-04-01 19:30:00"]
+    )
+    date_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The publication date in UTC", examples=["2027-04-01 19:30:00"]
+    )
+    modified: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The last change, in the zone of the site", examples=["2027-04-01 19:30:00"]
+    )
+    modified_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The last change in UTC", examples=["2027-04-01 19:30:00"]
+    )
+    url: AnyUrl = Field(..., description="The page of the record on the site")
+    venue: str
+    description: str | None = Field(None, description="HTML that was cleaned, or empty")
+    slug: str | None = None
+    image: Image | None = None
+    address: str | None = None
+    city: str | None = None
+    country: str | None = None
+    province: str | None = None
+    state: str | None = None
+    zip: str | None = None
+    phone: str | None = None
+    website: str | None = None
+    stateprovince: str | None = None
+    geo_lat: confloat(ge=-90.0, le=90.0) | None = None
+    geo_lng: confloat(ge=-180.0, le=180.0) | None = None
+    show_map: bool
+    show_map_link: bool
+    json_ld: JsonLd | None = Field(None, description="Structured data of schema.org; only where one record is read")
+
+
+class VenueList(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    venues: list[Venue]
+    rest_url: AnyUrl = Field(..., description="The address of this page")
+    next_rest_url: AnyUrl | None = Field(None, description="The address of the next page, if there is one")
+    previous_rest_url: AnyUrl | None = Field(None, description="The address of the page before, if there is one")
+    total: conint(ge=0) = Field(..., description="How many records the whole list has")
+    total_pages: conint(ge=0) = Field(..., description="How many pages the list has")
+
+
+class Organizer(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    id: conint(ge=1, le=9007199254740991)
+    global_id: str = Field(..., description="The host of the site and the ID")
+    global_id_lineage: list[str]
+    author: constr(pattern=r"^[0-9]+$") = Field(..., description="The ID of the author, as digits")
+    status: Status
+    date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The publication date, in the zone of the site", examples=["2027-04-01 19:30:00"]
+    )
+    date_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The publication date in UTC", examples=["2027-04-01 19:30:00"]
+    )
+    modified: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The last change, in the zone of the site", examples=["2027-04-01 19:30:00"]
+    )
+    modified_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The last change in UTC", examples=["2027-04-01 19:30:00"]
+    )
+    url: AnyUrl = Field(..., description="The page of the record on the site")
+    organizer: str
+    description: str | None = Field(None, description="HTML that was cleaned, or empty")
+    slug: str | None = None
+    image: Image | None = None
+    phone: str | None = None
+    website: str | None = None
+    email: str | None = None
+    json_ld: JsonLd | None = Field(None, description="Structured data of schema.org; only where one record is read")
+
+
+class OrganizerList(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    organizers: list[Organizer]
+    rest_url: AnyUrl = Field(..., description="The address of this page")
+    next_rest_url: AnyUrl | None = Field(None, description="The address of the next page, if there is one")
+    previous_rest_url: AnyUrl | None = Field(None, description="The address of the page before, if there is one")
+    total: conint(ge=0) = Field(..., description="How many records the whole list has")
+    total_pages: conint(ge=0) = Field(..., description="How many pages the list has")
+
+
+class Category(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    id: conint(ge=1, le=9007199254740991)
+    count: conint(ge=0) = Field(..., description="How many published events have it")
+    description: str
+    name: str
+    slug: str
+    taxonomy: Taxonomy
+    urls: Urls
+    meta: list[Any] = Field(..., max_length=0)
+    url: AnyUrl
+    parent: conint(ge=0) = Field(..., description="The parent category; 0 is none")
+
+
+class CategoryList(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    categories: list[Category]
+    rest_url: AnyUrl = Field(..., description="The address of this page")
+    next_rest_url: AnyUrl | None = Field(None, description="The address of the next page, if there is one")
+    previous_rest_url: AnyUrl | None = Field(None, description="The address of the page before, if there is one")
+    total: conint(ge=0) = Field(..., description="How many records the whole list has")
+    total_pages: conint(ge=0) = Field(..., description="How many pages the list has")
+
+
+class Tag(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    id: conint(ge=1, le=9007199254740991)
+    count: conint(ge=0) = Field(..., description="How many published events have it")
+    description: str
+    name: str
+    slug: str
+    taxonomy: Taxonomy
+    urls: Urls
+    meta: list[Any] = Field(..., max_length=0)
+    url: AnyUrl
+
+
+class TagList(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    tags: list[Tag]
+    rest_url: AnyUrl = Field(..., description="The address of this page")
+    next_rest_url: AnyUrl | None = Field(None, description="The address of the next page, if there is one")
+    previous_rest_url: AnyUrl | None = Field(None, description="The address of the page before, if there is one")
+    total: conint(ge=0) = Field(..., description="How many records the whole list has")
+    total_pages: conint(ge=0) = Field(..., description="How many pages the list has")
+
+
+class Data(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: conint(ge=400, le=599)
+
+
+class Error(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: str = Field(..., description="For programs; never changes")
+    message: str = Field(..., description="For people, in their language")
+    data: Data
+
+
+class Data1(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: Literal[400]
+    params: list[str]
+
+
+class RestMissingCallbackParam(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["rest_missing_callback_param"]
+    message: str = Field(..., description="For people, in their language")
+    data: Data1
+
+
+class Data3(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    param: str
+
+
+class Details(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["rest_invalid_param"]
+    message: str
+    data: Data3
+
+
+class Data2(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: Literal[400]
+    params: dict[str, str]
+    details: dict[str, Details]
+
+
+class RestInvalidParam(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["rest_invalid_param"]
+    message: str = Field(..., description="For people, in their language")
+    data: Data2
+
+
+class JsonErrorCode(Enum):
+    int_4 = 4
+    int_5 = 5
+
+
+class Data4(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: Literal[400]
+    json_error_code: JsonErrorCode
+    json_error_message: str
+
+
+class RestInvalidJson(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["rest_invalid_json"]
+    message: str = Field(..., description="For people, in their language")
+    data: Data4
+
+
+class Data5(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: Literal[400]
+    term_id: conint(ge=1, le=9007199254740991)
+
+
+class TermExists(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["term_exists"]
+    message: str = Field(..., description="For people, in their language")
+    data: Data5
+
+
+class Data6(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: conint(ge=400, le=599)
+    operation: conint(ge=0)
+    error: dict[str, Any]
+
+
+class RestBatchFailed(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["rest_batch_failed"]
+    message: str = Field(..., description="For people, in their language")
+    data: Data6
+
+
+class Data7(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: Literal[410]
+    oldest: conint(ge=0)
+
+
+class RestHistoryExpired(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["rest_history_expired"]
+    message: str = Field(..., description="For people, in their language")
+    data: Data7
+
+
+class Method(StrEnum):
+    GET = "GET"
+    POST = "POST"
+    PUT = "PUT"
+    PATCH = "PATCH"
+    DELETE = "DELETE"
+
+
+class FieldLink(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    href: AnyUrl
+
+
+class Argument(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    type: str | None = None
+    items: Any | None = None
+    enum: list[str] | None = None
+    description: str | None = None
+    required: bool
+    default: Any | None = None
+
+
+class Document(BaseModel):
+    model_config = ConfigDict(
+        extra="allow",
+    )
+
+
+class Venue1(BaseModel):
+    id: conint(ge=1)
+
+
+class Organizer1(BaseModel):
+    id: conint(ge=1)
+
+
+class VenueNew(BaseModel):
+    venue: constr(min_length=1) = Field(..., description="The venue name")
+    author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
+    date: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date, in the zone of the site",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    date_utc: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date in UTC",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    status: Status | None = Field(None, description="The post status")
+    image: int | str | None = Field(
+        None, description="The featured image: the ID or the address of an image in the media library"
+    )
+    description: str | None = Field(None, description="The description")
+    show_map: bool | None = Field(None, description="Whether events linked to the venue show a map")
+    show_map_link: bool | None = Field(None, description="Whether events linked to the venue show a map link")
+    address: str | None = Field(None, description="The address")
+    city: str | None = Field(None, description="The city")
+    country: str | None = Field(None, description="The country")
+    province: str | None = Field(None, description="The province")
+    state: str | None = Field(None, description="The state")
+    zip: str | None = Field(None, description="The ZIP or postal code")
+    phone: str | None = Field(None, description="The phone number")
+    stateprovince: str | None = Field(None, description="The state and province")
+    website: str | None = Field(None, description="The website URL")
+    geo_lat: confloat(ge=-90.0, le=90.0) | None = Field(
+        None, description="The latitude. Not in the interface: an extension of this server."
+    )
+    geo_lng: confloat(ge=-180.0, le=180.0) | None = Field(
+        None, description="The longitude. Not in the interface: an extension of this server."
+    )
+
+
+class VenueChanges(BaseModel):
+    venue: constr(min_length=1) | None = Field(None, description="The venue name")
+    author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
+    date: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date, in the zone of the site",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    date_utc: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date in UTC",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    status: Status | None = Field(None, description="The post status")
+    image: int | str | None = Field(
+        None, description="The featured image: the ID or the address of an image in the media library"
+    )
+    description: str | None = Field(None, description="The description")
+    show_map: bool | None = Field(None, description="Whether events linked to the venue show a map")
+    show_map_link: bool | None = Field(None, description="Whether events linked to the venue show a map link")
+    address: str | None = Field(None, description="The address")
+    city: str | None = Field(None, description="The city")
+    country: str | None = Field(None, description="The country")
+    province: str | None = Field(None, description="The province")
+    state: str | None = Field(None, description="The state")
+    zip: str | None = Field(None, description="The ZIP or postal code")
+    phone: str | None = Field(None, description="The phone number")
+    stateprovince: str | None = Field(None, description="The state and province")
+    website: str | None = Field(None, description="The website URL")
+    geo_lat: confloat(ge=-90.0, le=90.0) | None = Field(
+        None, description="The latitude. Not in the interface: an extension of this server."
+    )
+    geo_lng: confloat(ge=-180.0, le=180.0) | None = Field(
+        None, description="The longitude. Not in the interface: an extension of this server."
+    )
+
+
+class OrganizerNew(BaseModel):
+    organizer: constr(min_length=1) = Field(..., description="The organizer name")
+    author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
+    date: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date, in the zone of the site",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    date_utc: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date in UTC",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    status: Status | None = Field(None, description="The post status")
+    image: int | str | None = Field(
+        None, description="The featured image: the ID or the address of an image in the media library"
+    )
+    description: str | None = Field(None, description="The description")
+    phone: str | None = Field(None, description="The phone number")
+    website: str | None = Field(None, description="The website")
+    email: str | None = Field(None, description="The e-mail address")
+
+
+class OrganizerChanges(BaseModel):
+    organizer: constr(min_length=1) | None = Field(None, description="The organizer name")
+    author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
+    date: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date, in the zone of the site",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    date_utc: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date in UTC",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    status: Status | None = Field(None, description="The post status")
+    image: int | str | None = Field(
+        None, description="The featured image: the ID or the address of an image in the media library"
+    )
+    description: str | None = Field(None, description="The description")
+    phone: str | None = Field(None, description="The phone number")
+    website: str | None = Field(None, description="The website")
+    email: str | None = Field(None, description="The e-mail address")
+
+
+class CategoryNew(BaseModel):
+    name: constr(min_length=1) = Field(..., description="The category name")
+    description: str | None = Field(None, description="The description")
+    slug: str | None = Field(None, description="The slug; by default made from the name")
+    parent: conint(ge=0, le=9007199254740991) | None = Field(
+        None, description="The parent category term ID; 0 is none"
+    )
+
+
+class CategoryChanges(BaseModel):
+    name: constr(min_length=1) | None = Field(None, description="The category name")
+    description: str | None = Field(None, description="The description")
+    slug: str | None = Field(None, description="The slug; by default made from the name")
+    parent: conint(ge=0, le=9007199254740991) | None = Field(
+        None, description="The parent category term ID; 0 is none"
+    )
+
+
+class TagNew(BaseModel):
+    name: constr(min_length=1) = Field(..., description="The tag name")
+    description: str | None = Field(None, description="The description")
+    slug: str | None = Field(None, description="The slug; by default made from the name")
+
+
+class TagChanges(BaseModel):
+    name: constr(min_length=1) | None = Field(None, description="The tag name")
+    description: str | None = Field(None, description="The description")
+    slug: str | None = Field(None, description="The slug; by default made from the name")
+
+
+class Event(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    id: conint(ge=1, le=9007199254740991)
+    global_id: str = Field(..., description="The host of the site and the ID")
+    global_id_lineage: list[str]
+    author: constr(pattern=r"^[0-9]+$") = Field(..., description="The ID of the author, as digits")
+    status: Status
+    date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The publication date, in the zone of the site", examples=["2027-04-01 19:30:00"]
+    )
+    date_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The publication date in UTC", examples=["2027-04-01 19:30:00"]
+    )
+    modified: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The last change, in the zone of the site", examples=["2027-04-01 19:30:00"]
+    )
+    modified_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The last change in UTC", examples=["2027-04-01 19:30:00"]
+    )
+    url: AnyUrl = Field(..., description="The page of the record on the site")
+    rest_url: AnyUrl = Field(..., description="The address of the record in this interface")
+    title: str
+    description: str = Field(..., description="HTML that was cleaned, or empty")
+    excerpt: str = Field(..., description="HTML that was cleaned, or empty")
+    slug: str
+    image: Image | Literal[False]
+    all_day: bool | None = Field(..., description="null where the event is protected and its password was not given")
+    start_date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The start, in the zone of the event", examples=["2027-04-01 19:30:00"]
+    )
+    start_date_details: DateDetails
+    end_date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The end, in the zone of the event", examples=["2027-04-01 19:30:00"]
+    )
+    end_date_details: DateDetails
+    utc_start_date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The start in UTC", examples=["2027-04-01 19:30:00"]
+    )
+    utc_start_date_details: DateDetails
+    utc_end_date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The end in UTC", examples=["2027-04-01 19:30:00"]
+    )
+    utc_end_date_details: DateDetails
+    timezone: str = Field(..., description="An IANA name such as Europe/Paris, or a fixed offset such as UTC+5")
+    timezone_abbr: str
+    cost: str = Field(..., description="The cost as it is shown, with its currency")
+    cost_details: CostDetails
+    website: str
+    show_map: bool | None = Field(..., description="null where the event is protected and its password was not given")
+    show_map_link: bool | None = Field(
+        ..., description="null where the event is protected and its password was not given"
+    )
+    hide_from_listings: bool | None = Field(
+        ..., description="null where the event is protected and its password was not given"
+    )
+    sticky: bool | None = Field(..., description="null where the event is protected and its password was not given")
+    featured: bool | None = Field(..., description="null where the event is protected and its password was not given")
+    categories: list[TermInEvent]
+    tags: list[TermInEvent]
+    venue: Venue | list[Venue] = Field(
+        ..., description="One venue is an object, none an empty list, several are a list"
+    )
+    organizer: list[Organizer]
+    custom_fields: list[Any] = Field(..., max_length=0)
+    ticket_url: str = Field(..., description="Where tickets are sold")
+    uid: UUID = Field(..., description="The name of the event for life, worldwide")
+    json_ld: JsonLd | None = Field(None, description="Structured data of schema.org; only where one record is read")
+
+
+class EventList(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    events: list[Event]
+    rest_url: AnyUrl = Field(..., description="The address of this page")
+    next_rest_url: AnyUrl | None = Field(None, description="The address of the next page, if there is one")
+    previous_rest_url: AnyUrl | None = Field(None, description="The address of the page before, if there is one")
+    total: conint(ge=0) = Field(..., description="How many records the whole list has")
+    total_pages: conint(ge=0) = Field(..., description="How many pages the list has")
+    next_cursor: str | None = Field(..., description="What `cursor` takes for the next page; null at the end")
+
+
+class Endpoint(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    methods: list[Method]
+    args: dict[str, Argument]
+
+
+class Route(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    namespace: str
+    methods: list[Method]
+    endpoints: list[Endpoint]
+    field_links: dict[str, list[FieldLink]] | None = Field(None, alias="_links")
+
+
+class Index(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    namespace: str
+    routes: dict[str, Route]
+    field_links: dict[str, list[FieldLink]] = Field(..., alias="_links")
+
+
+class EventNew(BaseModel):
+    title: constr(min_length=1) = Field(..., description="The event title")
+    start_date: constr(
+        pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$"
+    ) = Field(
+        ...,
+        description="The start, in the zone of the event",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    end_date: constr(
+        pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$"
+    ) = Field(
+        ...,
+        description="The end, in the zone of the event",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
+    date: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date, in the zone of the site",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    date_utc: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date in UTC",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    status: Status | None = Field(None, description="The post status")
+    image: int | str | None = Field(
+        None, description="The featured image: the ID or the address of an image in the media library"
+    )
+    description: str | None = Field(None, description="The description")
+    slug: str | None = Field(None, description="The event slug")
+    excerpt: str | None = Field(None, description="The event excerpt")
+    timezone: str | None = Field(None, description="The event time zone; by default the site's")
+    all_day: bool | None = Field(False, description="Whether the event lasts the whole day")
+    cost: str | float | list[float | str] | None = Field(None, description="The event cost")
+    website: str | None = Field(None, description="The event website URL")
+    show_map: bool | None = Field(None, description="Whether to show a map")
+    show_map_link: bool | None = Field(None, description="Whether to show a map link")
+    hide_from_listings: bool | None = Field(None, description="Whether to hide the event in lists")
+    sticky: bool | None = Field(None, description="Whether the event is sticky in the calendar view")
+    featured: bool | None = Field(None, description="Whether the event is featured")
+    categories: list[conint(ge=1, le=9007199254740991) | constr(min_length=1)] | None = Field(
+        None, description="Category IDs, slugs or names", max_length=200, min_length=0
+    )
+    tags: list[conint(ge=1, le=9007199254740991) | constr(min_length=1)] | None = Field(
+        None, description="Tag IDs, slugs or names", max_length=200, min_length=0
+    )
+    venue: list[conint(ge=1) | Venue1 | VenueNew] | conint(ge=1) | Venue1 | VenueNew | None = Field(
+        None, description="Venue IDs or venue data"
+    )
+    organizer: list[conint(ge=1) | Organizer1 | OrganizerNew] | conint(ge=1) | Organizer1 | OrganizerNew | None = (
+        Field(None, description="Organizer IDs or organizer data")
+    )
+    ticket_url: str | None = Field(
+        None, description="Where tickets are sold. Not in the interface: an extension of this server."
+    )
+    new_password: str | None = Field(
+        None,
+        description="Sets the password of the event; empty clears it. Not in the interface: an extension of this server.",
+    )
+
+
+class EventChanges(BaseModel):
+    title: constr(min_length=1) | None = Field(None, description="The event title")
+    start_date: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The start, in the zone of the event",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    end_date: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The end, in the zone of the event",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
+    date: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date, in the zone of the site",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    date_utc: (
+        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
+        | None
+    ) = Field(
+        None,
+        description="The publication date in UTC",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    )
+    status: Status | None = Field(None, description="The post status")
+    image: int | str | None = Field(
+        None, description="The featured image: the ID or the address of an image in the media library"
+    )
+    description: str | None = Field(None, description="The description")
+    slug: str | None = Field(None, description="The event slug")
+    excerpt: str | None = Field(None, description="The event excerpt")
+    timezone: str | None = Field(None, description="The event time zone; by default the site's")
+    all_day: bool | None = Field(None, description="Whether the event lasts the whole day")
+    cost: str | float | list[float | str] | None = Field(None, description="The event cost")
+    website: str | None = Field(None, description="The event website URL")
+    show_map: bool | None = Field(None, description="Whether to show a map")
+    show_map_link: bool | None = Field(None, description="Whether to show a map link")
+    hide_from_listings: bool | None = Field(None, description="Whether to hide the event in lists")
+    sticky: bool | None = Field(None, description="Whether the event is sticky in the calendar view")
+    featured: bool | None = Field(None, description="Whether the event is featured")
+    categories: list[conint(ge=1, le=9007199254740991) | constr(min_length=1)] | None = Field(
+        None, description="Category IDs, slugs or names", max_length=200, min_length=0
+    )
+    tags: list[conint(ge=1, le=9007199254740991) | constr(min_length=1)] | None = Field(
+        None, description="Tag IDs, slugs or names", max_length=200, min_length=0
+    )
+    venue: list[conint(ge=1) | Venue1 | VenueNew] | conint(ge=1) | Venue1 | VenueNew | None = Field(
+        None, description="Venue IDs or venue data"
+    )
+    organizer: list[conint(ge=1) | Organizer1 | OrganizerNew] | conint(ge=1) | Organizer1 | OrganizerNew | None = (
+        Field(None, description="Organizer IDs or organizer data")
+    )
+    ticket_url: str | None = Field(
+        None, description="Where tickets are sold. Not in the interface: an extension of this server."
+    )
+    new_password: str | None = Field(
+        None,
+        description="Sets the password of the event; empty clears it. Not in the interface: an extension of this server.",
+    )
+    password: constr(min_length=1, max_length=255) | None = Field(None, description="The event password")

@@ -1,0 +1,190 @@
+"""The document itself: valid, complete, with examples that are answers, the same in every language."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from openapi_spec_validator import validate
+
+from kalends.core import errors
+from kalends.kinds import KINDS
+from kalends.operations.records import create_record, delete_record, list_records, read_record, update_record
+from kalends.web import doc, headers, schemas, summaries
+from kalends.web.language import LANGUAGES
+from kalends.web.problems import BATCH, PROBLEMS
+from kalends.web.routes import EXTENSION, INTERFACE, Endpoint, Interface
+from tests.description.answers import resolved
+from tools import examples
+
+BOTH = pytest.mark.parametrize("interface", [INTERFACE, EXTENSION], ids=lambda interface: interface.namespace)
+WORDS = {"description", "summary", "title", "message"}
+
+
+def document(interface: Interface, language: str = "en") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(doc.make_document(interface.namespace, language, 12))
+    return found
+
+
+def endpoints(interface: Interface) -> Iterator[tuple[str, str, Endpoint]]:
+    for route in interface.routes:
+        for endpoint in route.endpoints:
+            for method in endpoint.methods:
+                yield doc.path_of(route), method.lower(), endpoint
+
+
+@BOTH
+def test_the_document_is_valid(interface: Interface) -> None:
+    validate(document(interface))
+
+
+@BOTH
+def test_every_route_method_and_parameter_is_described(interface: Interface) -> None:
+    described = document(interface)
+    assert set(described["paths"]) == {"/", "/doc", *(doc.path_of(route) for route in interface.routes)}
+    for path, method, endpoint in endpoints(interface):
+        operation = described["paths"][path][method]
+        parameters = [resolved(described, row) for row in operation["parameters"]]
+        named = {row["name"] for row in parameters}
+        for body in operation.get("requestBody", {}).get("content", {}).values():
+            named |= set(resolved(described, body["schema"])["properties"])
+        assert named >= {p.name for p in (*endpoint.path_params, *endpoint.params)}, (path, method)
+        for p in endpoint.params:
+            assert p.description
+        assert operation["summary"]
+
+
+@BOTH
+def test_names_of_operations_are_unique(interface: Interface) -> None:
+    names = [
+        operation["operationId"] for path in document(interface)["paths"].values() for operation in path.values()
+    ]
+    assert len(names) == len(set(names))
+
+
+@BOTH
+def test_every_operation_has_words_and_a_schema_of_its_own(interface: Interface) -> None:
+    common = {list_records, create_record, read_record, update_record, delete_record}
+    ours = {summaries.list_changes, summaries.read_history, summaries.restore_record, *schemas.OTHERS}
+    for path, _, endpoint in endpoints(interface):
+        assert (endpoint.operation, endpoint.kind.name if endpoint.kind else "") in summaries.SUMMARIES, path
+        assert endpoint.operation in common | ours, path
+
+
+def test_extensions_are_marked() -> None:
+    described = document(INTERFACE)
+    rows = {row["name"]: row for row in described["paths"]["/events"]["get"]["parameters"] if "name" in row}
+    ours = {p.name for kind in KINDS if kind.name == "events" for row in kind.filters if (p := row.param).ours}
+    assert ours == {name for name, row in rows.items() if row.get("x-extension")}
+    assert {"cursor", "overlaps_from"} <= ours
+    assert all(summaries.EXTENSION in rows[name]["description"] for name in ours)
+    assert described["components"]["schemas"]["EventNew"]["properties"]["ticket_url"]["x-extension"] is True
+    assert document(EXTENSION)["paths"]["/changes"]["get"]["x-extension"] is True
+
+
+# Error codes ----------------------------------------------------------------------------------
+
+
+def codes_of_the_code() -> set[tuple[int | None, str]]:
+    """Status and code of every Refusal that core/errors.py makes; * stands for a kind."""
+    tree = ast.parse(Path(errors.__file__).read_text())
+    found: set[tuple[int | None, str]] = set()
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "Refusal":
+            continue
+        status, code = call.args[0], call.args[1]
+        text = code.value if isinstance(code, ast.Constant) else re.sub(r"\{[^}]*\}", "*", ast.unparse(code)[2:-1])
+        found.add((status.value if isinstance(status, ast.Constant) else None, str(text)))
+    return found
+
+
+def test_every_error_code_is_in_the_table_and_nothing_else() -> None:
+    table = {(row.status, row.code) for row in PROBLEMS if row not in BATCH} | {(None, "rest_batch_failed")}
+    known = {(403, "event-no-longer-available"): (403, "*-no-longer-available")}
+    assert {known.get(pair, pair) for pair in table} == codes_of_the_code()
+
+
+def test_every_error_code_but_those_of_unknown_paths_is_described() -> None:
+    described = {
+        name for interface in (INTERFACE, EXTENSION) for name in document(interface)["components"]["responses"]
+    }
+    told = {code for name in described for code in name.split(".")[1:]}
+    wanted = {row.code for row in PROBLEMS if "*" not in row.code} - {"rest_no_route"}
+    assert wanted <= told
+    for row in PROBLEMS:
+        pattern = re.compile(row.code.replace("*", "[a-z]+"))
+        assert row.code == "rest_no_route" or any(pattern.fullmatch(code) for code in told), row.code
+
+
+def test_the_docstring_of_the_errors_names_every_code() -> None:
+    text = errors.__doc__ or ""
+    for row in PROBLEMS:
+        assert row.code.replace("*-", "…-").replace("-*", "-…") in text or row.code == "internal_server_error", (
+            row.code
+        )
+
+
+# Examples -------------------------------------------------------------------------------------
+
+
+@BOTH
+def test_examples_of_answers_fit_their_schemas(interface: Interface) -> None:
+    described = document(interface)
+    seen = 0
+    for path in described["paths"].values():
+        for operation in path.values():
+            for response in operation["responses"].values():
+                content = resolved(described, response).get("content", {}).get("application/json", {})
+                schema = {**content.get("schema", {}), "components": described["components"]}
+                for example in content.get("examples", {}).values():
+                    jsonschema_rs.validate(schema, resolved(described, example)["value"])
+                    seen += 1
+    assert seen > 50
+
+
+def test_examples_of_requests_fit_their_schemas() -> None:
+    described = document(INTERFACE)
+    for kind in KINDS:
+        schema = {"$ref": f"#/components/schemas/{schemas.name_of(kind)}New", "components": described["components"]}
+        jsonschema_rs.validate(schema, examples.REQUESTS[kind.name])
+
+
+def test_examples_are_what_the_server_answers_today() -> None:
+    assert json.loads(doc.EXAMPLES.read_text()) == json.loads(examples.render()), "run `just examples`"
+
+
+# Languages ------------------------------------------------------------------------------------
+
+
+def strip(value: Any) -> Any:
+    """Everything but words: descriptions, titles, and the messages inside examples of refusals."""
+    if isinstance(value, dict):
+        if set(value) == {"code", "message", "data"} and isinstance(value["message"], str):
+            return {"code": value["code"], "data": _shape(value["data"])}
+        return {key: strip(inner) for key, inner in value.items() if not (key in WORDS and isinstance(inner, str))}
+    return [strip(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _shape(inner) for key, inner in value.items()}
+    return value if isinstance(value, int) else type(value).__name__
+
+
+@BOTH
+def test_without_words_the_documents_of_all_languages_are_equal(interface: Interface) -> None:
+    bare = {language: strip(document(interface, language)) for language in LANGUAGES}
+    assert len(bare) == 8
+    assert all(found == bare["en"] for found in bare.values())
+    full = {json.dumps(document(interface, language)) for language in LANGUAGES}
+    assert len(full) == 8
+
+
+def test_headers_that_are_described_are_sent_somewhere() -> None:
+    told = json.dumps([document(INTERFACE), document(EXTENSION)])
+    for name in headers.HEADERS:
+        assert f"#/components/headers/{name}" in told or name in headers.COMMON, name

@@ -1,0 +1,13 @@
+"""A taste of what `just schemathesis` does at length: every operation of /doc is asked, and answers as it says."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.slow
+def test_a_server_answers_as_its_description_says() -> None:
+    command = [sys.executable, "-m", "tools.fuzz", "--small"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

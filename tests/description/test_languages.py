@@ -1,0 +1,145 @@
+"""The reader's language: how it is chosen, what changes with it, and that nothing is left untranslated."""
+
+import ast
+from typing import Any
+
+import pytest
+
+from kalends.core.sentences import Sentence
+from kalends.web.language import LANGUAGES, choose, find, translator
+from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
+from tests.api.interface import NS, Caller, Interface, done
+from tools import words
+
+
+def test_nothing_is_untranslated_or_out_of_date() -> None:
+    texts = words.find_texts()
+    for language in words.languages():
+        known = words.read_catalogue(language)
+        assert words.problems(language, texts, known) == []
+        po = words.render(words.make_catalogue(language, texts, known))
+        assert words.catalogue_of(language).read_text() == po, "run `just words`"
+        assert words.catalogue_of(language).with_suffix(".mo").read_bytes() == words.compile_catalogue(po)
+
+
+def test_every_text_for_people_can_be_found() -> None:
+    """A text that is put together before it is translated would stay English."""
+    wrong: list[str] = []
+    for path in sorted(words.PACKAGE.rglob("*.py")):
+        if path.relative_to(words.PACKAGE).as_posix() in words.ENGLISH_ONLY:
+            continue
+        for call in ast.walk(ast.parse(path.read_text())):
+            name = getattr(getattr(call, "func", None), "id", getattr(getattr(call, "func", None), "attr", ""))
+            if isinstance(call, ast.Call) and name in ("Sentence", "Invalid", "mark", "invalid"):
+                text = call.args[1] if name == "invalid" and len(call.args) > 1 else call.args[0]
+                if isinstance(text, ast.JoinedStr | ast.BinOp):
+                    wrong.append(f"{path.name}:{text.lineno}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("query", "accepted", "site", "chosen"),
+    [
+        (b"", "", "", "en"),
+        (b"", "", "de", "de"),
+        (b"", "", "de_DE", "de"),
+        (b"", "fr", "de", "fr"),
+        (b"", "fr-CA,en;q=0.8", "", "fr"),
+        (b"", "en;q=0.1, it;q=0.9", "", "it"),
+        (b"", "tlh, nl;q=0.5", "de", "nl"),
+        (b"", "tlh", "de", "de"),
+        (b"", "pt", "", "pt-BR"),
+        (b"", "pt-PT", "", "pt-BR"),
+        (b"", "fr;q=0, *", "ja", "ja"),
+        (b"", "fr;q=nan, it;q=x", "", "en"),
+        (b"", ";;,,=", "es", "es"),
+        (b"lang=ja", "fr", "de", "ja"),
+        (b"page=1&lang=PT-br&x=1", "fr", "de", "pt-BR"),
+        (b"lang=tlh", "fr", "de", "fr"),
+        (b"lang=", "fr", "de", "fr"),
+        (b"xlang=ja", "", "de", "de"),
+        (b"lang=%FF\xff", "", "", "en"),
+    ],
+)
+def test_which_language_is_chosen(query: bytes, accepted: str, site: str, chosen: str) -> None:
+    assert choose(query, accepted, site) == chosen
+
+
+def test_every_language_finds_itself() -> None:
+    assert [find(tag) for tag in LANGUAGES] == list(LANGUAGES)
+
+
+def test_values_are_put_into_the_translated_sentence() -> None:
+    inner = Sentence("there is no category {id}.", id=7)
+    outer = Sentence("`{name}`: {problem}", name="parent", problem=inner)
+    assert str(outer) == "`parent`: there is no category 7."
+    assert outer.said(translator("fr")) == "`parent` : la catégorie 7 n’existe pas."
+    # What a caller sent is never taken for a place in the sentence.
+    assert (
+        Sentence("{name} does not exist yet, and to create it {right}", name="{right}", right="x")
+        .said(translator("de"))
+        .startswith("{right} gibt es")
+    )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_refusal_in_each_language(anonymous: Caller, language: str) -> None:
+    english = anonymous.get("/events", {"per_page": "x"}).json()
+    answer = anonymous.get("/events", {"per_page": "x"}, headers={"Accept-Language": language})
+    assert (answer.headers["content-language"], answer.status_code) == (language, 400)
+    assert "Accept-Language" in answer.headers["vary"]
+    body = answer.json()
+    assert (body["message"] == english["message"]) == (language == "en")
+    assert (body["code"], _keys(body["data"])) == (english["code"], _keys(english["data"]))
+    assert body["data"]["params"]["per_page"] in body["message"]
+    assert "`per_page`" in body["message"]
+
+
+def _keys(value: Any) -> Any:
+    return {key: _keys(inner) for key, inner in value.items()} if isinstance(value, dict) else type(value)
+
+
+def test_lang_wins_over_the_header_and_the_header_over_the_site(interface: Interface, anonymous: Caller) -> None:
+    interface.set_site("language", "nl")
+    try:
+        said = [
+            anonymous.get("/events/999", query, headers=headers).headers["content-language"]
+            for query, headers in (
+                ({}, {}),
+                ({}, {"Accept-Language": "es"}),
+                ({"lang": "it"}, {"Accept-Language": "es"}),
+            )
+        ]
+        assert said == ["nl", "es", "it"]
+        assert anonymous.get("/events/999").json()["message"] == "Dit evenement bestaat niet."
+        assert anonymous.get("/events/999").json()["code"] == "rest-event-not-found"
+    finally:
+        interface.set_site("language", "en")
+
+
+def test_descriptions_are_in_the_language_and_records_are_not_touched(anonymous: Caller) -> None:
+    index = anonymous.get("/", {"lang": "de"})
+    assert index.headers["content-language"] == "de"
+    args = done(index)["routes"]["/calendar/events/v1/events"]["endpoints"][1]["args"]
+    assert args["title"]["description"] == "Der Titel der Veranstaltung"
+    options = anonymous.request("OPTIONS", "/tags", headers={"Accept-Language": "ja"})
+    assert done(options)["endpoints"][1]["args"]["name"]["description"] == "タグの名前"
+    document = anonymous.get("/doc", {"lang": "fr"})
+    assert document.headers["content-language"] == "fr"
+    assert done(document)["paths"]["/events"]["get"]["summary"] == "Lister les événements"
+    records = anonymous.get("/events", headers={"Accept-Language": "fr"})
+    assert "content-language" not in records.headers
+    assert "Accept-Language" not in records.headers["vary"]
+
+
+def test_the_document_is_fetched_once(anonymous: Caller) -> None:
+    first = anonymous.get("/doc")
+    again = anonymous.get("/doc", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    german = anonymous.get("/doc", headers={"If-None-Match": first.headers["etag"], "Accept-Language": "de"})
+    assert german.status_code == 200
+
+
+def test_a_path_outside_the_interface_is_refused_in_the_language_too(anonymous: Caller) -> None:
+    answer = anonymous.get(NS.partition("/api")[0] + "/nothing", headers={"Accept-Language": "es"})
+    assert (answer.status_code, answer.json()["message"]) == (404, "No hay nada en esta ruta.")

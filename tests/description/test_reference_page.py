@@ -1,0 +1,89 @@
+"""/docs: a page for people in their language, from this host alone."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from kalends.web.doc import path_of
+from kalends.web.language import LANGUAGES
+from kalends.web.reference import FILES, POLICY
+from kalends.web.routes import EXTENSION, INTERFACE
+from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
+from tests.api.interface import Caller, Interface, assert_refused
+
+DOCS = "http://calendar.test/docs"
+VOID = {"meta", "link", "input", "br"}
+
+
+class Reader(HTMLParser):
+    """Whether elements are closed in their order, and what the page names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.inline: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag not in VOID:
+            self.open.append(tag)
+        if "id" in given:
+            self.ids.append(given["id"])
+        self.links += [given[name] for name in ("href", "src", "action") if name in given]
+        self.inline += [name for name in given if name.startswith("on") or name == "style"]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_page_in_each_language(anonymous: Caller, language: str) -> None:
+    answer = anonymous.get(DOCS, {"lang": language})
+    assert (answer.status_code, answer.headers["content-language"]) == (200, language)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert (answer.headers["content-security-policy"], answer.headers["vary"]) == (POLICY, "Accept-Language")
+    reader = Reader()
+    reader.feed(answer.text)
+    assert reader.open == []
+    assert len(reader.ids) == len(set(reader.ids))
+    assert reader.inline == []
+    assert f'<html lang="{language}">' in answer.text
+    anchors = [link[1:] for link in reader.links if link.startswith("#")]
+    assert set(anchors) <= set(reader.ids)
+    assert all(link.startswith(("#", "/")) for link in reader.links), "nothing comes from another host"
+    for interface in (INTERFACE, EXTENSION):
+        for route in interface.routes:
+            assert path_of(route) in answer.text
+
+
+def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere() -> None:
+    assert "unsafe" not in POLICY
+    assert re.findall(r"https?:", POLICY) == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_files_of_the_page(anonymous: Caller, name: str) -> None:
+    answer = anonymous.get(f"{DOCS}/{name}")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith(FILES[name])
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "://" not in re.sub(r'xmlns="[^"]*"', "", answer.text)
+
+
+def test_only_the_files_of_the_page_are_served(anonymous: Caller) -> None:
+    for path in ("/nothing.js", "/../doc.py", "/static/reference.css", "/%2e%2e/doc.py"):
+        assert_refused(anonymous.get(DOCS + path), 404, "rest_no_route")
+    assert_refused(anonymous.post(DOCS, {}), 405, "rest_method_not_allowed")
+    assert anonymous.request("HEAD", DOCS).status_code == 200
+
+
+def test_the_page_speaks_the_language_of_the_site_by_default(interface: Interface, anonymous: Caller) -> None:
+    interface.set_site("language", "it")
+    try:
+        assert anonymous.get(DOCS).headers["content-language"] == "it"
+        assert anonymous.get(DOCS, headers={"Accept-Language": "de"}).headers["content-language"] == "de"
+    finally:
+        interface.set_site("language", "en")

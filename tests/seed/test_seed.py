@@ -1,0 +1,155 @@
+"""`kalends seed`: lifelike records, the same for the same seed, with books that add up."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import date
+
+import psycopg
+import pytest
+
+from kalends.core.errors import Invalid
+from kalends.core.params import read_params
+from kalends.core.slugs import make_slug
+from kalends.core.text import fold, plain_words
+from kalends.core.times import event_span
+from kalends.kinds.events import EVENTS
+from kalends.operations.seed import Numbers, Wanted, read_upcoming, seed, settle_numbers
+from kalends.store import seeding
+from tests.robustness.audit import audit
+from tests.servers import Server, make_environment
+
+TODAY = date(2026, 3, 14)
+SMALL = Wanted(events=500, venues=20, organizers=10, categories=20, tags=40, seed=7, today=TODAY)
+
+
+def make_up(database_url: str, wanted: Wanted = SMALL) -> Numbers:
+    return asyncio.run(seed(database_url, "", wanted, lambda *_: None))
+
+
+def rows(database_url: str, query: str) -> list[tuple]:
+    with psycopg.connect(database_url) as connection:
+        return connection.execute(query).fetchall()
+
+
+def column(database_url: str, query: str) -> list:
+    return [row[0] for row in rows(database_url, query)]
+
+
+@pytest.mark.slow
+def test_the_command_fills_a_site_that_the_interface_then_shows(
+    database_url: str, start_server: Callable[..., Server]
+) -> None:
+    command = [sys.executable, "-m", "kalends", "seed", "--events", "500", "--venues", "20", "--organizers", "10"]
+    more = ["--categories", "20", "--tags", "40", "--upcoming", "60%", "--seed", "7"]
+    done = subprocess.run(
+        [*command, *more], env=make_environment(database_url), capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith(
+        "Made 500 events, 300 of them from today on; 20 venues, 10 organizers, 20 categories, 40 tags, in "
+    )
+    with start_server(database_url).client() as client:
+        base = "/api/calendar/events/v1"
+        listed = client.get(f"{base}/events", params={"per_page": 50}).raise_for_status().json()
+        shown = column(database_url, "SELECT count(*) FROM events WHERE listed AND start_utc >= current_date")
+        assert listed["total"] == pytest.approx(shown[0], abs=2)
+        assert 280 <= listed["total"] <= 300
+        event = next(event for event in listed["events"] if event["venue"])
+        assert client.get(f"{base}/events/by-slug/{event['slug']}").raise_for_status().json()["id"] == event["id"]
+        assert client.get(f"{base}/events", params={"venue": event["venue"]["id"]}).json()["total"] >= 1
+        for kind, number in (("venues", 20), ("organizers", 10)):
+            assert client.get(f"{base}/{kind}").raise_for_status().json()["total"] == number
+        for kind, number in (("categories", 20), ("tags", 40)):
+            answer = client.get(f"{base}/{kind}", params={"hide_empty": "false"}).raise_for_status().json()
+            assert answer["total"] == number
+
+
+def test_the_same_seed_makes_the_same_records_and_another_does_not(
+    database_url: str, other_database_url: str, third_database_url: str
+) -> None:
+    for url, number in ((database_url, 7), (other_database_url, 7), (third_database_url, 8)):
+        make_up(url, Wanted(events=200, venues=9, organizers=5, categories=14, tags=20, seed=number, today=TODAY))
+    tables = ("events", "venues", "organizers", "categories", "tags", "event_tags", "event_venues", "event_days")
+    for table in tables:
+        query = f"SELECT * FROM {table} ORDER BY 1, 2, 3"
+        assert rows(database_url, query) == rows(other_database_url, query)
+    titles = "SELECT title FROM events ORDER BY id"
+    assert column(database_url, titles) != column(third_database_url, titles)
+
+
+def test_the_books_add_up_also_after_a_second_run(database_url: str) -> None:
+    make_up(database_url)
+    audit(database_url)
+    make_up(database_url)
+    audit(database_url)
+    assert column(database_url, "SELECT count(*) FROM events") == [1000]
+    assert column(database_url, "SELECT count(*) FROM venues") == [40]
+    # Terms are used again, accounts too.
+    assert column(database_url, "SELECT count(*) FROM categories") == [20]
+    assert column(database_url, "SELECT count(*) FROM users") == [1]
+
+
+def test_many_at_once_leave_every_index_and_foreign_key_as_it_was(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = """
+        SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+        UNION ALL SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
+        ORDER BY 1"""
+    before = column(database_url, schema)
+    monkeypatch.setattr(seeding, "MANY", 100)
+    make_up(database_url)
+    assert column(database_url, schema) == before
+    audit(database_url)
+
+
+def test_what_is_stored_is_what_the_interface_would_have_stored(database_url: str) -> None:
+    """Every text passes through cleaning unchanged, and what is derived is derived from it."""
+    make_up(database_url)
+    names = ("title", "description", "excerpt", "timezone", "cost", "website", "ticket_url", "all_day")
+    derived = "slug, start_local, end_local, start_utc, end_utc, search_text"
+    for *written, slug, start, end, start_utc, end_utc, search_text in rows(
+        database_url, f"SELECT {', '.join(names)}, {derived} FROM events"
+    ):
+        sent = dict(zip(names, written, strict=True))
+        read = read_params(EVENTS.fields, {**sent, "start_date": str(start), "end_date": str(end)})
+        assert {name: read[name] for name in names} == sent
+        span = event_span(read["start_date"], read["end_date"], read["timezone"], read["all_day"])
+        assert (span.start.wall, span.end.wall) == (start, end)
+        assert (span.start.utc, span.end.utc) == (start_utc, end_utc)
+        texts = [plain_words(read[name]) for name in ("title", "excerpt", "description")]
+        assert search_text == "\n".join(fold(text) for text in texts if text)
+        assert slug.startswith(make_slug(read["title"])) or slug == ""
+
+
+def test_events_are_as_various_as_real_ones(database_url: str) -> None:
+    make_up(database_url, Wanted(events=3000, venues=30, organizers=10, seed=3, today=TODAY))
+    (count,) = rows(
+        database_url,
+        """SELECT count(*) FILTER (WHERE all_day), count(*) FILTER (WHERE end_utc - start_utc > interval '10 days'),
+            count(*) FILTER (WHERE featured), count(*) FILTER (WHERE ticket_url <> ''),
+            count(*) FILTER (WHERE status <> 'publish'), count(DISTINCT timezone), count(DISTINCT slug)
+            FROM events""",
+    )
+    assert all(number >= least for number, least in zip(count, (100, 10, 20, 500, 20, 5, 2900), strict=True)), count
+    words = column(database_url, "SELECT array_length(regexp_split_to_array(description, '\\s+'), 1) FROM events")
+    assert 35 <= min(words) <= max(words) <= 150
+    assert column(database_url, "SELECT count(*) FROM events WHERE start_local >= '2026-03-14'") == [500]
+
+
+def test_numbers_follow_from_the_number_of_events() -> None:
+    assert settle_numbers(Wanted(events=1000)) == Numbers(1000, 500, 38, 25, 22, 50)
+    assert settle_numbers(Wanted(events=2_000_000)) == Numbers(2_000_000, 100_000, 4000, 2000, 60, 300)
+    with pytest.raises(Invalid):
+        settle_numbers(Wanted(events=10, upcoming=11))
+
+
+@pytest.mark.parametrize(("text", "number"), [("", None), ("12", 12), ("0.05", 50), ("5%", 50)])
+def test_upcoming_is_a_number_or_a_share(text: str, number: int | None) -> None:
+    assert read_upcoming(text, 1000) == number
+
+
+def test_upcoming_that_is_neither_is_refused() -> None:
+    with pytest.raises(Invalid):
+        read_upcoming("many", 1000)

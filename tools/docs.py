@@ -1,0 +1,138 @@
+"""Writes docs/reference/*.md from the description of the interface; `--check` only compares."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kalends.web.doc import make_document
+from kalends.web.reference import kind_of
+from kalends.web.routes import EXTENSION, INTERFACE
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+NOTE = "This page is made from the code by `just reference`."
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def render() -> dict[str, str]:
+    """The pages by name."""
+    pages: dict[str, str] = {}
+    links: list[str] = []
+    for namespace in (INTERFACE.namespace, EXTENSION.namespace):
+        document = orjson.loads(make_document(namespace, "en", 12))
+        for tag in document["tags"]:
+            name = tag["name"] if namespace == INTERFACE.namespace else f"{tag['name']}-beside"
+            name = "changes" if tag["name"] == "changes" else "batch" if tag["name"] == "batch" else name
+            title = tag["description"] if namespace == INTERFACE.namespace else f"{tag['description']} (extensions)"
+            pages[f"{name}.md"] = "\n".join(_page(title, tag["name"], namespace, document)) + "\n"
+            links.append(f"| [{title}]({name}.md) | `{{api_root}}/{namespace}` |")
+    first = orjson.loads(make_document(INTERFACE.namespace, "en", 12))
+    pages["errors.md"] = "\n".join(_errors()) + "\n"
+    pages["headers.md"] = "\n".join(_headers(first)) + "\n"
+    pages["README.md"] = "\n".join(_index(first, links)) + "\n"
+    return pages
+
+
+def _index(document: dict[str, Any], links: list[str]) -> Iterator[str]:
+    yield from ("# Reference", "", NOTE, "", document["info"]["description"], "")
+    yield (
+        "A server shows the same at `/docs`, in eight languages and with requests to try, and as an OpenAPI 3.1 "
+        "document at `/doc` of each namespace."
+    )
+    yield from ("", "| | below |", "|---|---|", *links)
+    yield from ("| [Error codes](errors.md) | |", "| [Headers and common parameters](headers.md) | |")
+
+
+def _page(title: str, tag: str, namespace: str, document: dict[str, Any]) -> Iterator[str]:
+    yield from (f"# {title}", "", NOTE, f"Paths are below `{{api_root}}/{namespace}`.", "")
+    for path, found in document["paths"].items():
+        shown: dict[str, list[str]] = {}
+        for method in METHODS:
+            if method in found and tag in found[method]["tags"]:
+                shown.setdefault(found[method]["summary"], []).append(method)
+        for summary, methods in shown.items():
+            yield from _operation(document, path, summary, methods, found[methods[-1]])
+
+
+def _operation(
+    document: dict[str, Any], path: str, summary: str, methods: list[str], operation: dict[str, Any]
+) -> Iterator[str]:
+    yield from (f"## {', '.join(methods).upper()} `{path}`", "", f"{summary}.", "")
+    own = [row for row in operation["parameters"] if "$ref" not in row]
+    common = [row["$ref"].rpartition("/")[2] for row in operation["parameters"] if "$ref" in row]
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    schema = resolve(document, body)
+    rows = [(row, row["schema"], row["in"], row.get("required", False)) for row in own]
+    rows += [
+        ({"name": name, **field}, field, "body", name in schema.get("required", []))
+        for name, field in schema.get("properties", {}).items()
+    ]
+    if rows:
+        yield from ("| Parameter | Where | Type | Default | Meaning |", "|---|---|---|---|---|")
+        for row, kind, where, required in rows:
+            default = f"`{orjson.dumps(kind['default']).decode()}`" if "default" in kind else ""
+            need = " (required)" if required else ""
+            words = row.get("description", "").replace("|", "\\|")
+            yield f"| `{row['name']}`{need} | {where} | {kind_of(kind).replace('|', 'or')} | {default} | {words} |"
+        yield ""
+    yield f"Also {', '.join(f'[`{name}`](headers.md)' for name in common)}."
+    yield from ("", "| Status | Answer |", "|---|---|")
+    for status, response in operation["responses"].items():
+        answer = resolve(document, response)
+        words = "<br>".join(answer["description"].split("\n"))
+        schema_name = answer.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref", "")
+        name = schema_name.rpartition("/")[2]
+        yield f"| {status} | {words}{f' A `{name}`.' if status.startswith('2') and name else ''} |"
+    yield ""
+
+
+def _errors() -> Iterator[str]:
+    from kalends.web.problems import PROBLEMS
+
+    yield from ("# Error codes", "", NOTE, "")
+    yield 'Every refusal is `{"code", "message", "data": {"status"}}`.'
+    yield "The code is for programs and never changes; the message is for people and comes in their language."
+    yield ""
+    yield from ("| Status | Code | When |", "|---|---|---|")
+    for row in sorted(PROBLEMS, key=lambda row: row.status):
+        yield f"| {row.status} | `{row.code.replace('*', '…')}` | {row.when} |"
+    yield from ("", "`…` stands for the kind: `event`, `venue`, `organizer`, `category`, `tag`.")
+
+
+def _headers(document: dict[str, Any]) -> Iterator[str]:
+    yield from ("# Headers and common parameters", "", NOTE, "", "## Sent with a request", "")
+    yield from ("| Name | Where | Meaning |", "|---|---|---|")
+    for name, row in document["components"]["parameters"].items():
+        yield f"| `{name}` | {row['in']} | {row['description']} |"
+    yield from ("", "## Sent with an answer", "", "| Name | Meaning |", "|---|---|")
+    for name, row in document["components"]["headers"].items():
+        yield f"| `{name}` | {row['description']} |"
+
+
+def resolve(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" not in node:
+        return node
+    found: Any = document
+    for key in str(node["$ref"]).removeprefix("#/").split("/"):
+        found = found[key]
+    resolved: dict[str, Any] = found
+    return resolved
+
+
+def main() -> int:
+    pages = render()
+    kept = {path.name: path.read_text() for path in FOLDER.glob("*.md")} if FOLDER.exists() else {}
+    if "--check" in sys.argv:
+        return 0 if kept == pages else 1
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in set(kept) - set(pages):
+        (FOLDER / name).unlink()
+    for name, text in pages.items():
+        (FOLDER / name).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+"""Writes docs/statuses.md and docs/statuses.svg from the tables of statuses; `--check` only compares."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from kalends.core.statuses import GONE, MOVES, NEW, STATUSES, TABLE, Right
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGE, PICTURE = DOCS / "statuses.md", DOCS / "statuses.svg"
+
+WORDS: dict[Right, str] = {"edit": "edit", "publish": "publish", "clock": "time"}
+
+
+def render_page() -> str:
+    lines = [
+        "# Statuses",
+        "",
+        "This page and its picture are made from `kalends/core/statuses.py` by `just statuses`.",
+        "",
+        "Events, venues and organizers have a status. Categories and tags have none: they are public until they "
+        "are deleted.",
+        "",
+        "![The statuses and the moves between them](statuses.svg)",
+        "",
+        "## What each means",
+        "",
+        "| Status | Meaning | Read singly by | In lists for | Inside events for | Counts | Slug |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for status in TABLE:
+        counts = "yes" if status.is_public else "no"
+        cells = [status.meaning, status.read, status.lists, status.embedded, counts, status.slug]
+        lines.append(f"| `{status.name}` | {' | '.join(cells)} |")
+    theirs = ", ".join(f"`{status.name}`" for status in TABLE if not status.is_contributors)
+    lines += [
+        "",
+        "- Counts are those of categories and tags, `has_events` and `only_with_upcoming`.",
+        "- `changes` tells of a record whoever may read it, and that it is gone whoever cannot see it any more; "
+        "the public is told so only of records that were public. Feeds will show what lists show.",
+        "- An event with `hide_from_listings` is in no list, whatever its status; a single read shows it.",
+        "- A protected event is shown without its contents in lists and in `changes`, whatever its status; a single "
+        "read needs its password, or `context=edit` and the right to edit.",
+        "",
+        "## Who may move a record",
+        "",
+        "The right to **edit**: editors and administrators every record, authors their own, contributors their own "
+        f"as long as it is not {theirs.replace(', ', ' or ')}, in the trash as before it. The right to **publish**: "
+        "authors, editors and administrators. Who asks for a status without the right to publish gets `pending`.",
+        "",
+        "| from \\ to | " + " | ".join(f"`{name}`" for name in (*STATUSES, GONE)) + " |",
+        "|---|" + "---|" * (len(STATUSES) + 1),
+    ]
+    for origin in (NEW, *STATUSES):
+        cells = [_rights(origin, to) for to in (*STATUSES, GONE)]
+        lines.append(f"| `{origin}` | {' | '.join(cells)} |")
+    lines += ["", "| To | Takes | When |", "|---|---|---|"]
+    lines += [f"| `{move.to}` | {WORDS[move.right]} | {move.when} |" for move in MOVES]
+    lines += [
+        "",
+        "An update without a status changes none, except that a new date publishes or schedules a record that is "
+        "`publish` or `future`. `POST …/restore` without a revision leads out of the trash to the status from before "
+        "it, by the same rules.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _rights(origin: str, to: str) -> str:
+    found = [WORDS[move.right] for move in MOVES if origin in move.origins and move.to == to and origin != to]
+    return " or ".join(found) or "–"
+
+
+# The picture ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A line from box to box, by its corners, and the moves that it stands for; in both directions if so."""
+
+    origins: tuple[str, ...]
+    to: tuple[str, ...]
+    right: Right
+    points: tuple[tuple[int, int], ...]
+    label: tuple[int, int, str] | None = None  # x, y, anchor
+    both_ways: bool = False
+
+
+WIDTH, HEIGHT = 830, 420
+WRITING, SHOWING = ("draft", "pending"), ("private", "future", "publish")
+# Boxes: left, top, width, height.
+GROUPS = {"being written": (150, 40, 170, 220), "finished": (500, 40, 310, 220)}
+BOXES = {
+    "draft": (175, 80, 120, 54),
+    "pending": (175, 180, 120, 54),
+    "private": (595, 180, 120, 54),
+    "future": (525, 80, 110, 54),
+    "publish": (675, 80, 110, 54),
+    "trash": (350, 320, 120, 54),
+}
+# From group to group every status leads to every other: one arrow stands for all of them.
+ARROWS = (
+    Arrow((NEW,), WRITING, "edit", ((40, 190), (150, 190)), (95, 181, "middle")),
+    Arrow((NEW,), SHOWING, "publish", ((30, 180), (30, 20), (655, 20), (655, 40)), (340, 14, "middle")),
+    Arrow(WRITING, SHOWING, "publish", ((320, 110), (500, 110)), (410, 101, "middle")),
+    Arrow(SHOWING, WRITING, "edit", ((500, 190), (320, 190)), (410, 181, "middle")),
+    Arrow(("draft",), ("pending",), "edit", ((235, 134), (235, 180)), (245, 162, "start"), both_ways=True),
+    Arrow(("future",), ("publish",), "clock", ((635, 98), (675, 98)), (655, 90, "middle")),
+    Arrow(("future",), ("publish",), "publish", ((635, 117), (675, 117)), both_ways=True),
+    Arrow(("future",), ("private",), "publish", ((590, 134), (630, 180)), (598, 166, "end"), both_ways=True),
+    Arrow(("publish",), ("private",), "publish", ((720, 134), (680, 180)), (712, 166, "start"), both_ways=True),
+    Arrow(WRITING, ("trash",), "edit", ((215, 260), (215, 338), (350, 338)), (226, 290, "start")),
+    Arrow(SHOWING, ("trash",), "edit", ((700, 260), (700, 338), (470, 338)), (689, 290, "end")),
+    Arrow(("trash",), WRITING, "edit", ((350, 358), (185, 358), (185, 260)), (174, 290, "end")),
+    Arrow(("trash",), SHOWING, "publish", ((470, 358), (730, 358), (730, 260)), (741, 290, "start")),
+    Arrow(("trash",), (GONE,), "clock", ((410, 320), (410, 282)), (421, 306, "start")),
+)
+LEGEND = "edit: takes the right to edit  ·  publish: takes the right to publish  ·  time: happens by itself"
+
+
+def drawn_moves() -> set[tuple[str, str, str]]:
+    """What the arrows say, move by move."""
+    moves = {(origin, to, arrow.right) for arrow in ARROWS for origin in arrow.origins for to in arrow.to}
+    return moves | {(to, origin, arrow.right) for arrow in ARROWS if arrow.both_ways
+                    for origin in arrow.origins for to in arrow.to}  # fmt: skip
+
+
+STYLE = """
+    text { font: 15px system-ui, sans-serif; fill: #1f2328; }
+    .name { font-weight: 600; text-anchor: middle; }
+    .small { font-size: 13px; fill: #57606a; }
+    .group { fill: #8881; stroke: #8c959f; stroke-dasharray: 2 4; }
+    .box { fill: #fff; stroke: #57606a; stroke-width: 1.5; }
+    .public { fill: #dafbe1; stroke: #1a7f37; }
+    .trash { fill: #f6f8fa; stroke: #8c959f; }
+    .arrow { fill: none; stroke: #57606a; stroke-width: 1.5; }
+    .publish { stroke: #1a7f37; }
+    .clock { stroke: #0969da; stroke-dasharray: 5 4; }
+    .dot { fill: #57606a; }
+    .ring { fill: none; stroke: #57606a; stroke-width: 1.5; }
+    text.publish { fill: #1a7f37; stroke: none; }
+    text.clock { fill: #0969da; stroke: none; }
+    @media (prefers-color-scheme: dark) {
+        text { fill: #e6edf3; }
+        .small { fill: #9198a1; }
+        .box { fill: #161b22; stroke: #9198a1; }
+        .public { fill: #12261e; stroke: #3fb950; }
+        .trash { fill: #21262d; stroke: #6e7681; }
+        .arrow, .ring { stroke: #9198a1; }
+        .dot { fill: #9198a1; }
+        .publish { stroke: #3fb950; }
+        .clock { stroke: #58a6ff; }
+        text.publish { fill: #3fb950; }
+        text.clock { fill: #58a6ff; }
+    }"""
+
+
+def render_picture() -> str:
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
+        "<title>The statuses of a record and what it takes to move between them</title>",
+        f"<style>{STYLE}\n</style>",
+        "<defs>",
+        *[_head(right) for right in WORDS],
+        "</defs>",
+    ]
+    for name, (left, top, width, height) in GROUPS.items():
+        parts.append(f'<rect class="group" x="{left}" y="{top}" width="{width}" height="{height}" rx="14"/>')
+        parts.append(f'<text class="small" x="{left + 14}" y="{top + 24}">{name}</text>')
+    for arrow in ARROWS:
+        corners = " L".join(f"{x},{y}" for x, y in arrow.points)
+        heads = f'marker-end="url(#{arrow.right})"' + f' marker-start="url(#{arrow.right})"' * arrow.both_ways
+        parts.append(f'<path class="arrow {arrow.right}" d="M{corners}" {heads}/>')
+        if arrow.label:
+            x, y, anchor = arrow.label
+            label = f'<text class="small {arrow.right}" x="{x}" y="{y}" text-anchor="{anchor}">'
+            parts.append(f"{label}{WORDS[arrow.right]}</text>")
+    for status in TABLE:
+        left, top, width, height = BOXES[status.name]
+        look = "public" if status.is_public else "trash" if not status.is_listed else ""
+        parts.append(f'<rect class="box {look}" x="{left}" y="{top}" width="{width}" height="{height}" rx="8"/>')
+        middle = left + width // 2
+        parts.append(f'<text class="name" x="{middle}" y="{top + height // 2 + 5}">{status.name}</text>')
+    parts += [
+        '<circle class="dot" cx="30" cy="190" r="9"/>',
+        '<text class="small" x="30" y="222" text-anchor="middle">new</text>',
+        '<circle class="ring" cx="410" cy="272" r="9"/><circle class="dot" cx="410" cy="272" r="5"/>',
+        '<text class="small" x="410" y="252" text-anchor="middle">gone</text>',
+        f'<text class="small" x="{WIDTH // 2}" y="{HEIGHT - 12}" text-anchor="middle">{LEGEND}</text>',
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _head(right: Right) -> str:
+    size = 'viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse"'
+    line = f'<path class="arrow {right}" style="stroke-dasharray: none" d="M1,1 L9,5 L1,9"/>'
+    return f'<marker id="{right}" {size}>{line}</marker>'
+
+
+def main() -> int:
+    made = {PAGE: render_page(), PICTURE: render_picture()}
+    if "--check" in sys.argv:
+        return 0 if all(path.exists() and path.read_text() == text for path, text in made.items()) else 1
+    for path, text in made.items():
+        path.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

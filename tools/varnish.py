@@ -1,0 +1,74 @@
+"""Starts Varnish with the configuration in deploy/varnish, for tests and measurements, on 127.0.0.1 only."""
+
+import shutil
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+CONFIGURATION = Path(__file__).parent.parent / "deploy" / "varnish" / "default.vcl"
+PROGRAM = shutil.which("varnishd") or shutil.which("varnishd", path="/usr/sbin")
+
+
+@dataclass(frozen=True)
+class Varnish:
+    process: subprocess.Popen[bytes]
+    address: str
+
+    @classmethod
+    def start(cls, directory: Path, server: str, *, port: int, patience: float = 30) -> Self:
+        """In front of a server, named by its address; returns when it listens."""
+        if PROGRAM is None:
+            raise VarnishError("varnishd was not found (Debian: varnish, varnish-modules).")
+        directory = directory.absolute()
+        directory.mkdir(parents=True, exist_ok=True)
+        backend = str(urlsplit(server).port)
+        text = CONFIGURATION.read_text()
+        if text.count('.port = "8000"') != 1:
+            raise VarnishError("the port of the server is not where it was in default.vcl")
+        configuration = directory / "test.vcl"
+        configuration.write_text(text.replace('.port = "8000"', f'.port = "{backend}"'))
+        log = directory / "varnishd.log"
+        options = ["-a", f"127.0.0.1:{port}", "-f", str(configuration), "-n", str(directory / "work")]
+        limits = ["-s", "malloc,64m", "-p", "vcl_path=/usr/share/varnish/vcl", "-p", "thread_pool_min=50"]
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [PROGRAM, "-F", "-j", "none", *options, *limits],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        varnish = cls(process, f"http://127.0.0.1:{port}")
+        deadline = time.monotonic() + patience
+        while not _listens(port):
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                raise VarnishError(f"varnishd did not start:\n{log.read_text(errors='replace')}")
+            time.sleep(0.05)
+        return varnish
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(30)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class VarnishError(Exception):
+    pass
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,129 @@
+"""The words of the server in its languages: finds the texts, brings the catalogues up to date, compiles them.
+
+`--check` changes nothing and says what is untranslated or out of date. Messages of commands stay English.
+"""
+
+import io
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_file
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+
+from kalends.web.language import CATALOGUES, DEFAULT, LANGUAGES
+
+PACKAGE = CATALOGUES.parent
+# Functions whose argument with this number is a text for people.
+KEYWORDS = {
+    "Sentence": None,
+    "Invalid": None,
+    "mark": None,
+    "word": None,
+    "Refusal": (3,),
+    "param": (3,),
+    "_date": (2,),
+    "invalid": (2,),
+}
+# What only an operator at a terminal reads.
+ENGLISH_ONLY = {"operations/administration.py", "operations/seed.py", "operations/madeup_events.py"}
+NO_DAY = datetime(2000, 1, 1, tzinfo=UTC)
+PLACE = re.compile(r"\{(\w+)\}")
+
+
+def find_texts() -> dict[str, list[str]]:
+    """Every text, with the files it stands in."""
+    texts: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name in ENGLISH_ONLY:
+            continue
+        for _, message, _, _ in extract_from_file("python", path, keywords=KEYWORDS):
+            text = message if isinstance(message, str) else message[0]
+            if text and name not in texts.setdefault(text, []):
+                texts[text].append(name)
+    return texts
+
+
+def languages() -> list[str]:
+    return [language for language in LANGUAGES if language != DEFAULT]
+
+
+def catalogue_of(language: str) -> Path:
+    return CATALOGUES / language.replace("-", "_") / "LC_MESSAGES" / "messages.po"
+
+
+def read_catalogue(language: str) -> dict[str, str]:
+    path = catalogue_of(language)
+    if not path.exists():
+        return {}
+    with path.open("rb") as source:
+        return {str(row.id): str(row.string) for row in read_po(source) if row.id and row.string}
+
+
+def make_catalogue(language: str, texts: dict[str, list[str]], known: dict[str, str]) -> Catalog:
+    """The texts of the code and no others, in the order of the alphabet."""
+    catalogue = Catalog(
+        locale=language.replace("-", "_"), project="kalends", charset="utf-8", fuzzy=False,
+        header_comment="# The words of Kalends. `just words` keeps the list of texts; only translations are written.",
+    )  # fmt: skip
+    for text in sorted(texts, key=lambda text: (text.lower(), text)):
+        catalogue.add(text, known.get(text, ""), locations=[(name, 0) for name in texts[text]])
+    return catalogue
+
+
+def render(catalogue: Catalog) -> str:
+    target = io.BytesIO()
+    write_po(target, catalogue, width=110, omit_header=False)
+    kept = [line for line in target.getvalue().decode().splitlines() if not line.startswith(VOLATILE)]
+    return "\n".join(line.replace(":0", "") if line.startswith("#: ") else line for line in kept) + "\n"
+
+
+VOLATILE = ('"POT-Creation-Date', '"PO-Revision-Date', '"Generated-By', '"Report-Msgid-Bugs-To', '"Last-Translator',
+            '"Language-Team', '"Project-Id-Version')  # fmt: skip
+
+
+def compile_catalogue(po: str) -> bytes:
+    catalogue, target = read_po(io.BytesIO(po.encode())), io.BytesIO()
+    catalogue.creation_date = catalogue.revision_date = NO_DAY  # The same words make the same bytes.
+    write_mo(target, catalogue)
+    return target.getvalue()
+
+
+def problems(language: str, texts: dict[str, list[str]], known: dict[str, str]) -> list[str]:
+    """What is not translated, or names other places than the original."""
+    found = [f"{language}: untranslated: {text}" for text in texts if text not in known]
+    for text, translation in known.items():
+        if sorted(PLACE.findall(text)) != sorted(PLACE.findall(translation)):
+            found.append(f"{language}: other places: {text}")
+        if sorted(re.findall(r"`[^`]+`", text)) != sorted(re.findall(r"`[^`]+`", translation)):
+            found.append(f"{language}: other code words: {text}")
+    return found
+
+
+def main() -> int:
+    check = "--check" in sys.argv
+    texts = find_texts()
+    found: list[str] = []
+    for language in languages():
+        known = read_catalogue(language)
+        po = render(make_catalogue(language, texts, known))
+        path = catalogue_of(language)
+        compiled = path.with_suffix(".mo")
+        if check:
+            current = path.exists() and path.read_text() == po and compiled.read_bytes() == compile_catalogue(po)
+            found += [] if current else [f"{language}: out of date, run `just words`"]
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(po)
+            compiled.write_bytes(compile_catalogue(po))
+        found += problems(language, texts, {text: known[text] for text in texts if text in known})
+    print("\n".join(found) or f"{len(texts)} texts in {len(LANGUAGES)} languages.")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
