@@ -53,6 +53,10 @@ seed *arguments:
 test *arguments:
     uv run pytest "$@"
 
+# Run the long tests: races, kills, isolation, models, plans, mirrors, shared caches
+soak *arguments:
+    KALENDS_SOAK=1 uv run pytest tests/life tests/lists tests/robustness tests/plans tests/speed tests/varnish tests/docs "$@"
+
 # Check style, types and the direction of imports
 check:
     uv run ruff check

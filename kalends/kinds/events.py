@@ -141,7 +141,8 @@ def _times(writing: Writing) -> Values:
     try:
         span: Span = times.event_span(start, end, zone, all_day)
         # The very first instant of all is the driver's way to say "never".
-        if datetime.min in (span.start.wall, span.start.utc.replace(tzinfo=None)):
+        first = datetime(1, 1, 1)
+        if first in (span.start.wall, span.start.utc.replace(tzinfo=None)):
             raise Invalid("A date lies in the years 1 to {last}.", last=times.LAST_YEAR)
     except Invalid as problem:
         name = "start_date" if "start_date" in sent and "end_date" not in sent else "end_date"

@@ -1,0 +1,37 @@
+"""CPU time of processes, from /proc: a server with its workers, and the database sessions that serve it."""
+
+import os
+from pathlib import Path
+
+import psycopg
+
+TICKS = os.sysconf("SC_CLK_TCK")
+OURS = "bench"
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of one process, all its threads included."""
+    # The name in parentheses may contain spaces; the fields count from behind it.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def process_family(pid: int) -> list[int]:
+    """The process and all that descend from it."""
+    family = [pid]
+    for parent in family:  # It grows while it is walked.
+        for thread in Path(f"/proc/{parent}/task").iterdir():
+            family.extend(int(child) for child in (thread / "children").read_text().split())
+    return family
+
+
+def session_pids(database_url: str) -> list[int]:
+    """The processes behind all connections to this database but our own, of which one may still be closing."""
+    with psycopg.connect(database_url, autocommit=True, application_name=OURS) as connection:
+        rows = connection.execute(
+            """SELECT pid FROM pg_stat_activity
+                WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> %s
+                ORDER BY pid""",
+            [OURS],
+        ).fetchall()
+    return [row[0] for row in rows]

@@ -1,0 +1,170 @@
+"""Load: wrk for requests, pgbench for bare SQL, each with the CPU that it cost."""
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from bench.cpu import TICKS, cpu_seconds, process_family
+
+# One line at the end: requests, microseconds, p50, p99, errors.
+DONE = """
+done = function(summary, latency, requests)
+  local e = summary.errors
+  io.write(string.format("RESULT %d %d %f %f %d\\n", summary.requests, summary.duration,
+    latency:percentile(50), latency:percentile(99), e.connect + e.read + e.write + e.status + e.timeout))
+end
+"""
+# Every write differs from the one before; otherwise nothing would be written.
+PATCHING = """
+local count = 0
+request = function()
+  count = count + 1
+  return wrk.format("PATCH", nil, nil, '{"cost":"' .. (os.time() % 100000) * 1000 + count .. '"}')
+end
+"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One run. Times in milliseconds, CPU in milliseconds per request."""
+
+    rate: float
+    p50: float
+    p99: float
+    server: float
+    database: float
+
+    @property
+    def cpu(self) -> float:
+        return self.server + self.database
+
+
+@dataclass
+class Samples:
+    """The runs of one sort. Noise only ever adds work, so the lowest CPU and the best rate decide."""
+
+    runs: list[Sample] = field(default_factory=list[Sample])
+
+    @property
+    def cpu(self) -> float:
+        return min(run.cpu for run in self.runs)
+
+    @property
+    def median_cpu(self) -> float:
+        return median(run.cpu for run in self.runs)
+
+    @property
+    def cheapest(self) -> Sample:
+        return min(self.runs, key=lambda run: run.cpu)
+
+    @property
+    def best(self) -> Sample:
+        return max(self.runs, key=lambda run: run.rate)
+
+    @property
+    def median_rate(self) -> float:
+        return median(run.rate for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Whose CPU is counted."""
+
+    postmaster: int
+    server: int | None = None
+
+    def seconds(self) -> tuple[float, float]:
+        server = sum(map(cpu_seconds, process_family(self.server))) if self.server else 0.0
+        return server, _cluster_seconds(self.postmaster)
+
+
+def ask_with_wrk(
+    url: str,
+    connections: int,
+    seconds: float,
+    processes: Processes,
+    *,
+    headers: Mapping[str, str] | None = None,
+    patching: bool = False,
+) -> Sample:
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write((PATCHING if patching else "") + DONE)
+        script.flush()
+        sent = [part for name, value in (headers or {}).items() for part in ("-H", f"{name}: {value}")]
+        size = ["-t", "1", "-c", str(connections), "-d", f"{max(1, round(seconds))}s", "--timeout", "20s"]
+        command = ["wrk", *size, *sent, "-s", script.name, url]
+        output, server, database = _measured(lambda: _run(command), processes)
+    found = re.search(r"RESULT (\d+) (\d+) ([\d.]+) ([\d.]+) (\d+)", output)
+    if found is None:
+        raise LoadError(f"wrk said:\n{output}")
+    requests, duration, p50, p99, errors = (float(part) for part in found.groups())
+    if errors or not requests:
+        raise LoadError(f"{errors:.0f} errors in {requests:.0f} requests for {url}:\n{output}")
+    return Sample(
+        1e6 * requests / duration, p50 / 1000, p99 / 1000, 1000 * server / requests, 1000 * database / requests
+    )
+
+
+def ask_with_pgbench(
+    url: str, script: str, values: Mapping[str, str], seconds: float, processes: Processes
+) -> Sample:
+    """The role of the server, for whom the fences between sites are up, is that of the session."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "script.sql"
+        file.write_text(script)
+        defined = [part for name, value in values.items() for part in ("-D", f"{name}={value}")]
+        options = ["-n", "-M", "prepared", "-c", "1", "-T", str(max(1, round(seconds))), "-f", str(file), "--log"]
+        command = ["pgbench", *options, f"--log-prefix={directory}/log", *defined, url]
+        environment = {**os.environ, "PGOPTIONS": "-c role=kalends_app"}
+        output, _, database = _measured(lambda: _run(command, environment), processes)
+        logs = [line.split() for log in Path(directory).glob("log.*") for line in log.read_text().splitlines()]
+    times = sorted(int(line[2]) / 1000 for line in logs)
+    if not times or "aborted" in output:
+        raise LoadError(f"pgbench said:\n{output}")
+    found = re.search(r"tps = ([\d.]+)", output)
+    rate = float(found[1]) if found else 0.0
+    return Sample(rate, _share(times, 0.5), _share(times, 0.99), 0.0, 1000 * database / len(times))
+
+
+class LoadError(Exception):
+    pass
+
+
+def _measured(work: Callable[[], str], processes: Processes) -> tuple[str, float, float]:
+    before = processes.seconds()
+    output = work()
+    time.sleep(0.1)  # Sessions that end are counted once they are gone.
+    after = processes.seconds()
+    return output, after[0] - before[0], after[1] - before[1]
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    done = subprocess.run(  # noqa: S603  Our own command.
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if done.returncode:
+        raise LoadError(f"{command[0]} ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def _cluster_seconds(postmaster: int) -> float:
+    """All processes of a PostgreSQL, those included that have ended: their time went to the first one."""
+    fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
+    ended = (int(fields[13]) + int(fields[14])) / TICKS
+    total = ended
+    for pid in process_family(postmaster):
+        try:
+            total += cpu_seconds(pid)
+        except FileNotFoundError:
+            continue  # It ended just now, and is counted next time.
+    return total
+
+
+def _share(times: Sequence[float], share: float) -> float:
+    return times[min(len(times) - 1, int(share * len(times)))]

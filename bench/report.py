@@ -1,0 +1,173 @@
+"""The results: one table at the terminal, and a page with pictures in docs/performance."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.comparison import Compared
+from bench.drawing import Row, draw_bars, show
+from bench.load import Samples
+from bench.pages import LIST, Limit
+
+COLUMNS = (
+    "request", "bare: CPU ms", "p50", "cold: CPU ms (server + db)", "× bare", "req/s, 16", "p50", "p99",
+    "warm: CPU ms (server + db)", "× bare", "req/s, 64", "p50", "p99",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Report:
+    at: datetime
+    events: int
+    cases: list[str]
+    figures: dict[str, dict[str, Samples]]
+    limits: list[Limit]
+    compared: list[Compared]
+
+    def rows(self) -> list[list[str]]:
+        return [_row(name, self.figures[name]) for name in self.cases]
+
+    def limit_rows(self) -> list[list[str]]:
+        return [
+            [
+                limit.name,
+                show(limit.figure),
+                f"at most {show(limit.most)}" if limit.most is not None else f"at least {show(limit.least or 0)}",
+                "kept" if limit.is_kept() else "BROKEN",
+            ]
+            for limit in self.limits
+        ]
+
+    def compared_rows(self) -> list[list[str]]:
+        return [
+            [
+                f"{row.events:,}", row.name, row.matches, show(row.theirs), show(row.cold.cpu),
+                f"{row.theirs / row.cold.cpu:,.0f}", show(row.warm.cpu), f"{row.theirs / row.warm.cpu:,.0f}",
+            ]
+            for row in self.compared
+        ]  # fmt: skip
+
+
+COMPARED = (
+    "events",
+    "request",
+    "matches",
+    "theirs: CPU ms",
+    "cold: CPU ms",
+    "times less",
+    "warm: CPU ms",
+    "times less",
+)
+LIMITS = ("limit", "measured", "", "")
+
+
+def _row(name: str, figures: dict[str, Samples]) -> list[str]:
+    bare = figures["bare"]
+    cells = [name, show(bare.cpu), show(bare.best.p50)]
+    for mode, connections in (("cold", 16), ("warm", 64)):
+        if f"{mode} 1" not in figures:
+            cells += [""] * 5
+            continue
+        alone, together = figures[f"{mode} 1"], figures[f"{mode} {connections}"].best
+        split = f"{show(alone.cpu)} ({show(alone.cheapest.server)} + {show(alone.cheapest.database)})"
+        ratio = f"{alone.cpu / bare.cpu:.2f}"
+        cells += [split, ratio, show(together.rate), show(together.p50), show(together.p99)]
+    return cells
+
+
+def print_report(console: Console, report: Report) -> None:
+    tables = [(f"{report.events:,} events", COLUMNS, report.rows()), ("limits", LIMITS, report.limit_rows())]
+    if report.compared:
+        tables.append(("beside the existing service", COMPARED, report.compared_rows()))
+    for title, columns, rows in tables:
+        table = Table(title=title)
+        for number, heading in enumerate(columns):
+            table.add_column(heading, justify="left" if number == 0 else "right")
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+
+
+def write_report(report: Report, directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    note = f"{report.at:%Y-%m-%d}, commit {_commit()}, {report.events:,} events, CPU of server and database"
+    (directory / "cpu.svg").write_text(_draw_cpu(report, note))
+    (directory / "rate.svg").write_text(_draw_rate(report, note))
+    (directory / "README.md").write_text(_page(report))
+
+
+def _draw_cpu(report: Report, note: str) -> str:
+    rows = [
+        Row(
+            name,
+            [report.figures[name][mode].cpu if mode in report.figures[name] else None
+             for mode in ("bare", "cold 1", "warm 1")],
+        )
+        for name in report.cases
+    ]  # fmt: skip
+    title = "CPU per request: the bare engine, a cold server, a warm one"
+    return draw_bars(title, note, "ms", ("bare SQL by pgbench", "cold", "warm"), rows)
+
+
+def _draw_rate(report: Report, note: str) -> str:
+    rows = [
+        Row(name, [None, found["cold 16"].best.rate if "cold 16" in found else None, found["warm 64"].best.rate])
+        for name, found in ((name, report.figures[name]) for name in report.cases)
+    ]
+    title = "Requests a second of one server process, wrk beside it"
+    return draw_bars(title, note, "/s", ("", "cold, 16 connections", "warm, 64 connections"), rows)
+
+
+def _page(report: Report) -> str:
+    varnish = report.figures.get(LIST, {}).get("varnish 64")
+    return f"""# Performance
+
+Made by `just bench` on {report.at:%Y-%m-%d %H:%M} UTC at commit {_commit()}, on {os.cpu_count()} cores that
+PostgreSQL, the server and the load generator share; load average at the end {os.getloadavg()[0]:.1f}.
+
+Three ways to the same page of a site with {report.events:,} events:
+
+- **bare**: its SQL, with its values, asked by pgbench with prepared statements in one transaction that enters
+  the site: the CPU of PostgreSQL alone. A write is rolled back each time.
+- **cold**: the request over HTTP to a server that keeps nothing (`KALENDS_CACHE_MB=0`).
+- **warm**: the request over HTTP to a server that keeps its answers (the default).
+
+CPU is that of the server's and the database's processes, from /proc, in milliseconds per request at one connection,
+the lowest of the runs; rates are those of the best run, at 16 and at 64 connections; p50 and p99 in milliseconds.
+
+{_table(COLUMNS, report.rows())}
+
+![CPU per request](cpu.svg)
+
+![Requests a second](rate.svg)
+
+{f"Through Varnish the default list is served {show(varnish.best.rate)} times a second." if varnish else ""}
+
+## Limits
+
+{_table(LIMITS, report.limit_rows())}
+
+## Beside the existing service
+
+The Events Calendar 6.17.2 on WordPress 7.0, nginx, php-fpm with opcache, MariaDB, no page cache; measured on another
+day on a machine of the same size, so that **a ratio is good to a factor of about 2.5**. CPU in milliseconds
+per request, the lowest seen, at one connection.
+
+{_table(COMPARED, report.compared_rows())}
+"""
+
+
+def _table(columns: tuple[str, ...], rows: list[list[str]]) -> str:
+    aligned = [":--" if number == 0 else "--:" for number in range(len(columns))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [list(columns), aligned, *rows])
+
+
+def _commit() -> str:
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "kalends"], check=False).returncode  # noqa: S607
+    return (done.stdout.strip() or "unknown") + (" with changes" if changed else "")

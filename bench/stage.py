@@ -1,0 +1,126 @@
+"""A PostgreSQL with seeded sites, kept for another run of the same day, and servers on them."""
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import psycopg
+from psycopg import sql
+
+from kalends.store.migrations import migrate
+from tests.servers import Server, make_environment
+from tools import postgres
+
+NS = "/api/calendar/events/v1"
+LOGIN = "bench"
+# Parallel workers end before their time can be read, and autovacuum would work for nobody's request.
+SETTINGS = {
+    **postgres.THROWAWAY,
+    "max_parallel_workers_per_gather": "0",
+    "autovacuum": "off",
+    "shared_buffers": "512MB",
+    "maintenance_work_mem": "512MB",
+    "max_wal_size": "4GB",
+}
+# As the records of the reference were: all events are to come, and few other records.
+LIKE_THE_REFERENCE = ("--venues", "50", "--organizers", "50", "--categories", "20", "--tags", "50")
+
+
+@dataclass(frozen=True)
+class World:
+    """A seeded site with records to ask for, and the password of somebody who may write."""
+
+    url: str
+    events: int
+    event_id: int
+    slug: str
+    category_id: int
+    venue_id: int
+    password: str
+    login: str = LOGIN
+
+    @property
+    def week(self) -> tuple[str, str]:
+        first = datetime.now(UTC).date() + timedelta(days=14)
+        return first.isoformat(), (first + timedelta(days=7)).isoformat()
+
+    @property
+    def by_slug(self) -> str:
+        return f"/events/by-slug/{quote(self.slug)}"
+
+
+def find_cluster(directory: Path, stack: ExitStack) -> postgres.Server:
+    place = directory.absolute() / "postgres"
+    found = postgres.find_running(place)
+    if found is None:
+        found = postgres.start(place, settings=SETTINGS)
+        stack.callback(found.stop)
+    return found
+
+
+def make_world(cluster: postgres.Server, events: int, *, like_the_reference: bool = False) -> World:
+    kind = "reference" if like_the_reference else "site"
+    name = f"{kind}_{events}_{datetime.now(UTC):%Y%m%d}"
+    url = urlsplit(cluster.url)._replace(path=f"/{name}").geturl()
+    with psycopg.connect(cluster.url, autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    migrate(url)
+    return fill_world(url, events, *(("--upcoming", str(events), *LIKE_THE_REFERENCE) if like_the_reference else ()))
+
+
+def fill_world(url: str, events: int, *more: str) -> World:
+    """The site of a migrated database, with events unless it has some."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM events LIMIT 1").fetchone():
+            run_command(url, "seed", "--events", str(events), *more)
+            run_command(url, "user", "add", LOGIN, "--role", "editor")
+        return _look_around(connection, url, events)
+
+
+def _look_around(connection: psycopg.Connection[tuple[int | str, ...]], url: str, events: int) -> World:
+    """An event with a venue and terms; the category and the venue with most to come."""
+    event = connection.execute(
+        """SELECT e.id, e.slug FROM events e
+            WHERE e.listed AND e.start_utc > now() + interval '20 days'
+                AND EXISTS (SELECT FROM event_venues l WHERE l.event_id = e.id)
+                AND EXISTS (SELECT FROM event_organizers l WHERE l.event_id = e.id)
+                AND EXISTS (SELECT FROM event_tags l WHERE l.event_id = e.id)
+            ORDER BY md5(e.id::text) LIMIT 1"""
+    ).fetchone()
+    category = connection.execute(_MOST_USED.format("category_id", "event_categories")).fetchone()
+    venue = connection.execute(_MOST_USED.format("venue_id", "event_venues")).fetchone()
+    if event is None or category is None or venue is None:
+        raise AssertionError("a site without events")
+    number = datetime.now(UTC).timestamp()
+    password = run_command(url, "password", "add", LOGIN, f"bench {number}").strip()
+    return World(url, events, int(event[0]), str(event[1]), int(category[0]), int(venue[0]), password)
+
+
+_MOST_USED = "SELECT {0} FROM {1} WHERE listed AND start_utc > now() GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1"
+
+
+def forget_last_change(world: World) -> None:
+    """So that the write that was caught can be played again: its line in the log would be there already."""
+    with psycopg.connect(world.url) as connection:
+        connection.execute("DELETE FROM changes WHERE revision = (SELECT max(revision) FROM changes)")
+
+
+def start_server(world: World, log: Path, stack: ExitStack, *, megabytes: int, port: int | None = None) -> Server:
+    """One process; 0 megabytes: it keeps nothing."""
+    settings = {
+        "KALENDS_CACHE_MB": str(megabytes),
+        "KALENDS_SHARED_SECONDS": "3600",
+        "KALENDS_POOL_WAIT": "30",  # Slow is to be measured too; a refusal would not be.
+    }
+    return stack.enter_context(Server.start(world.url, log=log, port=port, environment=settings))
+
+
+def run_command(url: str, *arguments: str) -> str:
+    command = [sys.executable, "-m", "kalends", *arguments]
+    environment = make_environment(url)
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout  # noqa: S603

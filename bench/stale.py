@@ -1,0 +1,193 @@
+"""Warm reads while writes go on: is any answer older than a write acknowledged before it was asked for?
+
+Two servers are read by wrk with 64 connections together, and written to 20 times a second. Each request names
+the last acknowledged revision in its X-Request-ID, which the answer repeats beside its own revision in the ETag.
+Ends with 1 after one stale answer, or when p99 of the reads is not below 4 × p50.
+"""
+
+import argparse
+import itertools
+import mmap
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from bench.stage import NS, World, find_cluster, make_world, start_server
+
+CONNECTIONS = 64
+WRITES = 20
+MOST_SPREAD = 4.0
+# The acknowledged revision is in shared memory: a number of eight bytes in a file.
+CHECKING = """
+local ffi = require("ffi")
+ffi.cdef[[int open(const char *, int); void *mmap(void *, size_t, int, int, int, long);]]
+local known = ffi.cast("volatile int64_t *", ffi.C.mmap(nil, 8, 1, 1, ffi.C.open("{file}", 0), 0))
+local threads = {{}}
+setup = function(thread) table.insert(threads, thread) end
+init = function() checked, stale, others, last = 0, 0, 0, 0 end
+request = function()
+  return wrk.format("GET", nil, {{["X-Request-ID"] = "r." .. tostring(tonumber(known[0]))}})
+end
+response = function(status, headers)
+  local tag, asked
+  for name, value in pairs(headers) do
+    local lower = name:lower()
+    if lower == "etag" then tag = tonumber(value:match('"(%d+)-')) end
+    if lower == "x-request-id" then asked = tonumber(value:match("^r%.(%d+)$")) end
+  end
+  if status ~= 200 or not tag or not asked then others = others + 1
+  else
+    checked = checked + 1
+    if tag < asked then stale = stale + 1 end
+    last = math.max(last, tag)
+  end
+end
+done = function(summary, latency, requests)
+  local sums = {{checked = 0, stale = 0, others = 0, last = 0}}
+  for _, thread in ipairs(threads) do
+    for name in pairs(sums) do sums[name] = sums[name] + thread:get(name) end
+  end
+  local e = summary.errors
+  io.write(string.format("RESULT %d %d %d %d %d %f %f %f\\n", sums.checked, sums.stale, sums.others + e.connect
+    + e.read + e.write + e.timeout, sums.last, summary.duration, latency:percentile(50), latency:percentile(99),
+    latency.max))
+end
+"""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What wrk saw of one server; times in milliseconds."""
+
+    checked: int
+    stale: int
+    others: int
+    last: int
+    rate: float
+    p50: float
+    p99: float
+    longest: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    seen: list[Seen]
+    writes: int
+    first: int
+    acknowledged: int
+
+    @property
+    def spread(self) -> float:
+        return max(one.p99 / one.p50 for one in self.seen)
+
+
+class Board:
+    """Where the last acknowledged revision stands for all to see."""
+
+    def __init__(self, file: Path) -> None:
+        file.write_bytes(bytes(8))
+        with file.open("r+b") as opened:
+            self._memory = mmap.mmap(opened.fileno(), 8)
+
+    def show(self, revision: int) -> None:
+        # Eight aligned bytes are written at once.
+        self._memory[:] = struct.pack("<q", revision)
+
+
+def check(addresses: Sequence[str], world: World, seconds: float, writes: int = WRITES, *, ahead: int = 0) -> Outcome:
+    """Reads and writes for a while. With `ahead` more is claimed than was written, and every answer is stale."""
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        board = Board(Path(directory) / "revision")
+        script = Path(directory) / "checking.lua"
+        script.write_text(CHECKING.format(file=Path(directory) / "revision"))
+        auth = (world.login, world.password)
+        clients = [stack.enter_context(httpx.Client(base_url=f"{one}{NS}", auth=auth)) for one in addresses]
+        first = _write(clients[0], world, 0)
+        board.show(first + ahead)
+        for address in addresses:
+            httpx.get(f"{address}{NS}/events").raise_for_status()
+        readers = [_read(address, seconds, script, CONNECTIONS // len(addresses)) for address in addresses]
+        written: list[int] = []
+
+        def write_one(client: httpx.Client, turn: int) -> None:
+            written.append(_write(client, world, turn + 1))
+            board.show(written[-1] + ahead)
+
+        def write_on() -> None:
+            _at_pace(writes, seconds, lambda turn: write_one(clients[turn % len(clients)], turn))
+
+        writer = threading.Thread(target=write_on)
+        writer.start()
+        outputs = [reader.communicate()[0] for reader in readers]
+        writer.join()
+    return Outcome([_seen(text) for text in outputs], len(written), first, written[-1])
+
+
+def _write(client: httpx.Client, world: World, turn: int) -> int:
+    """The revision of a write, once it is acknowledged."""
+    number = time.time_ns() // 1000 % 10**9 * 1000 + turn
+    answer = client.patch(f"/events/{world.event_id}", json={"cost": str(number)}).raise_for_status()
+    return int(answer.headers["etag"].removeprefix("W/").strip('"').partition("-")[0])
+
+
+def _at_pace(per_second: int, seconds: float, work: Callable[[int], None]) -> None:
+    began = time.monotonic()
+    for turn in itertools.count():
+        due = began + turn / per_second
+        if due - began > seconds:
+            return
+        time.sleep(max(0.0, due - time.monotonic()))
+        work(turn)
+
+
+def _read(address: str, seconds: float, script: Path, connections: int) -> subprocess.Popen[str]:
+    size = ["-t", "1", "-c", str(connections), "-d", f"{round(seconds)}s", "--timeout", "20s"]
+    command = ["wrk", *size, "-s", str(script), f"{address}{NS}/events"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
+
+
+def _seen(text: str) -> Seen:
+    found = re.search(r"RESULT (\d+) (\d+) (\d+) (\d+) (\d+) ([\d.]+) ([\d.]+) ([\d.]+)", text)
+    if found is None:
+        raise AssertionError(f"wrk said:\n{text}")
+    checked, stale, others, last, duration = (int(part) for part in found.groups()[:5])
+    p50, p99, longest = (float(part) / 1000 for part in found.groups()[5:])
+    return Seen(checked, stale, others, last, 1e6 * checked / duration, p50, p99, longest)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=200_000)
+    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--writes", type=int, default=WRITES, help="a second")
+    parser.add_argument("--directory", type=Path, default=Path(".local/speed"))
+    asked = parser.parse_args()
+    asked.directory.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        world = make_world(find_cluster(asked.directory, stack), asked.events)
+        logs = [asked.directory / f"stale-{number}.log" for number in (1, 2)]
+        addresses = [start_server(world, log, stack, megabytes=64).address for log in logs]
+        outcome = check(addresses, world, asked.seconds, asked.writes)
+    for one in outcome.seen:
+        print(  # noqa: T201
+            f"{one.checked:,} answers checked, {one.stale} stale, {one.others} others; {one.rate:,.0f} a second, "
+            f"p50 {one.p50:.1f} ms, p99 {one.p99:.1f} ms ({one.p99 / one.p50:.1f} ×), longest {one.longest:.0f} ms"
+        )
+    pace = outcome.writes / asked.seconds
+    print(f"{outcome.writes} writes acknowledged, {pace:.1f} a second; p99 is to stay below {MOST_SPREAD:.0f} × p50")  # noqa: T201
+    wrong = any(one.stale or one.others for one in outcome.seen)
+    return 1 if wrong or outcome.spread >= MOST_SPREAD else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""The SQL of a request, caught on its way to PostgreSQL, and the same as a script of pgbench."""
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr
+from datetime import date, datetime
+from typing import Any
+from unittest.mock import patch
+
+import httpx
+
+from bench.stage import LOGIN, NS, World
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
+from tests.api.interface import HOST, Caller, Interface
+
+ASKING = ("rows", "row", "value", "run")
+Statement = tuple[str, Sequence[object]]
+
+
+class Catcher:
+    """The application in this process, keeping nothing, with its statements in hand."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        with redirect_stderr(io.StringIO()):  # Where its log goes.
+            self._interface = Interface(world.url, {}, {"KALENDS_CACHE_MB": "0"})
+
+    def __enter__(self) -> "Catcher":
+        self._interface.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._interface.__exit__(*error)
+
+    def catch(self, method: str, path: str, **options: Any) -> tuple[list[Statement], httpx.Response]:
+        auth = httpx.BasicAuth(LOGIN, self._world.password) if method != "GET" else None
+        caller = Caller(self._interface, 0, auth)
+        with _caught() as statements:
+            answer = caller.request(method, f"http://{HOST}{NS}{path}", **options)
+        answer.raise_for_status()
+        return statements, answer
+
+
+@contextmanager
+def _caught() -> Iterator[list[Statement]]:
+    statements: list[Statement] = []
+
+    def catching(original: Callable[..., Any]) -> Callable[..., Any]:
+        async def ask(self: Transaction, sql: Sql) -> Any:
+            statements.append((sql.numbered(), sql.values))
+            return await original(self, sql)
+
+        return ask
+
+    with ExitStack() as patched:
+        for name in ASKING:
+            patched.enter_context(patch.object(Transaction, name, catching(getattr(Transaction, name))))
+        yield statements
+
+
+def as_script(statements: Sequence[Statement], *, writing: bool) -> tuple[str, dict[str, str]]:
+    """The statements in one transaction that enters the site. A write is rolled back: its IDs can be used
+    only once."""
+    begin = "BEGIN;" if writing else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
+    lines = [begin, f"SELECT * FROM enter_site('{HOST}');"]
+    variables: dict[str, str] = {}
+    for number, (text, values) in enumerate(statements):
+        for place in range(len(values), 0, -1):
+            value = values[place - 1]
+            name = f"v{number}_{place}"
+            text = text.replace(f"${place}", "NULL" if value is None else f":{name}")  # noqa: PLW2901
+            if value is not None:
+                variables[name] = _literal(value)
+        lines.append(" ".join(text.split()) + ";")
+    lines.append("ROLLBACK;" if writing else "COMMIT;")
+    return "\n".join(lines) + "\n", variables
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes | memoryview):
+        return "\\x" + bytes(value).hex()
+    if isinstance(value, list | tuple):
+        return "{" + ",".join("NULL" if entry is None else _quoted(entry) for entry in value) + "}"
+    if isinstance(value, Mapping):
+        raise TypeError("no statement takes a mapping")
+    return str(value)
+
+
+def _quoted(entry: object) -> str:
+    text = _literal(entry).replace("\\", "\\\\").replace('"', '\\"')
+    return text if isinstance(entry, int | float) else f'"{text}"'

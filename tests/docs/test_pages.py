@@ -1,0 +1,132 @@
+"""The documentation: every command and request in it is done, every link leads somewhere, nothing is left out."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from kalends.core.params import Param
+from kalends.operations import administration
+from kalends.settings import Settings
+from kalends.store.database import Database, Options
+from kalends.web import headers
+from kalends.web.endpoint import utc_now
+from kalends.web.problems import PROBLEMS
+from kalends.web.routes import EXTENSION, INTERFACE
+from tests.docs.pages import BLOCK, PROJECT, commands_of, is_as_shown, needs_server, run
+from tests.servers import Server, make_environment
+from tools import docs, reference
+
+DOCS = PROJECT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+RUN = [page for page in PAGES if commands_of(page)]
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(DOCS)))
+def test_the_commands_of_a_page_print_what_it_shows(
+    page: Path, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    if needs_server(page):
+        database_url = request.getfixturevalue("database_url")
+        password = asyncio.run(add_anna(database_url))
+        with Server.start(database_url, log=tmp_path / "log", patience=120) as server:
+            environment = {**make_environment(database_url), "PASSWORD": password}
+            printed = run(page, database_url, environment, int(server.address.rpartition(":")[2]))
+    else:
+        database_url = request.getfixturevalue("empty_database_url")
+        printed = run(page, database_url, make_environment(database_url))
+    for command, text in printed:
+        assert is_as_shown(command, text), f"$ {command.text}\nprinted\n{text}\ninstead of\n{command.shown}"
+
+
+async def add_anna(database_url: str) -> str:
+    database = await Database.open(Options(url=database_url))
+    try:
+        async with database.transaction("127.0.0.1", utc_now(), writing=True) as tx:
+            await administration.add_user(tx, "anna", "administrator", "")
+            return await administration.add_application_password(tx, "anna", "laptop")
+    finally:
+        await database.close()
+
+
+def test_there_are_pages_with_commands_for_each_group() -> None:
+    names = {page.name for page in RUN}
+    assert names >= {"quickstart-publisher.md", "quickstart-developer.md", "quickstart-operator.md"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_commands_stand_only_in_blocks_that_are_run(page: Path) -> None:
+    rest = BLOCK.sub("", page.read_text())
+    assert not re.findall(r"^\s*(?:\$ |curl |kalends \w+)", rest, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_links_lead_to_pages_and_headings(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:|mailto:)([^)]+)\)", page.read_text()):
+        path, _, heading = target.partition("#")
+        found = (page.parent / path) if path else page
+        assert found.exists(), target
+        if heading:
+            assert heading in {_slug(line) for line in found.read_text().splitlines() if line.startswith("#")}, target
+
+
+def _slug(line: str) -> str:
+    return re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+
+
+def test_every_page_is_reached_from_the_first() -> None:
+    seen, waiting = set(), [DOCS / "README.md"]
+    while waiting:
+        page = waiting.pop().resolve()
+        if page in seen or page.suffix != ".md":
+            continue
+        seen.add(page)
+        waiting += [
+            page.parent / target.partition("#")[0]
+            for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+            if (page.parent / target.partition("#")[0]).exists()
+        ]
+    assert {page for page in PAGES if page.resolve() not in seen} == set()
+
+
+def test_the_reference_is_the_one_the_code_makes() -> None:
+    kept = {page.name: page.read_text() for page in (DOCS / "reference").glob("*.md")}
+    assert kept == docs.render(), "run `just reference`"
+
+
+def test_every_setting_command_code_parameter_and_header_is_documented() -> None:
+    settings = (DOCS / "settings.md").read_text()
+    assert [name for name in Settings.model_fields if f"`KALENDS_{name.upper()}`" not in settings] == []
+    assert reference.render() == settings
+    told = "\n".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    assert [row.code for row in PROBLEMS if f"`{row.code.replace('*', '…')}`" not in told] == []
+    assert [p.name for p in every_param() if f"| `{p.name}`" not in told] == []
+    assert [name for name in (*headers.HEADERS, *headers.PARAMETERS) if f"| `{name}`" not in told] == []
+
+
+def test_nothing_is_documented_that_is_not_there() -> None:
+    settings = (DOCS / "settings.md").read_text()
+    named = set(re.findall(r"KALENDS_[A-Z_]+", "\n".join(page.read_text() for page in PAGES)))
+    known = {f"KALENDS_{name.upper()}" for name in Settings.model_fields}
+    assert {name.rstrip("_") for name in named} <= known | {"KALENDS"}
+    commands = {line.split("`")[1] for line in settings.splitlines() if line.startswith("| `kalends ")}
+    words = {" ".join(command.split()[1:3]) for command in commands} | {command.split()[1] for command in commands}
+    for page in RUN:
+        for command in commands_of(page):
+            for used in re.findall(r"\bkalends ((?:user|password|site|jobs|timezones) \w+|[a-z]+)", command.text):
+                assert used in words, (page.name, used)
+    codes = "\n".join(row.code.replace("*", "[a-z]+") for row in PROBLEMS)
+    for page in RUN:
+        for code in re.findall(r'"code":"([\w-]+)"', page.read_text()):
+            assert any(re.fullmatch(known_code, code) for known_code in codes.split("\n")), (page.name, code)
+
+
+def every_param() -> list[Param]:
+    return [
+        p
+        for interface in (INTERFACE, EXTENSION)
+        for route in interface.routes
+        for endpoint in route.endpoints
+        for p in (*endpoint.path_params, *endpoint.params)
+    ]

@@ -1,0 +1,88 @@
+"""Real worker processes, and PostgreSQL killed and started again. Servers are tests/servers.py."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from typer.testing import CliRunner, Result
+
+from kalends.cli import app
+from tests.servers import make_environment
+from tools import postgres
+
+
+@dataclass
+class Worker:
+    """`kalends worker`."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @classmethod
+    def start(cls, database_url: str, log: Path) -> Self:
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "kalends", "worker"],
+                env=make_environment(database_url),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        return cls(process, log)
+
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def kill(self) -> None:
+        """At once, with whatever it has in hand."""
+        if self.is_running():
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+
+    def stop(self) -> int:
+        if self.is_running():
+            self.process.terminate()
+        return self.process.wait(30)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+
+def run_command(database_url: str, *arguments: str) -> Result:
+    """`kalends …` in this process, with what it says: a process of its own takes seconds to begin."""
+    inherited: dict[str, str | None] = {name: None for name in os.environ if name.startswith("KALENDS_")}
+    return CliRunner().invoke(app, arguments, env={**inherited, "KALENDS_DATABASE_URL": database_url})
+
+
+def kill_postgres(server: postgres.Server) -> None:
+    """Ends all processes of the cluster at once; what was committed is on disk or with the kernel."""
+    family = [server.pid, *_children(server.pid)]
+    for pid in family:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in family), 10)
+    # Where nobody collects dead processes the number in this file still looks alive.
+    (server.directory / "postmaster.pid").unlink()
+
+
+def _children(pid: int) -> list[int]:
+    """PostgreSQL's processes are all children of the first one."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_until(condition: Callable[[], bool], patience: float, step: float = 0.05) -> None:
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, f"not so after {patience} s"
+        time.sleep(step)

@@ -1,0 +1,68 @@
+"""Which status a wish becomes: on creation, from each status to each other; and who writes terms."""
+
+from itertools import product
+
+import pytest
+
+from tests.api.interface import Interface, done
+from tests.api.samples import SAMPLES
+from tests.life import rules
+from tests.life.kit import EXTENSION, SOAK, tell
+from tests.life.matrix import STATES, Table
+from tests.life.rules import ROLES, STATUSES, Answer, Case
+
+POSTS = ("events", "venues", "organizers")
+
+
+@pytest.mark.parametrize("kind", POSTS)
+def test_a_new_record_gets_the_status_that_its_maker_may_give(interface: Interface, kind: str) -> None:
+    wrong = []
+    for role, asked in product(ROLES, ("", *STATUSES)):
+        body = SAMPLES[kind].body(**({"status": asked} if asked else {}))
+        answer = interface.caller(role).post(f"/{kind}", body)
+        got = Answer(answer.status_code, answer.json().get("code") or answer.json()["status"])
+        if got != rules.creating(role, asked):
+            wrong.append(f"{role} asks for {asked or 'nothing'}: {got}, not {rules.creating(role, asked)}")
+    assert wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", POSTS if SOAK else POSTS[:1])
+def test_every_move_between_statuses_ends_where_the_rules_say(interface: Interface, kind: str) -> None:
+    table = Table(interface, kind)
+    asked, wrong = 0, []
+    for role, own, (status, was), to in product(ROLES, (False, True), STATES, STATUSES):
+        if role == "anonymous" and own:
+            continue
+        case = Case(kind, role, own, status, was)
+        asked += 1
+        if (got := table.move(case, to)) != rules.moving(case, to):
+            wrong.append(f"{case} to {to}: {got}, not {rules.moving(case, to)}")
+    tell(f"{kind}: {asked:,} moves checked")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("kind", ["categories", "tags"])
+def test_terms_are_everybodys_to_read_and_some_peoples_to_write(interface: Interface, kind: str) -> None:
+    """Terms have no status: they are public, in lists, single, inside events and in the feed."""
+    sample, administrator = SAMPLES[kind], interface.caller("administrator")
+    used = administrator.create(kind, **sample.body())
+    event = administrator.create("events", **SAMPLES["events"].body(**{kind: [used["id"]]}))
+    for role in ROLES:
+        caller = interface.caller(role)
+        refused = rules.writing_terms(kind, role)
+        term = administrator.create(kind, **sample.body())
+        assert caller.read(kind, term["id"])["slug"] == term["slug"]
+        assert term["id"] in caller.ids(kind, hide_empty="false", search=term["name"])
+        assert [shown["id"] for shown in caller.read("events", event["id"])[kind]] == [used["id"]]
+        path = f"/{kind}/{term['id']}"
+        answers = [
+            caller.post(f"/{kind}", sample.body()),
+            caller.patch(path, {"description": "changed"}),
+            caller.delete(path),
+        ]
+        got = [Answer(answer.status_code, answer.json().get("code", "")) for answer in answers]
+        assert got == ([refused] * 3 if refused else [Answer(201), Answer(200), Answer(200)]), role
+        page = done(caller.get(f"{EXTENSION}/changes", {"kind": kind, "per_page": 500, "since": 1}))
+        told = {change["id"]: change["deleted"] for change in page["changes"]}
+        assert (told[used["id"]], told[term["id"]]) == (False, not refused), role

@@ -1,0 +1,28 @@
+"""How many examples are tried: a few in every run, more with KALENDS_SOAK=1; and the numbers they grow from."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+SOAK = bool(os.environ.get("KALENDS_SOAK"))
+
+seed = st.integers(0, 2**32)
+
+
+def seeds(least: int, most: int) -> SearchStrategy[list[int]]:
+    """So many numbers. One that is 0 is left out, so that what fails shrinks to the few that matter."""
+    return st.lists(seed, min_size=least, max_size=most).map(lambda drawn: [number for number in drawn if number])
+
+
+def quick(examples: int, soaked: int = 25) -> Callable[[Any], Any]:
+    """Settings of a test that makes a data set per example; a soak has so many times more of them."""
+    return settings(
+        deadline=None,
+        max_examples=examples * (soaked if SOAK else 1),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    )

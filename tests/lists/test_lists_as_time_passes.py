@@ -1,0 +1,38 @@
+"""The same questions at later times, with nothing changed in between: no answer outlives its truth."""
+
+from dataclasses import replace
+from random import Random
+
+from hypothesis import given
+
+from tests.lists.comparison import compare
+from tests.lists.days import DAY, SECOND, seconds_of_day, wall_of
+from tests.lists.other_queries import make_place_query
+from tests.lists.queries import make_date
+from tests.lists.records import Query, World
+from tests.lists.site import Site
+from tests.lists.soak import quick, seed, seeds
+from tests.lists.worlds import make_world
+
+
+@quick(4)
+@given(seed, seeds(10, 30), seeds(4, 8))
+def test_lists_follow_the_clock(site: Site, world_seed: int, event_seeds: list[int], query_seeds: list[int]) -> None:
+    world = make_world(world_seed, event_seeds)
+    site.fill(world)
+    queries = [query for number in query_seeds for query in _make_queries(number, world)]
+    tonight = seconds_of_day(wall_of(world.now, world.zone).date(), world.zone)[1]
+    soon = [event.start for event in world.events if world.now < event.start < world.now + 3 * DAY]
+    for now in sorted({world.now, world.now + SECOND, tonight, tonight + SECOND, world.now + 100 * DAY, *soon[:2]}):
+        site.now = now
+        for query in queries:
+            compare(site, replace(world, now=now), query)
+
+
+def _make_queries(number: int, world: World) -> list[Query]:
+    """What depends on the time of day: windows that are not given in full, and what is upcoming."""
+    rng = Random(number)
+    window = rng.choice(([], [], ["start_date"], ["end_date"], ["start_date", "end_date"]))
+    dates = tuple((name, make_date(rng, world)) for name in window)
+    role = rng.choice(("anonymous", "anonymous", "editor"))
+    return [Query("events", role, dates), replace(make_place_query(number, world, "venues"), role=role)]

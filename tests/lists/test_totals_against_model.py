@@ -1,0 +1,22 @@
+"""Totals that are summed up from counters by day are those of the slow model, whatever the window."""
+
+from hypothesis import given
+
+from tests.lists.comparison import compare
+from tests.lists.counters import compare_counters
+from tests.lists.queries import make_total_query
+from tests.lists.site import Site
+from tests.lists.soak import quick, seed, seeds
+from tests.lists.worlds import make_world
+
+
+@quick(8)
+@given(seed, seeds(30, 60), seeds(60, 90))
+def test_totals_of_windows_of_seconds_and_of_centuries(
+    site: Site, world_seed: int, event_seeds: list[int], query_seeds: list[int]
+) -> None:
+    world = make_world(world_seed, event_seeds)
+    site.fill(world)
+    compare_counters(site, world)
+    for query_seed in query_seeds:
+        compare(site, world, make_total_query(query_seed, world))

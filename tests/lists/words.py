@@ -1,0 +1,54 @@
+"""The words that records are made of, and what a search for them means (behaviour 8.4)."""
+
+import unicodedata
+
+# Accents, case, the wildcards of LIKE, its escape, quotation marks of three sorts, letters without parts.
+WORDS = (
+    "Café", "CAFE", "cafés", "Straße", "strasse", "Łódź", "lodz", "Ærø", "100%", "100x", "a_b", "aXb",
+    "rock’n’roll", "rock'n'roll", 'say"so', "“Wien”", "back\\slash", "-minus", "x", "Ŋoŋo", "ЁЛКА", "елка", "東京",
+    "naïve", "Zürich",
+)  # fmt: skip
+# What is looked for: whole words, parts of them, and what only looks like them.
+SOUGHT = (
+    *WORDS, "cafe", "afé", "STRASS", "ß", "łó", "%", "_", "100_", "a%b", "\\", "'n'", "’", "wien", "-", "--minus",
+    "ёлк", "京", "nowhere", "oe", "ae", "ı", "zurich", "ZU\u0308RICH",
+)  # fmt: skip
+
+_PLAIN = str.maketrans({"ł": "l", "æ": "ae", "ø": "o", "ı": "i", "’": "'", "“": '"', "”": '"'})
+
+
+def plain(text: str) -> str:
+    """As somebody would type it who has neither accents nor capitals."""
+    parted = unicodedata.normalize("NFD", text.casefold())
+    bare = "".join(c for c in parted if unicodedata.category(c) != "Mn")
+    return " ".join(bare.translate(_PLAIN).split())
+
+
+def read_search(text: str) -> tuple[list[str], list[str]]:
+    """What must occur and what must not, read character by character."""
+    rest = text.strip().replace("“", '"').replace("”", '"')
+    wanted: list[str] = []
+    unwanted: list[str] = []
+    while rest := rest.lstrip():
+        target = wanted
+        if rest[0] == "-" and rest[1:2].strip():
+            target, rest = unwanted, rest[1:]
+        if rest[0] == '"':
+            found, _, rest = rest[1:].partition('"')
+        else:
+            end = next((n for n, c in enumerate(rest) if c.isspace() or c == '"'), len(rest))
+            found, rest = rest[:end], rest[end:]
+        if plain(found):
+            target.append(plain(found))
+    return wanted, unwanted
+
+
+def is_found(search: str, texts: list[str]) -> bool:
+    """Every word or phrase is in one of the texts, none of the excluded ones is in any."""
+    wanted, unwanted = read_search(search)
+    if not wanted and not unwanted:
+        wanted = [plain(search)]
+    held = [plain(text) for text in texts]
+    return all(any(word in text for text in held) for word in wanted) and not any(
+        word in text for word in unwanted for text in held
+    )

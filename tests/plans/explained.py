@@ -1,0 +1,138 @@
+"""The plans with which PostgreSQL really answers: asked as the server asks, told by PostgreSQL itself.
+
+The extension auto_explain sends the plan of every statement back as a notice. So nothing is rebuilt here: the
+statements, their arguments, the role behind row-level security and the choice between a plan for these arguments and
+a kept one are those of a server that has answered the same request a few times.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Set
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import asyncpg
+
+from kalends.core.params import read_params
+from kalends.kinds.kind import Actor, Kind
+from kalends.operations.call import Call, Outcome
+from kalends.operations.records import list_records
+from kalends.store.database import Database, Options
+from kalends.web.routes import PAGING
+
+NOBODY = Actor()
+
+# After the fifth time PostgreSQL may keep a plan for all arguments.
+TIMES = 7
+
+_SETTINGS = """
+    LOAD 'auto_explain';
+    SET auto_explain.log_min_duration = 0;
+    SET auto_explain.log_analyze = on;
+    SET auto_explain.log_timing = off;
+    SET auto_explain.log_buffers = on;
+    SET auto_explain.log_format = json;
+    SET auto_explain.log_level = notice;
+    SET client_min_messages = notice;
+"""
+_REMOVED = re.compile(r"Rows Removed by (Filter|Join Filter|Index Recheck)")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement with its plan."""
+
+    text: str
+    plan: Mapping[str, Any]
+
+    def nodes(self) -> Iterator[Mapping[str, Any]]:
+        waiting = [self.plan]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(node.get("Plans", ()))
+
+    def whole_tables(self) -> list[str]:
+        """Tables that are read from one end to the other."""
+        return [node["Relation Name"] for node in self.nodes() if node["Node Type"] == "Seq Scan"]
+
+    def rows_in_vain(self, tables: Set[str]) -> int:
+        """Most rows of these tables that one step has read and not used, over all its rounds.
+
+        A step that uses more than it throws away costs in proportion to its answer and does not count.
+        """
+        wasted = [0]
+        for node in self.nodes():
+            removed = sum(int(node[name]) for name in node if _REMOVED.fullmatch(name))
+            if node.get("Relation Name", "events") in tables and removed > node["Actual Rows"]:
+                wasted.append(removed * int(node["Actual Loops"]))
+        return max(wasted)
+
+    def outline(self) -> str:
+        """The plan in a few lines, for a message."""
+        return "\n".join(_outline(self.plan, 0))
+
+
+class Explaining:
+    """Lists, asked on one connection that tells its plans."""
+
+    def __init__(self, database: Database, now: datetime) -> None:
+        self._database = database
+        self._now = now
+        self.told: list[Statement] = []
+
+    def hear(self, _: object, message: Any) -> None:
+        found = re.search(r"plan:\s*(\{.*)", str(message.message), re.DOTALL)
+        if found:
+            entry = json.loads(found[1])
+            self.told.append(Statement(entry["Query Text"], entry["Plan"]))
+
+    async def list(self, kind: Kind, raw: Mapping[str, object], actor: Actor = NOBODY) -> list[Statement]:
+        """The statements of the seventh of seven equal requests."""
+        for _ in range(TIMES):
+            self.told.clear()
+            await self.ask(kind, raw, actor)
+        return [statement for statement in self.told if "enter_site" not in statement.text]
+
+    async def ask(self, kind: Kind, raw: Mapping[str, object], actor: Actor = NOBODY) -> Outcome:
+        values = read_params([*PAGING, *(row.param for row in kind.filters)], raw)
+        async with self._database.transaction("", self._now, writing=False) as transaction:
+            call = Call(transaction, actor, base_url="https://x.example", ns="https://x.example/api", values=values)
+            return await list_records(kind, call)
+
+
+@asynccontextmanager
+async def explaining(url: str, now: datetime):
+    connection = await asyncpg.connect(url, statement_cache_size=1024)
+    try:
+        await connection.execute(_SETTINGS)
+        explained = Explaining(Database(_OneConnection(connection), Options(url)), now)
+        connection.add_log_listener(explained.hear)
+        yield explained
+    finally:
+        await connection.close()
+
+
+class _OneConnection:
+    """A pool of one that never closes it, so that its settings and kept plans stay."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    async def acquire(self, **_: float) -> asyncpg.Connection:
+        return self._connection
+
+    async def release(self, _: asyncpg.Connection) -> None:
+        return None
+
+
+def _outline(node: Mapping[str, Any], depth: int) -> Iterator[str]:
+    about = [node["Node Type"], node.get("Index Name") or node.get("Relation Name") or ""]
+    numbers = f"rows={node['Actual Rows']} loops={node['Actual Loops']}"
+    removed = "".join(f" {name.removeprefix('Rows ')}={node[name]}" for name in node if _REMOVED.fullmatch(name))
+    conditions = "".join(f" {name}: {node[name]}" for name in ("Index Cond", "Filter", "Join Filter") if name in node)
+    yield f"{'  ' * depth}{' '.join(filter(None, about))} {numbers}{removed}{conditions[:300]}"
+    for child in node.get("Plans", ()):
+        yield from _outline(child, depth + 1)

@@ -1,0 +1,59 @@
+"""Every statement of a list has an index that serves it: the plan is looked at, not the clock."""
+
+import pytest
+
+from kalends.kinds.events import EVENTS
+from kalends.kinds.kind import Actor
+from tests.plans.conftest import UPCOMING, Site
+from tests.plans.explained import Explaining, Statement
+from tests.plans.requests import EXAMPLE, Raw, alone, in_pairs
+
+# These grow with the number of events. Terms and venues are few, and reading few rows whole is quicker.
+LARGE = {"events", "event_venues", "event_organizers", "event_categories", "event_tags"}
+# Rows that one step may read in vain. What runs is found through length classes that hold up to twice as many, a
+# quarter of texts begins before today, a page is up to 50 rows: a few hundred are part of an answer. Walking past
+# what the filter is for is not, and with 10,000 of 200,000 events to come it throws away thousands.
+IN_VAIN = 500
+# No index knows what is not there: this costs in proportion to what is to come, but not to the past.
+WALKS_THE_WINDOW = {"geoloc (none)"}
+
+EDITOR = Actor(1, "editor")
+
+pytestmark = pytest.mark.slow
+
+
+def faults(statements: list[Statement], in_vain: int = IN_VAIN) -> list[str]:
+    found = []
+    for statement in statements:
+        whole = LARGE & set(statement.whole_tables())
+        wasted = statement.rows_in_vain(LARGE)
+        if whole or wasted > in_vain:
+            found.append(f"reads {whole or 'no table'} whole, {wasted} rows in vain:\n{statement.outline()}")
+    return found
+
+
+@pytest.mark.parametrize("name", alone(EXAMPLE))
+async def test_a_filter_alone_is_served_by_an_index(name: str, site: Site, explained: Explaining) -> None:
+    allowed = UPCOMING if name in WALKS_THE_WINDOW else IN_VAIN
+    assert not faults(await explained.list(EVENTS, alone(site)[name]), allowed)
+
+
+@pytest.mark.parametrize("name", in_pairs(EXAMPLE))
+async def test_a_pair_of_filters_is_served_by_an_index(name: str, site: Site, explained: Explaining) -> None:
+    assert not faults(await explained.list(EVENTS, in_pairs(site)[name]))
+
+
+@pytest.mark.parametrize("raw", [{}, {"status": "draft"}, {"status": "draft,pending"}, {"status": "publish"}])
+async def test_an_editor_is_served_by_an_index(raw: Raw, site: Site, explained: Explaining) -> None:
+    assert not faults(await explained.list(EVENTS, raw, EDITOR))
+
+
+async def test_a_cursor_is_served_by_an_index(site: Site, explained: Explaining) -> None:
+    page = await explained.ask(EVENTS, {"page": 100})
+    cursor = page.body["next_cursor"]
+    assert not faults(await explained.list(EVENTS, {"cursor": cursor}))
+
+
+def test_every_filter_is_asked_for() -> None:
+    asked = {name for raw in alone(EXAMPLE).values() for name in raw}
+    assert {row.param.name for row in EVENTS.filters} <= asked | {"cursor"}

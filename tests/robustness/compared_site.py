@@ -1,0 +1,56 @@
+"""A new site in an application in this process, and what of its answers the model knows."""
+
+import asyncio
+from typing import Any
+
+import httpx
+
+from tests.robustness.kit import NS, add_tenant
+from tests.robustness.vocabulary import SINGULAR, Actor
+
+RANKS = ("anonymous", "subscriber", "contributor", "author", "editor")
+ROLES = {
+    "su": "subscriber",
+    "co1": "contributor",
+    "co2": "contributor",
+    "au1": "author",
+    "au2": "author",
+    "ed": "editor",
+}
+PEOPLE = {login: Actor(login, RANKS.index(role), n) for n, (login, role) in enumerate(ROLES.items(), 1)}
+
+
+def revision_in(answer: httpx.Response) -> int:
+    return int(answer.headers["etag"].strip('"').partition("-")[0])
+
+
+def essence_of(body: dict[str, Any], kind: str) -> dict[str, Any]:
+    """What of a representation the model knows."""
+    if kind in ("categories", "tags"):
+        return {name: body[name] for name in ("id", "name", "slug", "count", "parent") if name in body}
+    seen = {name: body[name] for name in ("id", "status", "author")}
+    seen |= {"title": body["title" if kind == "events" else SINGULAR[kind]], "slug": body.get("slug", "")}
+    if kind != "events":
+        return seen
+    venues = body["venue"] if isinstance(body["venue"], list) else [body["venue"]]
+    return seen | {
+        "venue": [venue["id"] for venue in venues],
+        "organizer": [organizer["id"] for organizer in body["organizer"]],
+        "categories": {term["id"]: term["count"] for term in body["categories"]},
+        "tags": {term["id"]: term["count"] for term in body["tags"]},
+        "hidden": body["hide_from_listings"],
+    }
+
+
+class Site:
+    """A new site in the one database, behind an application in this process."""
+
+    def __init__(self, database_url: str, runner: asyncio.Runner, transport: httpx.ASGITransport) -> None:
+        tenant = add_tenant(database_url, ROLES)
+        self.id, self.database_url = tenant.id, database_url
+        self._people, self._runner = tenant.people, runner
+        self._client = httpx.AsyncClient(transport=transport, base_url=f"http://{tenant.host}{NS}", trust_env=False)
+
+    def ask(self, actor: Actor, method: str, path: str, **options: Any) -> httpx.Response:
+        auth = self._people[actor.login] if actor.login else None
+        return self._runner.run(self._client.request(method, path, auth=auth, **options))

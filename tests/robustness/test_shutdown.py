@@ -1,0 +1,99 @@
+"""The ends of things: a server that is told to stop finishes what it began; four migrations at once are one."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from kalends.store.migrations import newest_revision
+from tests.conftest import temporary_database
+from tests.robustness.audit import audit, revision_of
+from tests.robustness.kit import SOAK, add_editor, client_of, until
+from tests.servers import Server, make_environment
+from tools.postgres import throwaway
+
+WAITING = 4
+
+
+async def test_told_to_stop_a_server_finishes_its_requests_and_takes_no_new_ones(
+    database_url: str, tmp_path: Path, tell: Callable[[object], None]
+) -> None:
+    login = add_editor(database_url)
+    with Server.start(database_url, log=tmp_path / "server.log", workers=2) as server:
+        async with client_of(server.address, login) as client:
+            with psycopg.connect(database_url) as holder:
+                holder.execute("SELECT FROM sites FOR UPDATE")
+                requests = [
+                    asyncio.create_task(client.post("/venues", json={"venue": f"{number}"}))
+                    for number in range(WAITING)
+                ]
+                await until(lambda: _waiting(database_url) == WAITING, 20)
+                os.kill(server.process.pid, signal.SIGTERM)
+                await until(lambda: not _listens(server), 5)
+                assert not any(request.done() for request in requests)
+            released = time.monotonic()
+            answers = await asyncio.gather(*requests)
+            code = await asyncio.to_thread(server.process.wait, 10)
+    tell(f"stopped {time.monotonic() - released:.1f} s after the last lock was released")
+    assert [answer.status_code for answer in answers] == [201] * WAITING
+    assert code == 0
+    audit(database_url)
+    assert revision_of(database_url) == WAITING
+
+
+async def test_an_idle_server_stops_at_once_though_clients_stay_connected(database_url: str, tmp_path: Path) -> None:
+    with Server.start(database_url, log=tmp_path / "server.log") as server:
+        async with client_of(server.address) as client:
+            assert (await client.get("/events")).status_code == 200
+            began = time.monotonic()
+            assert await asyncio.to_thread(server.stop, 10) == 0
+            assert time.monotonic() - began < 8
+
+
+def test_four_migrations_of_one_database_at_once_all_succeed(empty_database_url: str) -> None:
+    assert _migrate([empty_database_url] * 4) == [0] * 4
+    with psycopg.connect(empty_database_url) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(newest_revision(),)]
+        assert connection.execute("SELECT count(*) FROM sites").fetchone() == (1,)
+
+
+@pytest.mark.skipif(not SOAK, reason="the large run only: it needs a cluster of its own")
+def test_four_databases_of_a_new_cluster_are_migrated_at_once() -> None:
+    """They share the role of the server, which each of them wants to make."""
+    with throwaway() as cluster, ExitStack() as opened:
+        names = [opened.enter_context(temporary_database(cluster.url)) for _ in range(4)]
+        assert _migrate([cluster.url_of(name) for name in names]) == [0] * 4
+
+
+def _migrate(database_urls: list[str]) -> list[int]:
+    running = [
+        subprocess.Popen([sys.executable, "-m", "kalends", "migrate"], env=make_environment(url))
+        for url in database_urls
+    ]
+    return [process.wait(60) for process in running]
+
+
+def _waiting(database_url: str) -> int:
+    with psycopg.connect(database_url) as connection:
+        query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        return connection.execute(query).rowcount
+
+
+def _listens(server: Server) -> bool:
+    port = urlsplit(server.address).port
+    assert port is not None
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except ConnectionRefusedError:
+        return False

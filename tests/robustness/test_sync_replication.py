@@ -1,0 +1,201 @@
+"""A primary whose standby does not answer acknowledges nothing, neither a write nor its repetition.
+
+PostgreSQL lets a commit succeed with a mere warning when its wait for a standby is cancelled, and a repetition
+that only reads would then call a write stored that one more crash takes away.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, LiteralString
+
+import httpx
+import psycopg
+import pytest
+
+from kalends.store.database import Database
+from kalends.store.migrations import migrate
+from tests.robustness.audit import audit, revision_of
+from tests.robustness.kit import DATES, NS, Tenant, add_tenant, application, until
+from tools.postgres import Server, throwaway
+
+DEADLINE = 1.0
+# What a client gets that may neither count on a write nor give it up.
+UNACKNOWLEDGED = {(503, "rest_outcome_unknown"), (503, "rest_unavailable"), (409, "rest_request_in_progress")}
+
+
+@pytest.fixture(scope="module")
+def primary() -> Iterator[Server]:
+    """Commits wait for whoever is named, but not for the disk."""
+    with throwaway({"fsync": "off", "full_page_writes": "off"}) as cluster:
+        migrate(cluster.url)
+        yield cluster
+
+
+@pytest.fixture
+def tenant(primary: Server) -> Tenant:
+    return add_tenant(primary.url)
+
+
+@pytest.fixture
+async def client(primary: Server, tenant: Tenant) -> AsyncIterator[httpx.AsyncClient]:
+    """An editor, of whose site the first revision is a venue."""
+    async with application(primary.url, statement_deadline=DEADLINE) as transport:
+        base_url = f"http://{tenant.host}{NS}"
+        async with httpx.AsyncClient(
+            transport=transport, base_url=base_url, auth=tenant.login, trust_env=False
+        ) as client:
+            assert (await client.post("/venues", json={"venue": "Before"})).status_code == 201
+            # The use of the password is noted after the answer; it must not be what waits later.
+            await until(lambda: _is_noted(primary, tenant))
+            yield client
+            wait_for(primary, "")
+
+
+async def test_nothing_is_acknowledged_while_no_standby_answers(
+    client: httpx.AsyncClient, primary: Server, tenant: Tenant
+) -> None:
+    body, key = {"title": "Once", "venue": {"venue": "Once"}, **DATES}, {"Idempotency-Key": "once"}
+    wait_for(primary, "absent")
+    began = time.monotonic()
+    first = await client.post("/events", json=body, headers=key)
+    assert _refusal(first) == (503, "rest_outcome_unknown")
+    assert "retry-after" in first.headers
+    assert time.monotonic() - began < DEADLINE + 2
+    for _ in range(3):
+        again = await client.post("/events", json=body, headers=key)
+        assert _refusal(again) in UNACKNOWLEDGED
+        assert "retry-after" in again.headers
+    wait_for(primary, "")
+    stored = await _until_stored(client, "/events", body, key)
+    assert (stored.status_code, stored.headers.get("idempotent-replay")) == (201, "true")
+    found = await client.get("/events", params={"search": "Once"})
+    assert [event["id"] for event in found.json()["events"]] == [stored.json()["id"]]
+    assert (await client.get("/venues")).json()["total"] == 2
+    audit(primary.url, tenant.id)
+    assert revision_of(primary.url, tenant.id) == 3
+
+
+@pytest.mark.parametrize("ending", ["pg_cancel_backend", "pg_terminate_backend"])
+async def test_a_wait_that_is_cut_short_is_no_acknowledgement(
+    client: httpx.AsyncClient, primary: Server, tenant: Tenant, ending: LiteralString
+) -> None:
+    """The write is stored here then, and its repetition finds it: it must wait for the standby all the same."""
+    body, key = {"venue": "Once"}, {"Idempotency-Key": "once"}
+    wait_for(primary, "absent")
+    for attempt in range(3):
+        answer, _ = await asyncio.gather(
+            client.post("/venues", json=body, headers=key), asyncio.to_thread(end_wait, primary, ending)
+        )
+        assert _refusal(answer) == (503, "rest_outcome_unknown"), attempt
+        assert revision_of(primary.url, tenant.id) == 2, "it is stored here"
+    wait_for(primary, "")
+    stored = await _until_stored(client, "/venues", body, key)
+    assert (stored.status_code, stored.headers.get("idempotent-replay")) == (201, "true")
+    assert revision_of(primary.url, tenant.id) == 2
+
+
+async def test_a_server_that_overheard_the_warning_would_acknowledge(
+    client: httpx.AsyncClient, primary: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the test above: it can see the false acknowledgement."""
+
+    async def commit(connection: Any, writing: bool) -> None:
+        await connection.execute("COMMIT")
+
+    monkeypatch.setattr(Database, "_commit", staticmethod(commit))
+    wait_for(primary, "absent")
+    answer, _ = await asyncio.gather(
+        client.post("/venues", json={"venue": "Once"}), asyncio.to_thread(end_wait, primary, "pg_cancel_backend")
+    )
+    assert answer.status_code == 201
+
+
+async def test_a_repeated_update_that_changes_nothing_any_more_is_not_acknowledged_either(
+    client: httpx.AsyncClient, primary: Server
+) -> None:
+    wait_for(primary, "absent")
+    for _ in range(3):
+        assert _refusal(await client.put("/venues/1", json={"venue": "After"})) in UNACKNOWLEDGED
+    wait_for(primary, "")
+    assert (await _until_stored(client, "/venues/1", {"venue": "After"}, {})).json()["venue"] == "After"
+
+
+async def test_reads_work_while_no_standby_answers(client: httpx.AsyncClient, primary: Server) -> None:
+    wait_for(primary, "absent")
+    assert _refusal(await client.post("/venues", json={"venue": "Lost"})) in UNACKNOWLEDGED
+    for path in ("/venues", "/venues/1", "/events", "/doc"):
+        assert (await client.get(path)).status_code == 200
+
+
+async def test_writers_of_many_sites_do_not_use_up_the_connections_of_the_database(primary: Server) -> None:
+    """Whoever gives up waiting for a standby does not leave the wait behind: it would go on without end."""
+    tenants = [add_tenant(primary.url) for _ in range(3)]
+    async with (
+        application(primary.url, statement_deadline=0.2, pool_size=1) as transport,
+        httpx.AsyncClient(transport=transport, trust_env=False) as client,
+    ):
+        wait_for(primary, "absent")
+        for tenant in tenants:
+            path, body = f"http://{tenant.host}{NS}/venues", {"venue": "Waiting"}
+            assert _refusal(await client.post(path, json=body, auth=tenant.login)) in UNACKNOWLEDGED
+        with psycopg.connect(primary.url) as connection:
+            query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            held = connection.execute(query).rowcount
+        wait_for(primary, "")
+    assert held <= 1, "more connections than the pool may have"
+
+
+def wait_for(cluster: Server, standby: LiteralString) -> None:
+    """From now on each commit waits for this standby, or for none."""
+    with psycopg.connect(cluster.url, autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{standby}'")
+        connection.execute("SELECT pg_reload_conf()")
+        for _ in range(100):
+            if connection.execute("SHOW synchronous_standby_names").fetchone() == (standby,):
+                return
+            time.sleep(0.05)
+    raise AssertionError("the setting did not take effect")
+
+
+def end_wait(cluster: Server, ending: LiteralString) -> None:
+    """Ends the first commit that waits for a standby."""
+    with psycopg.connect(cluster.url, autocommit=True) as connection:
+        for _ in range(200):
+            query = f"SELECT {ending}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+            if connection.execute(query).fetchone():
+                return
+            time.sleep(0.01)
+    raise AssertionError("nothing waited for a standby")
+
+
+def end_waits(cluster: Server, seconds: float) -> None:
+    """Cuts every wait for a standby short for so long."""
+    deadline = time.monotonic() + seconds
+    with psycopg.connect(cluster.url, autocommit=True) as connection:
+        while time.monotonic() < deadline:
+            connection.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+            time.sleep(0.05)
+
+
+async def _until_stored(
+    client: httpx.AsyncClient, path: str, body: dict[str, Any], headers: dict[str, str]
+) -> httpx.Response:
+    """Repeats a write as a client is told to."""
+    for _ in range(20):
+        answer = await client.post(path, json=body, headers=headers)
+        if answer.is_success:
+            return answer
+        assert _refusal(answer) in UNACKNOWLEDGED
+        await asyncio.sleep(0.2)
+    raise AssertionError("never acknowledged")
+
+
+def _is_noted(cluster: Server, tenant: Tenant) -> bool:
+    with psycopg.connect(cluster.url) as connection:
+        query = "SELECT FROM application_password_uses WHERE site_id = %s"
+        return connection.execute(query, [tenant.id]).rowcount == 1
+
+
+def _refusal(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json().get("code", "")

@@ -1,0 +1,230 @@
+"""Two sites whose records have the same IDs and slugs, and every request that one can be asked about the other."""
+
+import itertools
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import httpx
+import psycopg
+from psycopg import sql
+
+from kalends.store.sites import add_host, add_site
+from kalends.web.routes import EXTENSION, INTERFACE, Route
+from tests.robustness.kit import DATES, Login, add_people, application
+
+ROOT = f"/api/{INTERFACE.namespace}"
+# Kinds in the order in which they are filled, with the parameter that names a record.
+TITLES = {"venues": "venue", "organizers": "organizer", "categories": "name", "tags": "name", "events": "title"}
+LINKS = (("venue", "venues"), ("organizer", "organizers"), ("categories", "categories"), ("tags", "tags"))
+# Site `a` has one account and one image more.
+PEOPLE_OF_A = {"ed": "editor", "ann": "editor"}
+PEOPLE_OF_B = {"ed": "editor"}
+FOREIGN_USER, FOREIGN_IMAGE = 2, 77
+
+
+@dataclass
+class Site:
+    """One of the two. Every text that its people write holds `word`, which nobody else writes."""
+
+    id: int
+    host: str
+    word: str
+    people: dict[str, Login]
+    transport: httpx.ASGITransport
+    ids: dict[str, int] = field(default_factory=dict)  # kind -> a record that the other site has, too
+    own_ids: dict[str, int] = field(default_factory=dict)  # kind -> a record that only this site has
+    own_slugs: dict[str, str] = field(default_factory=dict)
+
+    async def ask(self, method: str, path: str, login: Login | None = None, **options: Any) -> httpx.Response:
+        headers = {"Host": self.host, **options.pop("headers", {})}
+        async with httpx.AsyncClient(transport=self.transport, base_url="http://server", trust_env=False) as client:
+            return await client.request(method, path, auth=login, headers=headers, **options)
+
+    async def fill(self) -> None:
+        """The records that both have: one to be asked for by its ID, one by its slug."""
+        for kind in TITLES:
+            self.ids[kind] = (await self._create(kind, "Shared")).json()["id"]
+            await self._create(kind, "Shared too")
+
+    async def fill_own(self) -> None:
+        """Records that the other site does not have."""
+        for kind in TITLES:
+            answer = await self._create(kind, "Own")
+            self.own_ids[kind], self.own_slugs[kind] = answer.json()["id"], answer.json()["slug"]
+
+    async def _create(self, kind: str, name: str) -> httpx.Response:
+        body: dict[str, Any] = {TITLES[kind]: name, "description": f"written by {self.word}"}
+        if kind == "events":
+            body |= {**DATES, **{param: [self.ids[of]] for param, of in LINKS}}
+        path, key = f"{ROOT}/{kind}", {"Idempotency-Key": f"{kind} {name}"}
+        answer = await self.ask("POST", path, self.people["ed"], json=body, headers=key)
+        assert answer.status_code == 201, answer.text
+        return answer
+
+
+@dataclass
+class Pair:
+    """Site `a` has records of its own, which site `b` is asked for."""
+
+    database_url: str
+    a: Site
+    b: Site
+
+    def digest_of_a(self) -> list[tuple[str, str]]:
+        """All rows of site `a`, table by table."""
+        with psycopg.connect(self.database_url) as connection:
+            tables = [
+                sql.SQL(
+                    "SELECT {name}, md5(string_agg(t::text, ' ' ORDER BY t::text)) FROM {table} t WHERE {column} = 1"
+                ).format(
+                    name=sql.Literal(table),
+                    table=sql.Identifier(table),
+                    column=sql.Identifier("id" if table == "sites" else "site_id"),
+                )
+                for table in site_tables(connection)
+            ]
+            return connection.execute(sql.SQL(" UNION ALL ").join(tables)).fetchall()
+
+
+def site_tables(connection: psycopg.Connection[Any]) -> list[str]:
+    """Every table that holds rows of sites: found, not listed, so that a new one cannot be forgotten."""
+    rows = connection.execute(
+        "SELECT c.table_name FROM information_schema.columns c JOIN information_schema.tables t "
+        "USING (table_schema, table_name) WHERE c.column_name = 'site_id' AND c.table_schema = 'public' "
+        "AND t.table_type = 'BASE TABLE' ORDER BY 1"
+    )
+    return ["sites", *(name for (name,) in rows)]
+
+
+async def fill_two_sites(database_url: str) -> Pair:
+    await add_host(database_url, "a.example", 1)
+    other = await add_site(database_url, "b.example", "betaword")
+    people_of_a = add_people(database_url, PEOPLE_OF_A, site_id=1)
+    people_of_b = add_people(database_url, PEOPLE_OF_B, site_id=other)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE sites SET name = 'alphaword' WHERE id = 1")
+        connection.execute(
+            "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize) "
+            "VALUES (1, %s, 0, 'https://alphaword.example/image.png', 'png', 1, 1, 1)",
+            [FOREIGN_IMAGE],
+        )
+    async with application(database_url, pool_size=2) as transport:
+        a = Site(1, "a.example", "alphaword", people_of_a, transport)
+        b = Site(other, "b.example", "betaword", people_of_b, transport)
+        await a.fill()
+        await b.fill()
+        assert a.ids == b.ids
+        with psycopg.connect(database_url) as connection:
+            # Far from any number that the other site will give out.
+            connection.execute("UPDATE sites SET last_post_id = 1000, last_term_id = 1000 WHERE id = 1")
+        await a.fill_own()
+    return Pair(database_url, a, b)
+
+
+@asynccontextmanager
+async def copied(pair: Pair, database_url: str) -> AsyncIterator[Pair]:
+    """The same two sites in a copy of their database, with an application of its own."""
+    async with application(database_url, pool_size=2) as transport:
+        yield Pair(database_url, replace(pair.a, transport=transport), replace(pair.b, transport=transport))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request that is put to site `b`. `foreign` says that it names what only `a` has."""
+
+    method: str
+    path: str
+    foreign: bool
+
+    @property
+    def writes(self) -> bool:
+        return self.method not in ("GET", "HEAD", "OPTIONS")
+
+    @property
+    def body(self) -> dict[str, Any] | None:
+        """What is written: an update of the record that the path names, or a new one."""
+        if not self.writes or self.method == "DELETE" or self.path.endswith("/restore"):
+            return None
+        changes: dict[str, Any] = {"description": f"written by betaword at {self.path}"}
+        kind = self.path.rpartition("/")[2]
+        return changes | ({TITLES[kind]: "New", **(DATES if kind == "events" else {})} if kind in TITLES else {})
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+def all_requests(pair: Pair) -> list[Asked]:
+    """Every route with every method, for a record that both have and for one that only `a` has."""
+    asked: list[Asked] = []
+    for interface in (INTERFACE, EXTENSION):
+        root = f"/api/{interface.namespace}"
+        asked += [Asked("GET", root, False), Asked("GET", f"{root}/doc", False)]
+        for route in interface.routes:
+            asked += _requests_of(route, root, pair)
+    # Deletions come last: what is gone can no longer be told from what was never there.
+    return sorted(asked, key=lambda one: one.method == "DELETE")
+
+
+def _requests_of(route: Route, root: str, pair: Pair) -> Iterator[Asked]:
+    kind = route.pattern.split("/")[1]
+    for foreign in (False, True):
+        record_id = pair.a.own_ids.get(kind) if foreign else pair.a.ids.get(kind)
+        slug = pair.a.own_slugs.get(kind) if foreign else "shared-too"
+        path = re.sub(r"\(\?P<slug>.*?\)", str(slug), re.sub(r"\(\?P<id>.*?\)", str(record_id), route.pattern))
+        if foreign and path == route.pattern:
+            continue  # A collection names no record.
+        for method in (*route.methods, *(["HEAD"] if "GET" in route.methods else []), "OPTIONS"):
+            yield Asked(method, root + path, foreign)
+
+
+def foreign_batch(pair: Pair) -> dict[str, Any]:
+    """All writes to records that only `a` has, in one request, each by itself."""
+    writes = [one for one in all_requests(pair) if one.foreign and one.writes and one.path.startswith(ROOT)]
+    operations = [
+        {"method": one.method, "path": one.path.removeprefix(ROOT), "body": one.body or {}} for one in writes
+    ]
+    return {"operations": operations, "atomic": False}
+
+
+def foreign_bodies(pair: Pair) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Writes to site `b` that name records of `a` alone, and its people: kind and body."""
+    own = pair.a.own_ids
+    event = {"title": "Linked", **DATES}
+    for param, kind in LINKS:
+        yield "events", {**event, param: [own[kind]]}
+    yield "events", {**event, "venue": [{"id": own["venues"]}]}
+    yield "categories", {"name": "Child", "parent": own["categories"]}
+    yield "events", {**event, "image": FOREIGN_IMAGE}
+    yield "venues", {"venue": "Imaged", "image": FOREIGN_IMAGE}
+    yield "events", {**event, "author": FOREIGN_USER}
+
+
+def foreign_queries(pair: Pair) -> Iterator[tuple[str, dict[str, str]]]:
+    """Lists of site `b` that ask for records of `a`: kind and query."""
+    own = {kind: str(record_id) for kind, record_id in pair.a.own_ids.items()}
+    for kind in TITLES:
+        yield kind, {"search": pair.a.word[:-1]}  # Answers repeat what was asked, so not the whole word.
+    for param, kind in LINKS:
+        yield "events", {param: own[kind]}
+    yield "events", {"include": own["events"]}
+    yield "events", {"post_parent": own["events"]}
+    for kind in ("venues", "organizers", "categories", "tags"):
+        yield kind, {"event": own["events"]}
+    for kind in ("categories", "tags"):
+        yield kind, {"include": own[kind], "hide_empty": "false"}
+        yield kind, {"exclude": own[kind], "hide_empty": "false"}
+        yield kind, {"slug": pair.a.own_slugs[kind], "hide_empty": "false"}
+    yield "categories", {"parent": own["categories"], "hide_empty": "false"}
+
+
+NAMES_OF_A: tuple[dict[str, Any], ...] = tuple(
+    itertools.chain(
+        [{"params": {name: "1"}} for name in ("site", "site_id", "blog_id")],
+        [{"params": {"host": "a.example"}}],
+        [{"headers": {name: "a.example"}} for name in ("X-Forwarded-Host", "X-Host", "X-Original-Host")],
+        [{"headers": {"Forwarded": "host=a.example"}}, {"headers": {"X-Site-Id": "1"}}],
+    )
+)
