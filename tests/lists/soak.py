@@ -18,7 +18,7 @@ def seeds(least: int, most: int) -> SearchStrategy[list[int]]:
     return st.lists(seed, min_size=least, max_size=most).map(lambda drawn: [number for number in drawn if number])
 
 
-def quick(examples: int, soaked: int = 25) -> Callable[[Any], Any]:
+def quick(examples: int, soaked: int = 10) -> Callable[[Any], Any]:
     """Settings of a test that makes a data set per example; a soak has so many times more of them."""
     return settings(
         deadline=None,

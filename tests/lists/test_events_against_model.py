@@ -12,8 +12,8 @@ from tests.lists.soak import quick, seed, seeds
 from tests.lists.worlds import make_world
 
 
-@quick(8)
-@given(seed, seeds(20, 60), seeds(30, 60))
+@quick(6)
+@given(seed, seeds(20, 60), seeds(25, 50))
 def test_events_with_any_parameters(
     site: Site, world_seed: int, event_seeds: list[int], query_seeds: list[int]
 ) -> None:
@@ -22,7 +22,7 @@ def test_events_with_any_parameters(
 
 @pytest.mark.parametrize("ingredients", [IN_TIME, BY_WORDS, IN_PLACES], ids=["in time", "by words", "in places"])
 @quick(3)
-@given(seed, seeds(20, 60), seeds(30, 60))
+@given(seed, seeds(20, 60), seeds(25, 50))
 def test_events_with_parameters_that_meet_often(
     site: Site, ingredients: Sequence[Ingredient], world_seed: int, event_seeds: list[int], query_seeds: list[int]
 ) -> None:
