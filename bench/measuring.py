@@ -98,6 +98,10 @@ class Running:
                 return 1000 * (after[0] - before[0]) / asked, 1000 * (after[1] - before[1]) / asked
 
 
+def ratio_of_rounds(one: Measured, other: Measured) -> float:
+    return median(larger / smaller for smaller, larger in zip(one.sums, other.sums, strict=True))
+
+
 Asked = tuple[Running, Sequence[str]]
 
 
