@@ -7,7 +7,7 @@ snapshot; writes lock the clock of the site when they begin to write.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
@@ -41,8 +41,12 @@ SQLSTATES: dict[str, Callable[[], Refusal]] = {
     "25006": errors.unavailable,  # a standby: the primary has moved
     "08P01": errors.unavailable,  # a pooler in between gave up waiting
 }
-# What asyncpg raises when the other side is gone, slow or unwilling.
-LOST = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresError)
+# The connection broke, or PostgreSQL ended it: whether a commit was done is not known.
+BROKEN = ("08", "57P0")
+# What asyncpg raises when the other side is gone: an InternalClientError if that happens while it learns types.
+GONE = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+# The same, and when it is slow or unwilling.
+LOST = (*GONE, TimeoutError, asyncpg.PostgresError)
 ENTER_HOST = "SELECT * FROM enter_site($1)"
 ENTER_NUMBER = "SELECT * FROM enter_site_number($1)"
 
@@ -132,6 +136,7 @@ class Database:
     def __init__(self, pool: Any, options: Options) -> None:
         self._pool = pool
         self._options = options
+        self._recovering: set[asyncio.Task[None]] = set()
         timeout = f"SET LOCAL statement_timeout = {int(options.deadline * 1000)}; "
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.deadline * 1000)}; "
         step_down = "SET LOCAL ROLE kalends_app"
@@ -166,6 +171,7 @@ class Database:
         """One transaction in a site, named by its host or its ID; committed unless something is raised."""
         connection = await self._acquire()
         committing = False
+        held = True
         try:
             await connection.execute(self._begin_write if writing else self._begin_read)
             row = await connection.fetchrow(ENTER_HOST if isinstance(site, str) else ENTER_NUMBER, site)
@@ -174,24 +180,32 @@ class Database:
             transaction = Transaction(connection, Site.of(row), now, purging=self._options.purging)
             yield transaction
             await transaction.write_clock()
-            committing = True
+            committing = writing
             await self._commit(connection, writing)
         except asyncpg.PostgresError as error:
             await self._roll_back(connection)
-            raise translated(error) from error
-        except (asyncpg.InterfaceError, OSError, TimeoutError) as error:
-            connection.terminate()
+            broken = (error.sqlstate or "").startswith(BROKEN)
+            raise (errors.outcome_unknown() if committing and broken else translated(error)) from error
+        except TimeoutError as error:
+            # The statement is being cancelled. Who asked need not wait for that, but the connection must:
+            # while its backend is busy, another one in its place would be one too many.
+            held = False
+            self._recover(connection)
+            raise (errors.outcome_unknown() if committing else errors.unavailable()) from error
+        except GONE as error:
+            _end(connection)
             log.warning("database connection lost: %r", error)
-            raise (errors.outcome_unknown() if committing and writing else errors.unavailable()) from error
+            raise (errors.outcome_unknown() if committing else errors.unavailable()) from error
         except Exception:
             await self._roll_back(connection)
             raise
         except BaseException:
             # Cancelled in the middle of something: what the connection does now is not known.
-            connection.terminate()
+            _end(connection)
             raise
         finally:
-            await self._pool.release(connection)
+            if held:
+                await self._pool.release(connection)
 
     async def ask(self, sql: Sql) -> list[Record]:
         """One statement by itself, for functions of the owner that need no site."""
@@ -199,7 +213,7 @@ class Database:
         try:
             rows: list[Record] = await connection.fetch(sql.numbered(), *sql.values)
         except BaseException as error:
-            connection.terminate()
+            _end(connection)
             raise (errors.unavailable() if isinstance(error, LOST) else error) from error
         finally:
             await self._pool.release(connection)
@@ -211,7 +225,7 @@ class Database:
         try:
             version = await connection.fetchval("SELECT version_num FROM alembic_version")
         except LOST as error:
-            connection.terminate()
+            _end(connection)
             raise errors.unavailable(Sentence("The database does not answer.")) from error
         finally:
             await self._pool.release(connection)
@@ -224,7 +238,7 @@ class Database:
             raise errors.unavailable(Sentence("All database connections are in use.")) from error
         except asyncpg.PostgresError as error:
             raise translated(error) from error
-        except (OSError, asyncpg.InterfaceError) as error:
+        except GONE as error:
             raise errors.unavailable(Sentence("The database cannot be reached.")) from error
 
     @staticmethod
@@ -241,16 +255,33 @@ class Database:
             await connection.execute("COMMIT")
             await asyncio.sleep(0)
         finally:
-            connection.remove_log_listener(listener)
+            with suppress(asyncpg.InterfaceError):  # The connection is gone, and the listener with it.
+                connection.remove_log_listener(listener)
         if any(notice.sqlstate == "01000" for notice in notices):
             raise errors.outcome_unknown()
+
+    def _recover(self, connection: Any) -> None:
+        async def roll_back() -> None:
+            await self._roll_back(connection)
+            await self._pool.release(connection)
+
+        task = asyncio.create_task(roll_back())
+        self._recovering.add(task)
+        task.add_done_callback(self._recovering.discard)
 
     @staticmethod
     async def _roll_back(connection: Any) -> None:
         try:
-            await connection.execute("ROLLBACK", timeout=2)
+            # Not the driver's own limit: that one begins only when a cancellation under way has been answered.
+            async with asyncio.timeout(2):
+                await connection.execute("ROLLBACK")
         except LOST:
-            connection.terminate()
+            _end(connection)
+
+
+def _end(connection: Any) -> None:
+    with suppress(asyncpg.InterfaceError):  # The driver has seen the end already, and given the place back.
+        connection.terminate()
 
 
 def translated(error: asyncpg.PostgresError) -> Exception:

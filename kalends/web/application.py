@@ -104,16 +104,19 @@ class Application:
         request_id = offered if REQUEST_ID.fullmatch(offered) else uuid4().hex
         exchange = self._exchange(request)
         key = self._key(request, exchange)
+        page = away = None
         if exchange is not None and key is not None:
-            page = await self._recall(exchange, key)
+            try:
+                page = await self._recall(exchange, key)
+            except Refusal as refusal:
+                away = refusal
             if page is not None:
                 status = await self._send_page(request, page, request_id, exchange.now, send)
                 self._note(request, status, page.route, started, request_id, cache="hit")
                 return
         making = self._begin(key)
-        page = None
         try:
-            response = await self._answer(request, exchange, request_id)
+            response = await self._answer(request, exchange, request_id, away)
             self._finish_headers(request, response, exchange, request_id)
             if exchange is not None and key is not None:
                 page = self._keep(exchange, key, response)
@@ -166,12 +169,9 @@ class Application:
         )
 
     async def _recall(self, exchange: Exchange, key: object) -> Page | None:
-        try:
-            clock = await self._service.clocks.current(exchange.host)
-        except Refusal:
-            return None  # Whatever is wrong, the ordinary way says it properly.
+        clock = await self._service.clocks.current(exchange.host)
         while clock is not None:
-            page = self._pages.get(key, clock.revision, exchange.now)
+            page = self._pages.get(key, clock, exchange.now)
             making = self._making.get(key)
             if page is not None or making is None:
                 return page
@@ -189,12 +189,13 @@ class Application:
 
     def _keep(self, exchange: Exchange, key: object, response: Response) -> Page | None:
         """Only whole answers to the public, made by a read of the interface."""
-        if exchange.revision is None or response.status_code != 200 or not response.body:
+        if exchange.made_at is None or response.status_code != 200 or not response.body:
             return None
         if exchange.until is not None and exchange.until <= exchange.now:
             return None
         page = Page(
-            revision=exchange.revision,
+            site_id=exchange.made_at.site_id,
+            revision=exchange.made_at.revision,
             until=exchange.until,
             headers=[pair for pair in response.raw_headers if _is_kept(pair[0])],
             etag=response.headers.get("etag", ""),
@@ -229,8 +230,13 @@ class Application:
 
     # Answers made anew -----------------------------------------------------------------------
 
-    async def _answer(self, request: Request, exchange: Exchange | None, request_id: str) -> Response:
+    async def _answer(
+        self, request: Request, exchange: Exchange | None, request_id: str, away: Refusal | None
+    ) -> Response:
+        """`away`: the database did not tell its clock, and need not be asked again."""
         try:
+            if away is not None:
+                raise away
             response = await answer(exchange) if exchange else await self._watch(request)
         except Refusal as refusal:
             response = responses.refuse(refusal, _language(request, exchange))
@@ -282,7 +288,7 @@ class Application:
         headers["Vary"] = "Authorization, Accept-Encoding" + ("" if "*" in self._front.origins else ", Origin")
         if "Content-Language" in headers:  # Records are not ours to translate, and do not vary.
             headers["Vary"] += ", Accept-Language"
-        public = exchange.revision is not None and response.status_code in (200, 304)
+        public = exchange.made_at is not None and response.status_code in (200, 304)
         headers["Cache-Control"] = self._public(exchange.until, exchange.now) if public else "private, no-store"
         if public and exchange.keys:
             headers["Surrogate-Key"] = " ".join(exchange.keys)
@@ -314,9 +320,11 @@ class Application:
         task.add_done_callback(self._afterwards.discard)
 
     async def _quietly(self, work: Awaitable[None]) -> None:
-        """The failure of work after the answer is worth a line in the log, nothing more."""
+        """The failure of work after the answer is worth a line in the log; a busy database not even that."""
         try:
             await work
+        except Refusal:
+            return
         except Exception as error:
             self._observer.fault(error)
 

@@ -5,6 +5,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from kalends.store.clocks import SiteClock
+
 # Below this size compressing costs more than it saves.
 LEAST_TO_COMPRESS = 1024
 
@@ -13,6 +15,7 @@ LEAST_TO_COMPRESS = 1024
 class Page:
     """One answer. `until` is when the clock alone makes it wrong, such as midnight for the default list."""
 
+    site_id: int
     revision: int
     until: datetime | None
     headers: list[tuple[bytes, bytes]]
@@ -38,11 +41,13 @@ class Pages:
         self._size = 0
         self._pages: OrderedDict[object, Page] = OrderedDict()
 
-    def get(self, key: object, revision: int, now: datetime) -> Page | None:
+    def get(self, key: object, clock: SiteClock, now: datetime) -> Page | None:
         page = self._pages.get(key)
         if page is None:
             return None
-        if page.revision < revision or (page.until is not None and now >= page.until):
+        late = page.until is not None and now >= page.until
+        # A host may come to belong to another site.
+        if late or page.site_id != clock.site_id or page.revision < clock.revision:
             self._drop(key)
             return None
         self._pages.move_to_end(key)

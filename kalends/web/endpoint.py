@@ -22,7 +22,7 @@ from kalends.operations import permissions
 from kalends.operations.call import Call, Outcome
 from kalends.operations.fragments import Fragments
 from kalends.store import idempotency, people
-from kalends.store.clocks import Clocks
+from kalends.store.clocks import Clocks, SiteClock
 from kalends.store.database import Database, Transaction
 from kalends.web import language, requests, responses
 from kalends.web.auth import Uses, WrongCredentials, note_failure, sign_in
@@ -67,8 +67,8 @@ class Exchange:
     route: Route | None = None
     password_id: UUID | None = None
     site_language: str = ""  # known once the site is
-    # Of an answer to the public: at which revision it is right, until when, and what is in it.
-    revision: int | None = None
+    # Of an answer to the public: at which revision of its site it is right, until when, and what is in it.
+    made_at: SiteClock | None = None
     until: datetime | None = None
     keys: tuple[str, ...] = ()
 
@@ -155,7 +155,8 @@ async def _operate(
             outcome = await endpoint.operation(endpoint.kind, call)
             # What changed since a revision is asked once by each; what somebody else may see is not shared.
             if endpoint.kind is not None and not header and "password" not in values:
-                exchange.revision, exchange.until, exchange.keys = tx.site.revision, outcome.until, outcome.keys
+                exchange.made_at = SiteClock(tx.site.id, tx.site.revision)
+                exchange.until, exchange.keys = outcome.until, outcome.keys
             return _respond(exchange, raw, outcome, tx.site.revision)
         if exchange.actor.read_only:
             raise errors.read_only()

@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -45,7 +46,11 @@ def plain(line: bytes, *headers: bytes, body: bytes = b"") -> bytes:
 
 
 def log_of(server: Server, request_id: str) -> list[dict[str, Any]]:
-    """The lines of the log that name a request."""
+    """The lines of the log that name a request; the last one is written after the answer."""
+    for _ in range(100):
+        if f'"{request_id}"' in server.read_log():
+            break
+        time.sleep(0.05)
     lines = [json.loads(line) for line in server.read_log().splitlines() if line.startswith("{")]
     return [line for line in lines if line.get("request_id") == request_id]
 
