@@ -8,31 +8,11 @@ from kalends.core.errors import Invalid
 from kalends.core.params import MOMENT, SWITCH, Type, param
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds.event_order import ORDERS, order_of, read_cursor
-from kalends.kinds.kind import Clause, Filter, Listing, Starts, plain, unfiltered
+from kalends.kinds.kind import Clause, Filter, Linked, Listing, Searched, plain, unfiltered
 from kalends.kinds.posts import SEARCH, search_clause
 from kalends.kinds.terms import find_event
 from kalends.store import records
 from kalends.store.sql import Sql
-
-
-def linked(listing: Listing, table: LiteralString, column: LiteralString, ids: list[int]) -> Clause:
-    """Events linked to any of these records; only where the list looks, the index is walked."""
-
-    def clause(starts: Starts) -> Sql:
-        sql = Sql(
-            "r.id IN (SELECT l.event_id FROM " + table + " l WHERE l.site_id = ? AND l." + column + " = ANY(?)",
-            listing.site.id,
-            ids,
-        )
-        if listing.statuses == ["publish"]:
-            sql += Sql("AND l.listed")
-        if starts.first is not None:
-            sql += Sql("AND l.start_utc >= ?", starts.first)
-        if starts.last is not None:
-            sql += Sql("AND l.start_utc <= ?", starts.last)
-        return sql + Sql(")")
-
-    return clause
 
 
 def _of_posts(
@@ -43,7 +23,7 @@ def _of_posts(
         unknown = [str(entry) for entry in wanted if entry not in known]
         if unknown:
             raise errors.invalid(name, "nothing here has the ID {ids}.", ids=", ".join(unknown))
-        return linked(listing, table, column, wanted)
+        return Linked(listing.site.id, table, column, wanted)
 
     return clause
 
@@ -84,11 +64,11 @@ async def _of_categories(wanted: list[int | str], listing: Listing) -> Clause:
             listing.site.id,
         )
     )
-    return linked(listing, "event_categories", "category_id", [row["id"] for row in rows])
+    return Linked(listing.site.id, "event_categories", "category_id", [row["id"] for row in rows])
 
 
 async def _of_tags(wanted: list[int | str], listing: Listing) -> Clause:
-    return linked(listing, "event_tags", "tag_id", await _resolve_terms(listing, "tags", wanted))
+    return Linked(listing.site.id, "event_tags", "tag_id", await _resolve_terms(listing, "tags", wanted))
 
 
 async def _of_parent(value: int, listing: Listing) -> Clause:
@@ -100,10 +80,15 @@ def _ticketed(value: bool) -> Sql:
     return Sql("r.ticket_url <> ''") if value else Sql("r.ticket_url = ''")
 
 
+async def _searched(value: str, _: Listing) -> Clause:
+    return Searched(search_clause(value))
+
+
 async def _geolocated(value: bool, listing: Listing) -> Clause:
     placed = Sql(
         """EXISTS (SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
-            WHERE l.site_id = ? AND l.event_id = r.id AND v.status = 'publish' AND v.location IS NOT NULL)""",
+            WHERE l.site_id = ? AND l.event_id = r.id AND v.status = 'publish' AND v.location IS NOT NULL
+            OFFSET 0)""",
         listing.site.id,
     )
     return placed if value else Sql("NOT") + placed
@@ -125,7 +110,7 @@ async def _near(_: float, listing: Listing) -> Clause:
             values.get("geoloc_radius", 40.0) * 1000,
         )
     )
-    return linked(listing, "event_venues", "venue_id", [row["id"] for row in rows])
+    return Linked(listing.site.id, "event_venues", "venue_id", [row["id"] for row in rows])
 
 
 async def _with_other_half(value: float, listing: Listing) -> Clause:
@@ -181,7 +166,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     _date("ends_after", "Events that end after the date"),
     Filter(param("strict_dates", SWITCH, "Use the times as given instead of whole days", default=False), unfiltered),
     Filter(param("search", SEARCH, "Events whose title, excerpt or description contains the words"),
-           plain(search_clause)),
+           _searched),
     Filter(param("categories", params.terms(), "Events in any of these categories, by ID or slug"), _of_categories),
     Filter(param("tags", params.terms(), "Events with any of these tags, by ID or slug"), _of_tags),
     Filter(param("venue", params.ids(), "Events at any of these venues"),

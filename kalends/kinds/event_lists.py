@@ -19,13 +19,17 @@ def event_page(kind: Kind, listing: Listing, clauses: list[Clause]) -> Sql:
     keys: LiteralString = ", ".join([column_of("r.", column) for column in ORDERS[orderby]])
     shown: LiteralString = ", p.distance" if orderby == "distance" else ""
     by_cursor = "cursor" in listing.values
+    window = window_of(listing)
+    if orderby == "end_date" and window.start_from is not None:
+        # True of all that start then, and tells the index by end where to begin.
+        clauses = [*clauses, Sql("r.end_utc >= ?", window.start_from)]
     # One more than a page tells a cursor's reader whether there is another.
     wanted, offset = (listing.per_page + 1, 0) if by_cursor else (listing.per_page, listing.offset)
     arms = [
-        Sql("(SELECT " + keys + " FROM events r") + source + join_distance(listing) + Sql("WHERE") + where
+        Sql("(SELECT " + keys + " FROM") + source + join_distance(listing) + Sql("WHERE") + where
         + (Sql("AND") + after_cursor(listing) if by_cursor else Sql(""))
         + Sql("ORDER BY") + ordered(listing, "r.") + Sql("LIMIT ?)", offset + wanted)
-        for source, where in find_parts(listing, window_of(listing), clauses)
+        for source, where in find_parts(listing, window, clauses)
     ]  # fmt: skip
     return (
         Sql("SELECT " + kind.columns + shown + " FROM (SELECT * FROM (")
@@ -46,7 +50,7 @@ def event_total(_: Kind, listing: Listing, clauses: list[Clause]) -> Sql:
         if total is not None:
             return total
     arms = [
-        Sql("(SELECT count(*) FROM events r") + source + Sql("WHERE") + where + Sql(")")
+        Sql("(SELECT count(*) FROM") + source + Sql("WHERE") + where + Sql(")")
         for source, where in find_parts(listing, window, clauses)
     ]
     return Sql("SELECT") + join(" + ", arms)

@@ -7,13 +7,14 @@ from typing import Any, Final, LiteralString
 
 from kalends.core import errors, times
 from kalends.core.times import Moment
-from kalends.kinds.kind import Clause, Listing, Starts, within
-from kalends.store.sql import Sql, all_of
+from kalends.kinds.kind import Clause, Linked, Listing, Searched, for_each
+from kalends.store.sql import Sql, all_of, join
 
-NO_SOURCE: Final = Sql("")
 SECOND: Final = timedelta(seconds=1)
 DAY: Final = timedelta(days=1)
 FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
+# More months than the calendar has, of which the last is that of the year 9999 and some.
+MONTHS: Final = 1_000_000
 # An event of length class n lasts less than 2^n hours (the column `span`).
 SPANS: Final = tuple(timedelta(hours=2**n) for n in range(28))
 
@@ -30,17 +31,16 @@ class Window:
     def clauses(self) -> list[Sql]:
         rows: tuple[tuple[LiteralString, datetime | None], ...] = (
             ("r.start_utc >= ?", self.start_from),
-            ("r.start_utc <= ?", self.start_to),
+            ("r.start_utc <= ?", self.last_start),
             ("r.end_utc >= ?", self.end_from),
             ("r.end_utc <= ?", self.end_to),
         )
         return [Sql(text, limit) for text, limit in rows if limit is not None]
 
     @property
-    def starts(self) -> Starts:
-        """Between which instants the events start: none starts after it ends."""
-        last = min((limit for limit in (self.start_to, self.end_to) if limit is not None), default=None)
-        return Starts(self.start_from, last)
+    def last_start(self) -> datetime | None:
+        """None starts after it ends."""
+        return min((limit for limit in (self.start_to, self.end_to) if limit is not None), default=None)
 
 
 # Parameter, the limit it sets, how a whole day is read, and what is added to make the limit inclusive.
@@ -86,29 +86,93 @@ def window_of(listing: Listing) -> Window:
 
 
 def find_parts(listing: Listing, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:
-    """The parts of a list, each with its source and conditions, no event in two of them."""
+    """The parts of a list, each with its source `r` and conditions, no event in two of them.
+
+    Each part has one index that finds its events, whatever the planner thinks of the odds: that of a link, else
+    that of the words, else that of the order. Only what it finds inside the window is looked at.
+    """
     common = [Sql("r.site_id = ?", listing.site.id), listing.visible, Sql("NOT r.hide_from_listings")]
-
-    def arm(part: Window, source: Sql = NO_SOURCE) -> tuple[Sql, Sql]:
-        return source, all_of([*common, *part.clauses(), *within(clauses, part.starts)])
-
+    if "include" in listing.values:
+        return [(Sql("events r"), all_of([*common, *for_each(clauses)]))]
     begins, ends = window.start_from, window.end_from
     if ends is None or (begins is not None and begins >= ends):
-        return [arm(replace(window, end_from=None) if ends is not None else window)]
+        return [_walked(listing, common, replace(window, end_from=None), clauses)]
     later = replace(window, start_from=ends, end_from=None)
     before = ends - SECOND
     running = replace(window, start_to=before if window.start_to is None else min(before, window.start_to))
-    return [arm(later), arm(running, _running(ends, begins))]
+    source = _running(ends, begins, all_of([*common, *running.clauses()]))
+    return [_walked(listing, common, later, clauses), (source, all_of([Sql("true"), *for_each(clauses)]))]
 
 
-def _running(at: datetime, begins: datetime | None) -> Sql:
-    """Joins the length classes: one of class n that runs at a moment began less than 2^n hours before."""
+def _walked(listing: Listing, common: list[Sql], part: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
+    links = [clause for clause in clauses if isinstance(clause, Linked)]
+    words = [clause for clause in clauses if isinstance(clause, Searched)]
+    where = [*common, *part.clauses()]
+    if links:
+        others = for_each([clause for clause in clauses if not isinstance(clause, Linked)])
+        return Sql("events r"), all_of([*where, *others, _linked(listing, links, part)])
+    if words:
+        others = for_each([clause for clause in clauses if not isinstance(clause, Searched)])
+        return _found(listing, words, part), all_of([*where, *others])
+    return Sql("events r"), all_of([*where, *for_each(clauses)])
+
+
+def _linked(listing: Listing, links: list[Linked], part: Window) -> Sql:
+    """The events of all links, from their indexes, which know when each starts and whether it is listed."""
+    limits = Sql("")
+    if listing.statuses == ["publish"]:
+        limits += Sql("AND l.listed")
+    if part.start_from is not None:
+        limits += Sql("AND l.start_utc >= ?", part.start_from)
+    if part.last_start is not None:
+        limits += Sql("AND l.start_utc <= ?", part.last_start)
+    return Sql("r.id = ANY(ARRAY(") + join(" INTERSECT ", [link.event_ids() + limits for link in links]) + Sql("))")
+
+
+def _found(listing: Listing, words: list[Searched], part: Window) -> Sql:
+    """The events with these words that start in certain months. OFFSET 0: from the index of words, always."""
+    months = months_between(part.start_from, part.last_start)
+    when = Sql("AND r.months && ?", months) if months is not None else Sql("")
+    return (
+        Sql("(SELECT * FROM events r WHERE r.site_id = ?", listing.site.id)
+        + when
+        + Sql("AND")
+        + all_of([word.by_event for word in words])
+        + Sql("OFFSET 0) r")
+    )
+
+
+def months_between(first: datetime | None, last: datetime | None) -> list[int] | None:
+    """Keys of the column `months` that cover a span: months, then tens, hundreds, … of months; None: no limit."""
+    if first is None and last is None:
+        return None
+    low = 0 if first is None else 12 * first.year + first.month - 1
+    high = MONTHS - 1 if last is None else 12 * last.year + last.month - 1
+    keys: list[int] = []
+    while low <= high:
+        level = 0
+        while level < 4 and low % 10 ** (level + 1) == 0 and low + 10 ** (level + 1) - 1 <= high:
+            level += 1
+        keys.append(level * MONTHS + low // 10**level)
+        low += 10**level
+    return keys
+
+
+def _running(at: datetime, begins: datetime | None, where: Sql) -> Sql:
+    """What runs at a moment, by length classes: one of class n began less than 2^n hours before.
+
+    OFFSET 0 has the planner ask class by class; it would rather walk all of the past in the order of the list.
+    """
     spans = [(n, max(since, begins or FIRST)) for n, since in spans_before(at)]
-    return Sql(
-        """JOIN unnest(?::smallint[], ?::timestamptz[]) AS w (span, since)
-            ON r.span = w.span AND r.start_utc >= w.since""",
-        [n for n, _ in spans],
-        [since for _, since in spans],
+    return (
+        Sql(
+            """(SELECT r.* FROM unnest(?::smallint[], ?::timestamptz[]) AS w (span, since) CROSS JOIN LATERAL (
+                SELECT * FROM events r WHERE r.span = w.span AND r.start_utc >= w.since AND""",
+            [n for n, _ in spans],
+            [since for _, since in spans],
+        )
+        + where
+        + Sql("OFFSET 0) r) r")
     )
 
 

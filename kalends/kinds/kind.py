@@ -80,21 +80,51 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Starts:
-    """Between which instants the events of a part of a list start; None: no limit."""
+class Linked:
+    """Events linked to any of these records: of each event it can be asked, or for all of them at once."""
 
-    first: datetime | None = None
-    last: datetime | None = None
+    site_id: int
+    table: LiteralString
+    column: LiteralString
+    ids: list[int]
+
+    def by_event(self) -> Sql:
+        # OFFSET 0 keeps the planner from reading all that these records were ever linked to.
+        return Sql(
+            "EXISTS (SELECT FROM " + self.table + " l"
+            " WHERE l.site_id = ? AND l.event_id = r.id AND l." + self.column + " = ANY(?) OFFSET 0)",
+            self.site_id,
+            self.ids,
+        )
+
+    def event_ids(self) -> Sql:
+        return Sql(
+            "SELECT l.event_id FROM " + self.table + " l WHERE l.site_id = ? AND l." + self.column + " = ANY(?)",
+            self.site_id,
+            self.ids,
+        )
 
 
-EVERYTHING = Starts()
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """Events whose text contains words."""
 
-# A clause may want to know where the list looks, so that the index of a link table is walked there only.
-Clause = Sql | Callable[[Starts], Sql]
+    by_event: Sql
 
 
-def within(clauses: list[Clause], starts: Starts) -> list[Sql]:
-    return [clause if isinstance(clause, Sql) else clause(starts) for clause in clauses]
+# The condition of a filter. Two of them can be met in more than one way: see event_window.find_parts.
+Clause = Sql | Linked | Searched
+
+
+def for_each(clauses: list[Clause]) -> list[Sql]:
+    """The conditions as they are asked of one record after the other."""
+    return [_for_each(clause) for clause in clauses]
+
+
+def _for_each(clause: Clause) -> Sql:
+    if isinstance(clause, Linked):
+        return clause.by_event()
+    return clause.by_event if isinstance(clause, Searched) else clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +162,7 @@ async def unfiltered(_: Any, __: Listing) -> Clause:
 def page_of(kind: "Kind", listing: Listing, clauses: list[Clause]) -> Sql:
     return (
         Sql("SELECT " + kind.columns + " FROM " + kind.name + " r WHERE r.site_id = ? AND", listing.site.id)
-        + all_of([listing.visible, *within(clauses, EVERYTHING)])
+        + all_of([listing.visible, *for_each(clauses)])
         + Sql("ORDER BY")
         + kind.order(listing)
         + Sql("LIMIT ? OFFSET ?", listing.per_page, listing.offset)
@@ -141,7 +171,7 @@ def page_of(kind: "Kind", listing: Listing, clauses: list[Clause]) -> Sql:
 
 def total_of(kind: "Kind", listing: Listing, clauses: list[Clause]) -> Sql:
     found = Sql("SELECT count(*) FROM " + kind.name + " r WHERE r.site_id = ? AND", listing.site.id)
-    return found + all_of([listing.visible, *within(clauses, EVERYTHING)])
+    return found + all_of([listing.visible, *for_each(clauses)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from asyncpg import Record
 from kalends.core import errors
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.event_filters import link_clauses
-from kalends.kinds.kind import EVERYTHING, Kind, Represented, View, within
+from kalends.kinds.kind import Kind, Represented, View, for_each
 from kalends.operations import permissions, protection
 from kalends.operations.call import Call, Outcome
 from kalends.operations.records import listing_of
@@ -92,7 +92,7 @@ async def _visible(kind: Kind, call: Call) -> list[Sql]:
     if kind.links:
         # A list does not show hidden events; those who may edit them keep them in their copy.
         clauses.append(Sql("(NOT r.hide_from_listings OR") + permissions.editable(call.actor) + Sql(")"))
-        clauses += within(await link_clauses(listing_of(kind, call)), EVERYTHING)
+        clauses += for_each(await link_clauses(listing_of(kind, call)))
         if kind.guarded & set(call.values):
             clauses.append(protection.opened(call))
     return clauses

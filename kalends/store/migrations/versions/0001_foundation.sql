@@ -192,6 +192,13 @@ CREATE INDEX organizers_list ON organizers (site_id, date_utc DESC, id DESC) INC
 CREATE INDEX organizers_title ON organizers (site_id, title) WHERE length(title) < 500;
 CREATE INDEX organizers_search ON organizers USING gin (site_id, search_text gin_trgm_ops);
 
+-- The month of a moment, and the ten, hundred, … months that it belongs to: a span of time is a few such keys.
+CREATE FUNCTION month_keys(moment timestamptz) RETURNS int[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT ARRAY[m, 1000000 + m / 10, 2000000 + m / 100, 3000000 + m / 1000, 4000000 + m / 10000]
+    FROM (SELECT (12 * extract(year FROM moment AT TIME ZONE 'UTC')
+        + extract(month FROM moment AT TIME ZONE 'UTC') - 1)::int AS m) AS month
+$$;
+
 CREATE TABLE events (
     site_id            bigint NOT NULL REFERENCES sites (id) ON DELETE CASCADE,
     id                 bigint NOT NULL,
@@ -225,6 +232,8 @@ CREATE TABLE events (
                                3686400, 7372800, 14745600, 29491200, 58982400, 117964800, 235929600,
                                471859200, 943718400, 1887436800, 3774873600, 7549747200, 15099494400,
                                30198988800, 60397977600, 120795955200, 241591910400]::numeric[])) STORED,
+    -- When it starts, for the index of words: so that what was is not read to find what comes.
+    months             int[] NOT NULL GENERATED ALWAYS AS (month_keys(start_utc)) STORED,
     cost               text NOT NULL DEFAULT '',
     website            text NOT NULL DEFAULT '',
     ticket_url         text NOT NULL DEFAULT '',
@@ -254,13 +263,15 @@ CREATE INDEX events_end ON events (site_id, end_utc) INCLUDE (status) WHERE NOT 
 CREATE INDEX events_span ON events (site_id, span, start_utc) INCLUDE (end_utc, status)
     WHERE NOT hide_from_listings;
 CREATE INDEX events_unpublished ON events (site_id, author, start_utc) WHERE status <> 'publish';
+CREATE INDEX events_drafts ON events (site_id, start_utc, date_utc, id) INCLUDE (end_utc, status)
+    WHERE status <> 'publish' AND NOT hide_from_listings;
 CREATE INDEX events_featured ON events (site_id, start_utc)
     WHERE status = 'publish' AND NOT hide_from_listings AND featured;
 CREATE INDEX events_ticketed ON events (site_id, start_utc)
     WHERE status = 'publish' AND NOT hide_from_listings AND ticket_url <> '';
 CREATE INDEX events_parent ON events (site_id, post_parent) WHERE post_parent IS NOT NULL;
 CREATE INDEX events_image ON events (site_id, image_id) WHERE image_id IS NOT NULL;
-CREATE INDEX events_search ON events USING gin (site_id, search_text gin_trgm_ops);
+CREATE INDEX events_search ON events USING gin (site_id, months, search_text gin_trgm_ops);
 
 -- Links -------------------------------------------------------------------------------------
 -- start_utc, listed and published repeat the event's own, so that "what of this venue comes
@@ -485,12 +496,13 @@ BEGIN
 END $$;
 
 -- Row-level security lets an index serve only conditions that cannot tell anything about rows
--- behind the fence. LIKE and the distance test tell nothing beyond true or false; saying so
+-- behind the fence. LIKE, overlap and the distance test tell nothing beyond true or false; saying so
 -- needs a superuser, and without it searches are right but walk the site's rows.
 DO $$
 BEGIN
     ALTER FUNCTION pg_catalog.textlike(text, text) LEAKPROOF;
     ALTER FUNCTION pg_catalog.textnlike(text, text) LEAKPROOF;
+    ALTER FUNCTION pg_catalog.arrayoverlap(anyarray, anyarray) LEAKPROOF;
     EXECUTE 'ALTER FUNCTION st_dwithin(geography, geography, double precision, boolean) LEAKPROOF';
     EXECUTE 'ALTER FUNCTION geography_overlaps(geography, geography) LEAKPROOF';
 EXCEPTION WHEN insufficient_privilege THEN
