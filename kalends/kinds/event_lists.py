@@ -16,7 +16,7 @@ from kalends.store.sql import Sql, join
 def event_page(kind: Kind, listing: Listing, clauses: list[Clause]) -> Sql:
     """The rows of a page: its IDs from indexes alone, then the rows that they name."""
     orderby, _ = order_of(listing)
-    keys: LiteralString = ", ".join([column_of("r.", column) for column in ORDERS[orderby]])
+    keys: LiteralString = ", ".join([column_of("r.", column) + " AS " + column for column in ORDERS[orderby]])
     shown: LiteralString = ", p.distance" if orderby == "distance" else ""
     by_cursor = "cursor" in listing.values
     window = window_of(listing)
@@ -62,7 +62,7 @@ def _total_by_days(listing: Listing, window: Window) -> Sql | None:
     if contained:
         return _contained(listing, window.start_from, window.end_to)
     if overlapping:
-        return _overlapping(listing, window.start_to, window.end_from)
+        return _overlapping(listing, window)
     return None
 
 
@@ -92,14 +92,25 @@ def _contained(listing: Listing, begins: datetime | None, ends: datetime | None)
     return Sql("SELECT") + started + Sql("-") + too_late + Sql("+") + around + listing.visible + Sql(")")
 
 
-def _overlapping(listing: Listing, begins: datetime | None, ends: datetime | None) -> Sql | None:
-    """Those that end late enough, less those that start too late."""
-    lasting = _since(listing, "end", ends)
-    if begins is None:
-        return Sql("SELECT") + lasting
-    if ends is not None and begins < ends - SECOND:
-        return None
-    return Sql("SELECT") + lasting + Sql("-") + _since(listing, "start", begins + SECOND)
+def _overlapping(listing: Listing, window: Window) -> Sql | None:
+    """Those that end late enough, less those that start too late, plus those that last no time at the border."""
+    begins, ends = window.start_to, window.end_from
+    total = Sql("SELECT") + _since(listing, "end", ends)
+    if begins is not None:
+        if ends is not None and begins < ends - SECOND:
+            return None
+        total += Sql("-") + _since(listing, "start", begins + SECOND)
+    if ends is not None and window.with_moments:
+        border = ends - SECOND
+        total += Sql(
+            "+ (SELECT count(*) FROM events r WHERE r.site_id = ? AND NOT r.hide_from_listings"
+            " AND r.start_utc = ? AND r.end_utc = ? AND",
+            listing.site.id,
+            border,
+            border,
+        )
+        total += listing.visible + Sql(")")
+    return total
 
 
 def _since(listing: Listing, side: str, moment: datetime | None) -> Sql:

@@ -22,6 +22,8 @@ ORDERS: Final[dict[str, tuple[LiteralString, ...]]] = {
     "modified": ("modified_utc", "id"),
     "distance": ("distance", "id"),
 }
+# Titles are ordered by their beginning, so that a cursor, which holds it, fits into an address.
+TITLE: Final = "left(r.title, 200)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ def cursor_behind(listing: Listing, rows: list[Record], total: int) -> str | Non
         return None
     last = rows[: listing.per_page][-1]
     orderby, order = order_of(listing)
-    return Cursor(orderby, order, tuple(last[column] for column in ORDERS[orderby])).text()
+    keys = tuple(last[column][:200] if column == "title" else last[column] for column in ORDERS[orderby])
+    return Cursor(orderby, order, keys).text()
 
 
 def order_of(listing: Listing) -> tuple[str, str]:
@@ -91,7 +94,11 @@ def ordered(listing: Listing, prefix: LiteralString) -> Sql:
 
 
 def column_of(prefix: LiteralString, column: LiteralString) -> LiteralString:
-    return "g.distance" if column == "distance" and prefix == "r." else prefix + column
+    if prefix == "r." and column == "distance":
+        return "g.distance"
+    if prefix == "r." and column == "title":
+        return TITLE
+    return prefix + column
 
 
 def after_cursor(listing: Listing) -> Sql:

@@ -27,6 +27,7 @@ class Window:
     start_to: datetime | None = None
     end_from: datetime | None = None
     end_to: datetime | None = None
+    with_moments: bool = False  # an event without length that lies just before end_from belongs to it
 
     def clauses(self) -> list[Sql]:
         rows: tuple[tuple[LiteralString, datetime | None], ...] = (
@@ -81,7 +82,11 @@ def window_of(listing: Listing) -> Window:
             raise errors.invalid(name, "A date lies in the years 1 to {last}.", last=times.LAST_YEAR) from problem
         held: datetime | None = getattr(window, limit)
         narrower = max if limit.endswith("from") else min
-        window = replace(window, **{limit: value if held is None else narrower(held, value)})
+        limits: dict[str, Any] = {limit: value if held is None else narrower(held, value)}
+        if name == "overlaps_from":
+            # What lasts no time, such as a deadline at midnight, overlaps the day that it begins.
+            limits["with_moments"] = limits[limit] == value and held != value
+        window = replace(window, **limits)
     return window
 
 
@@ -95,10 +100,13 @@ def find_parts(listing: Listing, window: Window, clauses: list[Clause]) -> list[
     if "include" in listing.values:
         return [(Sql("events r"), all_of([*common, *for_each(clauses)]))]
     begins, ends = window.start_from, window.end_from
-    if ends is None or (begins is not None and begins >= ends):
+    border = ends - SECOND if ends is not None and window.with_moments else ends
+    if ends is None or border is None or (begins is not None and begins >= border):
         return [_walked(listing, common, replace(window, end_from=None), clauses)]
-    later = replace(window, start_from=ends, end_from=None)
-    before = ends - SECOND
+    later = replace(window, start_from=border, end_from=None)
+    if border <= FIRST:
+        return [_walked(listing, common, later, clauses)]
+    before = border - SECOND
     running = replace(window, start_to=before if window.start_to is None else min(before, window.start_to))
     source = _running(ends, begins, all_of([*common, *running.clauses()]))
     return [_walked(listing, common, later, clauses), (source, all_of([Sql("true"), *for_each(clauses)]))]

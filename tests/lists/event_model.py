@@ -68,7 +68,7 @@ def _date(name: str, text: str, world: World, strict: bool) -> Condition:
         "starts_before": lambda event: event.start < last,
         "ends_after": lambda event: event.end > last,
         "ends_before": lambda event: event.end < last,
-        "overlaps_from": lambda event: event.end > first,
+        "overlaps_from": lambda event: event.end > first or event.start == event.end == first,
         "overlaps_to": lambda event: event.start < last or (not strict and event.start == last),
     }
     return table[name]
@@ -211,7 +211,7 @@ def _order(world: World, query: Query) -> Callable[[Event], tuple[Any, ...]]:
     keys: dict[str, Callable[[Event], tuple[Any, ...]]] = {
         "start_date": lambda event: (event.start, event.published, event.id),
         "end_date": lambda event: (event.end, event.id),
-        "title": lambda event: (event.title, event.id),
+        "title": lambda event: (event.title[:200], event.id),
         "date": lambda event: (event.published, event.id),
         "modified": lambda event: (event.modified, event.id),
         "distance": lambda event: (distance(event), event.id),
