@@ -53,9 +53,9 @@ seed *arguments:
 test *arguments:
     uv run pytest "$@"
 
-# Run the long tests: races, kills, isolation, models, plans, mirrors, shared caches
+# Run the tests that can be long at length: races, kills, isolation, models, mirrors, shared caches
 soak *arguments:
-    KALENDS_SOAK=1 uv run pytest tests/life tests/lists tests/robustness tests/plans tests/speed tests/varnish tests/docs "$@"
+    KALENDS_SOAK=1 uv run pytest tests/life tests/lists tests/robustness tests/speed tests/varnish "$@"
 
 # Check style, types and the direction of imports
 check:

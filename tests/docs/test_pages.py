@@ -19,11 +19,11 @@ from tests.servers import Server, make_environment
 from tools import docs, reference
 
 DOCS = PROJECT / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
+PAGES = [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]
 RUN = [page for page in PAGES if commands_of(page)]
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_the_commands_of_a_page_print_what_it_shows(
     page: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -55,13 +55,13 @@ def test_there_are_pages_with_commands_for_each_group() -> None:
     assert names >= {"quickstart-publisher.md", "quickstart-developer.md", "quickstart-operator.md"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_commands_stand_only_in_blocks_that_are_run(page: Path) -> None:
     rest = BLOCK.sub("", page.read_text())
     assert not re.findall(r"^\s*(?:\$ |curl |kalends \w+)", rest, re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_links_lead_to_pages_and_headings(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:|mailto:)([^)]+)\)", page.read_text()):
         path, _, heading = target.partition("#")
@@ -76,7 +76,7 @@ def _slug(line: str) -> str:
 
 
 def test_every_page_is_reached_from_the_first() -> None:
-    seen, waiting = set(), [DOCS / "README.md"]
+    seen, waiting = set(), [PROJECT / "README.md", DOCS / "README.md"]
     while waiting:
         page = waiting.pop().resolve()
         if page in seen or page.suffix != ".md":

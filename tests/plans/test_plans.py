@@ -19,7 +19,7 @@ WALKS_THE_WINDOW = {"geoloc (none)"}
 
 EDITOR = Actor(1, "editor")
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.large
 
 
 def faults(statements: list[Statement], in_vain: int = IN_VAIN) -> list[str]:
