@@ -69,6 +69,7 @@ def read_cost(value: object) -> str:
     return cleaned
 
 
+@lru_cache(maxsize=4096)
 def show_cost(stored: str, symbol: str, position: Literal["prefix", "postfix"]) -> tuple[str, dict[str, object]]:
     """`cost` and `cost_details` of the interface; the site's own symbol is used but not reported."""
     cost = understand_cost(stored)

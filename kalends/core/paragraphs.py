@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from kalends.core.markup import BLOCKS, TAG, VOID
 
 _TAG = re.compile(TAG)
-_TAG_OR_GAP = re.compile(TAG + r"|\n[ \t]*+(?:\n[ \t]*+)++")
+_GAP = re.compile(r"\n[ \t]*+(?:\n[ \t]*+)++")
+_TAG_OR_GAP = re.compile(TAG + "|" + _GAP.pattern)
 _LINE_END = re.compile(r"(?:<br ?/?>[ \t]*+)?+\n[ \t]*+")
 
 
 def paragraphs(text: str) -> str:
     """What the interface shows of a description: blank lines part paragraphs, single ones break the line."""
     if "<" not in text:
-        return "\n".join(_wrap(text))
+        return "\n".join(map(_paragraph, filter(None, map(str.strip, _GAP.split(text) if "\n" in text else (text,)))))
     shown: list[str] = []
     for is_block, part in _parts(text):
         if is_block:
@@ -37,7 +38,11 @@ def _wrap(text: str) -> Iterator[str]:
     """Each paragraph of inline text; what is written inside an inline element stays in one paragraph."""
     for chunk in _chunks(text):
         if chunk := chunk.strip():
-            yield f"<p>{_LINE_END.sub('<br />\n', chunk)}</p>"
+            yield _paragraph(chunk)
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{_LINE_END.sub('<br />\n', text) if '\n' in text else text}</p>"
 
 
 def _chunks(text: str) -> Iterator[str]:

@@ -30,7 +30,7 @@ NO_COST = {"currency_symbol": "", "currency_code": "", "currency_position": "", 
 def represent_event(row: Record, view: View) -> Represented:
     post = represent_post(row, view, "event")
     linked, site = view.linked, view.site
-    cost, cost_details = show_cost(row["cost"], site.currency_symbol, site.currency_position)  # type: ignore[arg-type]
+    cost, cost_details = show_cost(row["cost"], site.currency_symbol, site.currency_position)
     venues = _found(linked["venues"], row["venue_ids"])
     record: Represented = {
         **post,

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import Any, LiteralString
 
 from asyncpg import Record
@@ -202,3 +203,13 @@ class Kind:
 
     def select(self, where: Sql) -> Sql:
         return Sql("SELECT " + self.columns + " FROM " + self.name + " r WHERE") + where
+
+
+@cache
+def names_of(columns: str) -> tuple[str, ...]:
+    """The names of what is selected, for rows that come without."""
+    flat, depth = "", 0
+    for letter in columns:
+        depth += (letter == "(") - (letter == ")")
+        flat += letter if depth == 0 else ""
+    return tuple(part.split()[-1].rpartition(".")[2] for part in flat.split(","))

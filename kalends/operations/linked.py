@@ -12,7 +12,7 @@ from kalends.core.sentences import Sentence, mark
 from kalends.core.slugs import normalize_lookup
 from kalends.core.text import clean_name, fold
 from kalends.kinds import BY_NAME, KINDS
-from kalends.kinds.kind import Kind, Link, Represented
+from kalends.kinds.kind import Kind, Link, Represented, View, names_of
 from kalends.operations import permissions
 from kalends.operations.call import Call
 from kalends.operations.fragments import Fragments, Key, key_of
@@ -38,12 +38,21 @@ async def load_linked(kind: Kind, call: Call, rows: list[Record]) -> dict[str, d
     loaded: dict[str, dict[int, Represented]] = {name: {} for name in wanted}
     if call.fragments is not None and any(wanted.values()):
         wanted = await _recall(call, call.fragments, wanted, loaded)
-    for name, ids in wanted.items():
-        other = BY_NAME[name]
-        for row in await _read(other, call, _visible(other, call, ids)) if ids else ():
-            loaded[name][row["id"]] = record = other.represent(row, call.view)
-            if call.fragments is not None:
-                call.fragments.put(_key(call, name, row), record)
+    parts = [
+        Sql("SELECT '" + other.name + "' AS kind, x AS row FROM (")
+        + other.select(Sql("r.site_id = ? AND", call.transaction.site.id) + _visible(other, call, wanted[other.name]))
+        + Sql(") x")
+        for other in KINDS
+        if wanted.get(other.name)
+    ]
+    view = call.view
+    # One question for all kinds: their rows differ, so each comes as one value.
+    for kind_name, values in await call.transaction.rows(join(" UNION ALL ", parts)) if parts else ():
+        other = BY_NAME[kind_name]
+        row: Any = dict(zip(names_of(other.columns), values, strict=True))
+        loaded[kind_name][row["id"]] = record = other.represent(row, view)
+        if call.fragments is not None:
+            call.fragments.put(_key(view, kind_name, row), record)
     return loaded
 
 
@@ -59,8 +68,9 @@ async def _recall(
         if wanted.get(other.name)
     ]  # fmt: skip
     missing: dict[str, list[int]] = {}
+    view = call.view
     for row in await call.transaction.rows(join(" UNION ALL ", parts)):
-        record = fragments.get(_key(call, row["kind"], row))
+        record = fragments.get(_key(view, row["kind"], row))
         if record is None:
             missing.setdefault(row["kind"], []).append(row["id"])
         else:
@@ -73,8 +83,8 @@ def _visible(kind: Kind, call: Call, ids: list[int]) -> Sql:
     return Sql("r.id = ANY(?) AND", ids) + visible
 
 
-def _key(call: Call, kind: str, row: Record) -> Key:
-    return key_of(call.view, kind, row["id"], row["revision"], row.get("count", 0))
+def _key(view: View, kind: str, row: Record) -> Key:
+    return key_of(view, kind, row["id"], row["revision"], row.get("count", 0))
 
 
 async def _read(kind: Kind, call: Call, where: Sql) -> list[Record]:
