@@ -14,8 +14,9 @@ class Limit:
 
 
 def forgiven(limit: Limit, count: float, at: datetime, now: datetime) -> float:
-    """What is left of a count that was taken some time ago."""
-    return max(0.0, count - (now - at).total_seconds() / limit.seconds)
+    """What is left of a count that was taken some time ago. A clock that was set back adds nothing."""
+    elapsed = max(0.0, (now - at).total_seconds())
+    return max(0.0, count - elapsed / limit.seconds)
 
 
 def seconds_to_wait(limit: Limit, count: float, at: datetime, now: datetime) -> int:
