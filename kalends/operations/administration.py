@@ -128,7 +128,7 @@ async def read_history(tx: Transaction, singular: str, record_id: int) -> list[d
     kind = next((kind for kind in KINDS if kind.is_post and kind.singular == singular), None)
     if kind is None:
         raise Invalid("There is a history of an event, a venue or an organizer.")
-    return [represent_change(kind, row) for row in await history.changes_of(tx, kind.name, record_id)]
+    return [represent_change(kind, row) for row in await history.changes_of(tx, kind.name, record_id, most=1000)]
 
 
 def _role(role: str) -> str:

@@ -6,9 +6,10 @@ from typing import Any
 from asyncpg import Record
 
 from kalends.core import errors
+from kalends.core.errors import Refusal
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.event_filters import link_clauses
-from kalends.kinds.kind import Kind, Represented, View, for_each
+from kalends.kinds.kind import Clause, Kind, Represented, View, for_each
 from kalends.operations import permissions, protection
 from kalends.operations.call import Call, Outcome
 from kalends.operations.records import listing_of
@@ -92,10 +93,20 @@ async def _visible(kind: Kind, call: Call) -> list[Sql]:
     if kind.links:
         # A list does not show hidden events; those who may edit them keep them in their copy.
         clauses.append(Sql("(NOT r.hide_from_listings OR") + permissions.editable(call.actor) + Sql(")"))
-        clauses += for_each(await link_clauses(listing_of(kind, call)))
+        clauses += for_each(await _links(kind, call))
         if kind.guarded & set(call.values):
             clauses.append(protection.opened(call))
     return clauses
+
+
+async def _links(kind: Kind, call: Call) -> list[Clause]:
+    """The filters by link. To those who have a copy already, what is linked to a vanished record is gone."""
+    try:
+        return await link_clauses(listing_of(kind, call))
+    except Refusal:
+        if call.values.get("since", (0, None))[0] == 0:
+            raise
+        return [Sql("false")]
 
 
 async def _told(call: Call, settled: int, missing: list[tuple[str, int]]) -> set[tuple[str, int]]:

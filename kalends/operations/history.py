@@ -6,6 +6,7 @@ import orjson
 from asyncpg import Record
 
 from kalends.core import errors, times
+from kalends.core.params import LARGEST_ID
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind, Link, Values
 from kalends.kinds.posts import untrashed
@@ -21,8 +22,12 @@ RULED = {"status", "slug", "trashed_status", "trashed_at"}
 
 async def read_history(kind: Kind, call: Call) -> Outcome:
     row = await changeable_row(kind, call)
-    changes = await history.changes_of(call.transaction, kind.name, row["id"])
-    return Outcome({"history": [represent_change(kind, change) for change in changes]})
+    before: int = call.values.get("before", LARGEST_ID)
+    most: int = call.values.get("per_page", 100)
+    found = await history.changes_of(call.transaction, kind.name, row["id"], before=before, most=most + 1)
+    page = found[:most]
+    following = page[-1]["revision"] if len(found) > most else None
+    return Outcome({"history": [represent_change(kind, change) for change in page], "next_before": following})
 
 
 def represent_change(kind: Kind, change: Record) -> dict[str, Any]:
@@ -57,8 +62,10 @@ async def _columns_at(kind: Kind, call: Call, row: Record, revision: int) -> dic
     tx = call.transaction
     if revision < tx.site.trimmed_revision:
         raise errors.expired(tx.site.trimmed_revision)
+    if revision > tx.site.revision:
+        raise errors.invalid("revision", "this revision is yet to come.")
     columns: dict[str, Any] = {}
-    for change in await history.changes_of(tx, kind.name, row["id"], after=revision, most=None):
+    for change in await history.changes_of(tx, kind.name, row["id"], after=revision):
         if change["action"] == "create":
             raise errors.invalid("revision", "this record is younger.")
         columns.update(orjson.loads(change["before"]) if change["before"] else {})

@@ -6,6 +6,7 @@ from typing import Any, LiteralString
 import orjson
 from asyncpg import Record
 
+from kalends.core.params import LARGEST_ID
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, join
 
@@ -24,21 +25,28 @@ def _plain(value: object) -> object:
 
 
 async def changes_of(
-    tx: Transaction, kind: str, record_id: int, after: int = 0, most: int | None = 1000
+    tx: Transaction,
+    kind: str,
+    record_id: int,
+    *,
+    after: int = 0,
+    before: int = LARGEST_ID,
+    most: int | None = None,
 ) -> list[Record]:
-    """The changes of one record, newest first, with who made them."""
+    """The changes of one record between two revisions, newest first, with who made them."""
     return await tx.rows(
         Sql(
             """
             SELECT c.revision, c.action, c.at, c.user_id, u.login, c.before, c.after
             FROM changes c LEFT JOIN users u ON u.site_id = c.site_id AND u.id = c.user_id
-            WHERE c.site_id = ? AND c.kind = ? AND c.record_id = ? AND c.revision > ?
+            WHERE c.site_id = ? AND c.kind = ? AND c.record_id = ? AND c.revision > ? AND c.revision < ?
             ORDER BY c.revision DESC LIMIT ?
             """,
             tx.site.id,
             kind,
             record_id,
             after,
+            before,
             most,
         )
     )

@@ -32,6 +32,8 @@ PAGING: Final = (
 )
 CONTEXT: Final = param("context", params.text(str), "edit shows a protected event to those who may edit it")
 REVISION: Final = param("revision", params.integer(), "The revision to go back to; none: out of the trash")
+MOST: Final = param("per_page", params.integer(least=1, most=500), "The number of records at the most", default=100)
+BEFORE: Final = param("before", params.integer(least=1), "Only what is older than this revision, or a `next_before`")
 SINCE: Final = (
     param(
         "since",
@@ -40,7 +42,7 @@ SINCE: Final = (
         default="0",
     ),
     param("kind", params.one_of(*[kind.name for kind in KINDS]), "Only records of this kind"),
-    param("per_page", params.integer(least=1, most=500), "The number of records at the most", default=100),
+    MOST,
 )
 PASSWORD: Final = param("password", params.PASSWORD, "The event password")
 
@@ -122,7 +124,7 @@ def _extension_routes() -> tuple[Route, ...]:
     for kind in KINDS:
         if kind.is_post:
             item = rf"/{kind.name}/(?P<id>\d+)"
-            rows.append(Route(f"{item}/history", (Endpoint(("GET",), read_history, kind, (), (ID,)),)))
+            rows.append(Route(f"{item}/history", (Endpoint(("GET",), read_history, kind, (BEFORE, MOST), (ID,)),)))
             rows.append(Route(f"{item}/restore", (Endpoint(("POST",), restore_record, kind, (REVISION,), (ID,)),)))
     link_filters = tuple(row.param for row in EVENTS.filters if row.param.name in LINK_FILTERS)
     rows.append(Route("/batch", (Endpoint(("POST",), run_batch, None, BATCH_PARAMS),)))

@@ -269,7 +269,11 @@ HISTORY: Final = record(
                     },
                 }
             )
-        )
+        ),
+        "next_before": {
+            "type": ["integer", "null"],
+            "description": mark("What `before` takes for the next page; null at the end"),
+        },
     }
 )
 

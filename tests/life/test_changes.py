@@ -190,6 +190,22 @@ def test_a_venue_that_is_removed_for_good_changes_the_events_that_had_it(fresh: 
     assert copy["events", event]["venue"] == []
 
 
+def test_a_copy_filtered_by_a_record_that_is_gone_for_good_becomes_empty(fresh: Callable[..., Interface]) -> None:
+    interface = fresh()
+    editor, anonymous = interface.caller("editor"), interface.caller()
+    venue = editor.create("venues", venue="Venue")["id"]
+    event = editor.create("events", **SAMPLES["events"].body(venue=[venue]))["id"]
+    copy: Copy = {}
+    since = follow(anonymous, copy, venue=venue)
+    assert set(copy) == {("events", event)}
+    editor.trash("venues", venue)
+    work(interface, empty_old_trash, -1)
+    follow(anonymous, copy, since, venue=venue)
+    assert copy == {}
+    # A copy that begins is told that the name is wrong.
+    assert_refused(anonymous.get(f"{EXTENSION}/changes?venue={venue}"), 400, "rest_invalid_param", "venue")
+
+
 # Forgotten changes ---------------------------------------------------------------------------
 
 

@@ -209,3 +209,28 @@ def test_neither_history_nor_its_command_shows_the_hash_of_a_password(interface:
     for secret in (*hashes, "secret one", "secret two"):
         assert secret not in text
         assert secret not in command.stdout
+
+
+def test_a_revision_that_is_yet_to_come_is_refused(interface: Interface) -> None:
+    editor = interface.caller("editor")
+    made = editor.create("venues", **SAMPLES["venues"].body())
+    answer = editor.post(f"{EXTENSION}/venues/{made['id']}/restore", {"revision": 10**9})
+    assert_refused(answer, 400, "rest_invalid_param", "revision")
+
+
+def test_history_is_told_page_by_page(interface: Interface) -> None:
+    editor = interface.caller("editor")
+    made = editor.create("venues", **SAMPLES["venues"].body())
+    for number in range(4):
+        editor.change("venues", made["id"], city=f"City {number}")
+    whole = history(interface, "venues", made["id"])
+    assert len(whole) == 5
+    pages, before = [], ""
+    while True:
+        page = done(editor.get(f"{EXTENSION}/venues/{made['id']}/history?per_page=2{before}"))
+        pages.append(page["history"])
+        if page["next_before"] is None:
+            break
+        before = f"&before={page['next_before']}"
+    assert [len(page) for page in pages] == [2, 2, 1]
+    assert [change for page in pages for change in page] == whole
