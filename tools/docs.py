@@ -1,4 +1,4 @@
-"""Writes docs/reference/*.md from the description of the interface; `--check` only compares."""
+"""Writes docs/reference/*.md from the interface, and docs/compatibility.md; `--check` only compares."""
 
 import sys
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ import orjson
 from kalends.web.doc import make_document
 from kalends.web.reference import kind_of
 from kalends.web.routes import EXTENSION, INTERFACE
+from tools import differences
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTE = "This page is made from the code by `just reference`."
@@ -131,6 +132,7 @@ def main() -> int:
         (FOLDER / name).unlink()
     for name, text in pages.items():
         (FOLDER / name).write_text(text)
+    (FOLDER.parent / "compatibility.md").write_text(differences.render())
     return 0
 
 

@@ -1,6 +1,7 @@
 """The documentation: every command and request in it is done, every link leads somewhere, nothing is left out."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from kalends.web.problems import PROBLEMS
 from kalends.web.routes import EXTENSION, INTERFACE
 from tests.docs.pages import BLOCK, PROJECT, commands_of, is_as_shown, needs_server, run
 from tests.servers import Server, make_environment
-from tools import docs, reference
+from tools import differences, docs, reference
 
 DOCS = PROJECT / "docs"
+DECISIONS = PROJECT.parent / "shared" / "conformance" / "decisions.json"
 PAGES = [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]
 RUN = [page for page in PAGES if commands_of(page)]
 
@@ -93,6 +95,16 @@ def test_every_page_is_reached_from_the_first() -> None:
 def test_the_reference_is_the_one_the_code_makes() -> None:
     kept = {page.name: page.read_text() for page in (DOCS / "reference").glob("*.md")}
     assert kept == docs.render(), "run `just reference`"
+
+
+def test_the_differences_are_those_of_the_table() -> None:
+    assert (DOCS / "compatibility.md").read_text() == differences.render(), "run `just reference`"
+
+
+@pytest.mark.skipif(not DECISIONS.exists(), reason="the conformance kit is not here")
+def test_every_decision_of_the_kit_is_told() -> None:
+    told = {name for rows in differences.TABLES.values() for row in rows for name in row.decisions}
+    assert told | differences.OF_THE_KIT == {row["id"] for row in json.loads(DECISIONS.read_text())["decisions"]}
 
 
 def test_every_setting_command_code_parameter_and_header_is_documented() -> None:
