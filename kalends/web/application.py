@@ -29,7 +29,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-REQUEST_ID = re.compile(r"[\w.:-]{1,100}")
+REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 # Headers that belong to one answer, not to a page that is kept.
 OF_ONE_ANSWER = (b"x-request-id", b"content-length", b"cache-control")
 CROSS_ORIGIN = {

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 from starlette.datastructures import UploadFile
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from kalends.core import errors
 from kalends.core.params import Repeated
@@ -44,7 +44,7 @@ async def read_body(request: Request, limit: int) -> bytes:
                 if size > limit:
                     raise errors.too_large(limit)
                 chunks.append(chunk)
-    except TimeoutError as error:
+    except (TimeoutError, ClientDisconnect) as error:  # Who has gone away does not read the answer; the log does.
         raise errors.body_timeout() from error
     return b"".join(chunks)
 

@@ -150,7 +150,7 @@ class Interface:
     def find(self, path: str) -> tuple[Route, dict[str, str]] | None:
         """The route of a path below the namespace, and what its pattern found."""
         for route in self.routes:
-            match = re.fullmatch(route.pattern, path, re.IGNORECASE)
+            match = re.fullmatch(route.pattern, path, re.IGNORECASE | re.ASCII)
             if match:
                 return route, match.groupdict()
         return None

@@ -111,6 +111,14 @@ def test_head_over_the_wire_has_no_body(server: Server) -> None:
     assert length is None or int(length[1]) > 0
 
 
+def test_who_leaves_in_the_middle_of_a_body_is_no_fault(server: Server) -> None:
+    host, port = server.address.removeprefix("http://").split(":")
+    head = f"POST {NS}/tags HTTP/1.1\r\nHost: x\r\nX-Request-ID: left-1\r\nContent-Length: 100\r\n\r\n"
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(head.encode() + b'{"name": ')
+    assert [(line["event"], line["status"]) for line in log_of(server, "left-1")] == [("request", 408)]
+
+
 def test_the_log_names_a_request_without_its_secrets(server: Server, peopled: tuple[str, dict[str, Person]]) -> None:
     person = peopled[1]["editor"]
     with server.client(login=person.login, password=person.password) as client:
