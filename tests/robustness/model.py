@@ -70,17 +70,33 @@ class Model:
             changed["parent"] = self._parent(kind, sent, own_id=term_id)
         if changed["slug"] in self._slugs(kind, but=term_id):
             raise Refused(400, "term_exists")
-        return self._changed(term, changed)
+        return self._moved(term, changed)
 
     def delete_term(self, actor: Actor, kind: str, term_id: int) -> Term:
         self._require_rank(actor, TERM_WRITERS[kind])
         term = self._term(kind, term_id)
         for child in [t for t in self.of_kind(kind) if t.parent == term_id]:
-            self._changed(child, {"parent": term.parent})
+            self._moved(child, {"parent": term.parent})
         for event in [post for post in self.posts.values() if term_id in post.links[kind]]:
             self._changed(event, {"links": {**event.links, kind: [t for t in event.links[kind] if t != term_id]}})
         self.log.append((kind, term_id, "delete"))
         return self.terms.pop(term_id)
+
+    def _moved(self, term: Term, values: dict[str, Any]) -> Term:
+        """A category that moves takes its events along, and those below it: other filters find them now."""
+        was = term.parent
+        self._changed(term, values)
+        if term.parent != was:
+            inside = {t.id for t in self.of_kind("categories") if self._is_below(t, term.id)}
+            for post in list(self.posts.values()):
+                if inside & set(post.links["categories"]):
+                    self._stamped(post, "update")
+        return term
+
+    def _is_below(self, term: Term, top: int) -> bool:
+        while term.id != top and term.parent is not None:
+            term = self.terms[term.parent]
+        return term.id == top
 
     def count(self, term: Term) -> int:
         return sum(term.id in post.links[term.kind] for post in self.posts.values() if post.status == "publish")
