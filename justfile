@@ -54,8 +54,10 @@ test *arguments:
     uv run pytest "$@"
 
 # Run the tests that can be long at length: races, kills, isolation, models, mirrors, shared caches
-soak *arguments:
-    KALENDS_SOAK=1 uv run pytest tests/life tests/lists tests/robustness tests/speed tests/varnish "$@"
+soak *paths:
+    #!/usr/bin/env bash
+    [ $# -gt 0 ] || set -- tests/life tests/lists tests/robustness tests/speed tests/varnish
+    KALENDS_SOAK=1 exec uv run pytest "$@"
 
 # Check style, types and the direction of imports
 check:
