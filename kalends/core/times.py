@@ -159,8 +159,8 @@ def stamp(value: datetime) -> str:
     return value.isoformat(" ", "seconds")[:19]
 
 
-def stamp_details(value: datetime) -> dict[str, str]:
-    text = stamp(value)
+def stamp_details(text: str) -> dict[str, str]:
+    """The parts of a stamp."""
     return {
         "year": text[:4],
         "month": text[5:7],

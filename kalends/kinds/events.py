@@ -32,6 +32,8 @@ def represent_event(row: Record, view: View) -> Represented:
     linked, site = view.linked, view.site
     cost, cost_details = show_cost(row["cost"], site.currency_symbol, site.currency_position)
     venues = _found(linked["venues"], row["venue_ids"])
+    start, end = times.stamp(row["start_local"]), times.stamp(row["end_local"])
+    utc_start, utc_end = times.stamp(row["start_utc"]), times.stamp(row["end_utc"])
     record: Represented = {
         **post,
         "rest_url": f"{view.ns}/events/{row['id']}",
@@ -41,14 +43,14 @@ def represent_event(row: Record, view: View) -> Represented:
         "slug": row["slug"],
         "image": orjson.loads(row["image"]) if row["image"] else False,
         "all_day": row["all_day"],
-        "start_date": times.stamp(row["start_local"]),
-        "start_date_details": times.stamp_details(row["start_local"]),
-        "end_date": times.stamp(row["end_local"]),
-        "end_date_details": times.stamp_details(row["end_local"]),
-        "utc_start_date": times.stamp(row["start_utc"]),
-        "utc_start_date_details": times.stamp_details(row["start_utc"]),
-        "utc_end_date": times.stamp(row["end_utc"]),
-        "utc_end_date_details": times.stamp_details(row["end_utc"]),
+        "start_date": start,
+        "start_date_details": times.stamp_details(start),
+        "end_date": end,
+        "end_date_details": times.stamp_details(end),
+        "utc_start_date": utc_start,
+        "utc_start_date_details": times.stamp_details(utc_start),
+        "utc_end_date": utc_end,
+        "utc_end_date_details": times.stamp_details(utc_end),
         "timezone": row["timezone"],
         "timezone_abbr": times.abbreviation(row["start_utc"], row["timezone"]),
         "cost": cost,

@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, LiteralString
 
 from asyncpg import Record
@@ -42,8 +43,7 @@ def post_fields() -> tuple[Param, ...]:
 
 def represent_post(row: Record, view: View, collection: str) -> Represented:
     zone = view.site.timezone
-    host = view.base_url.partition("://")[2].partition("/")[0].partition(":")[0]
-    own_id = f"{host}?id={row['id']}"
+    own_id = f"{_host(view.base_url)}?id={row['id']}"
     public = row["slug"] and row["status"] in ("publish", "private")
     return {
         "id": row["id"],
@@ -57,6 +57,11 @@ def represent_post(row: Record, view: View, collection: str) -> Represented:
         "modified_utc": times.stamp(row["modified_utc"]),
         "url": f"{view.base_url}/{collection}/{row['slug']}/" if public else f"{view.base_url}/?p={row['id']}",
     }
+
+
+@lru_cache(maxsize=256)  # Hosts come from requests.
+def _host(base_url: str) -> str:
+    return base_url.partition("://")[2].partition("/")[0].partition(":")[0]
 
 
 async def store_post(writing: Writing, table: LiteralString, title: str) -> Values:

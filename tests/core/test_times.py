@@ -242,7 +242,7 @@ def test_dates_are_written_in_one_way() -> None:
     value = datetime(33, 4, 3, 9, 5, 7)
     assert stamp(value) == "0033-04-03 09:05:07"
     assert stamp(value.replace(microsecond=999999, tzinfo=UTC)) == "0033-04-03 09:05:07"
-    assert stamp_details(value) == {
+    assert stamp_details(stamp(value)) == {
         "year": "0033", "month": "04", "day": "03", "hour": "09", "minutes": "05", "seconds": "07",
     }  # fmt: skip
 
