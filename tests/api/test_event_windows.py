@@ -86,7 +86,7 @@ RULES: dict[str, tuple[time, Callable[[Event, datetime, bool], bool]]] = {
     "starts_before": (END, lambda event, at, strict: event.start < at),
     "ends_after": (END, lambda event, at, strict: event.end > at),
     "ends_before": (END, lambda event, at, strict: event.end < at),
-    "overlaps_from": (BEGIN, lambda event, at, strict: event.end > at),
+    "overlaps_from": (BEGIN, lambda event, at, strict: event.end > at or event.start == event.end == at),
     "overlaps_to": (END, lambda event, at, strict: event.start < at if strict else event.start <= at),
 }
 
