@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from kalends.web.doc import make_document
-from kalends.web.reference import kind_of
+from kalends.web.reference import kind_of, resolve
 from kalends.web.routes import EXTENSION, INTERFACE
 from tools import differences
 
@@ -110,16 +110,6 @@ def _headers(document: dict[str, Any]) -> Iterator[str]:
     yield from ("", "## Sent with an answer", "", "| Name | Meaning |", "|---|---|")
     for name, row in document["components"]["headers"].items():
         yield f"| `{name}` | {row['description']} |"
-
-
-def resolve(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    if "$ref" not in node:
-        return node
-    found: Any = document
-    for key in str(node["$ref"]).removeprefix("#/").split("/"):
-        found = found[key]
-    resolved: dict[str, Any] = found
-    return resolved
 
 
 def main() -> int:

@@ -145,14 +145,14 @@ class Page:
         extension = f' <em class="ours">{self.word("extension")}</em>' if operation.get("x-extension") else ""
         yield f'<article id="{_anchor(number, operation)}"><h3>{badges} <code>{escape(path)}</code>{extension}</h3>'
         yield f"<p>{escape(operation['summary'])}</p>"
-        parameters = [_resolved(document, row) for row in operation["parameters"]]
+        parameters = [resolve(document, row) for row in operation["parameters"]]
         if parameters:
             yield self._rows(
                 self.word("Parameters"),
                 [(row, row["schema"], row["in"], row.get("required", False)) for row in parameters],
             )
         body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-        schema = _resolved(document, body.get("schema", {}))
+        schema = resolve(document, body.get("schema", {}))
         if schema:
             required = schema.get("required", [])
             fields = [
@@ -185,12 +185,12 @@ class Page:
         yield f"<details><summary>{self.word('Answers')}</summary><dl>"
         example = None
         for status, response in operation["responses"].items():
-            found = _resolved(document, response)
+            found = resolve(document, response)
             lines = "<br>".join(_marked(line) for line in found["description"].split("\n"))
             yield f'<dt class="s{status[0]}"><code>{status}</code></dt><dd>{lines}</dd>'
             shown = found.get("content", {}).get("application/json", {}).get("examples", {})
             if status.startswith("2") and shown:
-                example = _resolved(document, next(iter(shown.values())))["value"]
+                example = resolve(document, next(iter(shown.values())))["value"]
         yield "</dl></details>"
         if example is not None:
             text = orjson.dumps(example, option=orjson.OPT_INDENT_2).decode()
@@ -259,7 +259,7 @@ def _marked(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
 
 
-def _resolved(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+def resolve(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
     if "$ref" not in node:
         return node
     found: Any = document
