@@ -1,6 +1,11 @@
 """Composition: settings -> pool -> routes -> ASGI application. One application per process."""
 
+from pathlib import Path
+
+from kalends.core.outbound import read_permitted
 from kalends.operations.fragments import Fragments
+from kalends.operations.library import Library
+from kalends.outside.files import BucketOptions, DiskFiles, Files, open_bucket
 from kalends.settings import Settings, read_settings
 from kalends.store.clocks import Clocks
 from kalends.store.database import Database, Options
@@ -31,6 +36,8 @@ def create_application() -> Application:
             base_url=settings.base_url,
             body_limit=settings.body_limit,
             trust_forwarded=settings.trust_forwarded,
+            library=open_library(settings),
+            media_url=settings.media_url,
         )
 
     return Application(front, open_service, Observer(settings.log_format))
@@ -45,6 +52,30 @@ def _doors(settings: Settings) -> tuple[Door, ...]:
         Door(home, INTERFACE.namespace, INTERFACE, home),
         Door(extension, EXTENSION.namespace, EXTENSION, home),
         *aliases,
+    )
+
+
+def open_library(settings: Settings, *, at_once: int | None = None) -> Library:
+    """`at_once` images are worked on at the same time; None: as the settings say."""
+    root = Path(settings.media_dir).absolute()
+    files: Files = DiskFiles(root)
+    if settings.s3_bucket:
+        files = open_bucket(
+            BucketOptions(
+                endpoint=settings.s3_endpoint,
+                bucket=settings.s3_bucket,
+                region=settings.s3_region,
+                access_key=settings.s3_access_key,
+                secret_key=settings.s3_secret_key.get_secret_value(),
+            )
+        )
+    permitted = [read_permitted(text) for text in settings.fetch_allow]
+    return Library(
+        files,
+        root,
+        limit=settings.media_limit,
+        at_once=at_once or settings.media_processes,
+        permitted=permitted,
     )
 
 

@@ -1,4 +1,4 @@
-"""The commands: migrate, serve, user, password, site, seed."""
+"""The commands: migrate, serve, user, password, site, media, seed."""
 
 import asyncio
 import os
@@ -10,16 +10,18 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from kalends.app import database_options
+from kalends.app import database_options, open_library
 from kalends.core import times
 from kalends.core.errors import Invalid, Refusal
 from kalends.operations import administration, timezones
+from kalends.operations.library import Library
 from kalends.settings import Settings, WrongSettings, read_settings
 from kalends.store import sites
 from kalends.store.database import Database, Transaction
@@ -36,12 +38,14 @@ user = typer.Typer(no_args_is_help=True, help="Accounts.")
 password = typer.Typer(no_args_is_help=True, help="Application passwords, with which clients sign in.")
 site = typer.Typer(no_args_is_help=True, help="Settings of the site.")
 job = typer.Typer(help="Background jobs.")
+media = typer.Typer(no_args_is_help=True, help="Images.")
 zones = typer.Typer(no_args_is_help=True, help="The zone database.")
 app.add_typer(user, name="user")
 app.add_typer(password, name="password")
 app.add_typer(site, name="site")
 app.add_typer(job, name="jobs")
 app.add_typer(zones, name="timezones")
+app.add_typer(media, name="media")
 
 Host = Annotated[str, typer.Option("--host-name", help="Host of the site; needed where there are several.")]
 
@@ -204,6 +208,76 @@ async def _refresh_zones(host_name: str) -> list[timezones.Moved]:
     finally:
         await database.close()
     return moved
+
+
+@media.command("add")
+def add_media(
+    directory: Annotated[Path, typer.Argument(help="Directory with images; those below it count too.", exists=True)],
+    login: Annotated[str, typer.Option(help="The account that the images will belong to.")],
+    host_name: Host = "",
+) -> None:
+    """Add all images of a directory. Those that are there already are left out, so it can be repeated."""
+    from kalends.operations import importing
+
+    paths = sorted(path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
+    began = time.monotonic()
+
+    async def add(database: Database, library: Library) -> importing.Added:
+        with _progress() as told:
+            return await importing.add_files(
+                database,
+                library,
+                paths,
+                site=host_name,
+                login=login,
+                told=lambda done: told("images", done, len(paths)),
+            )
+
+    added: importing.Added = _wait(_with_library(add))
+    for path, why in added.refused:
+        typer.echo(f"{path}: {why}", err=True)
+    took = time.monotonic() - began
+    typer.echo(
+        f"Added {added.added:,} images in {took:.1f} s; {added.known:,} were there already, "
+        f"{len(added.refused):,} are refused."
+    )
+    if added.refused:
+        raise typer.Exit(1)
+
+
+@media.command("check")
+def check_media(host_name: Host = "") -> None:
+    """Compare every file with its name, which is its hash, and make damaged or missing sizes again."""
+    from kalends.operations import filekeeping
+
+    async def check(database: Database, library: Library) -> list[filekeeping.Checked]:
+        async with database.transaction(host_name, utc_now(), writing=False) as tx:
+            total = await filekeeping.count_images(tx)
+        found: list[filekeeping.Checked] = []
+        with _progress() as told:
+            async for entry in filekeeping.check_media(database, library, host_name, utc_now()):
+                found.append(entry)
+                told("images", len(found), total)
+        return found
+
+    found: list[filekeeping.Checked] = _wait(_with_library(check))
+    for entry in found:
+        if entry.wrong:
+            typer.echo(f"image {entry.media_id}: {len(entry.wrong)} files wrong, {entry.why or 'made again'}")
+    lost = [entry for entry in found if not entry.whole]
+    files, wrong = sum(entry.files for entry in found), sum(len(entry.wrong) for entry in found)
+    typer.echo(f"{len(found):,} images, {files:,} files, {wrong:,} of them wrong; {len(lost):,} images not whole.")
+    if lost:
+        raise typer.Exit(1)
+
+
+async def _with_library(work: Callable[[Database, Library], Awaitable[Any]]) -> Any:
+    settings = _settings()
+    database = await Database.open(database_options(settings))
+    try:
+        return await work(database, open_library(settings, at_once=os.cpu_count()))
+    finally:
+        await database.close()
 
 
 @app.command("seed")

@@ -1,9 +1,12 @@
 """Settings from the environment, checked at start. Each is named KALENDS_ and its name in capitals."""
 
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from kalends.core.outbound import read_permitted
 
 Names = Annotated[tuple[str, ...], NoDecode]
 
@@ -55,6 +58,32 @@ class Settings(BaseSettings):
         default=(),
         description="Shared caches that are told of every write, separated by commas, such as http://127.0.0.1:6081/.",
     )
+    media_dir: str = Field(
+        default="media", description="Directory of the media library; images on their way are there with S3, too."
+    )
+    media_url: str = Field(
+        default="",
+        description="Address in front of the files of images, of a CDN or a public bucket; "
+        "empty: the server itself gives them out, under /media.",
+    )
+    media_limit: int = Field(default=20 * 1024 * 1024, ge=1024, description="Most bytes of an image that is sent.")
+    media_processes: int = Field(
+        default=1, ge=1, le=64, description="Images that one process of the server works on at the same time."
+    )
+    s3_bucket: str = Field(
+        default="", description="Bucket that keeps the files of images; empty: they are kept in the directory."
+    )
+    s3_endpoint: str = Field(
+        default="https://s3.amazonaws.com", description="Address of the server with the interface of S3."
+    )
+    s3_region: str = Field(default="", description="Region of the bucket, where the server has regions.")
+    s3_access_key: str = Field(default="", description="Name of the key to the bucket.")
+    s3_secret_key: SecretStr = Field(default=SecretStr(""), description="The key to the bucket.")
+    fetch_allow: Names = Field(
+        default=(),
+        description="Networks that images may be fetched from although they are not public, separated by commas, "
+        "such as 10.1.0.0/16 or 10.1.2.3:8080.",
+    )
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Port of the Prometheus metrics; 0: none.")
     metrics_host: str = Field(default="127.0.0.1", description="Address that the metrics port listens on.")
     log_format: str = Field(default="json", description="json, or plain for reading at a terminal.")
@@ -66,7 +95,22 @@ class Settings(BaseSettings):
             raise ValueError("must begin with postgresql://")
         return value
 
-    @field_validator("base_url")
+    @field_validator("fetch_allow")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            read_permitted(text)
+        return value
+
+    @field_validator("s3_endpoint")
+    @classmethod
+    def _is_endpoint(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
+            raise ValueError("must be http:// or https:// and a host, without a path")
+        return value
+
+    @field_validator("base_url", "media_url")
     @classmethod
     def _is_address(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):
@@ -80,7 +124,7 @@ class Settings(BaseSettings):
             raise ValueError("must begin with a slash, such as /api")
         return value.rstrip("/")
 
-    @field_validator("aliases", "cors_origins", "purge_urls", mode="before")
+    @field_validator("aliases", "cors_origins", "purge_urls", "fetch_allow", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from procrastinate import App, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
-from kalends.app import database_options
-from kalends.operations import lifecycle, purging
+from kalends.app import database_options, open_library
+from kalends.operations import filekeeping, lifecycle, purging
 from kalends.settings import Settings
 from kalends.store import jobs
 from kalends.store.database import Database
@@ -105,6 +105,17 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
         if again:
             later = purge.configure(schedule_in={"seconds": PURGE_AGAIN})
             await later.defer_async(first=first, last=last, site_id=site_id, again=False)
+
+    library = open_library(settings)
+
+    @queue.task(name="make_sizes", retry=RETRY)
+    async def make_sizes(media_id: int, site_id: int) -> None:
+        await filekeeping.make_sizes(database, library, utc_now(), site_id, media_id)
+
+    @queue.periodic(cron="23 4 * * *")
+    @queue.task(name="collect_orphans", queueing_lock="collect_orphans", retry=RETRY)
+    async def collect_orphans(timestamp: int) -> None:
+        await filekeeping.collect_orphans(database, library, utc_now())
 
     # The safety net of `publish`: what is overdue because a worker died with its job in hand.
     @queue.periodic(cron="*/5 * * * * *")

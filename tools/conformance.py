@@ -5,18 +5,21 @@ beside the project in shared/conformance.
 """
 
 import argparse
+import io
 import json
 import os
 import runpy
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
+from PIL import Image
 
 from tests.servers import Server, make_environment
 from tools.postgres import throwaway
@@ -83,9 +86,12 @@ def run_phase(phase: str, kit: Path, only: Sequence[str]) -> list[Result]:
         users, out = directory / "users.json", directory / "results.jsonl"
         run_command(postgres.url, "migrate")
         run_command(postgres.url, "site", "set", "timezone", "America/New_York")
-        users.write_text(json.dumps({role: add_user(postgres.url, role) for role in LOGINS}))
-        images = ",".join(map(str, add_images(postgres.url)))
-        with Server.start(postgres.url, log=directory / "server.log") as server:
+        people = {role: add_user(postgres.url, role) for role in LOGINS}
+        users.write_text(json.dumps(people))
+        environment = {"KALENDS_MEDIA_DIR": str(directory / "media")}
+        with Server.start(postgres.url, log=directory / "server.log", environment=environment) as server:
+            with worker(postgres.url, environment):
+                images = ",".join(map(str, add_images(server, people["administrator"])))
             command: list[str | Path] = [sys.executable, kit / "conformance.py", "--show", "0"]
             command += [
                 "--base",
@@ -113,18 +119,34 @@ def run_phase(phase: str, kit: Path, only: Sequence[str]) -> list[Result]:
         return [json.loads(line) for line in out.read_text().splitlines()]
 
 
-def add_images(database_url: str) -> list[int]:
-    """Two images, the second a small one without further sizes, as the kit asks for."""
-    size = {"width": 150, "height": 150, "mime-type": "image/png", "filesize": 900, "url": "http://example.org/s.png"}
-    with psycopg.connect(database_url) as connection:
-        for number, sizes in enumerate(({"thumbnail": size}, {}), 1):
-            connection.execute(
-                "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize, sizes) "
-                "VALUES (1, %s, 0, 'http://example.org/image.png', 'png', 800, 600, 12345, %s)",
-                (number, json.dumps(sizes)),
-            )
-        connection.execute("UPDATE sites SET last_post_id = 2 WHERE id = 1")
-    return [1, 2]
+def add_images(server: Server, person: Mapping[str, str | int]) -> list[int]:
+    """Two images, the second a small one, as the kit asks for; with all their sizes."""
+    added: list[int] = []
+    address = f"{server.address}/api/kalends/v1/media"
+    with server.client(login=str(person["login"]), password=str(person["password"])) as client:
+        for width, height in ((800, 600), (40, 30)):
+            content = io.BytesIO()
+            Image.new("RGB", (width, height), "teal").save(content, "PNG")
+            answer = client.post(address, files={"file": ("image.png", content.getvalue())})
+            added.append(answer.raise_for_status().json()["id"])
+        deadline = time.monotonic() + 60
+        while not all("sizes" in client.get(f"{address}/{number}").json() for number in added):
+            if time.monotonic() > deadline:
+                sys.exit("The sizes of the images were not made in time.")
+            time.sleep(0.2)
+    return added
+
+
+@contextmanager
+def worker(database_url: str, environment: Mapping[str, str]) -> Iterator[None]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kalends", "worker"], env=make_environment(database_url, environment)
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
 
 
 def add_user(database_url: str, role: str) -> dict[str, str | int]:

@@ -1,6 +1,7 @@
 """Writes kalends/web/examples.json: real answers of a server whose clock stands still; `--check` compares."""
 
 import asyncio
+import io
 import json
 import os
 import sys
@@ -8,11 +9,13 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from itertools import count
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
 import httpx
+from PIL import Image
 
 from kalends.app import create_application
 from kalends.operations import administration
@@ -102,6 +105,7 @@ async def _answers(client: httpx.AsyncClient, signed: httpx.BasicAuth) -> dict[s
         await ask(f"update{singular}", "PATCH", f"{EXAMPLE_HOME}/{kind}/{record_id}", change)
         if kind in ("events", "venues", "organizers"):
             await ask(f"read{singular}History", "GET", f"{EXAMPLE_OURS}/{kind}/{record_id}/history")
+    await _ask_about_images(client, signed, answers)
     await ask("listChanges", "GET", f"{EXAMPLE_OURS}/changes?since=4", auth=None)
     for kind, singular in reversed(CREATED.items()):
         record_id = answers[f"create{singular}"]["id"]
@@ -109,6 +113,27 @@ async def _answers(client: httpx.AsyncClient, signed: httpx.BasicAuth) -> dict[s
         if kind in ("events", "venues", "organizers"):
             await ask(f"restore{singular}", "POST", f"{EXAMPLE_OURS}/{kind}/{record_id}/restore")
     return answers
+
+
+async def _ask_about_images(client: httpx.AsyncClient, signed: httpx.BasicAuth, answers: dict[str, Any]) -> None:
+    """A GIF, because its bytes do not depend on the version of any library."""
+    content = io.BytesIO()
+    Image.new("P", (40, 30)).save(content, "GIF")
+    form = {"alt_text": "A path between orchids, lit by lanterns"}
+    sent = {"files": {"file": ("orchids.gif", content.getvalue())}, "data": form}
+    requests: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("createMedia", "POST", "", sent),
+        ("listMedia", "GET", "", {}),
+        ("readMedia", "GET", "/{id}", {}),
+        ("updateMedia", "PATCH", "/{id}", {"json": {"focus_x": 0.25}}),
+        ("deleteMedia", "DELETE", "/{id}", {}),
+    ]
+    for name, method, path, options in requests:
+        address = f"{EXAMPLE_OURS}/media" + path.format(id=answers.get("createMedia", {}).get("id"))
+        answer = await client.request(method, address, auth=signed, **options)
+        if not answer.is_success:
+            raise SystemExit(f"{method} {address}: {answer.status_code} {answer.text}")
+        answers[name] = answer.json()
 
 
 async def _refusals(client: httpx.AsyncClient, signed: httpx.BasicAuth, language: str, tag_id: int) -> dict[str, Any]:
@@ -138,6 +163,7 @@ async def _refusals(client: httpx.AsyncClient, signed: httpx.BasicAuth, language
         await ask("GET", f"/{kind}/999")
         if kind in ("events", "venues", "organizers"):
             await ask("GET", f"/{kind}", params={"page": 9})
+    await ask("GET", f"{EXAMPLE_OURS}/media/999", signed)
     await ask("GET", "/nothing")
     await ask("GET", "/", params={"namespace": "wp/v2"})
     await ask("PUT", "/events")
@@ -166,7 +192,8 @@ def _standing_still(database_url: str) -> Iterator[None]:
     numbers = count(1)
     environment = {**os.environ, "KALENDS_DATABASE_URL": database_url, "KALENDS_CACHE_MB": "0"}
     with (
-        patch.dict(os.environ, environment),
+        TemporaryDirectory() as directory,
+        patch.dict(os.environ, {**environment, "KALENDS_MEDIA_DIR": f"{directory}/media"}),
         patch("kalends.web.application.utc_now", return_value=NOW),
         patch(
             "kalends.core.secrets.new_uid", side_effect=lambda: UUID(int=(0x019D << 112) + (7 << 76) + next(numbers))

@@ -22,6 +22,7 @@ Refusal                     an answer other than success: code, status, message,
   408  rest_request_timeout          the body did not arrive in time        body_timeout
   409  rest_request_in_progress      the first request with this key runs   in_progress
        rest_conflict                 the database refused the combination   conflict
+       rest_media_in_use             records show the image                 in_use
   410  rest_history_expired          what is asked is forgotten             expired
            …-is-in-trash                 deleted before                         in_trash
   412  rest_precondition_failed      If-Match names an older state          precondition_failed
@@ -34,7 +35,7 @@ Refusal                     an answer other than success: code, status, message,
   507  rest_insufficient_storage     the disk of the database is full       out_of_storage
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kalends.core.sentences import Sentence
 
@@ -223,6 +224,15 @@ def conflict() -> Refusal:
     return Refusal(409, "rest_conflict", "This contradicts what is stored; read the record again.")
 
 
+def in_use(users: Sequence[Mapping[str, object]]) -> Refusal:
+    return Refusal(
+        409,
+        "rest_media_in_use",
+        "Records show this image; with `force` it is taken away from them.",
+        data={"used_by": users},
+    )
+
+
 def expired(oldest: int) -> Refusal:
     return Refusal(
         410,
@@ -308,6 +318,7 @@ NOT_FOUND = {
     "organizer": Sentence("There is no such organizer."),
     "category": Sentence("There is no such category."),
     "tag": Sentence("There is no such tag."),
+    "media": Sentence("There is no such image."),
     "": Sentence("There is no such record."),
 }
 NOT_PUBLISHED = {

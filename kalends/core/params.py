@@ -126,7 +126,7 @@ def integer(*, least: int = 0, most: int = LARGEST_ID, cleared: object = KEEP) -
     return Type({"type": "integer"}, read, cleared, exact={"type": "integer", "minimum": least, "maximum": most})
 
 
-def number(least: float, most: float) -> Type:
+def number(least: float, most: float, *, cleared: object = None) -> Type:
     def read(value: object) -> float:
         if isinstance(value, str) and re.fullmatch(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)\s*", value):
             value = float(value)
@@ -134,7 +134,7 @@ def number(least: float, most: float) -> Type:
             raise Invalid("this must be a number from {least} to {most}.", least=f"{least:g}", most=f"{most:g}")
         return float(value)
 
-    return Type({"type": "number"}, read, cleared=None, exact={"type": "number", "minimum": least, "maximum": most})
+    return Type({"type": "number"}, read, cleared, exact={"type": "number", "minimum": least, "maximum": most})
 
 
 def whole_number(value: object) -> int:

@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, LiteralString
 
-import orjson
 from asyncpg import Record
 
 from kalends.core import errors, params, secrets, times
@@ -20,7 +19,7 @@ from kalends.kinds.event_order import cursor_behind, order_events
 from kalends.kinds.event_window import until_midnight
 from kalends.kinds.json_ld import describe_event
 from kalends.kinds.kind import Kind, Link, Represented, Values, View, Writing
-from kalends.kinds.posts import DESCRIPTION, POST_COLUMNS, merged, post_fields, represent_post, store_post
+from kalends.kinds.posts import DESCRIPTION, POST_COLUMNS, merged, post_fields, represent_post, show_image, store_post
 from kalends.kinds.terms import represent_term_in_event
 
 FLAGS: tuple[LiteralString, ...] = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
@@ -41,7 +40,7 @@ def represent_event(row: Record, view: View) -> Represented:
         "description": paragraphs(row["description"]),
         "excerpt": paragraphs(row["excerpt"]),
         "slug": row["slug"],
-        "image": orjson.loads(row["image"]) if row["image"] else False,
+        "image": show_image(row, view) or False,
         "all_day": row["all_day"],
         "start_date": start,
         "start_date_details": times.stamp_details(start),

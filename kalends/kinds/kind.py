@@ -1,6 +1,6 @@
 """The vocabulary in which the five kinds are written: Kind, Filter, Link, and what they are given."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -34,6 +34,7 @@ class View:
     site: Site
     base_url: str
     ns: str
+    media_url: str = ""  # in front of the files of images
     # Representations of linked records that this caller may see, by kind and ID.
     linked: Mapping[str, Mapping[int, Represented]] = field(default_factory=dict[str, Any])
     # Protected events whose password was not given.
@@ -187,6 +188,7 @@ class Kind:
     store: Callable[[Writing], Awaitable[Values]]
     order: Callable[[Listing], Sql]
     is_post: bool = True
+    is_ours: bool = False  # not in the interface: its routes are those of the extension
     page: "Callable[[Kind, Listing, list[Clause]], Sql]" = page_of
     total: "Callable[[Kind, Listing, list[Clause]], Sql]" = total_of
     links: tuple[Link, ...] = ()
@@ -200,6 +202,9 @@ class Kind:
     plain: tuple[LiteralString, ...] = ()
     # What only a single read shows.
     complete: Callable[[Represented, Record, View], Represented] | None = None
+
+    # What else a change of these columns brings about, under the same lock.
+    changed: Callable[[Transaction, Record, Collection[str]], Awaitable[None]] | None = None
 
     def select(self, where: Sql) -> Sql:
         return Sql("SELECT " + self.columns + " FROM " + self.name + " r WHERE") + where

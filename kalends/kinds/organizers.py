@@ -1,6 +1,5 @@
 """Organizers: people or bodies that organize events."""
 
-import orjson
 from asyncpg import Record
 
 from kalends.core import params
@@ -17,6 +16,7 @@ from kalends.kinds.posts import (
     omit_empty,
     post_fields,
     represent_post,
+    show_image,
     store_post,
     until_next_start,
 )
@@ -29,7 +29,7 @@ def represent_organizer(row: Record, view: View) -> Represented:
             "organizer": row["title"],
             "description": paragraphs(row["description"]),
             "slug": row["slug"],
-            "image": orjson.loads(row["image"]) if row["image"] else None,
+            "image": show_image(row, view),
             "phone": row["phone"],
             "website": row["website"],
             "email": row["email"],

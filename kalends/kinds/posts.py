@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, LiteralString
 
+import orjson
 from asyncpg import Record
 
 from kalends.core import errors, params, times
@@ -14,6 +15,7 @@ from kalends.core.slugs import TRASHED, make_slug
 from kalends.core.statuses import settle_status
 from kalends.core.text import clean_html
 from kalends.core.times import Moment
+from kalends.kinds.images import represent_image
 from kalends.kinds.kind import Filter, Listing, Represented, Values, View, Writing, plain, unfiltered
 from kalends.kinds.terms import links_of_event
 from kalends.store import people, records
@@ -25,7 +27,8 @@ POST_COLUMNS: LiteralString = """
     r.description, r.image_id,
     CASE WHEN r.image_id IS NOT NULL THEN (
         SELECT jsonb_build_object('url', m.url, 'id', m.id, 'extension', m.extension, 'width', m.width,
-            'height', m.height, 'filesize', m.filesize, 'sizes', m.sizes)
+            'height', m.height, 'filesize', m.filesize, 'sizes', m.sizes, 'alt_text', m.alt_text,
+            'caption', m.caption, 'focus_x', m.focus_x, 'focus_y', m.focus_y)
         FROM media m WHERE m.site_id = r.site_id AND m.id = r.image_id) END AS image"""
 
 DESCRIPTION = param("description", params.text(clean_html), "The description")
@@ -37,8 +40,17 @@ def post_fields() -> tuple[Param, ...]:
         param("date", params.MOMENT, "The publication date, in the zone of the site"),
         param("date_utc", params.MOMENT, "The publication date in UTC"),
         param("status", params.STATUS, "The post status"),
-        param("image", params.IMAGE, "The featured image: the ID or the address of an image in the media library"),
+        param(
+            "image",
+            params.IMAGE,
+            "The featured image: the ID of an image in the media library, or an address to fetch it from",
+        ),
     )
+
+
+def show_image(row: Record, view: View) -> Represented | None:
+    """The image of a post (behaviour 5.6), with what a page needs to show it well."""
+    return represent_image(orjson.loads(row["image"]), view) if row["image"] else None
 
 
 def represent_post(row: Record, view: View, collection: str) -> Represented:
@@ -92,18 +104,11 @@ async def _author(writing: Writing) -> int:
 
 
 async def _image(writing: Writing) -> int | None:
-    """The ID of an image in the media library, named by its ID or its address."""
-    wanted: int | str | None = writing.sent["image"]
-    if wanted is None:
-        return None
-    if isinstance(wanted, str) and not writing.may_publish:
-        raise errors.invalid("image", "give an ID; an address needs the right to publish.")
-    column: LiteralString = "id" if isinstance(wanted, int) else "url"
-    of_site = Sql("SELECT id FROM media WHERE site_id = ? AND", writing.site.id)
-    found: int | None = await writing.transaction.value(of_site + Sql(column + " = ? ORDER BY id LIMIT 1", wanted))
-    if found is None:
+    """The ID of an image in the media library; addresses have become IDs before."""
+    wanted: int | None = writing.sent["image"]
+    if wanted is not None and not await records.known_ids(writing.transaction, "media", [wanted]):
         raise errors.invalid("image", "the media library has no image {image}.", image=wanted)
-    return found
+    return wanted
 
 
 async def _store_status(writing: Writing, values: Values) -> None:

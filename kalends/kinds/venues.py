@@ -2,7 +2,6 @@
 
 from typing import LiteralString
 
-import orjson
 from asyncpg import Record
 
 from kalends.core import errors, params
@@ -19,6 +18,7 @@ from kalends.kinds.posts import (
     omit_empty,
     post_fields,
     represent_post,
+    show_image,
     store_post,
     until_next_start,
 )
@@ -54,7 +54,7 @@ def represent_venue(row: Record, view: View) -> Represented:
                 "venue": row["title"],
                 "description": paragraphs(row["description"]),
                 "slug": row["slug"],
-                "image": orjson.loads(row["image"]) if row["image"] else None,
+                "image": show_image(row, view),
                 "address": row["address"],
                 "city": row["city"],
                 "country": row["country"],

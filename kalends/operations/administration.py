@@ -32,17 +32,17 @@ async def list_users(tx: Transaction) -> list[Record]:
 
 
 async def set_role(tx: Transaction, login: str, role: str) -> None:
-    await people.set_role(tx, await _require_user(tx, login), _role(role))
+    await people.set_role(tx, await require_user(tx, login), _role(role))
 
 
 async def set_account_password(tx: Transaction, login: str, password: str) -> None:
     if len(password) < 10:
         raise Invalid("A password has at least 10 characters.")
-    await people.set_password_hash(tx, await _require_user(tx, login), secrets.hash_account_password(password))
+    await people.set_password_hash(tx, await require_user(tx, login), secrets.hash_account_password(password))
 
 
 async def add_application_password(tx: Transaction, login: str, name: str, *, read_only: bool = False) -> str:
-    user_id = await _require_user(tx, login)
+    user_id = await require_user(tx, login)
     name = clean_plain(name, 100)
     if not name or name in [row["name"] for row in await people.list_application_passwords(tx, user_id)]:
         raise Invalid(f"An application password needs a name that {login} has not used yet.")
@@ -53,15 +53,15 @@ async def add_application_password(tx: Transaction, login: str, name: str, *, re
 
 
 async def list_application_passwords(tx: Transaction, login: str) -> list[Record]:
-    return await people.list_application_passwords(tx, await _require_user(tx, login))
+    return await people.list_application_passwords(tx, await require_user(tx, login))
 
 
 async def list_uses(tx: Transaction, login: str) -> list[Record]:
-    return await people.list_uses(tx, await _require_user(tx, login))
+    return await people.list_uses(tx, await require_user(tx, login))
 
 
 async def revoke_application_password(tx: Transaction, login: str, name: str) -> None:
-    if not await people.remove_application_password(tx, await _require_user(tx, login), name):
+    if not await people.remove_application_password(tx, await require_user(tx, login), name):
         raise Invalid(f"{login} has no application password named {name}.")
 
 
@@ -137,7 +137,7 @@ def _role(role: str) -> str:
     return role
 
 
-async def _require_user(tx: Transaction, login: str) -> int:
+async def require_user(tx: Transaction, login: str) -> int:
     found = await people.find_user(tx, login, login)
     if found is None:
         raise Invalid(f"There is no user {login}.")

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kalends.kinds.kind import Actor, View
+from kalends.core.errors import Invalid
+from kalends.kinds.kind import Actor, Kind, View
 from kalends.operations.fragments import Fragments
+from kalends.operations.library import Fetched, Library, Taken
 from kalends.store.database import Transaction
 
 
@@ -16,6 +18,8 @@ class Call:
     actor: Actor
     base_url: str
     ns: str
+    ours: str = ""  # the address of the extension, as `ns` is that of the interface
+    media_url: str = ""  # in front of the files of images
     client: str = ""  # the address that asks
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     # Where the path points: an ID or a slug.
@@ -24,12 +28,20 @@ class Call:
     # The list parameters as they were sent, for the page links.
     sent: Sequence[tuple[str, str]] = ()
     fragments: Fragments | None = None
+    library: Library | None = None
+    # A file that came with the request, and what the addresses of images in it answered.
+    upload: Taken | None = None
+    fetched: Mapping[str, Fetched | Invalid] = field(default_factory=dict[str, Fetched | Invalid])
     # The revisions that If-Match accepts; None: any.
     expected: frozenset[int] | None = None
 
     @property
     def view(self) -> View:
-        return View(self.transaction.site, self.base_url, self.ns)
+        return View(self.transaction.site, self.base_url, self.ns, self.media_url)
+
+    def collection(self, kind: Kind) -> str:
+        """The address of all records of a kind."""
+        return f"{self.ours if kind.is_ours else self.ns}/{kind.name}"
 
 
 @dataclass(frozen=True, slots=True)

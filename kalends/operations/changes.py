@@ -1,6 +1,7 @@
 """What changed since a revision, for this caller: how an app keeps a copy without polling lists."""
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 from asyncpg import Record
@@ -81,7 +82,7 @@ async def _shown(call: Call, page: list[Record]) -> dict[tuple[str, int], Repres
         of_page = Sql("r.site_id = ? AND r.id = ANY(?)", call.transaction.site.id, wanted)
         rows = await call.transaction.rows(kind.select(all_of([of_page, *await _visible(kind, call)])))
         shut = protection.shut_of(call, rows)
-        view = View(call.transaction.site, call.base_url, call.ns, {k.name: {} for k in KINDS}, shut)
+        view = replace(call.view, linked={k.name: {} for k in KINDS}, shut=shut)
         shown.update({(name, row["id"]): flat(kind, row, view) for row in rows})
     return shown
 

@@ -11,7 +11,7 @@ from asyncpg import Record
 from kalends.kinds.kind import Kind
 from kalends.store.sites import Site
 
-LETTERS = {"events": "e", "venues": "v", "organizers": "o", "categories": "c", "tags": "t"}
+LETTERS = {"events": "e", "venues": "v", "organizers": "o", "categories": "c", "tags": "t", "media": "m"}
 MOST = 100
 # Filters of a list that look at records of another kind: the list is wrong when one of these changes.
 LOOKS_AT = {
@@ -25,6 +25,7 @@ LOOKS_AT = {
     },
     **{kind: {"event": "events", "has_events": "events"} for kind in ("venues", "organizers")},
     **{kind: {"event": "events", "post": "events"} for kind in ("categories", "tags")},
+    "media": {},
 }
 
 

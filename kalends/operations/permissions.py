@@ -22,7 +22,10 @@ WRITERS: Final = {
     "organizers": CONTRIBUTOR,
     "categories": AUTHOR,
     "tags": EDITOR,
+    "media": AUTHOR,
 }
+# What not everybody may read: an image in the library may belong to an event that is not published yet.
+READERS: Final = {"media": CONTRIBUTOR}
 # A contributor's record is out of their hands once it is, or is about to be, published.
 OUT_OF_HANDS: Final = ("publish", "future")
 
@@ -143,7 +146,15 @@ def require_writer(actor: Actor, kind: Kind | None) -> None:
         raise refused(actor, needs(kind))
 
 
+def require_reader(actor: Actor, kind: Kind) -> None:
+    least = READERS.get(kind.name, ANONYMOUS)
+    if rank(actor) < least:
+        raise refused(actor, _needs_role(least))
+
+
 def require_edit(actor: Actor, kind: Kind, row: PostRow) -> None:
+    if kind.name == "media" and rank(actor) < EDITOR and not is_own(actor, row):
+        raise refused(actor, Sentence("this image belongs to somebody else."))
     if kind.is_post and not may_edit(actor, row):
         raise refused(actor, Sentence("this record belongs to somebody else or is published already."))
 
@@ -154,7 +165,11 @@ def require_author_right(actor: Actor, author: int | None) -> None:
 
 
 def needs(kind: Kind | None) -> Sentence:
-    return Sentence("the role {role} or a higher one is needed.", role=ROLES[_least_writer(kind)])
+    return _needs_role(_least_writer(kind))
+
+
+def _needs_role(least: int) -> Sentence:
+    return Sentence("the role {role} or a higher one is needed.", role=ROLES[least])
 
 
 def refused(actor: Actor, why: Sentence) -> Refusal:

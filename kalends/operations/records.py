@@ -20,6 +20,7 @@ MOST_PER_PAGE = 50
 
 
 async def list_records(kind: Kind, call: Call) -> Outcome:
+    permissions.require_reader(call.actor, kind)
     tx, values = call.transaction, call.values
     listing = listing_of(kind, call)
     clauses: list[Clause] = []
@@ -37,6 +38,7 @@ async def list_records(kind: Kind, call: Call) -> Outcome:
 
 
 async def read_record(kind: Kind, call: Call) -> Outcome:
+    permissions.require_reader(call.actor, kind)
     visible = permissions.readable(call.actor) if kind.is_post else Sql("true")
     row = await call.transaction.row(kind.select(_address(call) + Sql("AND") + visible))
     if row is None:
@@ -106,7 +108,7 @@ def listing_of(kind: Kind, call: Call) -> Listing:
 async def _page(kind: Kind, call: Call, listing: Listing, rows: list[Record], total: int) -> Outcome:
     """The envelope of a list. Links keep every parameter that was sent."""
     pages = -(-total // listing.per_page)
-    collection = f"{call.ns}/{kind.name}/"
+    collection = f"{call.collection(kind)}/"
     shut = protection.shut_of(call, rows)
 
     def link(page: int) -> str:
@@ -164,7 +166,7 @@ async def _outcome(kind: Kind, call: Call, row: Record, status: int = 200, *, in
     body = (await _represent(kind, call, [row]))[0]
     if in_full and kind.complete:
         body = kind.complete(body, row, call.view)
-    location = f"{call.ns}/{kind.name}/{row['id']}" if status == 201 else ""
+    location = f"{call.collection(kind)}/{row['id']}" if status == 201 else ""
     named = keys.of_record(kind, call.transaction.site, row)
     return Outcome(body, status, revision=row["revision"], location=location, keys=named)
 

@@ -9,6 +9,7 @@ from kalends.kinds import KINDS
 from kalends.kinds.kind import Kind, Link, Values, Writing
 from kalends.operations import permissions
 from kalends.operations.call import Call
+from kalends.operations.images import with_image_id
 from kalends.store import jobs, records
 from kalends.store.clock import Action
 from kalends.store.database import Transaction
@@ -24,6 +25,7 @@ async def add_record(
 ) -> int:
     """Adds a record and returns its ID. The right to create is the caller's to check."""
     tx, links = call.transaction, links or {}
+    sent = await with_image_id(call, sent)
     record_id = tx.clock.next_post_id() if kind.is_post else tx.clock.next_term_id()
     values = await kind.store(make_writing(call, sent, None, record_id))
     after = encode({**_told(values), **{f"{link.column}s": ids for link, ids in links.items()}})
@@ -43,7 +45,7 @@ async def change_record(
     links: Mapping[Link, list[int]] | None = None,
 ) -> None:
     """Changes only what differs from the row; where nothing does, nothing is written."""
-    values = await kind.store(make_writing(call, sent, row, row["id"]))
+    values = await kind.store(make_writing(call, await with_image_id(call, sent), row, row["id"]))
     await write_changes(kind, call.transaction, row, values, links or {})
 
 
@@ -66,7 +68,7 @@ async def write_changes(
         after=encode(told),
         was_public=permissions.is_public(row),
     )
-    if kind.is_post:
+    if "modified_utc" in row:
         changed["modified_utc"] = tx.now
     await records.change(tx, kind.name, row["id"], changed)
     for link, ids in relinked.items():
@@ -74,6 +76,8 @@ async def write_changes(
     if kind.name == "categories" and "parent" in changed:
         # A filter by a category finds what is below it: those who follow one are told.
         await stamp_events_below(tx, row["id"])
+    if kind.changed is not None:
+        await kind.changed(tx, row, changed)
     await _schedule(kind, tx, row["id"], changed, {**row, **changed})
 
 

@@ -13,12 +13,12 @@ from typing import Any
 from uuid import uuid4
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.core.sentences import Sentence, mark
-from kalends.web import reference, responses
+from kalends.web import files, reference, responses
 from kalends.web.cache import Page, Pages
 from kalends.web.endpoint import Exchange, Service, allowed_methods, answer, note_use, utc_now
 from kalends.web.language import choose
@@ -243,7 +243,7 @@ class Application:
         except Exception as error:
             self._observer.fault(error, request_id=request_id, method=request.method, path=request.scope["path"])
             response = responses.refuse(errors.fault(request_id), _language(request, exchange))
-        if request.method == "HEAD":
+        if request.method == "HEAD" and not isinstance(response, FileResponse):
             # The length stays that of the answer to GET; only the body is dropped.
             response.body = b""
         return response
@@ -255,6 +255,8 @@ class Application:
             return PlainTextResponse("ok\n")
         if path == "/docs" or path.startswith("/docs/"):
             return await self._reference(request, path.removeprefix("/docs").strip("/"))
+        if path.startswith(f"{files.PREFIX}/") and self._service.library is not None:
+            return await files.serve_file(self._service.library, request)
         if path != "/readyz":
             raise errors.no_route()
         found = await self._service.database.answers()

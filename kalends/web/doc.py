@@ -13,13 +13,16 @@ import orjson
 
 from kalends import __version__
 from kalends.core.params import KEEP, Param
+from kalends.core.pictures import BY_MIME
 from kalends.core.sentences import Translate
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind
 from kalends.operations.changes import list_changes
 from kalends.operations.history import read_history
+from kalends.operations.media import create_media
+from kalends.operations.permissions import READERS
 from kalends.operations.records import create_record, list_records, read_record
-from kalends.web import headers, schemas, summaries
+from kalends.web import headers, schemas, summaries, uploads
 from kalends.web.language import DEFAULT, translator
 from kalends.web.problems import ALWAYS, NAMESPACE, Problem, problems_of
 from kalends.web.routes import EXTENSION, INTERFACE, Endpoint, Interface, Route
@@ -87,7 +90,7 @@ class Description:
         for route in self._interface.routes:
             paths[path_of(route)] = self._path(route)
         names = [summaries.tag_of(endpoint) for route in self._interface.routes for endpoint in route.endpoints]
-        bodies = {} if self._is_ours else self._bodies()
+        bodies = self._bodies()
         return {
             "openapi": "3.1.0",
             "info": self._info(),
@@ -175,9 +178,10 @@ class Description:
         }
 
     def _operation(self, endpoint: Endpoint, method: str) -> Schema:
+        tag = summaries.tag_of(endpoint)
         described: Schema = {
             "operationId": summaries.operation_id(endpoint, method),
-            "tags": [summaries.tag_of(endpoint)],
+            "tags": [tag],
             "summary": self._say(summaries.summary_of(endpoint)),
         }
         if self._is_ours:
@@ -190,7 +194,7 @@ class Description:
         ]
         if has_body:
             described["requestBody"] = self._body(endpoint)
-        if endpoint.writes or endpoint.operation is read_history:
+        if endpoint.writes or endpoint.operation is read_history or tag in READERS:
             described["security"] = SIGNED
         described["responses"] = {
             **self._success(endpoint, method, described["operationId"]),
@@ -225,6 +229,8 @@ class Description:
 
     def _body(self, endpoint: Endpoint) -> Schema:
         schema = self._fields(endpoint.params, update=endpoint.updates)
+        if endpoint.takes_file:
+            return _file_body(schema)
         if endpoint.kind is not None and endpoint.operation is create_record:
             schema = ref(f"{name_of(endpoint.kind)}New")
         elif endpoint.kind is not None and endpoint.updates:
@@ -277,7 +283,7 @@ class Description:
             return self._answer("200", schemas.OTHERS.get(by, {"type": "object"}), operation, names)
         if by is list_records:
             return {**self._answer("200", ref(f"{name_of(kind)}List"), operation, names), "304": self._unchanged()}
-        if by is create_record:
+        if by in (create_record, create_media):
             return self._answer("201", ref(name_of(kind)), operation, names, links=_links(kind))
         answer = self._answer("200", ref(name_of(kind)), operation, names)
         return {**answer, "304": self._unchanged()} if by is read_record else answer
@@ -347,6 +353,14 @@ class Description:
         if isinstance(value, list | tuple):
             return [self._translated(inner) for inner in value]  # pyright: ignore[reportUnknownVariableType]
         return value
+
+
+def _file_body(fields: Schema) -> Schema:
+    """A form with a file among its fields, or the file as it is; its fields are in the query string then."""
+    binary = {"type": "string", "contentMediaType": "application/octet-stream"}
+    form = {**fields, "properties": {uploads.FIELD: binary, **fields["properties"]}, "required": [uploads.FIELD]}
+    raw: Schema = {mime: {} for mime in BY_MIME}
+    return {"required": True, "content": {uploads.FORM: {"schema": form}, **raw}}
 
 
 def path_of(route: Route) -> str:

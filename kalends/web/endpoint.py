@@ -3,8 +3,8 @@ one operation -> response. One stage touches the database."""
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,17 +14,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kalends.core import errors, times
-from kalends.core.errors import Refusal
+from kalends.core.errors import Invalid, Refusal
 from kalends.core.params import listed, read_params
 from kalends.core.switches import read_switch
-from kalends.kinds.kind import Actor
+from kalends.kinds.kind import Actor, Kind
 from kalends.operations import permissions
 from kalends.operations.call import Call, Outcome
 from kalends.operations.fragments import Fragments
+from kalends.operations.images import Wanted, find_unfetched
+from kalends.operations.library import Fetched, Library, Taken
 from kalends.store import idempotency, people
 from kalends.store.clocks import Clocks, SiteClock
 from kalends.store.database import Database, Transaction
-from kalends.web import language, requests, responses
+from kalends.web import files, language, requests, responses, uploads
+from kalends.web.addresses import MOST_ADDRESSES, addresses_of_images
 from kalends.web.auth import Uses, WrongCredentials, note_failure, sign_in
 from kalends.web.doc import Place, describe_interface
 from kalends.web.index import describe_index, describe_route
@@ -47,6 +50,8 @@ class Service:
     base_url: str = ""
     body_limit: int = 2 * 1024 * 1024
     trust_forwarded: bool = False
+    library: Library | None = None
+    media_url: str = ""
 
 
 @dataclass(slots=True)
@@ -71,6 +76,9 @@ class Exchange:
     made_at: SiteClock | None = None
     until: datetime | None = None
     keys: tuple[str, ...] = ()
+    # A file that came with the request, and what the addresses of images in it answered.
+    upload: Taken | None = None
+    fetched: Mapping[str, Fetched | Invalid] = field(default_factory=dict[str, Fetched | Invalid])
 
     @property
     def language(self) -> str:
@@ -112,13 +120,70 @@ async def _answer(exchange: Exchange) -> Response:
     exchange.route, address = found
     if request.method == "OPTIONS":
         return await _describe(exchange)
-    body = await requests.read_body(request, exchange.service.body_limit)
     method = _method(request)
     endpoint = exchange.route.endpoint("GET" if method == "HEAD" else method)
+    if endpoint is not None and endpoint.takes_file and exchange.service.library is not None:
+        return await _receive(exchange, endpoint, exchange.service.library)
+    body = await requests.read_body(request, exchange.service.body_limit)
     if endpoint is None:
         raise errors.method_not_allowed(method, exchange.route.methods)
     raw, values = await _read(exchange, endpoint, body)
+    if endpoint.writes and isinstance(values, dict) and (named := addresses_of_images(values)):
+        await _fetch_images(exchange, named)
     return await _operate(exchange, endpoint, address, raw, values)
+
+
+async def _receive(exchange: Exchange, endpoint: Endpoint, library: Library) -> Response:
+    """A request with a file. Who may not send one is told before it is read; it is kept before it is recorded."""
+    site_id = await _let_in(exchange, endpoint.kind)
+    async with library.working() as directory:
+        raw, sent = await uploads.read_upload(exchange.request, directory, library.limit)
+        values = read_params(endpoint.params, raw.values)
+        if sent is None:
+            raise errors.missing_params([uploads.FIELD])
+        try:
+            exchange.upload = await library.take(site_id, sent.path, title=sent.name)
+        except Invalid as problem:
+            raise errors.invalid_params(
+                {uploads.FIELD: errors.problem_of(uploads.FIELD, problem.sentence)}
+            ) from problem
+    raw.body = uploads.fingerprinted(exchange.upload.sent_hash, raw.values)
+    return await _operate(exchange, endpoint, {}, raw, values)
+
+
+async def _fetch_images(exchange: Exchange, named: list[str]) -> None:
+    """Asks for images that are named by an address and not in the library yet. Nothing is locked meanwhile."""
+    library, header = exchange.service.library, exchange.request.headers.get("authorization", "")
+    if library is None or not header:
+        return
+    if len(named) > MOST_ADDRESSES:
+        raise errors.invalid("image", "at most {most} addresses are fetched at once.", most=MOST_ADDRESSES)
+    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
+        await _identify(exchange, tx, header)
+        if exchange.actor.read_only or not permissions.may_publish(exchange.actor):
+            return
+        wanted, site_id = await find_unfetched(tx, named), tx.site.id
+    answers = await asyncio.gather(*[_fetch(library, site_id, row) for row in wanted])
+    exchange.fetched = {row.address: found for row, found in zip(wanted, answers, strict=True)}
+
+
+async def _fetch(library: Library, site_id: int, wanted: Wanted) -> Fetched | Invalid:
+    try:
+        return await library.fetch(site_id, wanted.address, etag=wanted.etag, date=wanted.date)
+    except Invalid as problem:
+        return problem
+
+
+async def _let_in(exchange: Exchange, kind: Kind | None) -> int:
+    """Who asks, if they may write; the number of their site."""
+    header = exchange.request.headers.get("authorization", "")
+    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
+        exchange.site_language = tx.site.language
+        await _identify(exchange, tx, header)
+        if exchange.actor.read_only:
+            raise errors.read_only()
+        permissions.require_writer(exchange.actor, kind)
+        return tx.site.id
 
 
 async def _read(exchange: Exchange, endpoint: Endpoint, body: bytes) -> tuple[Raw, dict[str, Any] | Refusal]:
@@ -214,8 +279,13 @@ def _call(
         actor=exchange.actor,
         base_url=base_url,
         ns=base_url + exchange.home,
+        ours=base_url + exchange.prefix,
+        media_url=exchange.service.media_url or base_url + files.PREFIX,
         client=exchange.client,
         fragments=exchange.service.fragments,
+        library=exchange.service.library,
+        upload=exchange.upload,
+        fetched=exchange.fetched,
         values=values,
         record_id=record_id,
         slug=slug,
@@ -316,7 +386,7 @@ def _idempotency_key(request: Request) -> str:
 
 
 def _fingerprint(request: Request, body: bytes) -> bytes:
-    content_type = request.headers.get("content-type", "")
+    content_type = request.headers.get("content-type", "").partition(";")[0]
     head = f"{request.method} {request.scope['path']}\n{content_type}\n"
     query: bytes = request.scope["query_string"]
     return hashlib.sha256(head.encode(errors="surrogateescape") + query + b"\n" + body).digest()

@@ -5,6 +5,7 @@ from typing import Any, Final
 from kalends.core.sentences import mark
 from kalends.operations.changes import list_changes
 from kalends.operations.history import read_history
+from kalends.operations.media import create_media
 from kalends.operations.records import create_record, list_records, read_record
 from kalends.web.language import LANGUAGES
 from kalends.web.routes import Endpoint
@@ -106,7 +107,7 @@ def of_answer(endpoint: Endpoint, method: str) -> tuple[str, ...]:
         names += TOTALS
     if endpoint.operation not in (read_history, list_changes):
         names.append("ETag")
-    if endpoint.operation is create_record:
+    if endpoint.operation in (create_record, create_media):
         names.append("Location")
     if endpoint.writes:
         names.append("Idempotent-Replay")

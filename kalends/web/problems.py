@@ -10,11 +10,13 @@ from kalends.core.sentences import mark
 from kalends.kinds.kind import Kind
 from kalends.operations.changes import list_changes
 from kalends.operations.history import read_history, restore_record
+from kalends.operations.media import create_media, delete_media
+from kalends.operations.permissions import READERS
 from kalends.operations.records import create_record, delete_record, list_records, read_record, update_record
 from kalends.web.batch import run_batch
 from kalends.web.routes import Endpoint, Operation
 
-CHANGES: Final[tuple[Operation, ...]] = (update_record, delete_record, restore_record)
+CHANGES: Final[tuple[Operation, ...]] = (update_record, delete_record, restore_record, delete_media)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ METHOD = _problem(
 )
 TIMEOUT = _problem(408, "rest_request_timeout", mark("The body did not arrive in time."))
 RUNNING = _problem(409, "rest_request_in_progress", mark("The first request with this Idempotency-Key still runs."))
+IN_USE = _problem(409, "rest_media_in_use", mark("Records show the image; `data.used_by` names them."))
 CONFLICT = _problem(409, "rest_conflict", mark("The write contradicts what is stored."))
 IN_TRASH = _problem(410, "*-is-in-trash", mark("The record is in the trash already."))
 EXPIRED = _problem(
@@ -99,10 +102,14 @@ def problems_of(endpoint: Endpoint, method: str) -> list[Problem]:
             found |= {NO_LONGER, PROTECTED}
     if operation in CHANGES or operation is read_history:
         found |= {NOT_FOUND, PRECONDITION, SIGN_IN, FORBIDDEN}
-    if operation is create_record or operation is restore_record:
+    if kind is not None and kind.name in READERS:
+        found |= {SIGN_IN, FORBIDDEN}
+    if operation in (create_record, restore_record, create_media):
         found.add(MISSING)
-    if operation in (create_record, update_record) and not is_post:
+    if operation in (create_record, update_record) and kind is not None and not is_post and not kind.is_ours:
         found.add(TERM_EXISTS)
+    if operation is delete_media:
+        found.add(IN_USE)
     if operation is delete_record and is_post:
         found.add(IN_TRASH)
     if operation is restore_record or operation is list_changes:

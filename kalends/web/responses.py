@@ -19,7 +19,8 @@ EXPOSED = (
 )
 # What a script of another origin may send.
 ACCEPTED = (
-    "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-HTTP-Method-Override, X-Request-ID"
+    "Authorization, Content-Disposition, Content-Type, Idempotency-Key, If-Match, If-None-Match, "
+    "X-HTTP-Method-Override, X-Request-ID"
 )
 
 

@@ -10,9 +10,11 @@ from kalends.core.params import Param, param
 from kalends.kinds import KINDS
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind
+from kalends.kinds.media import MEDIA
 from kalends.operations.call import Call, Outcome
 from kalends.operations.changes import LINK_FILTERS, list_changes
 from kalends.operations.history import read_history, restore_record
+from kalends.operations.media import create_media, delete_media
 from kalends.operations.records import (
     create_record,
     delete_record,
@@ -44,6 +46,9 @@ SINCE: Final = (
     param("kind", params.one_of(*[kind.name for kind in KINDS]), "Only records of this kind"),
     MOST,
 )
+FORCE: Final = param(
+    "force", params.SWITCH, "Take the image away from the records that show it, and remove it", default=False
+)
 PASSWORD: Final = param("password", params.PASSWORD, "The event password")
 
 Operation = Callable[[Any, Call], Awaitable[Outcome]]
@@ -58,6 +63,7 @@ class Endpoint:
     kind: Kind | None  # None: the operation is about all kinds
     params: tuple[Param, ...] = ()
     path_params: tuple[Param, ...] = ()
+    takes_file: bool = False
 
     @property
     def writes(self) -> bool:
@@ -119,7 +125,7 @@ def _routes() -> tuple[Route, ...]:
 
 
 def _extension_routes() -> tuple[Route, ...]:
-    """Not in the interface: history and restoring of posts, and what changed since a revision."""
+    """Not in the interface: history and restoring of posts, images, batches, what changed since a revision."""
     rows: list[Route] = []
     for kind in KINDS:
         if kind.is_post:
@@ -127,9 +133,31 @@ def _extension_routes() -> tuple[Route, ...]:
             rows.append(Route(f"{item}/history", (Endpoint(("GET",), read_history, kind, (BEFORE, MOST), (ID,)),)))
             rows.append(Route(f"{item}/restore", (Endpoint(("POST",), restore_record, kind, (REVISION,), (ID,)),)))
     link_filters = tuple(row.param for row in EVENTS.filters if row.param.name in LINK_FILTERS)
+    rows += _media_routes()
     rows.append(Route("/batch", (Endpoint(("POST",), run_batch, None, BATCH_PARAMS),)))
     rows.append(Route("/changes", (Endpoint(("GET",), list_changes, None, (*SINCE, *link_filters)),)))
     return tuple(rows)
+
+
+def _media_routes() -> tuple[Route, ...]:
+    filters = tuple(row.param for row in MEDIA.filters)
+    return (
+        Route(
+            "/media",
+            (
+                Endpoint(("GET",), list_records, MEDIA, (*PAGING, *filters)),
+                Endpoint(("POST",), create_media, MEDIA, MEDIA.fields, takes_file=True),
+            ),
+        ),
+        Route(
+            r"/media/(?P<id>\d+)",
+            (
+                Endpoint(("GET",), read_record, MEDIA, (), (ID,)),
+                Endpoint(("DELETE",), delete_media, MEDIA, (FORCE,), (ID,)),
+                Endpoint(UPDATES, update_record, MEDIA, MEDIA.fields, (ID,)),
+            ),
+        ),
+    )
 
 
 def locate(address: dict[str, str]) -> tuple[int | None, str | None]:

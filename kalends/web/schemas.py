@@ -10,6 +10,7 @@ from kalends.core.sentences import mark
 from kalends.core.statuses import STATUSES
 from kalends.kinds import KINDS
 from kalends.kinds.kind import Kind
+from kalends.kinds.media import MEDIA
 from kalends.web.batch import run_batch
 from kalends.web.routes import Operation
 
@@ -91,21 +92,54 @@ DATE_DETAILS: Final = record(
     description=mark("The parts of a date, padded with zeros"),
 )
 IMAGE_SIZE: Final = record(
-    {"width": WHOLE, "height": WHOLE, "mime-type": TEXT, "filesize": WHOLE, "url": URL},
-    optional=("width", "height", "mime-type", "filesize", "url"),
-)
-IMAGE: Final = record(
     {
-        "url": URL,
-        "id": ID,
-        "extension": TEXT,
         "width": WHOLE,
         "height": WHOLE,
+        "mime-type": TEXT,
         "filesize": WHOLE,
-        "sizes": {"type": "object", "additionalProperties": ref("ImageSize")},
+        "url": URL,
+        "webp": {
+            **record({"url": URL, "filesize": WHOLE}),
+            "description": mark("The same size as WebP"),
+            "x-extension": True,
+        },
     },
-    optional=("sizes",),
+    optional=("width", "height", "mime-type", "filesize", "url", "webp"),
 )
+PART: Final[Schema] = {"type": "number", "minimum": 0, "maximum": 1, "x-extension": True}
+IMAGE_KEYS: Final[Schema] = {
+    "url": URL,
+    "id": ID,
+    "extension": TEXT,
+    "width": WHOLE,
+    "height": WHOLE,
+    "filesize": WHOLE,
+    "sizes": {
+        "type": "object",
+        "description": mark("thumbnail, medium, large and full; absent until they are made"),
+        "additionalProperties": ref("ImageSize"),
+    },
+    "alt_text": {
+        "type": "string",
+        "description": mark("What the image shows, for those who do not see it"),
+        "x-extension": True,
+    },
+    "caption": {"type": "string", "description": mark("HTML that was cleaned, or empty"), "x-extension": True},
+    "focus_x": said(PART, mark("The point that must stay visible, from the left: 0 to 1")),
+    "focus_y": said(PART, mark("The point that must stay visible, from the top: 0 to 1")),
+}
+IMAGE: Final = record(IMAGE_KEYS, optional=("sizes",))
+MEDIA_KEYS: Final[Schema] = {
+    **IMAGE_KEYS,
+    "title": TEXT,
+    "mime_type": TEXT,
+    "author": {"type": "string", "pattern": "^[0-9]+$", "description": mark("The ID of the author, as digits")},
+    "date": said(STAMP, mark("When it was added, in the zone of the site")),
+    "date_utc": said(STAMP, mark("When it was added, in UTC")),
+    "modified": said(STAMP, mark("The last change, in the zone of the site")),
+    "modified_utc": said(STAMP, mark("The last change in UTC")),
+    "source_url": said(TEXT, mark("Where it was fetched from; empty: it was sent")),
+}
 COST_DETAILS: Final = record(
     {
         "currency_symbol": TEXT,
@@ -225,10 +259,13 @@ KEYS: Final[dict[str, Schema]] = {
     "organizers": ORGANIZER_KEYS,
     "categories": {**TERM_KEYS, "parent": PARENT},
     "tags": TERM_KEYS,
+    "media": MEDIA_KEYS,
 }
 
 
 def record_of(kind: Kind) -> Schema:
+    if kind.is_ours:
+        return record(KEYS[kind.name], optional=("sizes",))
     optional = ("json_ld",) if kind.links else MAY_BE_EMPTY if kind.is_post else ()
     return record(KEYS[kind.name], optional=optional)
 
@@ -351,6 +388,10 @@ ERRORS: Final[Schema] = {
         {"const": "rest_batch_failed"},
         {"status": STATUS, "operation": WHOLE, "error": {"type": "object", "required": ["code", "message", "data"]}},
     ),
+    "rest_media_in_use": _refusal(
+        {"const": "rest_media_in_use"},
+        {"status": {"const": 409}, "used_by": array(record({"kind": TEXT, "id": ID}))},
+    ),
     "rest_history_expired": _refusal({"const": "rest_history_expired"}, {"status": {"const": 410}, "oldest": WHOLE}),
 }
 
@@ -399,6 +440,7 @@ def components(*, of_interface: bool) -> dict[str, Schema]:
         if of_interface:
             schemas[f"{name_of(kind)}List"] = list_of(kind)
     if not of_interface:
+        schemas |= {"Media": record_of(MEDIA), "MediaList": list_of(MEDIA)}
         schemas |= {"History": HISTORY, "Changes": changes(), "Results": RESULTS}
         del schemas["Category"], schemas["Tag"]
     return {**schemas, **ERRORS, "Route": ROUTE, "Argument": ARGUMENT, "Index": INDEX, "Document": DOCUMENT}

@@ -5,6 +5,7 @@ from typing import Final
 from kalends.core.sentences import mark
 from kalends.operations.changes import list_changes
 from kalends.operations.history import read_history, restore_record
+from kalends.operations.media import create_media, delete_media
 from kalends.operations.records import create_record, delete_record, list_records, read_record, update_record
 from kalends.web.batch import run_batch
 from kalends.web.routes import Endpoint, Operation
@@ -26,8 +27,8 @@ ABOUT_LANGUAGE: Final = mark(
 )
 TITLE_OF_OURS: Final = mark("Kalends: beside the interface")
 ABOUT_OURS: Final = mark(
-    "What this server offers beside the interface that existing clients know: the history of a record, the way back, "
-    "and everything that changed since a revision."
+    "What this server offers beside the interface that existing clients know: images, the history of a record, the "
+    "way back, and everything that changed since a revision."
 )
 EXTENSION: Final = mark("Not in the interface: an extension of this server.")
 INDEX: Final = mark("The routes and their parameters")
@@ -38,6 +39,7 @@ TAGS: Final = {
     "organizers": mark("Organizers"),
     "categories": mark("Event categories"),
     "tags": mark("Event tags"),
+    "media": mark("Images"),
     "changes": mark("Changes"),
     "batch": mark("Batches"),
     "interface": mark("The interface"),
@@ -74,6 +76,11 @@ SUMMARIES: Final[dict[tuple[Operation, str], str]] = {
     (restore_record, "events"): mark("Restore an event"),
     (restore_record, "venues"): mark("Restore a venue"),
     (restore_record, "organizers"): mark("Restore an organizer"),
+    (list_records, "media"): mark("List images"),
+    (create_media, "media"): mark("Add an image: as a form with `file`, or as the body itself"),
+    (read_record, "media"): mark("Read an image"),
+    (update_record, "media"): mark("Update an image: only what is sent changes"),
+    (delete_media, "media"): mark("Remove an image for good, unless records show it"),
     (run_batch, ""): mark("Many writes in one request"),
     (list_changes, ""): mark("What changed since a revision"),
 }
@@ -85,6 +92,8 @@ VERBS: Final[dict[Operation, str]] = {
     delete_record: "delete",
     read_history: "read",
     restore_record: "restore",
+    create_media: "create",
+    delete_media: "delete",
 }
 
 

@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 from unittest.mock import patch
 
@@ -59,8 +60,10 @@ class Interface:
         self.database_url = database_url
         self.people = people
         self._runner = asyncio.Runner()
+        self._directory = TemporaryDirectory(prefix="kalends-test-")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
-        environment = {**inherited, "KALENDS_DATABASE_URL": database_url, **(settings or {})}
+        own = {"KALENDS_DATABASE_URL": database_url, "KALENDS_MEDIA_DIR": f"{self._directory.name}/media"}
+        environment = {**inherited, **own, **(settings or {})}
         with patch.dict(os.environ, environment, clear=True):
             self.app: Application = create_application()
         self._to_app: asyncio.Queue[Message] = asyncio.Queue()
@@ -74,6 +77,7 @@ class Interface:
     def __exit__(self, *_: object) -> None:
         self.run(self._stop())
         self._runner.close()
+        self._directory.cleanup()
 
     def run[T](self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)

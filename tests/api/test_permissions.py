@@ -175,6 +175,7 @@ def test_who_writes_each_kind() -> None:
         "organizers": "contributor",
         "categories": "author",
         "tags": "editor",
+        "media": "author",
     }
 
 

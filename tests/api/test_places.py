@@ -241,7 +241,8 @@ def image(interface: Interface) -> dict[str, Any]:
     )
     return {
         "url": "http://calendar.test/media/a.jpg", "id": 900000, "extension": "jpg", "width": 10, "height": 20,
-        "filesize": 300, "sizes": {"thumb": {"width": 5}},
+        "filesize": 300, "sizes": {"thumb": {"width": 5}}, "alt_text": "", "caption": "", "focus_x": 0.5,
+        "focus_y": 0.5,
     }  # fmt: skip
 
 

@@ -22,6 +22,14 @@ class DateDetails(BaseModel):
     seconds: constr(pattern=r"^\d\d$")
 
 
+class Webp(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    url: AnyUrl
+    filesize: conint(ge=0)
+
+
 class ImageSize(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
@@ -31,6 +39,7 @@ class ImageSize(BaseModel):
     mime_type: str | None = Field(None, alias="mime-type")
     filesize: conint(ge=0) | None = None
     url: AnyUrl | None = None
+    webp: Webp | None = Field(None, description="The same size as WebP")
 
 
 class Image(BaseModel):
@@ -43,7 +52,17 @@ class Image(BaseModel):
     width: conint(ge=0)
     height: conint(ge=0)
     filesize: conint(ge=0)
-    sizes: dict[str, ImageSize] | None = None
+    sizes: dict[str, ImageSize] | None = Field(
+        None, description="thumbnail, medium, large and full; absent until they are made"
+    )
+    alt_text: str = Field(..., description="What the image shows, for those who do not see it")
+    caption: str = Field(..., description="HTML that was cleaned, or empty")
+    focus_x: confloat(ge=0.0, le=1.0) = Field(
+        ..., description="The point that must stay visible, from the left: 0 to 1"
+    )
+    focus_y: confloat(ge=0.0, le=1.0) = Field(
+        ..., description="The point that must stay visible, from the top: 0 to 1"
+    )
 
 
 class CurrencyPosition(StrEnum):
@@ -388,7 +407,32 @@ class RestBatchFailed(BaseModel):
     data: Data6
 
 
+class UsedByItem(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    kind: str
+    id: conint(ge=1, le=9007199254740991)
+
+
 class Data7(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: Literal[409]
+    used_by: list[UsedByItem]
+
+
+class RestMediaInUse(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["rest_media_in_use"]
+    message: str = Field(..., description="For people, in their language")
+    data: Data7
+
+
+class Data8(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
@@ -402,7 +446,7 @@ class RestHistoryExpired(BaseModel):
     )
     code: Literal["rest_history_expired"]
     message: str = Field(..., description="For people, in their language")
-    data: Data7
+    data: Data8
 
 
 class Method(StrEnum):
@@ -467,7 +511,8 @@ class VenueNew(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None, description="The featured image: the ID or the address of an image in the media library"
+        None,
+        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     show_map: bool | None = Field(None, description="Whether events linked to the venue show a map")
@@ -510,7 +555,8 @@ class VenueChanges(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None, description="The featured image: the ID or the address of an image in the media library"
+        None,
+        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     show_map: bool | None = Field(None, description="Whether events linked to the venue show a map")
@@ -553,7 +599,8 @@ class OrganizerNew(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None, description="The featured image: the ID or the address of an image in the media library"
+        None,
+        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     phone: str | None = Field(None, description="The phone number")
@@ -582,7 +629,8 @@ class OrganizerChanges(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None, description="The featured image: the ID or the address of an image in the media library"
+        None,
+        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     phone: str | None = Field(None, description="The phone number")
@@ -766,7 +814,8 @@ class EventNew(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None, description="The featured image: the ID or the address of an image in the media library"
+        None,
+        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     slug: str | None = Field(None, description="The event slug")
@@ -838,7 +887,8 @@ class EventChanges(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None, description="The featured image: the ID or the address of an image in the media library"
+        None,
+        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     slug: str | None = Field(None, description="The event slug")

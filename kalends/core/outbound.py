@@ -1,0 +1,139 @@
+"""Where the server may connect to when somebody else names the address. Nothing is looked up here.
+
+An address that is looked up is judged by `may_connect`, every one of them, before anything is sent.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from kalends.core.errors import Invalid
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+LONGEST: Final = 2000
+PORTS: Final = {"http": 80, "https": 443}
+# Not marked as special in the tables of addresses, and yet never a server of the public.
+NOT_PUBLIC: Final[tuple[Network, ...]] = (
+    ip_network("192.0.0.0/24"),  # protocol assignments
+    ip_network("192.88.99.0/24"),  # relays of 6to4
+    ip_network("168.63.129.16/32"),  # the platform service of a large provider
+)
+NAT64: Final = IPv6Network("64:ff9b::/96")
+GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An address taken apart once; nobody reads the text again. `host` is ASCII, without brackets."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @property
+    def literal(self) -> Address | None:
+        """The address itself, where the host is one."""
+        try:
+            return ip_address(self.host)
+        except ValueError:
+            return None
+
+    @property
+    def authority(self) -> str:
+        """What the Host header says."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """A network of the operator's own that may be reached, perhaps at one port only."""
+
+    network: Network
+    port: int | None  # None: the usual ones
+
+    def covers(self, address: Address, port: int) -> bool:
+        if address.version != self.network.version or address not in self.network:
+            return False
+        return port in PORTS.values() if self.port is None else port == self.port
+
+
+def read_permitted(text: str) -> Permitted:
+    """`10.1.0.0/16`, `10.1.2.3:8080` or `[fd00::1]:8080`."""
+    found = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+)|([0-9a-fA-F:/.]+))(?::([0-9]{1,5}))?", text.strip())
+    if found is None:
+        raise ValueError("each must be a network such as 10.1.0.0/16, or an address and port such as 10.1.2.3:8080")
+    network = ip_network(found[1] or found[2] or found[3], strict=False)
+    return Permitted(network, int(found[4]) if found[4] else None)
+
+
+def read_target(text: str) -> Target:
+    """http and https only, no names and passwords, no hosts in odd notations."""
+    if len(text) > LONGEST or re.search(r"[\s\\\x00-\x20\x7f]", text):
+        raise _not_fetched()
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise _not_fetched() from None
+    if parts.scheme not in PORTS or not parts.hostname or "@" in parts.netloc or port == 0:
+        raise _not_fetched()
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+    query = f"?{quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")}" if parts.query else ""
+    return Target(parts.scheme, _read_host(parts.hostname), port or PORTS[parts.scheme], path + query)
+
+
+def may_connect(address: Address, port: int, permitted: Sequence[Permitted] = ()) -> bool:
+    """The usual ports of public addresses, and what the operator permits besides."""
+    if any(row.covers(address, port) for row in permitted):
+        return True
+    return port in PORTS.values() and is_public(address)
+
+
+def is_public(address: Address) -> bool:
+    if isinstance(address, IPv6Address):
+        if address in NAT64:
+            return is_public(IPv4Address(int(address) & 0xFFFFFFFF))
+        if address.sixtofour or address.teredo or address not in GLOBAL_UNICAST:
+            return False  # Others carry an IPv4 address in disguise, or are not routed.
+    if address.is_multicast or address.is_reserved or address.is_link_local or address.is_loopback:
+        return False
+    return address.is_global and not any(
+        address.version == network.version and address in network for network in NOT_PUBLIC
+    )
+
+
+def _read_host(host: str) -> str:
+    """Names become ASCII. Numbers are addresses in the usual notation or nothing: `127.1`, `0x7f000001`,
+    `017700000001` and the like are only ever sent to mislead."""
+    if ":" in host:
+        try:
+            return str(IPv6Address(host)) if "%" not in host else _refuse()
+        except ValueError:
+            raise _not_fetched() from None
+    try:
+        ascii_host = host.encode("idna").decode("ascii").lower().removesuffix(".")
+    except UnicodeError:
+        raise _not_fetched() from None
+    if not re.fullmatch(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", ascii_host) or len(ascii_host) > 253:
+        raise _not_fetched()
+    if re.fullmatch(r"[0-9]+|0x[0-9a-f]*", ascii_host.rpartition(".")[2]):
+        try:
+            return str(IPv4Address(ascii_host))
+        except ValueError:
+            raise _not_fetched() from None
+    return ascii_host
+
+
+def _refuse() -> str:
+    raise _not_fetched()
+
+
+def _not_fetched() -> Invalid:
+    return Invalid("only http and https addresses of public servers can be fetched.")

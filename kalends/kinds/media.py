@@ -1,0 +1,110 @@
+"""Images of the media library: what is known of them, and how they are shown."""
+
+from collections.abc import Collection
+from typing import LiteralString
+
+import orjson
+from asyncpg import Record
+
+from kalends.core import params, times
+from kalends.core.params import param
+from kalends.core.pictures import BY_MIME
+from kalends.core.text import clean_plain, clean_term_description, fold
+from kalends.kinds.images import DESCRIBING, represent_image
+from kalends.kinds.kind import Filter, Kind, Represented, Values, View, Writing, plain
+from kalends.kinds.posts import SEARCH, newest_first, search_clause
+from kalends.store import jobs, media
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
+
+TEXTS: tuple[LiteralString, ...] = ("title", "alt_text", "caption")
+FOCUS: tuple[LiteralString, ...] = ("focus_x", "focus_y")
+
+
+def represent_media(row: Record, view: View) -> Represented:
+    zone = view.site.timezone
+    image = {**row, "sizes": orjson.loads(row["sizes"])}
+    return {
+        **represent_image(image, view),
+        "title": row["title"],
+        "mime_type": row["mime_type"],
+        "author": str(row["author"] or 0),
+        "date": times.stamp(times.local_of(row["date_utc"], zone)),
+        "date_utc": times.stamp(row["date_utc"]),
+        "modified": times.stamp(times.local_of(row["modified_utc"], zone)),
+        "modified_utc": times.stamp(row["modified_utc"]),
+        "source_url": row["source_url"],
+    }
+
+
+async def store_media(writing: Writing) -> Values:
+    sent, row = writing.sent, writing.row
+    values: Values = {}
+    for column in (*TEXTS, *FOCUS):
+        if column in sent:
+            values[column] = sent[column]
+    texts = [str(values.get(name, row[name] if row else "")) for name in TEXTS]
+    values["search_text"] = "\n".join(fold(text) for text in texts if text)
+    return values
+
+
+async def media_changed(tx: Transaction, row: Record, columns: Collection[str]) -> None:
+    """Records that show the image have changed with it; a new focus point cuts another thumbnail."""
+    if set(columns) & {*DESCRIBING, "sizes", "url"}:
+        await media.stamp_users(tx, row["id"])
+    if set(columns) & {*FOCUS, "url"}:
+        await jobs.enqueue(tx, "make_sizes", {"media_id": row["id"]})
+
+
+PART = params.number(0, 1, cleared=0.5)
+FILTERS = (
+    Filter(
+        param("search", SEARCH, "Every word is in the title, alt text or caption"),
+        plain(search_clause),
+    ),
+    Filter(
+        param("author", params.integer(least=1), "Only images of this user"),
+        plain(lambda value: Sql("r.author = ?", value)),
+    ),
+    Filter(
+        param("mime_type", params.one_of(*BY_MIME), "Only images of this type"),
+        plain(lambda value: Sql("r.mime_type = ?", value)),
+    ),
+    Filter(
+        param("without_alt_text", params.SWITCH, "Only images that nobody has described yet, or only the others"),
+        plain(lambda value: Sql("r.alt_text = ''") if value else Sql("r.alt_text <> ''")),
+    ),
+)
+FIELDS = (
+    param("title", params.text(lambda value: clean_plain(value, 500)), "The title; by default the name of the file"),
+    param(
+        "alt_text",
+        params.text(lambda value: clean_plain(value, 2000)),
+        "What the image shows, for those who do not see it",
+    ),
+    param(
+        "caption",
+        params.text(lambda value: clean_term_description(value, 10_000)),
+        "A text beside the image, perhaps who made it",
+    ),
+    param("focus_x", PART, "The point that must stay visible, from the left: 0 to 1"),
+    param("focus_y", PART, "The point that must stay visible, from the top: 0 to 1"),
+)
+
+
+MEDIA = Kind(
+    name="media",
+    singular="media",
+    title="title",
+    columns="""r.id, r.revision, r.url, r.extension, r.width, r.height, r.filesize, r.sizes, r.author, r.title,
+        r.alt_text, r.caption, r.focus_x, r.focus_y, r.mime_type, r.date_utc, r.modified_utc, r.source_url,
+        r.source_etag, r.source_date, r.fetched_at""",
+    fields=FIELDS,
+    filters=FILTERS,
+    represent=represent_media,
+    store=store_media,
+    order=newest_first,
+    is_post=False,
+    is_ours=True,
+    changed=media_changed,
+)

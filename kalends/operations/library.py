@@ -1,0 +1,214 @@
+"""The media library without its database: takes files in, fetches them, makes sizes, gives them out.
+
+A file is kept before any record names it. Nothing here knows who asks.
+"""
+
+import asyncio
+import errno
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kalends.core import errors, pictures
+from kalends.core.errors import Invalid
+from kalends.core.outbound import Permitted
+from kalends.core.pictures import FULL, PictureType
+from kalends.core.sentences import Sentence
+from kalends.outside.files import Files, work_directory
+from kalends.outside.images import Images, Version
+
+if TYPE_CHECKING:
+    from kalends.outside.fetching import Fetcher
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An image whose file is kept, ready to become a record."""
+
+    name: str
+    kind: PictureType
+    width: int
+    height: int
+    filesize: int
+    sent_hash: bytes
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a source answered; without an image it has not changed since."""
+
+    taken: Taken | None
+    etag: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The sizes of an image as a record keeps them, and the names of all files."""
+
+    sizes: Mapping[str, Any]
+    files: Sequence[tuple[str, str]]
+
+
+class Lost(Exception):
+    """A file is gone that a record needs. Only operators read this."""
+
+
+class Library:
+    """`root` is a directory of the server's own, for work in progress; `limit` are bytes."""
+
+    def __init__(
+        self, files: Files, root: Path, *, limit: int, at_once: int = 1, permitted: Sequence[Permitted] = ()
+    ) -> None:
+        self.limit = limit
+        self._files = files
+        self._root = root
+        self._images = Images(at_once)
+        self._permitted = permitted
+        self._fetcher: Fetcher | None = None
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[Path]:
+        place = work_directory(self._root)
+        directory = await self._do(place.__enter__)
+        try:
+            yield directory
+        finally:
+            await asyncio.to_thread(place.__exit__, None, None, None)
+
+    async def take(self, site_id: int, path: Path, *, title: str = "") -> Taken:
+        """Keeps an image that was sent as a file. What is wrong with it is `Invalid`."""
+        head, sent_hash = await self._do(_look_at, path)
+        kind = pictures.tell_type(head)
+        version = await self._images.rewrite(path, kind, path.parent)
+        name, size = await self._keep(site_id, version)
+        return Taken(name, kind, version.width, version.height, size, sent_hash, title)
+
+    async def fetch(self, site_id: int, url: str, *, etag: str = "", date: str = "") -> Fetched:
+        """Fetches an image within all limits; with the validators of the last answer only if it has changed."""
+        sent = {"Accept": ", ".join(pictures.BY_MIME)}
+        if etag:
+            sent["If-None-Match"] = etag
+        if date:
+            sent["If-Modified-Since"] = date
+        async with self.working() as directory:
+            path = directory / "fetched"
+            with path.open("w+b") as into:
+                answer = await self._client().get(url, into, limit=self.limit, headers=sent)
+            if answer.status == 304 and (etag or date):
+                return Fetched(None, etag, date)
+            if answer.status != 200:
+                raise Invalid("the other server answered with {status}.", status=answer.status)
+            taken = await self.take(site_id, path, title=_title_of(url))
+        return Fetched(taken, _validator(answer.headers, "etag"), _validator(answer.headers, "last-modified"))
+
+    async def make_sizes(self, site_id: int, image: Mapping[str, Any]) -> Made:
+        """All sizes of an image, from its own file. `image` is its row."""
+        kind = pictures.BY_MIME[image["mime_type"]]
+        async with self.working() as directory:
+            source = directory / image["url"]
+            content = await self.read(site_id, image["url"])
+            if content is None:
+                raise Lost(f"the file {image['url']} is missing")
+            await self._do(source.write_bytes, content)
+            dimensions, focus = (image["width"], image["height"]), (image["focus_x"], image["focus_y"])
+            versions = await self._images.make_sizes(source, kind, directory, dimensions, focus)
+            kept = [(version, *await self._keep(site_id, version)) for version in versions]
+        full = Version(FULL, kind, source, image["width"], image["height"])
+        return _described([*kept, (full, image["url"], len(content))])
+
+    async def read(self, site_id: int, name: str) -> bytes | None:
+        return await self._do(self._files.read, pictures.key_of(site_id, name))
+
+    async def has(self, site_id: int, names: Iterable[str]) -> bool:
+        """Whether all these files are there."""
+        for name in names:
+            if await self._do(self._files.modified, pictures.key_of(site_id, name)) is None:
+                return False
+        return True
+
+    @property
+    def files(self) -> Files:
+        return self._files
+
+    @property
+    def root(self) -> Path:
+        return self._root
+
+    async def _keep(self, site_id: int, version: Version) -> tuple[str, int]:
+        """The name under which a file is kept from now on, and its size."""
+        _, digest = await self._do(_look_at, version.path)
+        size = version.path.stat().st_size
+        name = pictures.file_name(digest.hex(), version.kind)
+        await self._do(self._files.put, pictures.key_of(site_id, name), version.path)
+        return name, size
+
+    async def _do[**P, T](self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """In a thread. What goes wrong with a disk or a bucket is not the client's fault, and not forever."""
+        try:
+            return await asyncio.to_thread(work, *arguments, **options)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise errors.out_of_storage() from error
+            raise errors.unavailable(Sentence("The storage of files cannot be reached.")) from error
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] not in ("minio", "urllib3"):
+                raise
+            raise errors.unavailable(Sentence("The storage of files cannot be reached.")) from error
+
+    def _client(self) -> "Fetcher":
+        """Imported when it is first needed: most requests never do."""
+        from kalends.outside.fetching import Fetcher
+
+        if self._fetcher is None:
+            self._fetcher = Fetcher(self._permitted)
+        return self._fetcher
+
+
+def hash_of(path: Path) -> bytes:
+    return _look_at(path)[1]
+
+
+def _look_at(path: Path) -> tuple[bytes, bytes]:
+    """The first bytes of a file, and its hash."""
+    with path.open("rb") as file:
+        head = file.read(pictures.HEAD)
+        file.seek(0)
+        return head, hashlib.file_digest(file, "sha256").digest()
+
+
+def _described(kept: Sequence[tuple[Version, str, int]]) -> Made:
+    """By the name of the size, in the shape that existing clients know, with the WebP of each beside it."""
+    sizes: dict[str, dict[str, Any]] = {}
+    webps: dict[str, dict[str, Any]] = {}
+    for version, name, filesize in kept:
+        if version.kind is pictures.WEBP:
+            webps[version.name] = {"url": name, "filesize": filesize}
+    for version, name, filesize in kept:
+        if version.name in sizes or (version.kind is pictures.WEBP and kept[-1][0].kind is not pictures.WEBP):
+            continue
+        sizes[version.name] = {
+            "width": version.width,
+            "height": version.height,
+            "mime-type": version.kind.mime,
+            "filesize": filesize,
+            "url": name,
+            "webp": webps[version.name],
+        }
+    return Made(sizes, [(name, version.name) for version, name, _ in kept])
+
+
+def _title_of(url: str) -> str:
+    from urllib.parse import unquote, urlsplit
+
+    return unquote(urlsplit(url).path).rpartition("/")[2]
+
+
+def _validator(headers: Mapping[str, str], name: str) -> str:
+    """Kept as it came, if it can be sent back as it is."""
+    value = headers.get(name, "")
+    return value if len(value) <= 500 and value.isascii() and value.isprintable() else ""

@@ -1,0 +1,47 @@
+"""Operations of the media library that differ from those of other records: adding a file, removing an image."""
+
+from typing import Final
+
+from kalends.core import errors
+from kalends.kinds import BY_NAME
+from kalends.kinds.kind import Kind
+from kalends.operations import permissions
+from kalends.operations.call import Call, Outcome
+from kalends.operations.images import add_image
+from kalends.operations.records import changeable_row, outcome_of
+from kalends.operations.writes import remove_record, write_changes
+from kalends.store import media
+from kalends.store.sql import Sql
+
+# How many records are named to somebody who wants to remove their image.
+MOST_NAMED: Final = 20
+
+
+async def create_media(kind: Kind, call: Call) -> Outcome:
+    """The file is kept already; here it becomes a record."""
+    permissions.require_writer(call.actor, kind)
+    if call.upload is None or call.library is None:
+        raise errors.missing_params(["file"])
+    media_id = await add_image(
+        call.transaction, call.library, call.upload, user_id=call.actor.user_id, sent=call.values
+    )
+    return await outcome_of(kind, call, media_id, status=201)
+
+
+async def delete_media(kind: Kind, call: Call) -> Outcome:
+    """For good. An image that is shown somewhere is kept, unless `force` takes it away there, too."""
+    tx = call.transaction
+    row = await changeable_row(kind, call)
+    outcome = await outcome_of(kind, call, row["id"])
+    users = await media.find_users(tx, row["id"], None if call.values.get("force") else MOST_NAMED)
+    if users and not call.values.get("force"):
+        raise errors.in_use([{"kind": name, "id": record_id} for name, record_id in users[:MOST_NAMED]])
+    for name, record_id in users:
+        user = BY_NAME[name]
+        shown_by = await tx.row(user.select(Sql("r.site_id = ? AND r.id = ?", tx.site.id, record_id)))
+        if shown_by is None:
+            raise AssertionError(f"{name} {record_id} vanished under the lock")
+        permissions.require_edit(call.actor, user, shown_by)
+        await write_changes(user, tx, shown_by, {"image_id": None}, {})
+    await remove_record(kind, tx, row)
+    return outcome

@@ -1,0 +1,150 @@
+"""A program of its own that decodes one image and writes it anew, within limits of memory and time.
+
+It is given one order as JSON on standard input and answers with one line of JSON. It is started as a file, not
+imported, and knows nothing of the server: whatever an image makes a decoder do, it happens here and ends here.
+"""
+
+import json
+import os
+import resource
+import sys
+from typing import Any
+
+MEGABYTE = 1024 * 1024
+# How the image library is asked to write each type. Metadata is never among it.
+QUALITY: dict[str, dict[str, Any]] = {
+    "JPEG": {"quality": 86, "optimize": True, "progressive": True},
+    "PNG": {"optimize": False, "compress_level": 7},
+    "WEBP": {"quality": 82, "method": 4},
+    "AVIF": {"quality": 65, "speed": 8, "max_threads": 1},
+    "GIF": {"optimize": False},
+}
+
+
+class Refused(Exception):
+    """The image is not taken; the text is a code that the server turns into a sentence."""
+
+
+def main() -> None:
+    order = json.load(sys.stdin)
+    limit(order["megabytes"], order["seconds"])
+    try:
+        answer = work(order)
+    except Refused as refused:
+        answer = {"refused": str(refused)}
+    except MemoryError:
+        answer = {"refused": "too_costly"}
+    print(json.dumps(answer))  # noqa: T201
+    sys.stdout.flush()
+    os._exit(0)  # The libraries have nothing worth to tidy up.
+
+
+def limit(megabytes: int, seconds: int) -> None:
+    """Before anything is read: memory, time, size of files; others go first on the processor."""
+    resource.setrlimit(resource.RLIMIT_AS, (megabytes * MEGABYTE, megabytes * MEGABYTE))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100 * MEGABYTE, 100 * MEGABYTE))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.nice(15)
+
+
+def work(order: dict[str, Any]) -> dict[str, Any]:
+    image = read_image(order["source"], order["codec"], order["most_pixels"], order["longest_edge"])
+    made: list[dict[str, Any]] = []
+    for row in order["versions"]:
+        version = cut(image, row["edge"], order["focus"]) if row["cut"] else fit(image, row["edge"])
+        for codec in row["codecs"]:
+            path = os.path.join(order["directory"], f"{row['name']}.{codec.lower()}")  # noqa: PTH118
+            write_image(version, path, codec)
+            made.append(
+                {"name": row["name"], "codec": codec, "path": path, "width": version.width, "height": version.height}
+            )
+    return {"width": image.width, "height": image.height, "made": made}
+
+
+def read_image(source: str, codec: str, most_pixels: int, longest_edge: int) -> Any:
+    """The first picture of the file, upright, in the colours of the web, no larger than what is kept."""
+    from PIL import Image, ImageOps
+
+    Image.MAX_IMAGE_PIXELS = None  # Judged below, before anything is decoded.
+    try:
+        image: Any = Image.open(source, formats=[codec])
+        if image.width * image.height > most_pixels:
+            raise Refused("too_many_pixels")
+        profile = image.info.get("icc_profile")
+        image.draft(None, (longest_edge, longest_edge))
+        image.load()
+        image = ImageOps.exif_transpose(image)
+    except (Refused, MemoryError):
+        raise
+    except Exception as error:  # Whatever a decoder stumbles over, the file is the cause.
+        raise Refused("damaged") from error
+    image = of_the_web(image, profile)
+    if image.width < 1 or image.height < 1:
+        raise Refused("damaged")
+    return fit(image, longest_edge)
+
+
+def of_the_web(image: Any, profile: bytes | None) -> Any:
+    """Grey or RGB, with transparency where there is any, in sRGB; no profile and no metadata remain."""
+    if image.mode.startswith("I"):  # 16 bits of grey
+        image = image.point(lambda value: value / 256).convert("L")
+    if profile and image.mode in ("RGB", "CMYK", "L"):
+        image = in_srgb(image, profile)
+    transparent = image.has_transparency_data
+    if image.mode in ("1", "L") and not transparent:
+        image = image.convert("L")
+    else:
+        image = image.convert("RGBA" if transparent else "RGB")
+    image.info = {}
+    return image
+
+
+def in_srgb(image: Any, profile: bytes) -> Any:
+    import io
+
+    from PIL import ImageCms
+
+    try:
+        given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        mode = "L" if image.mode == "L" else "RGB"
+        if mode == "L":
+            return image
+        turned = ImageCms.profileToProfile(image, given, ImageCms.createProfile("sRGB"), outputMode=mode)
+    except (ImageCms.PyCMSError, OSError, ValueError):
+        return image  # A profile that cannot be read is as good as none.
+    return turned or image
+
+
+def fit(image: Any, edge: int) -> Any:
+    """Not larger than a square of this edge; never made larger. 0: as it is."""
+    if not edge or max(image.size) <= edge:
+        return image
+    scale = edge / max(image.size)
+    return image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))), reducing_gap=3.0)
+
+
+def cut(image: Any, edge: int, focus: list[float]) -> Any:
+    """A square of this edge around the focus point; narrower where the image is."""
+    scale = max(edge / image.width, edge / image.height)
+    if scale >= 1:
+        wide, high = min(edge, image.width), min(edge, image.height)
+    else:
+        wide, high = edge / scale, edge / scale
+    left = min(max(focus[0] * image.width - wide / 2, 0), image.width - wide)
+    top = min(max(focus[1] * image.height - high / 2, 0), image.height - high)
+    size = (min(edge, round(wide)), min(edge, round(high)))
+    return image.resize(size, box=(left, top, left + wide, top + high), reducing_gap=3.0)
+
+
+def write_image(image: Any, path: str, codec: str) -> None:
+    if codec == "JPEG" and image.mode == "RGBA":
+        image = image.convert("RGB")
+    if codec in ("WEBP", "AVIF") and image.mode == "L":
+        image = image.convert("RGB")
+    image.save(path, codec, **QUALITY[codec])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Starts the process that decodes an image (image_process.py), and reads its answer. Decodes nothing itself."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from kalends.core import errors
+from kalends.core.errors import Invalid
+from kalends.core.pictures import FULL, LONGEST_EDGE, MOST_PIXELS, SIZES, WEBP, PictureType
+
+PROGRAM: Final = Path(__file__).with_name("image_process.py")
+MEGABYTES: Final = 1024
+SECONDS_OF_CPU: Final = 20
+SECONDS: Final = 60.0
+# Images that may wait for their turn; whoever comes then is asked to come again.
+MOST_WAITING: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A file that was made. `name` is that of its size."""
+
+    name: str
+    kind: PictureType
+    path: Path
+    width: int
+    height: int
+
+
+class Images:
+    """`at_once` images are worked on at the same time; the others wait, but not many."""
+
+    def __init__(self, at_once: int = 1) -> None:
+        self._free = asyncio.Semaphore(at_once)
+        self._waiting = 0
+
+    async def rewrite(self, source: Path, kind: PictureType, directory: Path) -> Version:
+        """The image itself, written anew in its own type: upright, without metadata, not too large."""
+        row = {"name": FULL, "edge": 0, "cut": False, "codecs": [kind.codec]}
+        return (await self._order(source, kind, directory, [row], (0.5, 0.5)))[0]
+
+    async def make_sizes(
+        self,
+        source: Path,
+        kind: PictureType,
+        directory: Path,
+        dimensions: tuple[int, int],
+        focus: tuple[float, float],
+    ) -> list[Version]:
+        """All sizes that are smaller than the image, in its type and as WebP; and itself as WebP."""
+        codecs = list(dict.fromkeys([kind.codec, WEBP.codec]))
+        rows: list[dict[str, object]] = [
+            {"name": size.name, "edge": size.edge, "cut": size.cut, "codecs": codecs}
+            for size in SIZES
+            if max(dimensions) > size.edge
+        ]
+        if kind is not WEBP:
+            rows.append({"name": FULL, "edge": 0, "cut": False, "codecs": [WEBP.codec]})
+        return await self._order(source, kind, directory, rows, focus) if rows else []
+
+    async def _order(
+        self,
+        source: Path,
+        kind: PictureType,
+        directory: Path,
+        rows: Sequence[dict[str, object]],
+        focus: tuple[float, float],
+    ) -> list[Version]:
+        order = {
+            "source": str(source),
+            "codec": kind.codec,
+            "directory": str(directory),
+            "versions": rows,
+            "focus": focus,
+            "most_pixels": MOST_PIXELS,
+            "longest_edge": LONGEST_EDGE,
+            "megabytes": MEGABYTES,
+            "seconds": SECONDS_OF_CPU,
+        }
+        if self._waiting >= MOST_WAITING:
+            raise errors.unavailable()
+        self._waiting += 1
+        try:
+            async with self._free:
+                answer = await _run(orjson.dumps(order))
+        finally:
+            self._waiting -= 1
+        if "refused" in answer:
+            raise _refusal(answer["refused"])
+        by_codec = {kind.codec: kind, WEBP.codec: WEBP}
+        return [
+            Version(row["name"], by_codec[row["codec"]], Path(row["path"]), row["width"], row["height"])
+            for row in answer["made"]
+        ]
+
+
+async def _run(order: bytes) -> dict[str, Any]:
+    """One process for one image. It is given no environment: there are secrets in ours."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        str(PROGRAM),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={},
+    )
+    try:
+        async with asyncio.timeout(SECONDS):
+            out, _ = await process.communicate(order)
+    except TimeoutError:
+        out = b""
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0 or not out:
+        return {"refused": "too_costly"}  # It was ended by one of its limits.
+    answer: dict[str, Any] = orjson.loads(out)
+    return answer
+
+
+def _refusal(code: str) -> Invalid:
+    if code == "too_many_pixels":
+        return Invalid("the image has more than {most} million pixels.", most=MOST_PIXELS // 1_000_000)
+    if code == "too_costly":
+        return Invalid("the image takes too much memory or time to read.")
+    return Invalid("the file is damaged or incomplete: it cannot be read as an image.")

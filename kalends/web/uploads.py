@@ -1,0 +1,116 @@
+"""Reads a file that is sent: as a part of a form, or as the body itself. It goes to disk as it comes, bounded."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect, Request
+
+from kalends.core import errors
+from kalends.core.sentences import Sentence
+from kalends.web.requests import Raw, nested, read_values
+
+FIELD: Final = "file"
+FORM: Final = "multipart/form-data"
+# How long a file may take to arrive: 20 MB at the speed of a slow telephone.
+SECONDS: Final = 300
+# What a form may weigh besides its file.
+REST_OF_FORM: Final = 256 * 1024
+BLOCK: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    path: Path
+    name: str
+
+
+async def read_upload(request: Request, directory: Path, limit: int) -> tuple[Raw, Upload | None]:
+    """The parameters beside the file, and the file; None: there is none."""
+    raw = await read_values(request, b"")
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    disposition = request.headers.get("content-disposition", "")
+    try:
+        async with asyncio.timeout(SECONDS):
+            if content_type == FORM:
+                return raw, await _read_form(request, raw, directory / "sent", limit)
+            if disposition or content_type.startswith("image/") or content_type == "application/octet-stream":
+                return raw, await _read_body(request, directory / "sent", limit, file_name(disposition))
+    except TimeoutError as error:
+        raise errors.body_timeout() from error
+    except ClientDisconnect as error:
+        raise errors.invalid_form(Sentence("the connection ended before the file did.")) from error
+    return raw, None
+
+
+async def _read_body(request: Request, path: Path, limit: int, name: str) -> Upload:
+    with path.open("wb") as file:
+        async for chunk in bounded(request, limit):
+            await asyncio.to_thread(file.write, chunk)
+    return Upload(path, name)
+
+
+async def _read_form(request: Request, raw: Raw, path: Path, limit: int) -> Upload | None:
+    parser = MultiPartParser(
+        request.headers, bounded(request, limit + REST_OF_FORM), max_files=1, max_fields=50, max_part_size=64 * 1024
+    )
+    try:
+        form = await parser.parse()
+    except (MultiPartException, UnicodeDecodeError, KeyError, ValueError, LookupError) as error:
+        raise errors.invalid_form(str(getattr(error, "message", error))[:200]) from error
+    upload: Upload | None = None
+    fields: list[tuple[str, str]] = []
+    try:
+        for name, value in form.multi_items():
+            if not isinstance(value, UploadFile):
+                fields.append((name, value))
+            elif name == FIELD:
+                await _copy(value, path, limit)
+                upload = Upload(path, value.filename or "")
+    finally:
+        await form.close()
+    raw.values.update(nested(fields))
+    return upload
+
+
+async def _copy(part: UploadFile, path: Path, limit: int) -> None:
+    if (part.size or 0) > limit:
+        raise errors.too_large(limit)
+    with path.open("wb") as file:
+        while block := await part.read(BLOCK):
+            await asyncio.to_thread(file.write, block)
+
+
+async def bounded(request: Request, limit: int) -> AsyncGenerator[bytes]:
+    """The pieces of a body; more than the limit is refused, before it is read where its length is told."""
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and (len(length) > 18 or int(length) > limit):
+        raise errors.too_large(limit)
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise errors.too_large(limit)
+        if chunk:
+            yield chunk
+
+
+def file_name(disposition: str) -> str:
+    """Of `attachment; filename="a.jpg"; filename*=UTF-8''a%20b.jpg` the second one. Only a title is made of it."""
+    long = re.search(r"filename\*\s*=\s*(?:UTF-8|utf-8)''([^;\s]+)", disposition)
+    if long:
+        return unquote(long[1], errors="replace")
+    short = re.search(r'filename\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', disposition)
+    return (short[1] if short[1] is not None else short[2]) if short else ""
+
+
+def fingerprinted(upload_hash: bytes, values: Mapping[str, Any]) -> bytes:
+    """What makes two uploads the same request; the boundary of a form is another one each time."""
+    pairs = sorted((name, str(value)) for name, value in values.items())
+    return upload_hash + repr(pairs).encode(errors="surrogatepass")
