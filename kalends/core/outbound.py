@@ -4,7 +4,7 @@ An address that is looked up is judged by `may_connect`, every one of them, befo
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
@@ -17,6 +17,7 @@ Network = IPv4Network | IPv6Network
 
 LONGEST: Final = 2000
 PORTS: Final = {"http": 80, "https": 443}
+USUAL_PORTS: Final = frozenset(PORTS.values())
 # Not marked as special in the tables of addresses, and yet never a server of the public.
 NOT_PUBLIC: Final[tuple[Network, ...]] = (
     ip_network("192.0.0.0/24"),  # protocol assignments
@@ -61,7 +62,7 @@ class Permitted:
     def covers(self, address: Address, port: int) -> bool:
         if address.version != self.network.version or address not in self.network:
             return False
-        return port in PORTS.values() if self.port is None else port == self.port
+        return port in USUAL_PORTS if self.port is None else port == self.port
 
 
 def read_permitted(text: str) -> Permitted:
@@ -84,16 +85,20 @@ def read_target(text: str) -> Target:
         raise _not_fetched() from None
     if parts.scheme not in PORTS or not parts.hostname or "@" in parts.netloc or port == 0:
         raise _not_fetched()
+    if "[" in parts.netloc and ":" not in parts.hostname:
+        raise _not_fetched()
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     query = f"?{quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")}" if parts.query else ""
     return Target(parts.scheme, _read_host(parts.hostname), port or PORTS[parts.scheme], path + query)
 
 
-def may_connect(address: Address, port: int, permitted: Sequence[Permitted] = ()) -> bool:
+def may_connect(
+    address: Address, port: int, permitted: Sequence[Permitted] = (), ports: Collection[int] = USUAL_PORTS
+) -> bool:
     """The usual ports of public addresses, and what the operator permits besides."""
     if any(row.covers(address, port) for row in permitted):
         return True
-    return port in PORTS.values() and is_public(address)
+    return port in ports and is_public(address)
 
 
 def is_public(address: Address) -> bool:

@@ -7,7 +7,7 @@ those very addresses: there is no second look-up that could answer otherwise. Re
 import asyncio
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +19,7 @@ import httpcore
 
 from kalends import __version__
 from kalends.core.errors import Invalid
-from kalends.core.outbound import Address, Permitted, Target, may_connect, read_target
+from kalends.core.outbound import USUAL_PORTS, Address, Permitted, Target, may_connect, read_target
 
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 REDIRECTS: Final = (301, 302, 303, 307, 308)
@@ -46,9 +46,15 @@ async def look_up(host: str, port: int) -> Sequence[Address]:
 
 class Fetcher:
     def __init__(
-        self, permitted: Sequence[Permitted] = (), *, resolve: Resolve = look_up, seconds: float = SECONDS
+        self,
+        permitted: Sequence[Permitted] = (),
+        *,
+        resolve: Resolve = look_up,
+        ports: Collection[int] = USUAL_PORTS,
+        seconds: float = SECONDS,
     ) -> None:
         self._permitted = permitted
+        self._ports = ports
         self._resolve = resolve
         self._seconds = seconds
         self._free = asyncio.Semaphore(AT_ONCE)
@@ -79,7 +85,7 @@ class Fetcher:
     async def _ask(self, target: Target, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> Answer:
         literal = target.literal
         found = [literal] if literal is not None else await self._addresses(target)
-        if not found or not all(may_connect(address, target.port, self._permitted) for address in found):
+        if not found or not all(self._may_connect(address, target.port) for address in found):
             raise unreachable()
         sent = {
             "Host": target.authority,
@@ -109,6 +115,9 @@ class Fetcher:
                     raise too_much(limit)
                 into.write(chunk)
             return Answer(200, names, size)
+
+    def _may_connect(self, address: Address, port: int) -> bool:
+        return may_connect(address, port, self._permitted, self._ports)
 
     async def _addresses(self, target: Target) -> Sequence[Address]:
         try:
