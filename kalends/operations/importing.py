@@ -16,8 +16,8 @@ from kalends.operations.library import Library, hash_of
 from kalends.store import media
 from kalends.store.database import Database
 
-# More than images are worked on at once, so that files are read and written meanwhile.
-AT_ONCE: Final = 2 * (os.cpu_count() or 1)
+# A few more than images are decoded at once, so that files are read and written meanwhile.
+AT_ONCE: Final = (os.cpu_count() or 1) + 2
 
 
 @dataclass(slots=True)

@@ -37,7 +37,8 @@ class Images:
 
     def __init__(self, at_once: int = 1) -> None:
         self._free = asyncio.Semaphore(at_once)
-        self._waiting = 0
+        self._most = at_once + MOST_WAITING
+        self._in_hand = 0
 
     async def rewrite(self, source: Path, kind: PictureType, directory: Path) -> Version:
         """The image itself, written anew in its own type: upright, without metadata, not too large."""
@@ -82,14 +83,14 @@ class Images:
             "megabytes": MEGABYTES,
             "seconds": SECONDS_OF_CPU,
         }
-        if self._waiting >= MOST_WAITING:
+        if self._in_hand >= self._most:
             raise errors.unavailable()
-        self._waiting += 1
+        self._in_hand += 1
         try:
             async with self._free:
                 answer = await _run(orjson.dumps(order))
         finally:
-            self._waiting -= 1
+            self._in_hand -= 1
         if "refused" in answer:
             raise _refusal(answer["refused"])
         by_codec = {kind.codec: kind, WEBP.codec: WEBP}

@@ -29,8 +29,8 @@ def test_the_first_bytes_tell_the_type(head: bytes, kind: object) -> None:
     "head",
     [
         b"", b"\xff\xd8", b"\x89PNG\n", b"GIF88a", b"RIFF\x10\0\0\0WAVEfmt ", b"BM\0\0", b"II*\0", b"MM\0*",
-        b"%PDF-1.7", b"%!PS-Adobe", b"<html>", b"<?php", b"PK\x03\x04", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", b"#!/bin/sh",
-        b"\0\0\0\x14ftypisom\0\0\0\0isom", b"8BPS", b"\0\0\x01\0", b"<svg xmlns='http://www.w3.org/2000/svg'>",
+        b"%PDF-1.7", b"%!PS-Adobe", b"<html>", b"<?php", b"PK\x03\x04", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic",
+        b"#!/bin/sh", b"\0\0\0\x14ftypisom\0\0\0\0isom", b"8BPS", b"\0\0\x01\0", b"<svg xmlns='http://www.w3.org/2000/svg'>",
         b"<?xml version='1.0'?>\n<SVG>", b" \x89PNG\r\n\x1a\n", b"push graphic-context",
         b"\0\0\0\x10ftypisom\0\0\0\0" + b"avif",  # behind the end of its box
     ],

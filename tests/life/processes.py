@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,11 +26,11 @@ class Worker:
     log: Path
 
     @classmethod
-    def start(cls, database_url: str, log: Path) -> Self:
+    def start(cls, database_url: str, log: Path, settings: Mapping[str, str] | None = None) -> Self:
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "kalends", "worker"],
-                env=make_environment(database_url),
+                env=make_environment(database_url, settings),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -60,10 +60,12 @@ class Worker:
         self.kill()
 
 
-def run_command(database_url: str, *arguments: str) -> Result:
+def run_command(database_url: str, *arguments: str, settings: Mapping[str, str] | None = None) -> Result:
     """`kalends …` in this process, with what it says: a process of its own takes seconds to begin."""
     inherited: dict[str, str | None] = {name: None for name in os.environ if name.startswith("KALENDS_")}
-    return CliRunner().invoke(app, arguments, env={**inherited, "KALENDS_DATABASE_URL": database_url})
+    return CliRunner().invoke(
+        app, arguments, env={**inherited, "KALENDS_DATABASE_URL": database_url, **(settings or {})}
+    )
 
 
 def kill_postgres(server: postgres.Server) -> None:

@@ -1,0 +1,129 @@
+"""Hostile files end in an answer, within limits, and nobody else notices."""
+
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.media.conftest import Place
+from tests.media.hostile_files import files
+from tests.media.kit import EXTENSION_PATH, scaled, tell
+from tests.servers import Server
+
+EVENTS = "/api/calendar/events/v1/events"
+
+
+class Reader:
+    """Asks for events all the time, past the cache, and notes how long each answer takes."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._stop = threading.Event()
+        self.took: list[float] = []
+        self.wrong: list[int] = []
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        thread = threading.Thread(target=self._read)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join()
+
+    def _read(self) -> None:
+        number = 0
+        with self._server.client() as client:
+            while not self._stop.is_set():
+                number += 1
+                began = time.perf_counter()
+                answer = client.get(EVENTS, params={"search": f"x{number}"})
+                if number > 20:  # The first ones open connections and the like.
+                    self.took.append(time.perf_counter() - began)
+                if answer.status_code != 200:
+                    self.wrong.append(answer.status_code)
+                time.sleep(0.005)
+
+    @property
+    def p99(self) -> float:
+        return statistics.quantiles(self.took, n=100)[98]
+
+
+def most_memory(server: Server) -> int:
+    """Megabytes that the processes of the server took at most, together with those that they started."""
+    family = [server.process.pid, *_children(server.process.pid)]
+    found = 0
+    for pid in family:
+        status = Path(f"/proc/{pid}/status").read_text()
+        found = max(found, int(status.partition("VmHWM:")[2].split()[0]) // 1024)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.slow
+def test_hostile_files_are_answered_within_limits_while_others_notice_nothing(
+    place: Place, start_server, tmp_path: Path
+) -> None:
+    server: Server = start_server(place.url, environment={"KALENDS_MEDIA_DIR": str(tmp_path / "media")})
+    person = place.people["author"]
+    quiet, busy = Reader(server), Reader(server)
+    before = most_memory(server)
+    # Made before anything is measured: that is this test's own work, not the server's.
+    contents = [(name, make()) for name, make in files()] * scaled(1, 3)
+    outcomes: Counter[int] = Counter()
+    slowest = (0.0, "")
+    with server.client(login=person.login, password=person.password) as client:
+        with quiet.reading():
+            time.sleep(scaled(4, 20))
+        with busy.reading(), ThreadPoolExecutor(scaled(2, 4)) as senders:
+            for name, took, answer in senders.map(lambda row: send(client, *row), contents):
+                slowest = max(slowest, (took, name))
+                outcomes[answer.status_code] += 1
+                assert answer.status_code in (201, 400), (name, answer.text)
+                if answer.status_code == 201:
+                    check(client, answer.json(), name)
+    assert (busy.wrong, quiet.wrong) == ([], [])
+    after = most_memory(server)
+    tell(
+        f"{outcomes.total()} files: {dict(outcomes)}; slowest {slowest[0]:.1f} s ({slowest[1]}). "
+        f"p99 of others: {quiet.p99 * 1000:.1f} ms quiet ({len(quiet.took)} requests), "
+        f"{busy.p99 * 1000:.1f} ms meanwhile ({len(busy.took)} requests). "
+        f"Server: {before} MB before, {after} MB at most."
+    )
+    assert outcomes.total() >= 40
+    assert outcomes[201] >= 5
+    assert after < before + 60
+    # A machine that does other work as well makes both of them slower: what is compared is not fine.
+    assert busy.p99 < max(4 * quiet.p99, quiet.p99 + 0.05)
+    assert not list((tmp_path / "media" / "incoming").iterdir())
+    assert '"event":"fault"' not in server.read_log()
+
+
+def send(client: httpx.Client, name: str, content: bytes) -> tuple[str, float, httpx.Response]:
+    assert len(content) < 20 * 1024 * 1024, name
+    began = time.perf_counter()
+    answer = client.post(f"{EXTENSION_PATH}/media", files={"file": (name, content)}, timeout=100)
+    return name, time.perf_counter() - began, answer
+
+
+def check(client: httpx.Client, image: dict[str, object], name: str) -> None:
+    """What was taken is a plain image, no larger than what is kept."""
+    assert isinstance(image["width"], int)
+    assert isinstance(image["height"], int)
+    assert 0 < image["width"] <= 2560, name
+    assert 0 < image["height"] <= 2560, name
+    answer = client.get(str(image["url"]))
+    assert answer.headers["content-type"] == image["mime_type"]
+    for word in (b"<script", b"<?php", b"PK\x03\x04", b"alert("):
+        assert word not in answer.content, name
