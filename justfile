@@ -53,10 +53,14 @@ seed *arguments:
 test *arguments:
     uv run pytest "$@"
 
+# Install a server with the interface of S3 into .local, for the tests of buckets
+s3-server:
+    npm install --silent --no-audit --no-fund --prefix {{ local }}/s3rver s3rver@3.7.1
+
 # Run the tests that can be long at length: races, kills, isolation, models, mirrors, shared caches
 soak *paths:
     #!/usr/bin/env bash
-    [ $# -gt 0 ] || set -- tests/life tests/lists tests/robustness tests/speed tests/varnish
+    [ $# -gt 0 ] || set -- tests/life tests/lists tests/robustness tests/speed tests/varnish tests/media
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
 # Check style, types and the direction of imports

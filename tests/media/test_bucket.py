@@ -1,0 +1,124 @@
+"""Files in a bucket: the same promises as on a disk, kept by a server with the interface of S3."""
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from kalends.app import open_library
+from kalends.operations import filekeeping
+from kalends.operations.library import Library
+from kalends.settings import read_settings
+from kalends.store.database import Database, Options
+from kalends.web.endpoint import utc_now
+from tests.api.interface import Interface, assert_refused, done
+from tests.media.disk import needed_files
+from tests.media.kit import EXTENSION, picture
+from tests.media.library import add, read, send
+from tools.s3 import PROGRAM, Bucket, bucket
+
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="there is no s3rver; `just s3-server` installs it")
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Bucket, "subprocess.Popen[bytes]"]]:
+    with bucket(tmp_path / "bucket") as running:
+        yield running
+
+
+@pytest.fixture
+def here(fresh: Callable[..., Interface], served: tuple[Bucket, object]) -> Interface:
+    return fresh(served[0].settings)
+
+
+def library_of(found: Bucket, directory: Path) -> Library:
+    settings = {name.removeprefix("KALENDS_").lower(): value for name, value in found.settings.items()}
+    return open_library(read_settings(media_dir=str(directory), **settings))
+
+
+def test_a_bucket_keeps_files_as_a_disk_does(here: Interface, served: tuple[Bucket, object], tmp_path: Path) -> None:
+    found, _ = served
+    author, library = here.caller("author"), library_of(found, tmp_path)
+    kept, gone = add(author, picture(width=400, seed=1)), add(author, picture("PNG", 400, seed=2))
+
+    async def with_database(now_in: timedelta = timedelta(0)) -> tuple[bool, int, list[filekeeping.Checked]]:
+        """Sizes of what is kept, collection at a moment, and a check of everything."""
+        database = await Database.open(Options(url=here.database_url))
+        try:
+            sized = await filekeeping.make_sizes(database, library, utc_now(), 1, kept["id"])
+            removed = await filekeeping.collect_orphans(database, library, utc_now() + now_in)
+            checked = [entry async for entry in filekeeping.check_media(database, library, 1, utc_now())]
+        finally:
+            await database.close()
+        return sized, removed, checked
+
+    def keys() -> set[str]:
+        return {entry.key for entry in library.files.every()}
+
+    sized, removed, checked = here.run(with_database())
+    assert (sized, removed, [(entry.files, entry.wrong) for entry in checked]) == (True, 0, [(6, ()), (1, ())])
+    assert keys() == needed_files(here.database_url)
+    shown = read(author, kept)
+    for url in (kept["url"], shown["sizes"]["thumbnail"]["webp"]["url"]):
+        answer = here.caller().get(url)
+        assert answer.status_code == 200
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert answer.headers["content-type"] == ("image/webp" if url.endswith("webp") else "image/jpeg")
+        direct = httpx.get(f"{found.endpoint}/{found.name}/{url.partition('/media/')[2]}")
+        assert direct.content == answer.content
+        assert direct.headers["content-type"] == answer.headers["content-type"]
+        assert direct.headers["cache-control"] == answer.headers["cache-control"]
+    assert_refused(here.caller().get(f"http://calendar.test/media/1/ab/ab{'0' * 62}.jpg"), 404, "rest_no_route")
+
+    done(author.delete(f"{EXTENSION}/media/{gone['id']}"))
+    assert here.run(with_database(timedelta(hours=23)))[1] == 0
+    assert here.run(with_database(timedelta(hours=25)))[1] == 1
+    assert keys() == needed_files(here.database_url)
+
+    # One size is lost and another damaged: both are made again.
+    sizes = shown["sizes"]
+    lost, wrong = (sizes[name]["url"].partition("/media/")[2] for name in ("thumbnail", "medium"))
+    content = library.files.read(wrong)
+    library.files.remove(lost)
+    (tmp_path / "wrong").write_bytes(b"x")
+    library.files.put(wrong, tmp_path / "wrong")
+    assert here.run(check(here, library)) == [(2, True)]
+    assert (library.files.read(wrong), library.files.modified(lost) is not None) == (content, True)
+
+
+async def check(here: Interface, library: Library) -> list[tuple[int, bool]]:
+    database = await Database.open(Options(url=here.database_url))
+    try:
+        found = filekeeping.check_media(database, library, 1, utc_now())
+        return [(len(entry.wrong), entry.whole) async for entry in found]
+    finally:
+        await database.close()
+
+
+def test_a_bucket_that_is_away_is_said_and_concerns_nobody_else(
+    here: Interface, served: tuple[Bucket, "subprocess.Popen[bytes]"]
+) -> None:
+    author, (_, process) = here.caller("author"), served
+    made = add(author)
+    process.terminate()
+    process.wait(30)
+    began = time.monotonic()
+    assert_refused(send(author, picture(seed=3)), 503, "rest_unavailable")
+    assert_refused(author.get(made["url"]), 503, "rest_unavailable")
+    assert time.monotonic() - began < 20
+    assert read(author, made) == made
+    assert author.create("venues", venue="x", image=made["id"])["image"]["url"] == made["url"]
+
+
+def test_a_wrong_key_to_the_bucket_is_no_fault_of_the_client(
+    fresh: Callable[..., Interface], served: tuple[Bucket, object]
+) -> None:
+    settings = {**served[0].settings, "KALENDS_S3_ACCESS_KEY": "nobody"}
+    assert_refused(send(fresh(settings).caller("author"), picture()), 503, "rest_unavailable")
+    missing = replace(served[0], name="none").settings
+    assert_refused(send(fresh(missing).caller("author"), picture()), 503, "rest_unavailable")
