@@ -18,7 +18,7 @@ run:
     #!/usr/bin/env bash
     set -euo pipefail
     KALENDS_DATABASE_URL="$(uv run python tools/postgres.py ensure {{ local }}/postgres)"
-    export KALENDS_DATABASE_URL
+    export KALENDS_DATABASE_URL KALENDS_MEDIA_DIR="{{ local }}/media"
     uv run kalends migrate
     if [ ! -s {{ local }}/password ]; then
         # The user may be there already, from a first run that was broken off.

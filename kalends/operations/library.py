@@ -6,8 +6,8 @@ A file is kept before any record names it. Nothing here knows who asks.
 import asyncio
 import errno
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +58,23 @@ class Lost(Exception):
     """A file is gone that a record needs. Only operators read this."""
 
 
+@contextmanager
+def telling_of_storage() -> Iterator[None]:
+    """What goes wrong with a disk or a bucket is not the client's fault, and not for ever."""
+    try:
+        yield
+    except (TimeoutError, ConnectionError):
+        raise  # Of somebody else: neither comes from a disk, and a bucket has errors of its own.
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise errors.out_of_storage() from error
+        raise errors.unavailable(Sentence("The storage of files cannot be reached.")) from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("minio", "urllib3"):
+            raise
+        raise errors.unavailable(Sentence("The storage of files cannot be reached.")) from error
+
+
 class Library:
     """`root` is a directory of the server's own, for work in progress; `limit` are bytes."""
 
@@ -97,7 +114,7 @@ class Library:
             sent["If-Modified-Since"] = date
         async with self.working() as directory:
             path = directory / "fetched"
-            with path.open("w+b") as into:
+            with telling_of_storage(), path.open("w+b") as into:
                 answer = await self._client().get(url, into, limit=self.limit, headers=sent)
             if answer.status == 304 and (etag or date):
                 return Fetched(None, etag, date)
@@ -148,17 +165,9 @@ class Library:
         return name, size
 
     async def _do[**P, T](self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """In a thread. What goes wrong with a disk or a bucket is not the client's fault, and not forever."""
-        try:
+        """In a thread, where it may wait."""
+        with telling_of_storage():
             return await asyncio.to_thread(work, *arguments, **options)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise errors.out_of_storage() from error
-            raise errors.unavailable(Sentence("The storage of files cannot be reached.")) from error
-        except Exception as error:
-            if type(error).__module__.partition(".")[0] not in ("minio", "urllib3"):
-                raise
-            raise errors.unavailable(Sentence("The storage of files cannot be reached.")) from error
 
     def _client(self) -> "Fetcher":
         """Imported when it is first needed: most requests never do."""

@@ -68,7 +68,9 @@ class Fetcher:
         except TimeoutError:
             seconds = round(time.monotonic() - began)
             raise Invalid("the other server took too long: {seconds} s.", seconds=seconds) from None
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as error:
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, ConnectionError) as error:
+            raise unreachable() from error
+        except ssl.SSLError as error:
             raise unreachable() from error
 
     async def _follow(self, url: str, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> Answer:

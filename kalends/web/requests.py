@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
@@ -31,22 +32,32 @@ class Raw:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body as bytes; more than the limit is refused before it is read."""
+    """The body as bytes."""
+    async with arriving(SECONDS_FOR_BODY):
+        return b"".join([chunk async for chunk in bounded(request, limit)])
+
+
+@asynccontextmanager
+async def arriving(seconds: float) -> AsyncIterator[None]:
+    """For so long a body may arrive."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except (TimeoutError, ClientDisconnect) as error:  # Who has gone away does not read the answer; the log does.
+        raise errors.body_timeout() from error
+
+
+async def bounded(request: Request, limit: int) -> AsyncGenerator[bytes]:
+    """The pieces of a body; more than the limit is refused, before it is read where its length is told."""
     length = request.headers.get("content-length", "")
     if length.isdecimal() and (len(length) > 18 or int(length) > limit):
         raise errors.too_large(limit)
-    chunks: list[bytes] = []
     size = 0
-    try:
-        async with asyncio.timeout(SECONDS_FOR_BODY):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > limit:
-                    raise errors.too_large(limit)
-                chunks.append(chunk)
-    except (TimeoutError, ClientDisconnect) as error:  # Who has gone away does not read the answer; the log does.
-        raise errors.body_timeout() from error
-    return b"".join(chunks)
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise errors.too_large(limit)
+        yield chunk
 
 
 def query_value(request: Request, name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -10,11 +10,11 @@ from urllib.parse import unquote
 
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from kalends.core import errors
-from kalends.core.sentences import Sentence
-from kalends.web.requests import Raw, nested, read_values
+from kalends.operations.library import telling_of_storage
+from kalends.web.requests import Raw, arriving, bounded, nested, read_values
 
 FIELD: Final = "file"
 FORM: Final = "multipart/form-data"
@@ -36,16 +36,12 @@ async def read_upload(request: Request, directory: Path, limit: int) -> tuple[Ra
     raw = await read_values(request, b"")
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     disposition = request.headers.get("content-disposition", "")
-    try:
-        async with asyncio.timeout(SECONDS):
+    async with arriving(SECONDS):
+        with telling_of_storage():
             if content_type == FORM:
                 return raw, await _read_form(request, raw, directory / "sent", limit)
             if disposition or content_type.startswith("image/") or content_type == "application/octet-stream":
                 return raw, await _read_body(request, directory / "sent", limit, file_name(disposition))
-    except TimeoutError as error:
-        raise errors.body_timeout() from error
-    except ClientDisconnect as error:
-        raise errors.invalid_form(Sentence("the connection ended before the file did.")) from error
     return raw, None
 
 
@@ -60,21 +56,22 @@ async def _read_form(request: Request, raw: Raw, path: Path, limit: int) -> Uplo
     parser = MultiPartParser(
         request.headers, bounded(request, limit + REST_OF_FORM), max_files=1, max_fields=50, max_part_size=64 * 1024
     )
-    try:
-        form = await parser.parse()
-    except (MultiPartException, UnicodeDecodeError, KeyError, ValueError, LookupError) as error:
-        raise errors.invalid_form(str(getattr(error, "message", error))[:200]) from error
     upload: Upload | None = None
     fields: list[tuple[str, str]] = []
     try:
+        form = await parser.parse()
         for name, value in form.multi_items():
             if not isinstance(value, UploadFile):
                 fields.append((name, value))
             elif name == FIELD:
                 await _copy(value, path, limit)
                 upload = Upload(path, value.filename or "")
+    except (MultiPartException, ValueError, LookupError) as error:
+        raise errors.invalid_form(str(getattr(error, "message", error))[:200]) from error
     finally:
-        await form.close()
+        # The parser leaves parts open that have no end, and all of them when whoever sends goes away.
+        for spooled in parser._files_to_close_on_error:
+            spooled.close()
     raw.values.update(nested(fields))
     return upload
 
@@ -85,20 +82,6 @@ async def _copy(part: UploadFile, path: Path, limit: int) -> None:
     with path.open("wb") as file:
         while block := await part.read(BLOCK):
             await asyncio.to_thread(file.write, block)
-
-
-async def bounded(request: Request, limit: int) -> AsyncGenerator[bytes]:
-    """The pieces of a body; more than the limit is refused, before it is read where its length is told."""
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and (len(length) > 18 or int(length) > limit):
-        raise errors.too_large(limit)
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise errors.too_large(limit)
-        if chunk:
-            yield chunk
 
 
 def file_name(disposition: str) -> str:

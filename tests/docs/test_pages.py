@@ -29,15 +29,16 @@ RUN = [page for page in PAGES if commands_of(page)]
 def test_the_commands_of_a_page_print_what_it_shows(
     page: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
+    media = {"KALENDS_MEDIA_DIR": str(tmp_path / "media")}
     if needs_server(page):
         database_url = request.getfixturevalue("database_url")
         password = asyncio.run(add_anna(database_url))
-        with Server.start(database_url, log=tmp_path / "log", patience=120) as server:
-            environment = {**make_environment(database_url), "PASSWORD": password}
+        with Server.start(database_url, log=tmp_path / "log", environment=media, patience=120) as server:
+            environment = {**make_environment(database_url, media), "PASSWORD": password}
             printed = run(page, database_url, environment, int(server.address.rpartition(":")[2]))
     else:
         database_url = request.getfixturevalue("empty_database_url")
-        printed = run(page, database_url, make_environment(database_url))
+        printed = run(page, database_url, make_environment(database_url, media))
     for command, text in printed:
         assert is_as_shown(command, text), f"$ {command.text}\nprinted\n{text}\ninstead of\n{command.shown}"
 

@@ -10,7 +10,7 @@ from PIL import Image
 from tests.api.interface import HOST, NAMESPACE, Caller, Interface, assert_refused, done
 from tests.api.samples import POSTS, Sample
 from tests.media.kit import EXTENSION, EXTENSION_PATH, encoded, picture
-from tests.media.library import add, file_of, jobs_of, make_sizes, read, send
+from tests.media.library import add, file_of, jobs_of, make_sizes, read, root_of, send
 
 FORMS = pytest.mark.parametrize("codec", ["JPEG", "PNG", "WEBP", "AVIF", "GIF"])
 EXTENSIONS = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "AVIF": "avif", "GIF": "gif"}
@@ -20,6 +20,13 @@ def opened(content: bytes) -> Image.Image:
     image = Image.open(io.BytesIO(content))
     image.load()
     return image
+
+
+def scope_of(*headers: tuple[bytes, bytes]) -> dict[str, Any]:
+    return {
+        "type": "http", "method": "POST", "scheme": "http", "path": f"{EXTENSION_PATH}/media", "query_string": b"",
+        "headers": [(b"host", HOST.encode()), *headers], "client": ("127.0.0.1", 1), "server": (HOST, 80),
+    }  # fmt: skip
 
 
 # Adding ---------------------------------------------------------------------------------------
@@ -142,11 +149,7 @@ def test_a_stranger_is_refused_before_the_file_is_read(interface: Interface) -> 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    headers = [(b"host", HOST.encode()), (b"content-type", b"image/jpeg"), (b"content-length", b"10000000")]
-    scope = {
-        "type": "http", "method": "POST", "scheme": "http", "path": f"{EXTENSION_PATH}/media", "query_string": b"",
-        "headers": headers, "client": ("127.0.0.1", 1), "server": (HOST, 80),
-    }  # fmt: skip
+    scope = scope_of((b"content-type", b"image/jpeg"), (b"content-length", b"10000000"))
     interface.run(interface.app(scope, receive, send))
     assert (sent[0]["status"], b"rest_forbidden" in sent[1]["body"]) == (401, True)
 
@@ -491,3 +494,70 @@ def test_addresses_of_files_follow_the_setting(fresh: Callable[..., Interface]) 
 
 def test_the_paths_of_the_interface_do_not_know_images(editor: Caller) -> None:
     assert_refused(editor.get(f"http://{HOST}{NAMESPACE}/media"), 404, "rest_no_route")
+
+
+# Forms that are none --------------------------------------------------------------------------
+
+PART = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.jpg"\r\n\r\n'
+FIELD = b'--x\r\nContent-Disposition: form-data; name="%"\r\n\r\n'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", b""),
+        ("multipart/form-data", PART),
+        ("multipart/form-data; boundary=", PART),
+        ("multipart/form-data; boundary=x; charset=nothing", PART + b"x\r\n--x--"),
+        ("multipart/form-data; boundary=\xff", b"x"),
+        ("multipart/form-data; boundary=x", b""),
+        ("multipart/form-data; boundary=x", b"no part at all"),
+        ("multipart/form-data; boundary=x", b"--x"),
+        ("multipart/form-data; boundary=x", b"--x\r\n\r\nx\r\n--x--"),
+        ("multipart/form-data; boundary=x", b"--x\r\nContent-Disposition: form-data\r\n\r\nx\r\n--x--"),
+        (
+            "multipart/form-data; boundary=x",
+            b"--x\r\nContent-Disposition: form-data; name=\xff\xfe\r\n\r\nx\r\n--x--",
+        ),
+        ("multipart/form-data; boundary=x", b"--x\r\n: empty\r\n\r\nx\r\n--x--"),
+        ("multipart/form-data; boundary=x", b"--x\r\n" + b"A: b\r\n" * 5000 + b"\r\nx\r\n--x--"),
+        ("multipart/form-data; boundary=x", b"--x\r\nX: " + b"y" * 500_000 + b"\r\n\r\nx\r\n--x--"),
+        ("multipart/form-data; boundary=x", PART + b"\xff\xd8\xff never ends"),
+        ("multipart/form-data; boundary=x", (PART + b"x\r\n") * 3 + b"--x--"),
+        (
+            "multipart/form-data; boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n' * 100 + b"--x--",
+        ),
+        ("multipart/form-data; boundary=x", FIELD.replace(b"%", b"alt_text") + b"x" * 100_000 + b"\r\n--x--"),
+        ("multipart/form-data; boundary=x", FIELD.replace(b"%", b"focus_x[][][][][][]") + b"x\r\n--x--"),
+    ],
+)
+def test_a_form_that_cannot_be_read_is_refused(interface: Interface, kind: str, body: bytes) -> None:
+    import base64
+
+    person = interface.people["author"]
+    token = base64.b64encode(f"{person.login}:{person.password}".encode()).decode()
+    headers = [("content-type", kind), ("authorization", f"Basic {token}")]
+    status, _, answer = interface.raw("POST", f"{EXTENSION_PATH}/media", headers=headers, body=[body])
+    assert status == 400, answer
+
+
+def test_a_client_that_goes_away_leaves_nothing_behind(interface: Interface) -> None:
+    import base64
+
+    person = interface.people["author"]
+    token = base64.b64encode(f"{person.login}:{person.password}".encode()).decode()
+    before = interface.sql("SELECT count(*) FROM media")[0][0]
+
+    async def receive() -> Any:
+        return pieces.pop(0) if pieces else {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        pass
+
+    for kind in (b"image/jpeg", b"multipart/form-data; boundary=x"):
+        pieces = [{"type": "http.request", "body": PART + picture()[:100], "more_body": True}]
+        scope = scope_of((b"content-type", kind), (b"authorization", f"Basic {token}".encode()))
+        interface.run(interface.app(scope, receive, send))
+    assert interface.sql("SELECT count(*) FROM media")[0][0] == before
+    assert list((root_of(interface) / "incoming").iterdir()) == []
