@@ -154,8 +154,11 @@ class BucketOptions:
 def open_bucket(options: BucketOptions) -> BucketFiles:
     from urllib.parse import urlsplit
 
-    import urllib3
-    from minio import Minio
+    try:
+        import urllib3
+        from minio import Minio
+    except ImportError as error:
+        raise ImportError("A bucket needs more than a directory does: install kalends[s3].") from error
 
     parts = urlsplit(options.endpoint)
     # The library's own patience is five minutes; a request waits behind this.

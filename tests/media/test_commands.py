@@ -53,7 +53,7 @@ def test_a_directory_of_images_is_added_with_a_bar(place: Place, tmp_path: Path)
     if scaled(0, 1):
         with Worker.start(place.url, tmp_path / "worker.log", settings):
             began = time.monotonic()
-            wait_until(lambda: unsized(place.url) == 0, 900, 1)
+            wait_until(lambda: unsized(place.url) == 0, 3600, 1)
         tell(f"all sizes of {images + 1} images in {time.monotonic() - began:.0f} s")
         checked = run_command(place.url, "media", "check", settings=settings)
         assert f"{images + 1:,} images" in checked.stdout

@@ -1,6 +1,8 @@
 """The media library over the interface: adding, reading, describing, removing, showing."""
 
 import io
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -561,3 +563,10 @@ def test_a_client_that_goes_away_leaves_nothing_behind(interface: Interface) -> 
         interface.run(interface.app(scope, receive, send))
     assert interface.sql("SELECT count(*) FROM media")[0][0] == before
     assert list((root_of(interface) / "incoming").iterdir()) == []
+
+
+def test_ordinary_requests_are_served_without_the_libraries_of_images() -> None:
+    """They take time and memory in every process, and most never need them."""
+    text = "import sys, kalends.app; print(sorted({'PIL', 'httpcore', 'minio'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
