@@ -12,6 +12,8 @@ from PIL import Image
 from tests.media.kit import encoded, picture
 
 MEGABYTE: Final = 1024 * 1024
+# Those that take seconds each even where nothing else runs.
+HEAVY: Final = ("1 x 50,000,000", "50,000,000 x 1", "16 bits and 49 million")
 
 
 def chunk(name: bytes, content: bytes) -> bytes:
