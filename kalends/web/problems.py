@@ -94,6 +94,8 @@ def problems_of(endpoint: Endpoint, method: str) -> list[Problem]:
     kind, operation = endpoint.kind, endpoint.operation
     found = set(OF_WRITES if endpoint.writes else OF_ROUTES)
     is_post = kind is not None and kind.is_post
+    if endpoint.path_params:  # What is no ID at all is another path.
+        found.add(NO_ROUTE)
     if operation is list_records and is_post:
         found.add(NO_PAGE)
     if operation is read_record:
