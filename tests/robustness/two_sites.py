@@ -22,7 +22,7 @@ LINKS = (("venue", "venues"), ("organizer", "organizers"), ("categories", "categ
 # Site `a` has one account and one image more.
 PEOPLE_OF_A = {"ed": "editor", "ann": "editor"}
 PEOPLE_OF_B = {"ed": "editor"}
-FOREIGN_USER, FOREIGN_IMAGE = 2, 77
+FOREIGN_USER, FOREIGN_IMAGE, SHARED_IMAGE = 2, 77, 78
 
 
 @dataclass
@@ -106,11 +106,15 @@ async def fill_two_sites(database_url: str) -> Pair:
     people_of_b = add_people(database_url, PEOPLE_OF_B, site_id=other)
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE sites SET name = 'alphaword' WHERE id = 1")
-        connection.execute(
-            "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize) "
-            "VALUES (1, %s, 0, 'https://alphaword.example/image.png', 'png', 1, 1, 1)",
-            [FOREIGN_IMAGE],
-        )
+        images = ((1, FOREIGN_IMAGE, "alphaword"), (1, SHARED_IMAGE, "alphaword"), (other, SHARED_IMAGE, "betaword"))
+        for site, image, word in images:
+            connection.execute(
+                "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize, title) "
+                "VALUES (%s, %s, 0, %s, 'png', 1, 1, 1, %s)",
+                [site, image, f"https://{word}.example/{image}.png", word],
+            )
+            name = f"{image:064x}.png"
+            connection.execute("INSERT INTO media_files VALUES (%s, %s, %s, 'full')", [site, name, image])
     async with application(database_url, pool_size=2) as transport:
         a = Site(1, "a.example", "alphaword", people_of_a, transport)
         b = Site(other, "b.example", "betaword", people_of_b, transport)
@@ -148,7 +152,8 @@ class Asked:
         """What is written: an update of the record that the path names, or a new one."""
         if not self.writes or self.method == "DELETE" or self.path.endswith("/restore"):
             return None
-        changes: dict[str, Any] = {"description": f"written by betaword at {self.path}"}
+        field = "caption" if "/media" in self.path else "description"
+        changes: dict[str, Any] = {field: f"written by betaword at {self.path}"}
         kind = self.path.rpartition("/")[2]
         return changes | ({TITLES[kind]: "New", **(DATES if kind == "events" else {})} if kind in TITLES else {})
 
@@ -172,6 +177,8 @@ def _requests_of(route: Route, root: str, pair: Pair) -> Iterator[Asked]:
     kind = route.pattern.split("/")[1]
     for foreign in (False, True):
         record_id = pair.a.own_ids.get(kind) if foreign else pair.a.ids.get(kind)
+        if kind == "media":
+            record_id = FOREIGN_IMAGE if foreign else SHARED_IMAGE
         slug = pair.a.own_slugs.get(kind) if foreign else "shared-too"
         path = re.sub(r"\(\?P<slug>.*?\)", str(slug), re.sub(r"\(\?P<id>.*?\)", str(record_id), route.pattern))
         if foreign and path == route.pattern:
