@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 from types import TracebackType
 from typing import Self
 
@@ -109,7 +110,9 @@ class ServerError(Exception):
 def make_environment(database_url: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a server or command. Settings of the developer's own shell are left out."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
-    return {**inherited, "KALENDS_DATABASE_URL": database_url, **(more or {})}
+    # Tests of images name a directory of their own; for others none may appear where they are run.
+    own = {"KALENDS_DATABASE_URL": database_url, "KALENDS_MEDIA_DIR": f"{gettempdir()}/kalends-test-media"}
+    return {**inherited, **own, **(more or {})}
 
 
 def find_free_port() -> int:
