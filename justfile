@@ -49,6 +49,10 @@ seed *arguments:
     uv run kalends migrate
     uv run kalends seed "$@"
 
+# Install what the tests of pages and feeds need from npm
+setup-node:
+    cd tests/node && npm ci --ignore-scripts --no-audit --no-fund
+
 # Run the tests; arguments go to pytest
 test *arguments:
     uv run pytest "$@"
@@ -60,7 +64,7 @@ s3-server:
 # Run the tests that can be long at length: races, kills, isolation, models, mirrors, shared caches
 soak *paths:
     #!/usr/bin/env bash
-    [ $# -gt 0 ] || set -- tests/life tests/lists tests/robustness tests/speed tests/varnish tests/media
+    [ $# -gt 0 ] || set -- tests/life tests/lists tests/robustness tests/speed tests/varnish tests/media tests/feeds tests/pages
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
 # Check style, types and the direction of imports
@@ -91,6 +95,10 @@ stale *arguments:
 # Compare CPU per request at 20,000 and 2,000,000 events: --quick, --only NAME, --small N, --large N
 bench-growth *arguments:
     uv run python -m bench.growth "$@"
+
+# Measure a month of 1,000 events and a feed of 5,000, also in a site of 2,000,000: --quick, --small N, --large N
+bench-calendar *arguments:
+    uv run python -m bench.calendar "$@"
 
 # Make docs/settings.md and docs/reference from the code
 reference:

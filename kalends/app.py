@@ -14,6 +14,7 @@ from kalends.web.application import Application, Door, Front
 from kalends.web.endpoint import Service
 from kalends.web.observe import Observer
 from kalends.web.routes import EXTENSION, INTERFACE
+from kalends.web.visit import Look
 
 
 def create_application() -> Application:
@@ -23,6 +24,7 @@ def create_application() -> Application:
         doors=_doors(settings),
         origins=settings.cors_origins,
         schema=newest_revision(),
+        look=Look(settings.tiles_url, settings.tiles_credit),
         shared_seconds=settings.shared_seconds,
         cache_bytes=settings.cache_mb * 1024 * 1024,
     )

@@ -58,6 +58,12 @@ class Settings(BaseSettings):
         default=(),
         description="Shared caches that are told of every write, separated by commas, such as http://127.0.0.1:6081/.",
     )
+    tiles_url: str = Field(
+        default="https://tile.openstreetmap.org/{z}/{x}/{y}.png",
+        description="Pictures of the maps on public pages, with {z}, {x} and {y} in the address; empty: no maps. "
+        "A visitor's browser asks for them only after the visitor agrees.",
+    )
+    tiles_credit: str = Field(default="© OpenStreetMap contributors", description="Whom a map names as its source.")
     media_dir: str = Field(
         default="media", description="Directory of the media library; images on their way are there with S3, too."
     )
@@ -116,6 +122,14 @@ class Settings(BaseSettings):
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("must begin with http:// or https://, or be empty")
         return value.rstrip("/")
+
+    @field_validator("tiles_url")
+    @classmethod
+    def _is_tiles_address(cls, value: str) -> str:
+        places = all(place in value for place in ("{z}", "{x}", "{y}"))
+        if value and not (value.startswith(("http://", "https://")) and places and not set(value) & set(" ;,'\"")):
+            raise ValueError("must be an address with {z}, {x} and {y} in it, or be empty")
+        return value
 
     @field_validator("api_root")
     @classmethod

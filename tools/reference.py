@@ -28,13 +28,17 @@ def render() -> str:
         "|---|---|---|",
     ]
     for name, field in Settings.model_fields.items():
-        default = ",".join(field.default) if isinstance(field.default, tuple) else str(field.default).lower()
+        default = ",".join(field.default) if isinstance(field.default, tuple) else _shown(field.default)
         shown = f"`{default}`" if default else "none"
         lines.append(f"| `KALENDS_{name.upper()}` | {shown} | {field.description} |")
     keys = ", ".join(f"`{key}`" for key in SITE_KEYS)
     lines += ["", f"Settings of a site, by `kalends site set KEY VALUE`: {keys}.", "", "## Commands", ""]
     lines += ["| Command | What it does |", "|---|---|", *_commands(typer.main.get_command(app), "kalends")]
     return "\n".join(lines) + "\n"
+
+
+def _shown(default: object) -> str:
+    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def _commands(command: Any, name: str) -> list[str]:

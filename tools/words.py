@@ -6,6 +6,7 @@
 import io
 import re
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_file
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
+from jinja2.ext import babel_extract
 
 from kalends.web.language import CATALOGUES, DEFAULT, LANGUAGES
 
@@ -37,15 +39,27 @@ PLACE = re.compile(r"\{(\w+)\}")
 def find_texts() -> dict[str, list[str]]:
     """Every text, with the files it stands in."""
     texts: dict[str, list[str]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html")]):
         name = path.relative_to(PACKAGE).as_posix()
         if name in ENGLISH_ONLY:
             continue
-        for _, message, _, _ in extract_from_file("python", path, keywords=KEYWORDS):
-            text = message if isinstance(message, str) else message[0]
+        for text in _texts_of_template(path) if path.suffix == ".html" else _texts_of_module(path):
             if text and name not in texts.setdefault(text, []):
                 texts[text].append(name)
     return texts
+
+
+def _texts_of_module(path: Path) -> Iterator[str]:
+    for _, message, _, _ in extract_from_file("python", path, keywords=KEYWORDS):
+        yield message if isinstance(message, str) else message[0]
+
+
+def _texts_of_template(path: Path) -> Iterator[str]:
+    with path.open("rb") as source:
+        for _, _, message, _ in babel_extract(source, ("_", "say"), (), {}):
+            text = message[0] if isinstance(message, tuple) else message
+            if text is not None:  # One that is only known when the page is made: it is marked elsewhere.
+                yield text
 
 
 def languages() -> list[str]:

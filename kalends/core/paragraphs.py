@@ -34,6 +34,13 @@ def plain_words(text: str) -> str:
     return " ".join(html.unescape(bare).split())
 
 
+def plain_lines(text: str) -> str:
+    """The text without markup, its paragraphs parted by blank lines, its list entries marked by dashes."""
+    bare = _TAG.sub(_line_for_block, " ".join(text.split())) if "<" in text else text
+    lines = [" ".join(line.split()) for line in html.unescape(bare).split("\n")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
 def _wrap(text: str) -> Iterator[str]:
     """Each paragraph of inline text; what is written inside an inline element stays in one paragraph."""
     for chunk in _chunks(text):
@@ -81,6 +88,17 @@ def _step(tag: re.Match[str]) -> int:
     if tag["name"].lower() in VOID:
         return 0
     return -1 if tag["slash"] else 1
+
+
+def _line_for_block(tag: re.Match[str]) -> str:
+    name = tag["name"].lower()
+    if name == "li":
+        return "" if tag["slash"] else "\n- "
+    if name in ("br", "tr", "dt", "dd", "hr"):
+        return "\n" if name in ("br", "hr") or not tag["slash"] else ""
+    if name in ("td", "th"):
+        return " "
+    return "\n\n" if name in BLOCKS else ""
 
 
 def _space_for_block(tag: re.Match[str]) -> str:

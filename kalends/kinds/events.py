@@ -23,6 +23,7 @@ from kalends.kinds.posts import DESCRIPTION, POST_COLUMNS, merged, post_fields, 
 from kalends.kinds.terms import represent_term_in_event
 
 FLAGS: tuple[LiteralString, ...] = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
+WRITTEN_TIMES = ("start_local", "end_local", "start_fold", "end_fold", "timezone", "all_day")
 NO_COST = {"currency_symbol": "", "currency_code": "", "currency_position": "", "values": []}
 
 
@@ -229,6 +230,7 @@ EVENTS = Kind(
     continues=cursor_behind,
     until=until_midnight,
     complete=describe_event,
+    moves=frozenset({*WRITTEN_TIMES, "start_utc", "end_utc", "status", "hide_from_listings", "venue_ids"}),
     plain=("title", "description", "excerpt", "cost", "website", "ticket_url", *FLAGS),
     links=(
         Link("venue", "venues", "event_venues", "venue_id"),

@@ -200,6 +200,8 @@ class Kind:
     until: Callable[[Listing], datetime | None] = lambda _: None
     # Columns that a write sets to just what was sent, with no rule between.
     plain: tuple[LiteralString, ...] = ()
+    # Columns whose change is one of time, place or status, which subscribers of feeds must be told.
+    moves: frozenset[str] = frozenset()
     # What only a single read shows.
     complete: Callable[[Represented, Record, View], Represented] | None = None
 

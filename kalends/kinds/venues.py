@@ -138,5 +138,6 @@ VENUES = Kind(
     order=newest_first,
     until=until_next_start,
     complete=describe_venue,
+    moves=frozenset({"title", *TEXTS, "geo_lat", "geo_lng", "status"}) - {"phone"},
     plain=("title", "description", *TEXTS, "website", "show_map", "show_map_link", "geo_lat", "geo_lng"),
 )

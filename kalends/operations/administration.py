@@ -1,5 +1,6 @@
 """What an operator does at the command line: accounts, application passwords, sites."""
 
+import re
 from collections.abc import Callable
 from typing import Any, LiteralString
 
@@ -65,6 +66,8 @@ async def revoke_application_password(tx: Transaction, login: str, name: str) ->
         raise Invalid(f"{login} has no application password named {name}.")
 
 
+VIEWS = ("month", "week", "day", "list", "map")
+
 # Sites ---------------------------------------------------------------------------------------
 
 
@@ -90,6 +93,27 @@ def _short_text(value: str) -> str:
     return clean_plain(value, 200)
 
 
+def _accent(value: str) -> str:
+    if not re.fullmatch(r"#[0-9a-fA-F]{6}", value):
+        raise Invalid("accent is a colour such as #1f6f8b.")
+    return value.lower()
+
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def _weekday(value: str) -> int:
+    if value.lower() not in WEEKDAYS:
+        raise Invalid(f"first_weekday is one of {', '.join(WEEKDAYS)}.")
+    return WEEKDAYS.index(value.lower()) + 1
+
+
+def _view(value: str) -> str:
+    if value not in VIEWS:
+        raise Invalid(f"default_view is one of {', '.join(VIEWS)}.")
+    return value
+
+
 # Key -> how its value is read. The keys are the columns.
 SITE_KEYS: dict[LiteralString, Callable[[str], object]] = {
     "name": _short_text,
@@ -100,6 +124,10 @@ SITE_KEYS: dict[LiteralString, Callable[[str], object]] = {
     "currency_position": _position,
     "currency_code": _currency_code,
     "per_page": _per_page,
+    "logo_url": read_website,
+    "accent": _accent,
+    "first_weekday": _weekday,
+    "default_view": _view,
 }
 
 
@@ -107,6 +135,7 @@ async def show_site(tx: Transaction) -> dict[str, Any]:
     return {
         "id": tx.site.id,
         **{key: getattr(tx.site, key) for key in SITE_KEYS},
+        "first_weekday": WEEKDAYS[tx.site.first_weekday - 1],
         "revision": tx.site.revision,
     }
 

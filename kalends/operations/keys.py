@@ -33,6 +33,11 @@ def of_record(kind: Kind, site: Site, row: Record) -> tuple[str, ...]:
     return (f"s{site.id}", *_named(kind, site, [row]))
 
 
+def of_event(site: Site, event_id: int) -> tuple[str, ...]:
+    """Of an event that is no longer shown."""
+    return (f"s{site.id}", f"s{site.id}-{LETTERS['events']}{event_id}")
+
+
 def of_list(kind: Kind, site: Site, rows: list[Record], filters: Container[str]) -> tuple[str, ...]:
     named = _named(kind, site, rows)
     records = named if len(named) <= MOST else [f"s{site.id}-many"]

@@ -1,7 +1,7 @@
 """Who may do what: the only place of these rules. Each read rule stands beside its SQL twin."""
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from asyncpg import Record
 
@@ -117,7 +117,7 @@ def whole_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str] | 
     return None
 
 
-def is_public(row: Record) -> bool:
+def is_public(row: Record | Mapping[str, Any]) -> bool:
     """Whether everybody may see this record in a list. Terms always are."""
     return row.get("status", "publish") == "publish" and not row.get("hide_from_listings", False)
 

@@ -19,19 +19,18 @@ from kalends.store.sql import Sql
 MOST_PER_PAGE = 50
 
 
-async def list_records(kind: Kind, call: Call) -> Outcome:
+async def list_records(kind: Kind, call: Call, *, counted: bool = True) -> Outcome:
+    """`counted`: whether the total is wanted; without it the total is that of the page."""
     permissions.require_reader(call.actor, kind)
-    tx, values = call.transaction, call.values
+    tx = call.transaction
     listing = listing_of(kind, call)
-    clauses: list[Clause] = []
-    for row in kind.filters:
-        if row.param.name in values:
-            clauses.append(await row.clause(values[row.param.name], listing))
-        elif row.param.default is True:
-            clauses.append(await row.clause(True, listing))
-    if kind.guarded & set(values):
-        clauses.append(protection.opened(call))
-    rows, total = await _rows_and_total(tx, kind.page(kind, listing, clauses), kind.total(kind, listing, clauses))
+    clauses = await clauses_of(kind, call, listing)
+    page = kind.page(kind, listing, clauses)
+    if counted:
+        rows, total = await _rows_and_total(tx, page, kind.total(kind, listing, clauses))
+    else:
+        rows = await tx.rows(page)
+        total = len(rows)
     if not rows and listing.page > 1 and kind.is_post:
         raise errors.no_such_page(kind.singular)
     return await _page(kind, call, listing, rows, total)
@@ -80,6 +79,20 @@ async def delete_record(kind: Kind, call: Call) -> Outcome:
 # Helpers, in the order they are called -------------------------------------------------------
 
 
+async def clauses_of(kind: Kind, call: Call, listing: Listing) -> list[Clause]:
+    """What the parameters of a list ask for, besides where in time it looks."""
+    values = call.values
+    clauses: list[Clause] = []
+    for row in kind.filters:
+        if row.param.name in values:
+            clauses.append(await row.clause(values[row.param.name], listing))
+        elif row.param.default is True:
+            clauses.append(await row.clause(True, listing))
+    if kind.guarded & set(values):
+        clauses.append(protection.opened(call))
+    return clauses
+
+
 async def _rows_and_total(tx: Transaction, page: Sql, total: Sql) -> tuple[list[Record], int]:
     """Both in one statement; an empty page is a row without an ID."""
     rows = await tx.rows(
@@ -120,7 +133,7 @@ async def _page(kind: Kind, call: Call, listing: Listing, rows: list[Record], to
         more["next_cursor"] = kind.continues(listing, rows, total)
         rows = rows[: listing.per_page]
     body: dict[str, Any] = {
-        kind.name: await _represent(kind, call, rows, shut),
+        kind.name: await represent_rows(kind, call, rows, shut),
         "rest_url": link(listing.page),
     }
     following = link(listing.page + 1) if listing.page < pages and "cursor" not in listing.values else ""
@@ -138,7 +151,7 @@ async def _page(kind: Kind, call: Call, listing: Listing, rows: list[Record], to
     )
 
 
-async def _represent(
+async def represent_rows(
     kind: Kind, call: Call, rows: list[Record], shut: frozenset[int] = frozenset()
 ) -> list[dict[str, Any]]:
     view = replace(call.view, linked=await load_linked(kind, call, rows), shut=shut)
@@ -163,7 +176,7 @@ async def _why_not(kind: Kind, call: Call) -> Exception:
 
 
 async def _outcome(kind: Kind, call: Call, row: Record, status: int = 200, *, in_full: bool = False) -> Outcome:
-    body = (await _represent(kind, call, [row]))[0]
+    body = (await represent_rows(kind, call, [row]))[0]
     if in_full and kind.complete:
         body = kind.complete(body, row, call.view)
     location = f"{call.collection(kind)}/{row['id']}" if status == 201 else ""

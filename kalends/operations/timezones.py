@@ -48,6 +48,7 @@ async def move_events(tx: Transaction, ids: list[int]) -> list[Moved]:
             "end_utc": max(start_utc, end_utc),
             "modified_utc": tx.now,
             "revision": revision,
+            "sequence": revision,
         }
         await records.change(tx, "events", row["id"], changed)
         moved.append(Moved(row["id"], row["title"], row["timezone"], row["start_local"], row["start_utc"], start_utc))

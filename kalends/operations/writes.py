@@ -68,8 +68,12 @@ async def write_changes(
         after=encode(told),
         was_public=permissions.is_public(row),
     )
+    if kind.moves & {*changed, *[f"{link.column}s" for link in relinked]}:
+        changed["sequence"] = changed["revision"]
     if "modified_utc" in row:
         changed["modified_utc"] = tx.now
+    if kind.links:
+        changed.update(_withdrawal(tx, row, changed))
     await records.change(tx, kind.name, row["id"], changed)
     for link, ids in relinked.items():
         await replace_links(tx, link.table, link.column, row["id"], ids)
@@ -79,6 +83,12 @@ async def write_changes(
     if kind.changed is not None:
         await kind.changed(tx, row, changed)
     await _schedule(kind, tx, row["id"], changed, {**row, **changed})
+
+
+def _withdrawal(tx: Transaction, row: Record, changed: Values) -> Values:
+    """Since when an event that everybody could see is no longer shown: feeds say for a while that it is off."""
+    was_public, is_public = permissions.is_public(row), permissions.is_public({**row, **changed})
+    return {"withdrawn_at": None if is_public else tx.now} if was_public != is_public else {}
 
 
 async def remove_record(kind: Kind, tx: Transaction, row: Record) -> None:

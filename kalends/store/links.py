@@ -46,7 +46,7 @@ async def stamp_linked_events(tx: Transaction, table: LiteralString, column: Lit
             record_id,
         )
     )
-    await _stamp(tx, rows)
+    await _stamp(tx, rows, moved=table == "event_venues")
 
 
 async def stamp_events_below(tx: Transaction, category_id: int) -> None:
@@ -73,15 +73,18 @@ async def stamp_events_below(tx: Transaction, category_id: int) -> None:
     )
 
 
-async def _stamp(tx: Transaction, rows: list[Record]) -> None:
+async def _stamp(tx: Transaction, rows: list[Record], *, moved: bool = False) -> None:
+    """`moved`: events that lose their place."""
     if not rows:
         return
     stamped = [(row["id"], tx.clock.stamp("events", row["id"], "update", was_public=row["listed"])) for row in rows]
     await tx.run(
         Sql(
-            """UPDATE events e SET revision = s.revision, modified_utc = ?
+            """UPDATE events e SET revision = s.revision, modified_utc = ?,
+                    sequence = CASE WHEN ? THEN s.revision ELSE e.sequence END
                 FROM unnest(?::bigint[], ?::bigint[]) AS s (id, revision) WHERE e.site_id = ? AND e.id = s.id""",
             tx.now,
+            moved,
             [event_id for event_id, _ in stamped],
             [revision for _, revision in stamped],
             tx.site.id,

@@ -25,6 +25,11 @@ class Site:
     trimmed_revision: int
     secret: bytes
     created_at: datetime
+    # How its public pages look.
+    logo_url: str
+    accent: str
+    first_weekday: int
+    default_view: str
 
     @classmethod
     def of(cls, row: Record) -> Self:
@@ -42,6 +47,10 @@ class Site:
             trimmed_revision=row["trimmed_revision"],
             secret=row["secret"],
             created_at=row["created_at"],
+            logo_url=row["logo_url"],
+            accent=row["accent"],
+            first_weekday=row["first_weekday"],
+            default_view=row["default_view"],
         )
 
 

@@ -18,12 +18,13 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.core.sentences import Sentence, mark
-from kalends.web import files, reference, responses
+from kalends.web import files, reference, responses, site
 from kalends.web.cache import Page, Pages
 from kalends.web.endpoint import Exchange, Service, allowed_methods, answer, note_use, utc_now
 from kalends.web.language import choose
 from kalends.web.observe import Observer
 from kalends.web.routes import Interface
+from kalends.web.visit import Look, Visit
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -32,6 +33,10 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 # Headers that belong to one answer, not to a page that is kept.
 OF_ONE_ANSWER = (b"x-request-id", b"content-length", b"cache-control")
+# Bytes from which on compressing is done in a thread.
+LARGE_PAGE = 256 * 1024
+# What the server says of itself, and not of a site.
+OWN_PATHS = ("/healthz", "/readyz", "/docs")
 CROSS_ORIGIN = {
     "Access-Control-Expose-Headers": responses.EXPOSED,
     "Access-Control-Allow-Methods": "OPTIONS, GET, POST, PUT, PATCH, DELETE",
@@ -59,6 +64,7 @@ class Front:
     doors: Sequence[Door]
     origins: Sequence[str]
     schema: str  # the revision that the database must have
+    look: Look
     shared_seconds: int = 10
     cache_bytes: int = 64 * 1024 * 1024
 
@@ -102,7 +108,7 @@ class Application:
         started = time.perf_counter()
         offered = request.headers.get("x-request-id", "")
         request_id = offered if REQUEST_ID.fullmatch(offered) else uuid4().hex
-        exchange = self._exchange(request)
+        exchange = self._exchange(request) or self._visit(request)
         key = self._key(request, exchange)
         page = away = None
         if exchange is not None and key is not None:
@@ -124,11 +130,15 @@ class Application:
             if making is not None:
                 del self._making[key]
                 making.set_result(page)
-        await response(request.scope, receive, send)
+        if page is not None and isinstance(exchange, Visit):
+            # A page is compressed from its first visitor on.
+            await self._send_page(request, page, request_id, exchange.now, send)
+        else:
+            await response(request.scope, receive, send)
         route = exchange.route.pattern if exchange and exchange.route else "other"
-        user = exchange.actor.user_id if exchange else None
+        user = exchange.actor.user_id if isinstance(exchange, Exchange) else None
         self._note(request, response.status_code, route, started, request_id, user=user)
-        if exchange is not None and exchange.password_id is not None:
+        if isinstance(exchange, Exchange) and exchange.password_id is not None:
             self._do_afterwards(note_use(exchange))
 
     def _exchange(self, request: Request) -> Exchange | None:
@@ -150,9 +160,24 @@ class Application:
                 )
         return None
 
+    def _visit(self, request: Request) -> Visit | None:
+        """The visit of a public page or feed; None for what only the server itself answers."""
+        path: str = request.scope["path"]
+        if path in OWN_PATHS or path.startswith(("/docs/", f"{files.PREFIX}/")):
+            return None
+        return Visit(
+            request=request,
+            service=self._service,
+            host=request.headers.get("host", "").partition(":")[0].lower(),
+            now=utc_now(),
+            home=self._front.doors[0].prefix,
+            look=self._front.look,
+            path=path,
+        )
+
     # Answers from memory ---------------------------------------------------------------------
 
-    def _key(self, request: Request, exchange: Exchange | None) -> object | None:
+    def _key(self, request: Request, exchange: Exchange | Visit | None) -> object | None:
         """What an answer to the public depends on besides the clock; None: it is not kept."""
         scope = request.scope
         if exchange is None or request.method not in ("GET", "HEAD") or self._front.cache_bytes <= 0:
@@ -165,10 +190,11 @@ class Application:
             headers.get("host", ""),
             scope["path"],
             scope["query_string"],
-            headers.get("accept-language", ""),
+            # Pages speak the language of their site.
+            "" if isinstance(exchange, Visit) else headers.get("accept-language", ""),
         )
 
-    async def _recall(self, exchange: Exchange, key: object) -> Page | None:
+    async def _recall(self, exchange: Exchange | Visit, key: object) -> Page | None:
         clock = await self._service.clocks.current(exchange.host)
         while clock is not None:
             page = self._pages.get(key, clock, exchange.now)
@@ -187,7 +213,7 @@ class Application:
         making = self._making[key] = asyncio.get_running_loop().create_future()
         return making
 
-    def _keep(self, exchange: Exchange, key: object, response: Response) -> Page | None:
+    def _keep(self, exchange: Exchange | Visit, key: object, response: Response) -> Page | None:
         """Only whole answers to the public, made by a read of the interface."""
         if exchange.made_at is None or response.status_code != 200 or not response.body:
             return None
@@ -217,7 +243,7 @@ class Application:
             page.etag, responses.split_tags(request.headers.get("if-none-match", ""))
         ):
             body, status = b"", 304
-        elif "gzip" in request.headers.get("accept-encoding", "") and (packed := page.compressed()):
+        elif "gzip" in request.headers.get("accept-encoding", "") and (packed := await _compressed(page)):
             body = packed
             headers.append((b"content-encoding", b"gzip"))
         if status == 200:
@@ -231,13 +257,13 @@ class Application:
     # Answers made anew -----------------------------------------------------------------------
 
     async def _answer(
-        self, request: Request, exchange: Exchange | None, request_id: str, away: Refusal | None
+        self, request: Request, exchange: Exchange | Visit | None, request_id: str, away: Refusal | None
     ) -> Response:
         """`away`: the database did not tell its clock, and need not be asked again."""
         try:
             if away is not None:
                 raise away
-            response = await answer(exchange) if exchange else await self._watch(request)
+            response = await self._answer_to(request, exchange)
         except Refusal as refusal:
             response = responses.refuse(refusal, _language(request, exchange))
         except Exception as error:
@@ -247,6 +273,11 @@ class Application:
             # The length stays that of the answer to GET; only the body is dropped.
             response.body = b""
         return response
+
+    async def _answer_to(self, request: Request, exchange: Exchange | Visit | None) -> Response:
+        if isinstance(exchange, Exchange):
+            return await answer(exchange)
+        return await site.show(exchange) if exchange else await self._watch(request)
 
     async def _watch(self, request: Request) -> Response:
         """/healthz: the process lives. /readyz: the database answers and has the current schema."""
@@ -279,21 +310,29 @@ class Application:
         return reference.show_page(language, home.prefix, ours.prefix)
 
     def _finish_headers(
-        self, request: Request, response: Response, exchange: Exchange | None, request_id: str
+        self, request: Request, response: Response, exchange: Exchange | Visit | None, request_id: str
     ) -> None:
         headers = response.headers
         headers["X-Request-ID"] = request_id
         headers["X-Content-Type-Options"] = "nosniff"
         if exchange is None:
             return
+        public = exchange.made_at is not None and response.status_code in (200, 304)
+        if public:
+            headers["Cache-Control"] = self._public(exchange.until, exchange.now)
+            if exchange.keys:
+                headers["Surrogate-Key"] = " ".join(exchange.keys)
+        elif "Cache-Control" not in headers:
+            headers["Cache-Control"] = "private, no-store"
+        varies = "" if "*" in self._front.origins else ", Origin"
+        if isinstance(exchange, Visit):
+            headers["Vary"] = f"Accept-Encoding{varies}"
+            headers.update(self._for_origin(request))
+            return
         headers["X-Robots-Tag"] = "noindex"
-        headers["Vary"] = "Authorization, Accept-Encoding" + ("" if "*" in self._front.origins else ", Origin")
+        headers["Vary"] = f"Authorization, Accept-Encoding{varies}"
         if "Content-Language" in headers:  # Records are not ours to translate, and do not vary.
             headers["Vary"] += ", Accept-Language"
-        public = exchange.made_at is not None and response.status_code in (200, 304)
-        headers["Cache-Control"] = self._public(exchange.until, exchange.now) if public else "private, no-store"
-        if public and exchange.keys:
-            headers["Surrogate-Key"] = " ".join(exchange.keys)
         if "Allow" not in headers and response.status_code != 404:
             headers["Allow"] = ", ".join(allowed_methods(exchange))
         api_root = exchange.base_url("") + exchange.prefix.removesuffix(f"/{exchange.namespace}")
@@ -343,10 +382,15 @@ class Application:
         )
 
 
-def _language(request: Request, exchange: Exchange | None) -> str:
-    if exchange is not None:
+def _language(request: Request, exchange: Exchange | Visit | None) -> str:
+    if isinstance(exchange, Exchange):
         return exchange.language
     return choose(request.scope["query_string"], request.headers.get("accept-language", ""))
+
+
+async def _compressed(page: Page) -> bytes | None:
+    """Large ones in a thread: a feed of thousands of events would keep everybody waiting."""
+    return page.compressed() if len(page.body) < LARGE_PAGE else await asyncio.to_thread(page.compressed)
 
 
 def _is_kept(header: bytes) -> bool:

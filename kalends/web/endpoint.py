@@ -88,15 +88,19 @@ class Exchange:
 
     @property
     def client(self) -> str:
-        """The address that asks; behind a proxy that is trusted, the one that it saw."""
-        forwarded = self.request.headers.get("x-forwarded-for", "") if self.service.trust_forwarded else ""
-        seen = forwarded.rpartition(",")[2].strip()
-        return seen[:100] or (self.request.client.host if self.request.client else "")
+        return client_of(self.request, self.service)
 
     def base_url(self, site_url: str) -> str:
         """A site's own address, else the server's, else the one that was asked."""
         asked = f"{self.request.scope['scheme']}://{self.request.headers.get('host', 'localhost')}"
         return (site_url or self.service.base_url or asked).rstrip("/")
+
+
+def client_of(request: Request, service: Service) -> str:
+    """The address that asks; behind a proxy that is trusted, the one that it saw."""
+    forwarded = request.headers.get("x-forwarded-for", "") if service.trust_forwarded else ""
+    seen = forwarded.rpartition(",")[2].strip()
+    return seen[:100] or (request.client.host if request.client else "")
 
 
 async def answer(exchange: Exchange) -> Response:

@@ -1,0 +1,266 @@
+"""iCalendar (RFC 5545 and 7986): the same records always make the same bytes.
+
+UID never changes. SEQUENCE rises with every change of time, place or status. A time is written in the zone of
+its event where that says which instant is meant, else in UTC: a subscriber never has to guess.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+from kalends.core.errors import Invalid
+from kalends.core.paragraphs import plain_lines, plain_words
+from kalends.core.zones import utc_of
+from kalends.feeds.vtimezone import FIRST, LAST, zone_lines
+
+PRODUCT: Final = "-//Kalends//Calendar//EN"
+WIDTH: Final = 75  # octets of a line, without its end
+MOST_TEXT: Final = 20_000  # characters of a description: calendars are no place for books
+_SPECIAL: Final = re.compile(r"[\\;,\n]")
+_ESCAPES: Final = {"\\": "\\\\", ";": "\\;", ",": "\\,", "\n": "\\n"}
+_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_NO_PARAMETER: Final = re.compile(r"[\x00-\x1f\x7f\"]")
+_PLACED: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]*/[A-Za-z0-9_+/-]+")
+MEDIA_TYPES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "webp": "image/webp",
+                      "gif": "image/gif", "avif": "image/avif", "svg": "image/svg+xml"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """What a feed says of itself. `cancelled` is the word that stands for the title of an event that is off."""
+
+    name: str
+    url: str
+    timezone: str
+    cancelled: str = "Cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When something is: wall times as written, their instants, and the zone."""
+
+    start_local: datetime
+    end_local: datetime
+    start_utc: datetime
+    end_utc: datetime
+    timezone: str
+    all_day: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """An event that everybody could see and nobody can any more: only that it is off is told."""
+
+    uid: str
+    sequence: int
+    modified_utc: datetime
+    times: Times
+
+
+def begin_calendar(calendar: Calendar, times: Iterable[Times]) -> str:
+    """The head of a feed, with the zones in which these times are written."""
+    lines = [
+        "BEGIN:VCALENDAR",
+        "VERSION:2.0",
+        f"PRODID:{PRODUCT}",
+        "CALSCALE:GREGORIAN",
+        "METHOD:PUBLISH",
+        f"NAME:{escape(calendar.name)}",
+        f"X-WR-CALNAME:{escape(calendar.name)}",
+        f"X-WR-TIMEZONE:{calendar.timezone}",
+        f"SOURCE;VALUE=URI:{_uri(calendar.url)}",
+        "REFRESH-INTERVAL;VALUE=DURATION:PT1H",
+        "X-PUBLISHED-TTL:PT1H",
+    ]
+    for zone, (first, last) in sorted(_zones(times).items()):
+        lines += zone_lines(zone, first, last)
+    return _joined(lines)
+
+
+def end_calendar() -> str:
+    return "END:VCALENDAR\r\n"
+
+
+def write_event(record: dict[str, Any], sequence: int) -> str:
+    """One event, from its representation to everybody."""
+    times = times_of(record)
+    venues = record["venue"] if isinstance(record["venue"], list) else [record["venue"]]
+    modified = max(row["modified_utc"] for row in (record, *venues, *record["organizer"]))
+    lines = [
+        "BEGIN:VEVENT",
+        f"UID:{record['uid']}",
+        f"DTSTAMP:{_compact(modified)}Z",
+        f"LAST-MODIFIED:{_compact(modified)}Z",
+        f"CREATED:{_compact(record['date_utc'])}Z",
+        f"SEQUENCE:{sequence}",
+        "STATUS:CONFIRMED",
+        "TRANSP:TRANSPARENT",
+        *_time_lines(times),
+        f"SUMMARY:{escape(plain_words(record['title']))}",
+        f"URL:{_uri(record['url'])}",
+    ]
+    lines += _texts(record)
+    lines += _place(venues)
+    if record["categories"]:
+        lines.append("CATEGORIES:" + ",".join(escape(term["name"]) for term in record["categories"]))
+    if record["organizer"]:
+        lines.append("CONTACT:" + escape(", ".join(map(_contact, record["organizer"]))))
+    if record["image"]:
+        kind = MEDIA_TYPES.get(str(record["image"].get("extension", "")).lower())
+        described = f";FMTTYPE={kind}" if kind else ""
+        lines.append(f"IMAGE;VALUE=URI;DISPLAY=BADGE{described}:{_uri(record['image']['url'])}")
+    lines.append("END:VEVENT")
+    return _joined(lines)
+
+
+def write_withdrawn(event: Withdrawn, calendar: Calendar) -> str:
+    stamp = f"{event.modified_utc.astimezone(UTC):%Y%m%dT%H%M%S}Z"
+    return _joined(
+        [
+            "BEGIN:VEVENT",
+            f"UID:{event.uid}",
+            f"DTSTAMP:{stamp}",
+            f"LAST-MODIFIED:{stamp}",
+            f"SEQUENCE:{event.sequence}",
+            "STATUS:CANCELLED",
+            "TRANSP:TRANSPARENT",
+            *_time_lines(event.times),
+            f"SUMMARY:{escape(calendar.cancelled)}",
+            "END:VEVENT",
+        ]
+    )
+
+
+def times_of(record: dict[str, Any]) -> Times:
+    return Times(
+        start_local=datetime.fromisoformat(record["start_date"]),
+        end_local=datetime.fromisoformat(record["end_date"]),
+        start_utc=datetime.fromisoformat(record["utc_start_date"]).replace(tzinfo=UTC),
+        end_utc=datetime.fromisoformat(record["utc_end_date"]).replace(tzinfo=UTC),
+        timezone=record["timezone"],
+        # A protected event does not say whether it lasts whole days; its times do not lie.
+        all_day=bool(record["all_day"]),
+    )
+
+
+def escape(text: str) -> str:
+    """TEXT of RFC 5545."""
+    return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], _UNSEEN.sub("", text.replace("\r\n", "\n")))
+
+
+def fold(line: str) -> str:
+    """Lines of at most 75 octets, never parted inside a character."""
+    if len(line) <= WIDTH and line.isascii():
+        return line
+    encoded = line.encode()
+    if len(encoded) <= WIDTH:
+        return line
+    parts: list[bytes] = []
+    begin, room = 0, WIDTH
+    while len(encoded) - begin > room:
+        end = begin + room
+        while encoded[end] & 0xC0 == 0x80:  # the middle of a character
+            end -= 1
+        parts.append(encoded[begin:end])
+        begin, room = end, WIDTH - 1  # the space in front counts
+    parts.append(encoded[begin:])
+    return b"\r\n ".join(parts).decode()
+
+
+# Helpers, in the order they are called -------------------------------------------------------
+
+
+def _zones(times: Iterable[Times]) -> dict[str, tuple[datetime, datetime]]:
+    """Each zone that is named, with the first and last instant written in it."""
+    spans: dict[str, tuple[datetime, datetime]] = {}
+    for row in times:
+        if row.all_day:
+            continue
+        for local, utc in ((row.start_local, row.start_utc), (row.end_local, row.end_utc)):
+            if _is_plain(local, utc, row.timezone):
+                first, last = spans.get(row.timezone, (utc, utc))
+                spans[row.timezone] = (min(first, utc), max(last, utc))
+    return spans
+
+
+def _is_plain(local: datetime, utc: datetime, zone: str) -> bool:
+    """Whether wall time and zone name mean this instant to everybody: the second of two equal wall times,
+    a fixed offset and a far year do not."""
+    if not FIRST <= utc < LAST or not _PLACED.fullmatch(zone):
+        return False
+    try:
+        return utc_of(local, zone) == utc
+    except Invalid:
+        return False
+
+
+def _time_lines(times: Times) -> Iterator[str]:
+    if times.all_day:
+        yield f"DTSTART;VALUE=DATE:{_day(times.start_local.date())}"
+        yield f"DTEND;VALUE=DATE:{_day(times.end_local.date() + timedelta(days=1))}"
+        return
+    yield "DTSTART" + _time(times.start_local, times.start_utc, times.timezone)
+    if times.end_utc > times.start_utc:
+        yield "DTEND" + _time(times.end_local, times.end_utc, times.timezone)
+
+
+def _time(local: datetime, utc: datetime, zone: str) -> str:
+    if _is_plain(local, utc, zone):
+        return f";TZID={zone}:{_compact(local.isoformat())}"
+    return f":{_compact(utc.isoformat())}Z"
+
+
+def _day(day: date) -> str:
+    return day.isoformat().replace("-", "")
+
+
+def _compact(stamp: str) -> str:
+    """`2027-04-01 19:30:00` as 20270401T193000."""
+    return f"{stamp[:4]}{stamp[5:7]}{stamp[8:10]}T{stamp[11:13]}{stamp[14:16]}{stamp[17:19]}"
+
+
+def _texts(record: dict[str, Any]) -> Iterator[str]:
+    """The description as plain text, with the address at its end for calendars that show no URL, and as HTML."""
+    html = (record["description"] or record["excerpt"])[:MOST_TEXT]
+    plain = "\n\n".join(filter(None, (plain_lines(html), record["url"])))
+    yield f"DESCRIPTION:{escape(plain)}"
+    if html and len(record["description"]) <= MOST_TEXT:
+        yield f"X-ALT-DESC;FMTTYPE=text/html:{escape(html)}"
+
+
+def _place(venues: list[dict[str, Any]]) -> Iterator[str]:
+    if not venues:
+        return
+    yield f"LOCATION:{escape('; '.join(map(address_line, venues)))}"
+    if len(venues) == 1 and "geo_lat" in venues[0]:
+        yield f"GEO:{venues[0]['geo_lat']:.6f};{venues[0]['geo_lng']:.6f}"
+
+
+def address_line(venue: dict[str, Any]) -> str:
+    """Name and address on one line, as a person would write it."""
+    town = " ".join(filter(None, (venue.get("zip"), venue.get("city"))))
+    parts = (
+        plain_words(venue["venue"]),
+        venue.get("address"),
+        town,
+        venue.get("stateprovince"),
+        venue.get("country"),
+    )
+    return ", ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _contact(organizer: dict[str, Any]) -> str:
+    return " ".join(
+        filter(None, (plain_words(organizer["organizer"]), organizer.get("phone"), organizer.get("email")))
+    )
+
+
+def _uri(address: str) -> str:
+    """Addresses are checked when they are stored; a line end or a quotation mark would still break the format."""
+    return _NO_PARAMETER.sub("", address)
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join([fold(line) + "\r\n" for line in lines])

@@ -1,0 +1,152 @@
+"""The events of a feed: those of a list with the same parameters, as everybody sees them, and those that are off."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from asyncpg import Record
+
+from kalends.core import errors, times
+from kalends.core.slugs import TRASHED, normalize_lookup
+from kalends.core.times import Moment
+from kalends.kinds.event_window import BOUNDS, SECOND
+from kalends.kinds.events import EVENTS
+from kalends.kinds.kind import Represented, for_each
+from kalends.operations import keys, protection
+from kalends.operations.call import Call
+from kalends.operations.records import clauses_of, listing_of, represent_rows
+from kalends.store.sql import Sql, all_of
+
+# Of a larger site a feed has the next ones; filters make it smaller.
+MOST: Final = 5000
+# For so long it is said of an event that it is off.
+REMEMBERED: Final = timedelta(days=30)
+MOST_WITHDRAWN: Final = 500
+# Events that are represented in one go; in between, others get their turn.
+BATCH: Final = 100
+WITHDRAWN_COLUMNS: Final = (
+    "r.id, r.uid, r.sequence, r.modified_utc, r.withdrawn_at, r.timezone, r.all_day, "
+    "r.start_local, r.end_local, r.start_utc, r.end_utc"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What a feed shows. `sequences` are those of the rows by ID; `until` is when time alone changes it."""
+
+    rows: list[Record]
+    sequences: Mapping[int, int]
+    withdrawn: list[Record]
+    until: datetime | None
+    keys: tuple[str, ...]
+
+
+async def find_feed(call: Call, most: int = MOST, *, coming_only: bool = False) -> Feed:
+    """Without dates: what runs and what is to come, and what there is room for since the beginning of last month.
+
+    `coming_only`: news of what is to come, without the past and without what is off.
+    """
+    if any(name in call.values for name, *_ in BOUNDS) or "include" in call.values:
+        listing = listing_of(EVENTS, call)
+        rows, until = await _find(call, {}, most), EVENTS.until(listing)
+    else:
+        rows, until = await _find_around_today(call, most, coming_only=coming_only)
+    sequences = await read_sequences(call, [row["id"] for row in rows])
+    withdrawn = [] if coming_only else await find_withdrawn(call)
+    forgotten = [row["withdrawn_at"] + REMEMBERED for row in withdrawn]
+    return Feed(
+        rows,
+        sequences,
+        withdrawn,
+        min([*([until] if until else []), *forgotten], default=None),
+        keys.of_list(EVENTS, call.transaction.site, rows, call.values),
+    )
+
+
+async def represent_feed(call: Call, rows: Sequence[Record]) -> AsyncIterator[list[Represented]]:
+    """The records of a feed, batch by batch."""
+    for begin in range(0, len(rows), BATCH):
+        batch = list(rows[begin : begin + BATCH])
+        yield await represent_rows(EVENTS, call, batch, protection.shut_of(call, batch))
+        await asyncio.sleep(0)
+
+
+async def _find_around_today(call: Call, most: int, *, coming_only: bool) -> tuple[list[Record], datetime]:
+    zone, now = call.transaction.site.timezone, call.transaction.now
+    today = times.local_of(now, zone).replace(hour=0, minute=0, second=0)
+    month = today.replace(day=1)
+    last_month = (month - timedelta(days=1)).replace(day=1) if month.year > 1 else month
+    begins = Moment(today, None, True)
+    coming = await _find(call, {"overlaps_from": begins}, most)
+    past: list[Record] = []
+    if len(coming) < most and not coming_only:
+        asked = {
+            "overlaps_from": Moment(last_month, None, True),
+            # What ended exactly at midnight is past.
+            "ends_before": _instant(times.day_begins(begins, zone) + SECOND),
+            "strict_dates": True,
+            "orderby": "start_date",
+            "order": "desc",
+        }
+        past = await _find(call, asked, most - len(coming))
+    return [*reversed(past), *coming], times.day_ends(begins, zone) + SECOND
+
+
+def _instant(utc: datetime) -> Moment:
+    return Moment(utc.replace(tzinfo=None), timedelta(0), False)
+
+
+async def _find(call: Call, more: Mapping[str, Any], most: int) -> list[Record]:
+    """The first rows of a list, with these parameters added."""
+    asked = replace(call, values={**call.values, **more})
+    listing = replace(listing_of(EVENTS, asked), page=1, per_page=most)
+    return await call.transaction.rows(EVENTS.page(EVENTS, listing, await clauses_of(EVENTS, asked, listing)))
+
+
+async def read_sequences(call: Call, ids: list[int]) -> dict[int, int]:
+    rows = await call.transaction.rows(
+        Sql(
+            """SELECT e.id, greatest(e.sequence, (
+                    SELECT max(v.sequence) FROM event_venues l JOIN venues v ON v.site_id = l.site_id
+                        AND v.id = l.venue_id WHERE l.site_id = e.site_id AND l.event_id = e.id)) AS sequence
+                FROM events e WHERE e.site_id = ? AND e.id = ANY(?)""",
+            call.transaction.site.id,
+            ids,
+        )
+    )
+    return {row["id"]: row["sequence"] for row in rows}
+
+
+async def find_withdrawn(call: Call) -> list[Record]:
+    """What everybody could see until lately, and has not been changed since: no more is told than was known."""
+    tx = call.transaction
+    listing = replace(listing_of(EVENTS, call), statuses=None)
+    clauses = for_each(await clauses_of(EVENTS, call, listing))
+    lately = Sql("r.site_id = ? AND r.withdrawn_at > ? AND r.modified_utc <= r.withdrawn_at", tx.site.id,
+                 tx.now - REMEMBERED)  # fmt: skip
+    return await tx.rows(
+        Sql("SELECT " + WITHDRAWN_COLUMNS + " FROM events r WHERE")
+        + all_of([lately, *clauses])
+        + Sql("ORDER BY r.start_utc, r.id LIMIT ?", MOST_WITHDRAWN)
+    )
+
+
+async def find_withdrawn_one(call: Call) -> Record:
+    """The event that had this slug until lately."""
+    tx, slug = call.transaction, normalize_lookup(call.slug or "")
+    row = await tx.row(
+        Sql(
+            "SELECT "
+            + WITHDRAWN_COLUMNS
+            + """ FROM events r WHERE r.site_id = ? AND r.slug = ANY(?)
+                AND r.withdrawn_at > ? AND r.modified_utc <= r.withdrawn_at""",
+            tx.site.id,
+            [slug, slug + TRASHED],
+            tx.now - REMEMBERED,
+        )
+    )
+    if row is None:
+        raise errors.not_found("event")
+    return row

@@ -1,0 +1,126 @@
+"""What every public page has: its texts, its links, its filters, its headers."""
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from kalends.core import times
+from kalends.core.times import Moment
+from kalends.kinds.kind import Represented
+from kalends.operations import calendar
+from kalends.operations.call import Call
+from kalends.pages.addresses import Addresses
+from kalends.pages.cards import Card, make_card, origin_of
+from kalends.pages.rendering import render
+from kalends.pages.speech import Speech, make_speech
+from kalends.store.sites import Site
+from kalends.web.feeds import FEED_PARAMS
+from kalends.web.language import translator
+from kalends.web.visit import Shown, Visit
+
+PAGE_TYPE: Final = "text/html; charset=utf-8"
+FILTERS: Final = frozenset(row.name for row in FEED_PARAMS) | {"near"}
+SECOND: Final = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What the views of one visit share."""
+
+    visit: Visit
+    call: Call
+    speech: Speech
+    links: Addresses
+
+    @property
+    def site(self) -> Site:
+        return self.call.transaction.site
+
+    @property
+    def today(self) -> date:
+        return times.local_of(self.call.transaction.now, self.site.timezone).date()
+
+    @property
+    def midnight(self) -> datetime:
+        """When the site's today ends: until then a page is right unless something changes."""
+        day = Moment(times.local_of(self.call.transaction.now, self.site.timezone), None, True)
+        return times.day_ends(day, self.site.timezone) + SECOND
+
+    def card(self, record: Represented) -> Card:
+        return make_card(record, self.speech, self.links, self.site.timezone)
+
+
+def make_frame(visit: Visit, call: Call, *, dated: bool = True) -> Frame:
+    """`dated`: the dates among the filters count; a view of its own time drops them."""
+    site = call.transaction.site
+    speech = make_speech(visit.language, site.language, translator(visit.language))
+    filters = [
+        (name, value)
+        for name, value in visit.query
+        if value and name.removesuffix("[]") in FILTERS and (dated or name not in calendar.DATES)
+    ]
+    links = Addresses(
+        call.base_url,
+        tuple(filters),
+        language=visit.language if visit.asked_language else "",
+        embedded=visit.embedded,
+    )
+    return Frame(visit, call, speech, links)
+
+
+def show_page(
+    frame: Frame,
+    template: str,
+    *,
+    keys: tuple[str, ...] = (),
+    until: datetime | None = None,
+    status: int = 200,
+    kept: bool = True,
+    pictures: tuple[str, ...] = (),
+    **model: Any,
+) -> Shown:
+    visit, site = frame.visit, frame.site
+    model = {
+        "view": "",
+        "shown_day": None,
+        "canonical": "",
+        "robots": "",
+        "summary": "",
+        "searched": dict(frame.links.filters).get("search", ""),
+        "tiles": visit.look.tiles_url,
+        "tiles_host": urlsplit(visit.look.tiles_url).netloc.removeprefix("{s}."),
+        "credit": visit.look.tiles_credit,
+        "has_map": bool(visit.look.tiles_url),
+        **model,
+    }
+    if frame.links.filters and not model["robots"]:
+        model["robots"] = "noindex"
+    body = render(template, speech=frame.speech, links=frame.links, site=site, embedded=visit.embedded, **model)
+    headers = {
+        "Content-Security-Policy": _policy(visit, (site.logo_url, *pictures)),
+        "Referrer-Policy": "strict-origin-when-cross-origin",
+    }
+    until = min(until, frame.midnight) if until else frame.midnight
+    return Shown(body, PAGE_TYPE, until, keys, status, headers, kept)
+
+
+def _policy(visit: Visit, pictures: tuple[str, ...]) -> str:
+    """Nothing inline, nothing from other hosts but pictures of the library and, once agreed to, of the map."""
+    # Tile servers that share their work are named by {s}.
+    origins = {origin_of(url) for url in (*pictures, visit.look.tiles_url.replace("{s}.", "*."))} - {""}
+    sources = ["'self'", *sorted(origins)]
+    ancestors = "*" if visit.embedded else "'self'"
+    return (
+        "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; "
+        f"img-src {' '.join(sources)}; "
+        f"frame-ancestors {ancestors}"
+    )
+
+
+def with_values(call: Call, **more: Any) -> Call:
+    return replace(call, values={**call.values, **more})
+
+
+def moment_of(day: date) -> Moment:
+    return Moment(datetime.combine(day, datetime.min.time()), None, True)

@@ -1,0 +1,134 @@
+"""All public addresses beside the interface, on one page: pages, feeds, and the files that pages need."""
+
+import re
+from typing import Final
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from kalends.core import errors
+from kalends.core.errors import Refusal
+from kalends.core.sentences import mark
+from kalends.operations import calendar
+from kalends.operations.call import Call
+from kalends.pages.assets import STATIC, find_asset
+from kalends.web import records, views
+from kalends.web.feeds import FEEDS
+from kalends.web.routes import PASSWORD
+from kalends.web.showing import make_frame, show_page
+from kalends.web.visit import PageRoute, Shown, Visit, answer, make_call, respond
+
+ASSETS: Final = "/assets/"
+EMBED: Final = "/embed"
+FOR_EVER: Final = {
+    "Cache-Control": "public, max-age=31536000, immutable",
+    "Content-Security-Policy": "default-src 'none'",
+}
+FOR_AN_HOUR: Final = {"Cache-Control": "public, max-age=3600"}
+VIEWS: Final = {
+    "month": views.show_month,
+    "week": views.show_week,
+    "day": views.show_day,
+    "list": views.show_list,
+    "map": views.show_map,
+}
+DAY: Final = r"(?P<day>\d{4}-\d\d-\d\d)"
+
+
+async def show_home(visit: Visit, call: Call, _: dict[str, str]) -> Shown:
+    """The view that the site has chosen. `/?p=` is the lasting address of a record."""
+    post = dict(visit.query).get("p", "")
+    if post.isdecimal() and len(post) < 16:
+        found = await calendar.find_record_url(call, int(post))
+        if found is None:
+            raise errors.no_route()
+        location = f"/{found[0]}/{quote(found[1])}/"
+        return Shown(b"", "text/plain", status=302, headers={"Location": location}, kept=False)
+    return await VIEWS[_default_view(visit, call)](visit, call, {})
+
+
+def _default_view(visit: Visit, call: Call) -> str:
+    chosen: str = call.transaction.site.default_view
+    return "list" if chosen == "map" and not visit.look.tiles_url else chosen
+
+
+ROUTES: Final[tuple[PageRoute, ...]] = (
+    PageRoute(r"/(?:events/)?", show_home, views.LIST_PARAMS),
+    PageRoute(r"/events/month/(?:(?P<month>\d{4}-\d\d)/)?", views.show_month, views.LIST_PARAMS),
+    PageRoute(rf"/events/week/(?:{DAY}/)?", views.show_week, views.LIST_PARAMS),
+    PageRoute(rf"/events/day/(?:{DAY}/)?", views.show_day, views.LIST_PARAMS),
+    PageRoute(r"/events/list/", views.show_list, views.LIST_PARAMS),
+    PageRoute(r"/events/map/", views.show_map, views.LIST_PARAMS),
+    PageRoute(r"/events/search/", views.show_search, views.LIST_PARAMS),
+    PageRoute(r"/event/(?P<slug>[^/]+)/", records.show_event, (PASSWORD,), posts=True),
+    PageRoute(r"/venue/(?P<slug>[^/]+)/", records.show_venue, views.LIST_PARAMS),
+    PageRoute(r"/organizer/(?P<slug>[^/]+)/", records.show_organizer, views.LIST_PARAMS),
+    PageRoute(r"/events/category/(?P<path>[^/]+(?:/[^/]+)*)/", records.show_category, views.LIST_PARAMS),
+    PageRoute(r"/tag/(?P<slug>[^/]+)/", records.show_tag, views.LIST_PARAMS),
+    *FEEDS,
+)
+
+
+def find_route(path: str) -> tuple[PageRoute, dict[str, str]] | None:
+    for route in ROUTES:
+        match = re.fullmatch(route.pattern, path, re.ASCII)
+        if match:
+            return route, {name: value for name, value in match.groupdict().items() if value is not None}
+    return None
+
+
+async def show(visit: Visit) -> Response:
+    """The answer to a visit; what people read is refused in a page of its own."""
+    if visit.path.startswith(ASSETS) or visit.path == "/embed.js":
+        return _show_file(visit)
+    if visit.path.startswith(f"{EMBED}/"):
+        visit.path, visit.embedded = visit.path.removeprefix(EMBED), True
+    try:
+        return await _show(visit)
+    except Refusal as refusal:
+        wanted = visit.route.is_page if visit.route else "text/html" in visit.request.headers.get("accept", "")
+        if not wanted or refusal.status >= 500:
+            raise
+        return await _refuse(visit, refusal)
+
+
+async def _show(visit: Visit) -> Response:
+    found = find_route(visit.path)
+    if found is None:
+        if find_route(f"{visit.path}/"):
+            query = visit.request.scope["query_string"].decode("latin-1")
+            where = quote(visit.request.scope["path"]) + "/" + (f"?{query}" if query else "")
+            return Response(status_code=301, headers={"Location": where, **FOR_AN_HOUR})
+        raise errors.no_route()
+    visit.route, address = found
+    return await answer(visit, visit.route, address)
+
+
+async def _refuse(visit: Visit, refusal: Refusal) -> Response:
+    """The same sentence as the interface gives, on a page of the site."""
+    async with visit.service.database.transaction(visit.host, visit.now, writing=False) as tx:
+        visit.site_language = tx.site.language
+        frame = make_frame(visit, make_call(visit, tx, {}))
+        missing = refusal.status in (403, 404, 410)
+        heading = mark("Page not found") if missing else mark("This page cannot be shown")
+        message = "" if missing else refusal.sentence.said(frame.speech.translate)
+        shown = show_page(
+            frame, "message.html", status=404 if missing else refusal.status, kept=False, kind="message-page",
+            title=frame.speech.say(heading), message=message, asks_password=False, robots="noindex",
+        )  # fmt: skip
+    visit.made_at = None
+    response = respond(visit, shown)
+    response.headers.update(refusal.headers)
+    return response
+
+
+def _show_file(visit: Visit) -> Response:
+    if visit.request.method not in ("GET", "HEAD"):
+        raise errors.method_not_allowed(visit.request.method, ["GET"])
+    if visit.path == "/embed.js":
+        body = (STATIC / "embed.js").read_bytes()
+        return Response(body, 200, FOR_AN_HOUR, media_type="text/javascript; charset=utf-8")
+    found = find_asset(visit.path.removeprefix(ASSETS))
+    if found is None:
+        raise errors.no_route()
+    return Response(found.body, 200, FOR_EVER, media_type=found.media_type)

@@ -1,0 +1,137 @@
+"""A request for a public page or feed: which route, which parameters, one read as everybody sees it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kalends.core import errors
+from kalends.core.params import Param, read_params
+from kalends.kinds.kind import Actor
+from kalends.operations.call import Call
+from kalends.store.clocks import SiteClock
+from kalends.store.database import Transaction
+from kalends.web import files, language, requests, responses
+from kalends.web.endpoint import Service, client_of
+
+EVERYBODY: Final = Actor()
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How the server shows its pages, besides what each site has set."""
+
+    tiles_url: str
+    tiles_credit: str
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request on its way. The last three are of an answer that may be kept."""
+
+    request: Request
+    service: Service
+    host: str
+    now: datetime
+    home: str  # the path of the interface to which records link
+    look: Look
+    path: str
+    embedded: bool = False
+    route: "PageRoute | None" = None
+    site_language: str = ""
+    query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    made_at: SiteClock | None = None
+    until: datetime | None = None
+    keys: tuple[str, ...] = ()
+
+    @property
+    def language(self) -> str:
+        """Pages speak as their site does, so that texts and records agree; `?lang=` asks for another."""
+        return language.choose(self.request.scope["query_string"], "", self.site_language)
+
+    @property
+    def asked_language(self) -> str:
+        return requests.query_value(self.request, "lang") or ""
+
+    def base_url(self, site_url: str) -> str:
+        asked = f"{self.request.scope['scheme']}://{self.request.headers.get('host', 'localhost')}"
+        return (site_url or self.service.base_url or asked).rstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a view makes: the body, and until when and by whose change it is right."""
+
+    body: str | bytes
+    media_type: str
+    until: datetime | None = None
+    keys: tuple[str, ...] = ()
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    kept: bool = True
+
+
+View = Callable[[Visit, Call, dict[str, str]], Awaitable[Shown]]
+
+
+@dataclass(frozen=True, slots=True)
+class PageRoute:
+    """A pattern of public addresses. `is_page`: people read it, so it is refused in HTML."""
+
+    pattern: str
+    show: View
+    params: tuple[Param, ...] = ()
+    is_page: bool = True
+    posts: bool = False
+
+
+async def answer(visit: Visit, route: PageRoute, address: dict[str, str]) -> Response:
+    request = visit.request
+    if request.method not in ("GET", "HEAD") and not (route.posts and request.method == "POST"):
+        raise errors.method_not_allowed(request.method, ["GET"])
+    posting = request.method == "POST"
+    body = await requests.read_body(request, visit.service.body_limit) if posting else b""
+    raw = await requests.read_values(request, body)
+    visit.query = raw.query
+    # A form sends the fields that nobody filled in as empty ones.
+    sent = {name: value for name, value in raw.values.items() if value not in ("", [""])}
+    async with visit.service.database.transaction(visit.host, visit.now, writing=False) as tx:
+        visit.site_language = tx.site.language
+        values = read_params(route.params, sent)
+        shown = await route.show(visit, make_call(visit, tx, values), address)
+        made_at = SiteClock(tx.site.id, tx.site.revision)
+    if shown.kept and not posting:
+        visit.made_at, visit.until, visit.keys = made_at, shown.until, shown.keys
+    return respond(visit, shown)
+
+
+def make_call(visit: Visit, tx: Transaction, values: dict[str, Any]) -> Call:
+    base_url = visit.base_url(tx.site.base_url)
+    return Call(
+        transaction=tx,
+        actor=EVERYBODY,
+        base_url=base_url,
+        ns=base_url + visit.home,
+        media_url=visit.service.media_url or base_url + files.PREFIX,
+        client=client_of(visit.request, visit.service),
+        fragments=visit.service.fragments,
+        values=values,
+    )
+
+
+def respond(visit: Visit, shown: Shown) -> Response:
+    body = shown.body.encode() if isinstance(shown.body, str) else shown.body
+    headers = {"Content-Language": visit.language, **shown.headers}
+    if shown.status == 200 and visit.made_at is not None:
+        # By the bytes alone: while these are the same, so is the tag, whatever else changes on the site.
+        headers["ETag"] = responses.etag(0, body).replace('"0-', '"')
+        if responses.is_known(headers["ETag"], _known(visit.request)):
+            return Response(status_code=304, headers=headers)
+    return Response(body, shown.status, headers, media_type=shown.media_type)
+
+
+def _known(request: Request) -> list[str]:
+    return responses.split_tags(request.headers.get("if-none-match", ""))

@@ -1,0 +1,116 @@
+"""Two independent readers of iCalendar, and a subscriber who keeps what they find by UID.
+
+`icalendar` reads in this process, `ical.js` in one Node process that stays open.
+"""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import icalendar
+
+NODE = Path(__file__).resolve().parent.parent / "node"
+
+
+@dataclass(frozen=True)
+class Read:
+    """One entry as a reader understood it. `start` and `end` are instants; of whole days, the days."""
+
+    uid: str
+    sequence: int
+    status: str
+    summary: str
+    location: str
+    start: str
+    end: str
+    all_day: bool
+
+
+def read_with_icalendar(text: str) -> list[Read]:
+    calendar = icalendar.Calendar.from_ical(text)
+    zones = {str(zone["TZID"]): zone.to_tz(lookup_tzid=False) for zone in calendar.walk("VTIMEZONE")}
+    return [_read(event, zones) for event in calendar.walk("VEVENT")]
+
+
+def _read(event: Any, zones: dict[str, Any]) -> Read:
+    start = _instant(event["DTSTART"], zones)
+    end = _instant(event["DTEND"], zones) if "DTEND" in event else start
+    return Read(
+        uid=str(event["UID"]),
+        sequence=int(event["SEQUENCE"]),
+        status=str(event["STATUS"]),
+        summary=str(event["SUMMARY"]),
+        location=str(event.get("LOCATION", "")),
+        start=start,
+        end=end,
+        all_day=not isinstance(event["DTSTART"].dt, datetime),
+    )
+
+
+def _instant(value: Any, zones: dict[str, Any]) -> str:
+    """By the rules that the feed itself brings, not by those of this machine."""
+    found: date | datetime = value.dt
+    if not isinstance(found, datetime):
+        return found.isoformat()
+    zone = value.params.get("TZID")
+    if zone is not None:
+        found = found.replace(tzinfo=zones[str(zone)])
+    return found.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class IcalJs:
+    """A Node process that reads one feed after the other."""
+
+    def __enter__(self) -> Self:
+        script = Path(__file__).with_name("read.mjs")
+        self._process = subprocess.Popen(
+            ["node", str(script), str(NODE / "node_modules/ical.js/dist/ical.js")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.stdin.close()
+        self._process.wait(10)
+        self._process.stdout.close()
+
+    def read(self, text: str) -> list[Read]:
+        self._process.stdin.write(json.dumps(text) + "\n")
+        self._process.stdin.flush()
+        return [Read(**entry) for entry in json.loads(self._process.stdout.readline())]
+
+
+class Subscriber:
+    """A calendar that is fed: one entry per UID, replaced only by what is not older."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Read] = {}
+
+    def take(self, found: list[Read]) -> None:
+        uids = [entry.uid for entry in found]
+        assert len(uids) == len(set(uids)), "one UID twice in a feed"
+        for entry in found:
+            held = self.entries.get(entry.uid)
+            assert held is None or entry.sequence >= held.sequence, "SEQUENCE fell"
+            assert held is None or entry == held or _same_plan(entry, held) or entry.sequence > held.sequence
+            self.entries[entry.uid] = entry
+        # A subscription shows what the feed has: what is gone from it goes.
+        self.entries = {uid: entry for uid, entry in self.entries.items() if uid in set(uids)}
+
+
+def _same_plan(one: Read, other: Read) -> bool:
+    """Time, place and status are the same: SEQUENCE need not differ."""
+    return [getattr(one, name) == getattr(other, name) for name in ("start", "end", "status", "location")] == [
+        True
+    ] * 4
+
+
+def unfolded(text: str) -> list[str]:
+    return text.replace("\r\n ", "").split("\r\n")
+
+
+def next_day(day: str) -> str:
+    return (date.fromisoformat(day) + timedelta(days=1)).isoformat()

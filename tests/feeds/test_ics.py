@@ -1,0 +1,264 @@
+"""What stands in an .ics, line by line."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kalends.feeds.ics import Calendar as OwnCalendar
+from kalends.feeds.ics import Times, begin_calendar, escape, fold
+from tests.api.conftest import Start
+from tests.api.interface import Caller, Interface
+from tests.feeds.readers import read_with_icalendar, unfolded
+
+EVENT: dict[str, Any] = {
+    "title": "Tea, cake; and <em>talk</em>",
+    "start_date": "2031-03-29 19:30:00",
+    "end_date": "2031-03-30 03:30:00",
+    "timezone": "Europe/Berlin",
+}
+
+
+def feed(interface: Interface, query: str = "", path: str = "/events.ics") -> list[str]:
+    status, _, body = interface.raw("GET", path, query=query.encode())
+    assert status == 200, body
+    return unfolded(body.decode())
+
+
+def value_of(lines: list[str], name: str) -> str:
+    found = [line for line in lines if re.match(rf"{name}[;:]", line)]
+    assert len(found) == 1, found
+    return found[0].partition(":")[2]
+
+
+@pytest.fixture
+def interface(fresh: Start) -> Interface:
+    started = fresh()
+    started.set_site("timezone", "Europe/Berlin")
+    started.set_site("name", "Lindenstadt; Kultur")
+    return started
+
+
+@pytest.fixture
+def editor(interface: Interface) -> Caller:
+    return interface.caller("editor")
+
+
+def test_an_event_with_everything(interface: Interface, editor: Caller) -> None:
+    venue = editor.create("venues", venue="Hall", address="Am Markt 1", zip="12345", city="Lindenstadt",
+                          country="Germany", geo_lat=52.5186, geo_lng=13.4081)  # fmt: skip
+    people = editor.create("organizers", organizer="Verein", email="a@example.org", phone="1")
+    music = editor.create("categories", name="Music, loud")
+    event = editor.create(
+        "events", **EVENT, venue=venue["id"], organizer=[people["id"]], categories=[music["id"]],
+        description="First line\nsecond, line\n\n<ul><li>one</li></ul>",
+    )  # fmt: skip
+    lines = feed(interface)
+    stamp = re.sub(r"[-:]", "", event["modified_utc"]).replace(" ", "T") + "Z"
+    begin, end = lines.index("BEGIN:VEVENT"), lines.index("END:VEVENT")
+    assert lines[begin + 1 : end] == [
+        f"UID:{event['uid']}",
+        f"DTSTAMP:{stamp}",
+        f"LAST-MODIFIED:{stamp}",
+        "CREATED:" + re.sub(r"[-:]", "", event["date_utc"]).replace(" ", "T") + "Z",
+        "SEQUENCE:0",
+        "STATUS:CONFIRMED",
+        "TRANSP:TRANSPARENT",
+        "DTSTART;TZID=Europe/Berlin:20310329T193000",
+        "DTEND;TZID=Europe/Berlin:20310330T033000",
+        r"SUMMARY:Tea\, cake\; and talk",
+        f"URL:{event['url']}",
+        rf"DESCRIPTION:First line\nsecond\, line\n\n- one\n\n{event['url']}",
+        r"X-ALT-DESC;FMTTYPE=text/html:<p>First line<br />\nsecond\, line</p>\n<ul><li>one</li></ul>",
+        r"LOCATION:Hall\, Am Markt 1\, 12345 Lindenstadt\, Germany",
+        "GEO:52.518600;13.408100",
+        r"CATEGORIES:Music\, loud",
+        "CONTACT:Verein 1 a@example.org",
+    ]
+    assert lines[:begin] == [
+        "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//Kalends//Calendar//EN", "CALSCALE:GREGORIAN", "METHOD:PUBLISH",
+        r"NAME:Lindenstadt\; Kultur", r"X-WR-CALNAME:Lindenstadt\; Kultur", "X-WR-TIMEZONE:Europe/Berlin",
+        "SOURCE;VALUE=URI:http://calendar.test/events.ics", "REFRESH-INTERVAL;VALUE=DURATION:PT1H",
+        "X-PUBLISHED-TTL:PT1H",
+        # Only what the clocks do while the event goes on: summer time begins in its night.
+        "BEGIN:VTIMEZONE", "TZID:Europe/Berlin",
+        "BEGIN:STANDARD", "DTSTART:20301027T030000", "TZOFFSETFROM:+0200", "TZOFFSETTO:+0100", "TZNAME:CET",
+        "END:STANDARD",
+        "BEGIN:DAYLIGHT", "DTSTART:20310330T020000", "TZOFFSETFROM:+0100", "TZOFFSETTO:+0200", "TZNAME:CEST",
+        "END:DAYLIGHT",
+        "END:VTIMEZONE",
+    ]  # fmt: skip
+
+
+def test_whole_days_end_on_the_day_after(interface: Interface, editor: Caller) -> None:
+    editor.create("events", title="Fair", start_date="2031-12-30", end_date="2031-12-31", all_day=True)
+    lines = feed(interface)
+    assert value_of(lines, "DTSTART") == "20311230"
+    assert value_of(lines, "DTEND") == "20320101"
+    assert "BEGIN:VTIMEZONE" not in lines
+
+
+def test_the_second_of_two_equal_hours_and_zones_without_a_name_are_written_in_utc(
+    interface: Interface, editor: Caller
+) -> None:
+    for title, start, end, zone in (
+        ("Second", "2031-10-26T02:30:00+01:00", "2031-10-26T03:30:00+01:00", "Europe/Berlin"),
+        ("Fixed", "2031-11-01 10:00", "2031-11-01 10:00", "UTC+5:30"),
+    ):
+        editor.create("events", title=title, start_date=start, end_date=end, timezone=zone)
+    lines = feed(interface)
+    assert [line for line in lines if line.startswith(("DTSTART", "DTEND"))][-3:] == [
+        "DTSTART:20311026T013000Z",
+        "DTEND;TZID=Europe/Berlin:20311026T033000",
+        "DTSTART:20311101T043000Z",  # It takes no time, so it has no end.
+    ]
+
+
+def test_a_feed_takes_the_parameters_of_a_list(interface: Interface, editor: Caller) -> None:
+    music, talks = (editor.create("categories", name=name) for name in ("Music", "Talks"))
+    venue = editor.create("venues", venue="Hall")
+    for number, (category, more) in enumerate(
+        ((music, {}), (talks, {"venue": venue["id"]}), (music, {"featured": True}))
+    ):
+        editor.create("events", **{**EVENT, "title": f"E{number}"}, categories=[category["id"]], **more)
+    for query, wanted in (
+        ("", ["E0", "E1", "E2"]),
+        ("categories=music", ["E0", "E2"]),
+        (f"venue={venue['id']}", ["E1"]),
+        ("featured=true&categories=music", ["E2"]),
+        ("search=e1", ["E1"]),
+        ("start_date=2031-04-01&end_date=2031-04-30", []),
+        ("overlaps_from=2031-03-29&overlaps_to=2031-03-30&page=7", ["E0", "E1", "E2"]),
+    ):
+        asked = {"start_date": "2031-01-01", "end_date": "2031-12-31"}
+        asked |= dict(pair.split("=") for pair in query.split("&") if pair)
+        listed = editor.get("/events", {**asked, "page": 1}).json()
+        assert [event["title"] for event in listed["events"]] == wanted, query
+        titles = [line.removeprefix("SUMMARY:") for line in feed(interface, query) if line.startswith("SUMMARY:")]
+        assert titles == wanted, query
+    assert interface.raw("GET", "/events.ics", query=b"categories=nothing")[0] == 400
+    assert interface.raw("GET", "/events.ics", query=b"start_date=never")[0] == 400
+
+
+def test_without_dates_a_feed_reaches_back_to_the_beginning_of_last_month(
+    interface: Interface, editor: Caller
+) -> None:
+    today = datetime.now(UTC).date()
+    last_month = (today.replace(day=1) - timedelta(days=1)).replace(day=1)
+    for title, day in (("long ago", last_month - timedelta(days=1)), ("last month", last_month), ("today", today)):
+        editor.create("events", title=title, start_date=f"{day} 12:00", end_date=f"{day} 13:00")
+    editor.create("events", title="runs", start_date="2020-01-01", end_date="2040-01-01", all_day=True)
+    titles = [entry.summary for entry in read_with_icalendar("\r\n".join(feed(interface)))]
+    assert titles == ["last month", "runs", "today"]
+
+
+@pytest.mark.parametrize("way", ["trash", "draft", "private", "hidden"])
+def test_what_is_no_longer_shown_is_called_off_for_a_while(interface: Interface, editor: Caller, way: str) -> None:
+    event = editor.create("events", **EVENT, description="Secret by now")
+    if way == "trash":
+        editor.trash("events", event["id"])
+    else:
+        change = {"hide_from_listings": True} if way == "hidden" else {"status": way}
+        editor.change("events", event["id"], **change)
+    lines = feed(interface)
+    assert (value_of(lines, "UID"), value_of(lines, "STATUS"), value_of(lines, "SUMMARY")) == (
+        event["uid"], "CANCELLED", "Cancelled")  # fmt: skip
+    assert int(value_of(lines, "SEQUENCE")) > 0
+    assert "Secret" not in "".join(lines)
+    assert "Tea" not in "".join(lines)
+    if way != "hidden":  # A hidden event is only left out of lists.
+        assert value_of(feed(interface, path=f"/event/{event['slug']}.ics"), "STATUS") == "CANCELLED"
+    interface.sql(
+        "UPDATE events SET withdrawn_at = now() - interval '31 days', modified_utc = now() - interval '31 days'"
+    )
+    interface.sql("UPDATE sites SET revision = revision + 1")
+    assert "BEGIN:VEVENT" not in feed(interface)
+
+
+def test_what_is_changed_behind_the_curtain_is_not_told(interface: Interface, editor: Caller) -> None:
+    event = editor.create("events", **EVENT)
+    editor.change("events", event["id"], status="draft")
+    assert "BEGIN:VEVENT" in feed(interface)
+    interface.sql("UPDATE events SET withdrawn_at = withdrawn_at - interval '1 minute'")
+    editor.change("events", event["id"], start_date="2031-04-01 10:00", end_date="2031-04-01 11:00")
+    assert "BEGIN:VEVENT" not in feed(interface)
+
+
+def test_what_was_never_shown_is_never_told(interface: Interface, editor: Caller) -> None:
+    event = editor.create("events", **EVENT, status="draft", slug="never")
+    editor.change("events", event["id"], status="private")
+    editor.trash("events", event["id"])
+    assert "BEGIN:VEVENT" not in feed(interface)
+    assert interface.raw("GET", "/event/never.ics")[0] == 404
+
+
+def test_a_protected_event_tells_its_title_and_time_alone(interface: Interface, editor: Caller) -> None:
+    venue = editor.create("venues", venue="Secret place")
+    event = editor.create("events", **EVENT, description="Secret words", venue=venue["id"], new_password="lilac")
+    lines = feed(interface)
+    assert value_of(lines, "SUMMARY") == r"Tea\, cake\; and talk"
+    assert "Secret" not in "".join(lines)
+    assert interface.raw("GET", f"/event/{event['slug']}.ics")[0] == 403
+
+
+def test_sequence_rises_with_time_place_and_status_and_with_nothing_else(
+    interface: Interface, editor: Caller
+) -> None:
+    venues = [editor.create("venues", venue=name)["id"] for name in ("One", "Two")]
+    event = editor.create("events", **EVENT, venue=venues[0])
+
+    def sequence() -> int:
+        return int(value_of(feed(interface), "SEQUENCE"))
+
+    held = sequence()
+    for kind, record_id, change, rises in (
+        ("events", event["id"], {"title": "Another"}, False),
+        ("events", event["id"], {"description": "Another", "cost": "5", "featured": True}, False),
+        ("events", event["id"], {"start_date": "2031-03-29 20:00"}, True),
+        ("events", event["id"], {"timezone": "Europe/London"}, True),
+        ("events", event["id"], {"venue": venues[1]}, True),
+        ("events", event["id"], {"venue": venues[0]}, True),
+        ("venues", venues[0], {"address": "Somewhere else 2"}, True),
+        ("venues", venues[0], {"phone": "5"}, False),
+        ("venues", venues[1], {"address": "Nobody cares"}, False),
+        ("events", event["id"], {"status": "draft"}, True),
+        ("events", event["id"], {"status": "publish"}, True),
+    ):
+        editor.change(kind, record_id, **change)
+        now = sequence()
+        assert (now > held) is rises, change
+        assert now >= held, change
+        held = now
+    editor.trash("venues", venues[0])
+    assert sequence() > held
+
+
+def test_a_feed_is_kept_until_something_changes_and_says_so(interface: Interface, editor: Caller) -> None:
+    editor.create("events", **EVENT)
+    _, headers, body = interface.raw("GET", "/events.ics")
+    assert headers["cache-control"].startswith("public")
+    assert re.search(r"\bs1-events\b", headers["surrogate-key"])
+    status, again, nothing = interface.raw("GET", "/events.ics", headers=[("if-none-match", headers["etag"])])
+    assert (status, again["etag"], nothing) == (304, headers["etag"], b"")
+    assert interface.raw("GET", "/events.ics")[2] == body
+    assert interface.raw("HEAD", "/events.ics")[2] == b""
+    assert interface.raw("POST", "/events.ics")[0] == 405
+
+
+def test_texts_are_escaped_and_lines_are_folded_between_characters() -> None:
+    assert escape("a\\b;c,d\r\ne\x07") == r"a\\b\;c\,d\ne"
+    line = "SUMMARY:" + "ä€😀" * 60
+    parts = fold(line).split("\r\n")
+    assert all(len(part.encode()) <= 75 for part in parts)
+    assert all(part.startswith(" ") for part in parts[1:])
+    assert parts[0] + "".join(part[1:] for part in parts[1:]) == line
+    assert fold("x" * 75) == "x" * 75
+    assert fold("x" * 76) == "x" * 75 + "\r\n x"
+
+
+def test_far_years_are_written_in_utc() -> None:
+    utc = datetime(9000, 1, 1, 11, tzinfo=UTC)
+    local = datetime(9000, 1, 1, 12)
+    times = Times(local, local, utc, utc, "Europe/Berlin", all_day=False)
+    assert "VTIMEZONE" not in begin_calendar(OwnCalendar("x", "http://x/", "UTC"), [times])

@@ -1,0 +1,439 @@
+"""What pages say and how they are answered, without a browser."""
+
+import json
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kalends.pages.cards import make_picture
+from tests.api.conftest import Start
+from tests.api.interface import Interface
+from tests.api.test_answers_from_memory import statements_of
+
+HTML = [("accept", "text/html")]
+EVENING = {"start_date": "2031-03-14 19:30", "end_date": "2031-03-14 22:00"}
+
+
+@pytest.fixture
+def interface(fresh: Start) -> Interface:
+    started = fresh()
+    started.set_site("timezone", "Europe/Berlin")
+    return started
+
+
+def get(interface: Interface, path: str, query: str = "", status: int = 200) -> str:
+    found, headers, body = interface.raw("GET", path, query=query.encode(), headers=HTML)
+    assert found == status, body[:500]
+    assert headers["content-type"] == "text/html; charset=utf-8"
+    return body.decode()
+
+
+def add(interface: Interface, title: str, start: str, end: str, **more: Any) -> dict[str, Any]:
+    return interface.caller("editor").create("events", title=title, start_date=start, end_date=end, **more)
+
+
+def links_of(page: str, rel: str) -> list[str]:
+    return re.findall(rf'<a rel="{rel}" href="([^"]+)"', page)
+
+
+def cell_of(page: str, title: str) -> str:
+    """The part of the page around a title."""
+    at = page.index(title)
+    return page[max(0, at - 300) : at + len(title)]
+
+
+# Months, weeks, days -----------------------------------------------------------------------------
+
+
+def test_a_month_leads_to_months_that_have_events(interface: Interface) -> None:
+    for title, start, end in (
+        ("a", "2030-05-05 10:00", "2030-05-05 11:00"),
+        ("b", "2031-03-10 10:00", "2031-03-10 11:00"),
+        ("c", "2031-08-30", "2031-10-02"),
+        ("d", "2033-01-31 23:00", "2033-02-01 02:00"),
+    ):
+        add(interface, title, start, end, all_day=len(start) == 10)
+    for month, before, after in (
+        ("2031-03", "2030-05", "2031-08"),
+        ("2030-05", None, "2031-03"),
+        ("2031-06", "2031-03", "2031-08"),
+        ("2031-08", "2031-03", "2031-09"),  # It goes on.
+        ("2031-09", "2031-08", "2031-10"),
+        ("2031-10", "2031-09", "2033-01"),
+        ("2033-01", "2031-10", None),  # A night belongs to the day on which it began.
+        ("2033-06", "2033-01", None),
+    ):
+        page = get(interface, f"/events/month/{month}/")
+        wanted = [[f"/events/month/{other}/"] if other else [] for other in (before, after)]
+        assert [links_of(page, "prev"), links_of(page, "next")] == wanted, month
+
+
+def test_a_month_without_events_is_not_for_crawlers(interface: Interface) -> None:
+    add(interface, "a", "2031-03-10 10:00", "2031-03-10 11:00")
+    assert 'name="robots"' not in get(interface, "/events/month/2031-03/")
+    assert '<meta name="robots" content="noindex, nofollow">' in get(interface, "/events/month/2031-05/")
+    for path in ("/events/week/2031-03-10/", "/events/day/2031-03-10/", "/events/search/"):
+        assert '<meta name="robots" content="noindex">' in get(interface, path)
+
+
+def test_an_event_stands_on_the_day_of_its_own_clock(interface: Interface) -> None:
+    add(interface, "Early in Tokyo", "2031-03-12 00:30", "2031-03-12 01:00", timezone="Asia/Tokyo")
+    add(interface, "Late in Honolulu", "2031-03-12 23:30", "2031-03-12 23:45", timezone="Pacific/Honolulu")
+    for path in ("/events/day/2031-03-12/", "/events/week/2031-03-12/", "/events/month/2031-03/"):
+        page = get(interface, path)
+        assert "Early in Tokyo" in page
+        assert "Late in Honolulu" in page
+    assert "12:30\xa0AM JST" in get(interface, "/events/month/2031-03/")
+    for path in ("/events/day/2031-03-11/", "/events/day/2031-03-13/"):
+        assert "Early in Tokyo" not in get(interface, path)
+        assert "Late in Honolulu" not in get(interface, path)
+
+
+def test_a_day_names_three_and_counts_the_rest(interface: Interface) -> None:
+    for hour in range(9, 16):
+        add(interface, f"At {hour}", f"2031-03-12 {hour:02}:00", f"2031-03-12 {hour:02}:30")
+    add(interface, "Sticky", "2031-03-12 20:00", "2031-03-12 21:00", sticky=True)
+    page = get(interface, "/events/month/2031-03/")
+    table = page[page.index("<table") : page.index("</table>")]
+    assert re.findall(r"</span> (Sticky|At \d+)</a>", table) == ["Sticky", "At 9", "At 10"]
+    assert "5 more" in table
+    day = get(interface, "/events/day/2031-03-12/")
+    assert day.count("<article") == 8
+
+
+def test_what_lasts_for_days_spans_them_week_by_week(interface: Interface) -> None:
+    add(interface, "Fair", "2031-03-08", "2031-03-11", all_day=True)  # Saturday to Tuesday
+    add(interface, "Tour", "2031-03-10 10:00", "2031-03-12 18:00")
+    page = get(interface, "/events/month/2031-03/")
+    table = page[page.index("<table") : page.index("</table>")]
+    lanes = re.findall(r'<tr class="lane">(.*?)</tr>', table, re.DOTALL)
+    cell = re.compile(r'<td(?: colspan="(\d)")?>(?:<a class="bar h0([^"]*)"[^>]*>(?:<span.*?</span> )?(\w+))?')
+    cells = [cell.findall(lane) for lane in lanes]
+    assert cells == [
+        [("5", "", ""), ("2", " on", "Fair")],
+        [("2", " in", "Fair"), ("5", "", "")],
+        [("3", "", "Tour"), ("4", "", "")],
+    ]
+
+
+def test_the_week_begins_on_the_day_that_the_site_has_chosen(interface: Interface) -> None:
+    assert re.findall(r'<span aria-hidden="true">(\w+)</span>', get(interface, "/events/month/2031-03/"))[0] == "Mon"
+    interface.set_site("first_weekday", "sunday")
+    page = get(interface, "/events/month/2031-03/")
+    assert re.findall(r'<span aria-hidden="true">(\w+)</span>', page)[0] == "Sun"
+    assert 'href="/events/day/2031-02-23/"' in page
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/events/month/2031-13/", "/events/month/0000-01/", "/events/month/9999-12/", "/events/day/2031-02-30/",
+     "/events/week/9999-12-31/", "/events/month/", "/events/day/0001-01-01/"],
+)  # fmt: skip
+def test_days_that_no_calendar_has_are_not_found(interface: Interface, path: str) -> None:
+    status = 200 if path == "/events/month/" else 404
+    get(interface, path, status=status)
+
+
+# Lists and filters -------------------------------------------------------------------------------
+
+
+def test_views_take_the_filters_of_a_list_and_hand_them_on(interface: Interface) -> None:
+    editor = interface.caller("editor")
+    music = editor.create("categories", name="Music")
+    add(interface, "Loud", **_times(EVENING), categories=[music["id"]])
+    add(interface, "Quiet", **_times(EVENING))
+    for path in ("/events/month/2031-03/", "/events/week/2031-03-14/", "/events/day/2031-03-14/", "/events/list/"):
+        page = get(interface, path, "categories=music")
+        assert "Loud" in page
+        assert "Quiet" not in page
+        assert "/events.ics?categories=music" in page
+        assert 'href="/events/list/?categories=music"' in page
+        assert "Remove filter: Music" in page
+    assert "Quiet" in get(interface, "/events/list/")
+
+
+def test_a_search_finds_by_words_dates_place_and_choice(interface: Interface) -> None:
+    editor = interface.caller("editor")
+    hall = editor.create("venues", venue="Hall", city="Lindenstadt", geo_lat=52.5, geo_lng=13.4)
+    far = editor.create("venues", venue="Far away", city="Fernau", geo_lat=48.1, geo_lng=11.5)
+    add(interface, "Near one", **_times(EVENING), venue=hall["id"])
+    add(interface, "Far one", **_times(EVENING), venue=far["id"])
+    for query, found, missing in (
+        ("search=near&venue=&categories=&near=", "Near one", "Far one"),
+        ("near=lindenstadt&geoloc_radius=10", "Near one", "Far one"),
+        ("near=Fernau", "Far one", "Near one"),
+        (f"venue={far['id']}", "Far one", "Near one"),
+        ("overlaps_from=2031-03-14&overlaps_to=2031-03-14&search=far", "Far one", "Near one"),
+    ):
+        page = get(interface, "/events/search/", query)
+        assert found in page, query
+        assert missing not in page, query
+    assert "No venue matches “Nowhere”." in get(interface, "/events/search/", "near=Nowhere")
+    assert 'value="Lindenstadt"' in get(interface, "/events/search/")
+
+
+def test_what_is_wrong_is_said_on_a_page(interface: Interface) -> None:
+    page = get(interface, "/events/list/", "start_date=never&lang=de", status=400)
+    assert '<html lang="de"' in page
+    assert "Diese Seite kann nicht angezeigt werden" in page
+    assert "start_date" in page
+    get(interface, "/events/list/", "page=99", status=404)
+
+
+def test_the_past_has_its_own_list_newest_first(interface: Interface) -> None:
+    for year in (2019, 2020, 2021):
+        add(interface, f"In {year}", f"{year}-05-05 10:00", f"{year}-05-05 11:00")
+    add(interface, "To come", **_times(EVENING))
+    assert re.findall(r">(In \d+|To come)</a>", get(interface, "/events/list/", "past=1")) == [
+        "In 2021",
+        "In 2020",
+        "In 2019",
+    ]
+    assert re.findall(r">(In \d+|To come)</a>", get(interface, "/events/list/")) == ["To come"]
+
+
+def test_what_runs_now_is_listed_first(interface: Interface) -> None:
+    today = datetime.now(UTC).date()
+    add(interface, "Runs", str(today - timedelta(days=400)), str(today + timedelta(days=400)), all_day=True)
+    add(interface, "To come", **_times(EVENING))
+    page = get(interface, "/events/list/")
+    assert re.findall(r">(Runs|To come)</a>", page) == ["Runs", "To come"]
+
+
+# Records -----------------------------------------------------------------------------------------
+
+
+def test_addresses_are_those_that_the_interface_promises(interface: Interface) -> None:
+    editor = interface.caller("editor")
+    parent = editor.create("categories", name="Music")
+    child = editor.create("categories", name="Jazz", parent=parent["id"])
+    tag = editor.create("tags", name="Free")
+    event = add(interface, "Concert", **_times(EVENING), categories=[child["id"]], tags=[tag["id"]],
+                venue={"venue": "Hall"}, organizer={"organizer": "Verein"})  # fmt: skip
+    records = [event, event["venue"], event["organizer"][0], editor.read("categories", child["id"]), tag,
+               editor.read("categories", parent["id"])]  # fmt: skip
+    for record in records:
+        page = get(interface, record["url"].removeprefix("http://calendar.test"))
+        assert f'<link rel="canonical" href="{record["url"]}">' in page
+        assert "Concert" in page
+    assert (
+        interface.raw("GET", "/events/category/jazz/")[1]["location"]
+        == "http://calendar.test/events/category/music/jazz/"
+    )
+    assert interface.raw("GET", "/", query=f"p={event['id']}".encode())[1]["location"] == "/event/concert/"
+    assert interface.raw("GET", "/event/concert", query=b"a=b")[1]["location"] == "/event/concert/?a=b"
+
+
+def test_an_event_tells_programs_what_it_tells_people(interface: Interface) -> None:
+    event = add(interface, "Concert </script><b>loud</b>", **_times(EVENING), venue={"venue": "Hall", "city": "Town"},
+                excerpt="Come and <em>listen</em>", cost="5")  # fmt: skip
+    page = get(interface, f"/event/{event['slug']}/")
+    told = json.loads(re.search(r'<script type="application/ld\+json">(.*?)</script>', page, re.DOTALL)[1])
+    assert told == interface.caller().read("events", event["id"])["json_ld"]
+    assert told["startDate"] == "2031-03-14T19:30:00+01:00"
+    assert '<meta property="og:title" content="Concert loud">' in page
+    assert '<meta property="og:description" content="Come and listen">' in page
+    assert 'datetime="2031-03-14T19:30:00+01:00"' in page
+    assert "dates=20310314T183000Z%2F20310314T210000Z" in page
+    assert f'href="/event/{event["slug"]}.ics"' in page
+    assert "Friday, March 14, 2031" in page
+
+
+def test_similar_events_share_a_category_or_a_place(interface: Interface) -> None:
+    soon = date.today() + timedelta(days=30)
+    editor = interface.caller("editor")
+    music, talks = (editor.create("categories", name=name)["id"] for name in ("Music", "Talks"))
+    times = {"start": f"{soon} 10:00", "end": f"{soon} 11:00"}
+    event = add(interface, "This", **times, categories=[music])
+    for number in range(3):
+        add(interface, f"Talk {number}", **times, categories=[talks])
+        add(interface, f"Concert {number}", **times, categories=[music])
+    page = get(interface, f"/event/{event['slug']}/")
+    similar = page[page.index("Similar events") :]
+    assert sorted(re.findall(r">((?:Talk|Concert|This)[^<]*)</a>", similar)) == [
+        "Concert 0",
+        "Concert 1",
+        "Concert 2",
+    ]
+
+
+@pytest.mark.parametrize("status", ["draft", "private", "trash", "future"])
+def test_what_is_not_public_is_not_there(interface: Interface, status: str) -> None:
+    event = add(interface, "Secret meeting", **_times(EVENING))
+    path = f"/event/{event['slug']}/"
+    assert "Secret meeting" in get(interface, path)
+    assert "Secret meeting" in get(interface, "/events/month/2031-03/")
+    editor = interface.caller("editor")
+    if status == "trash":
+        editor.trash("events", event["id"])
+    else:
+        editor.change("events", event["id"], **({"date": "2090-01-01"} if status == "future" else {"status": status}))
+    assert "Secret" not in get(interface, path, status=404)
+    for view in ("/events/month/2031-03/", "/events/week/2031-03-14/", "/events/day/2031-03-14/", "/events/list/",
+                 "/events/search/", "/"):  # fmt: skip
+        assert "Secret" not in get(interface, view)
+    # Not even to those who may see it: pages are what everybody sees.
+    login = interface.people["administrator"]
+    assert login
+    answer = interface.caller("administrator").get(f"http://calendar.test{path}", headers={"Accept": "text/html"})
+    assert (answer.status_code, "Secret" in answer.text) == (404, False)
+
+
+def test_a_protected_event_shows_its_title_and_time_and_asks_for_the_password(interface: Interface) -> None:
+    category = interface.caller("editor").create("categories", name="Private")
+    event = add(interface, "Birthday", **_times(EVENING), description="At Anna's", new_password="lilac",
+                featured=True, sticky=True, categories=[category["id"]])  # fmt: skip
+    path = f"/event/{event['slug']}/"
+    page = get(interface, path, status=403)
+    assert "At Anna" not in page
+    # Neither its category, which gives the colour, nor whether it is featured.
+    assert re.search(r'<li><a class="h0" href="/event/birthday/">', get(interface, "/events/month/2031-03/"))
+    assert 'type="password"' in page
+    assert "Protected by a password" in get(interface, "/events/list/")
+    assert "At Anna" not in get(interface, "/events/list/")
+    form = [("content-type", "application/x-www-form-urlencoded"), ("accept", "text/html")]
+    status, headers, body = interface.raw("POST", path, headers=form, body=[b"password=lilac"])
+    assert (status, headers["cache-control"], b"At Anna" in body) == (200, "private, no-store", True)
+    assert interface.raw("POST", path, headers=form, body=[b"password=rose"])[0] == 403
+    assert "At Anna" not in get(interface, path, status=403)
+    assert interface.raw("POST", "/events/list/", headers=form, body=[b"password=lilac"])[0] == 405
+
+
+def test_pictures_of_other_hosts_become_links_and_headings_go_below_the_title(interface: Interface) -> None:
+    event = add(interface, "Show", **_times(EVENING), description=(
+        "<h1>One</h1><h4>Two</h4><img src='https://elsewhere.example/a.png' alt='A &quot;poster&quot;'>"
+        "<a href='https://x.example/'><img src='https://elsewhere.example/b.png' alt='linked'></a>"
+        "<img src='/assets/own.png' alt='own' width='10'>"))  # fmt: skip
+    page = get(interface, f"/event/{event['slug']}/")
+    prose = page[page.index('<div class="prose">') : page.index('<div class="aside">')]
+    assert "<h2>One</h2>" in prose
+    assert "<h3>Two</h3>" in prose
+    assert 'href="https://elsewhere.example/a.png">A &quot;poster&quot;</a>' in prose
+    assert '<a rel="nofollow noopener" href="https://x.example/">linked</a>' in prose
+    assert re.findall(r"<img[^>]*>", prose) == ['<img loading="lazy" src="/assets/own.png" alt="own" width="10">']
+
+
+def test_a_picture_comes_in_the_sizes_that_show_all_of_it() -> None:
+    def size(width: int, height: int) -> dict[str, Any]:
+        return {"width": width, "height": height, "url": f"https://x.example/{width}.jpg"}
+
+    image = {**size(1600, 900), "sizes": {"large": size(800, 450), "medium": size(400, 225), "thumb": size(150, 150)},
+             "alt_text": "A boat", "focus_x": 0.24, "focus_y": 0.9, "caption": "By <em>Ada</em>"}  # fmt: skip
+    picture = make_picture(image)
+    assert picture is not None
+    assert picture.srcset == (
+        "https://x.example/400.jpg 400w, https://x.example/800.jpg 800w, https://x.example/1600.jpg 1600w"
+    )
+    shown = (picture.src, picture.width, picture.height, picture.alt, picture.caption, picture.focus)
+    assert shown == ("https://x.example/800.jpg", 1600, 900, "A boat", "By Ada", "x2 y9")
+    assert make_picture(False) is None
+    assert make_picture({**image, "url": "javascript:alert(1)"}) is None
+
+
+# How they are answered ---------------------------------------------------------------------------
+
+
+def test_a_page_comes_from_memory_until_something_changes(interface: Interface) -> None:
+    add(interface, "First", **_times(EVENING))
+    path = "/events/month/2031-03/"
+    _, headers, first = interface.raw("GET", path)
+    assert statements_of(interface, b"", path) == 0
+    assert interface.raw("GET", path)[2] == first
+    assert interface.raw("GET", path, headers=[("if-none-match", headers["etag"])])[0] == 304
+    assert {"s1", "s1-events"} <= set(headers["surrogate-key"].split())
+    # Pages speak as their site does, whatever a browser prefers: one answer serves everybody.
+    assert interface.raw("GET", path, headers=[("accept-language", "ja")])[2] == first
+    add(interface, "Second", **_times(EVENING))
+    again = interface.raw("GET", path, headers=[("if-none-match", headers["etag"])])
+    assert (again[0], b"Second" in again[2]) == (200, True)
+    interface.set_site("accent", "#0b5fff")
+    assert b".0b5fff.css" in interface.raw("GET", path)[2]
+
+
+def test_a_page_allows_nothing_inline_and_nobody_else(interface: Interface) -> None:
+    _, headers, body = interface.raw("GET", "/events/month/2031-03/")
+    policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+    assert policy == {
+        "default-src": "'none'", "style-src": "'self'", "script-src": "'self'", "form-action": "'self'",
+        "base-uri": "'none'", "img-src": "'self' https://tile.openstreetmap.org", "frame-ancestors": "'self'",
+    }  # fmt: skip
+    assert not re.search(rb"<style|\sstyle=|\son\w+=|<script(?! src=\"/assets/| type=\"application/ld)", body)
+    embedded = interface.raw("GET", "/embed/events/month/2031-03/")[1]["content-security-policy"]
+    assert embedded.endswith("frame-ancestors *")
+
+
+def test_files_are_kept_for_ever_under_names_that_change_with_them(interface: Interface) -> None:
+    page = get(interface, "/events/list/")
+    names = re.findall(r'(?:href|src)="(/assets/[^"]+)"', page)
+    assert len(names) == 3
+    for name in names:
+        status, headers, body = interface.raw("GET", name)
+        assert (status, headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
+        assert body
+    for name in ("/assets/site.css", "/assets/../site.css", "/assets/site.000000000000.b3341e.css", "/assets/"):
+        assert interface.raw("GET", name)[0] == 404
+    assert interface.raw("POST", names[0])[0] == 405
+
+
+def test_the_accent_of_a_site_can_be_read_in_light_and_dark(interface: Interface) -> None:
+    from kalends.pages.colours import DARK_GROUND, LIGHT_GROUND, contrast, ink_on, readable
+
+    for accent in ("#ffff00", "#000000", "#ffffff", "#0b5fff", "#b3341e", "#808080", "#00ff88"):
+        for ground in (LIGHT_GROUND, DARK_GROUND):
+            colour = readable(accent, ground)
+            assert contrast(colour, ground) >= 4.5, (accent, ground)
+            assert contrast(colour, ink_on(colour)) >= 4.5, (accent, ground)
+
+
+def test_a_site_chooses_its_first_view_name_and_logo(interface: Interface) -> None:
+    for key, value in (
+        ("default_view", "list"),
+        ("name", "Our <town>"),
+        ("logo_url", "https://cdn.example/logo.svg"),
+    ):
+        interface.set_site(key, value)
+    _, headers, body = interface.raw("GET", "/")
+    assert b"Upcoming events" in body
+    assert b"Our &lt;town&gt;" in body or b"<span>Our</span>" in body
+    assert "https://cdn.example" in headers["content-security-policy"]
+    for key, value in (
+        ("default_view", "year"),
+        ("accent", "red"),
+        ("first_weekday", "0"),
+        ("logo_url", "javascript:x"),
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            interface.set_site(key, value)
+
+
+def test_tiles_may_come_from_several_hosts_of_one_server(fresh: Start) -> None:
+    interface = fresh({"KALENDS_TILES_URL": "https://{s}.tiles.example/{z}/{x}/{y}.png"})
+    _, headers, body = interface.raw("GET", "/events/map/")
+    assert "img-src 'self' https://*.tiles.example;" in headers["content-security-policy"]
+    assert b"images from tiles.example." in body
+
+
+def test_without_tiles_there_are_no_maps(fresh: Start) -> None:
+    interface = fresh({"KALENDS_TILES_URL": ""})
+    get(interface, "/events/map/", status=404)
+    assert "/events/map/" not in get(interface, "/events/list/")
+
+
+@pytest.mark.parametrize(
+    ("language", "wanted"),
+    [("de", ("Kommende Veranstaltungen", "März 2031", "Fr., 14. März")),
+     ("ja", ("今後のイベント", "2031年3月", "14")),
+     ("en-GB", ("Upcoming events", "March 2031", "19:30"))],
+)  # fmt: skip
+def test_pages_speak_the_language_of_their_site(interface: Interface, language: str, wanted: tuple[str, ...]) -> None:
+    interface.set_site("language", language)
+    add(interface, "Concert", **_times(EVENING))
+    page = get(interface, "/events/list/")
+    assert f'<html lang="{language[:2]}"' in page
+    assert [text for text in wanted if text not in page] == []
+
+
+def _times(times: dict[str, str]) -> dict[str, str]:
+    return {"start": times["start_date"], "end": times["end_date"]}
