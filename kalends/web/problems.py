@@ -93,9 +93,8 @@ def problems_of(endpoint: Endpoint, method: str) -> list[Problem]:
     """What this operation can refuse with, in the order of the table."""
     kind, operation = endpoint.kind, endpoint.operation
     found = set(OF_WRITES if endpoint.writes else OF_ROUTES)
+    found |= {NO_ROUTE} if endpoint.path_params else set()  # What is no ID at all is another path.
     is_post = kind is not None and kind.is_post
-    if endpoint.path_params:  # What is no ID at all is another path.
-        found.add(NO_ROUTE)
     if operation is list_records and is_post:
         found.add(NO_PAGE)
     if operation is read_record:
