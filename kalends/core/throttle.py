@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
+from math import ceil
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +21,9 @@ def forgiven(limit: Limit, count: float, at: datetime, now: datetime) -> float:
 
 
 def seconds_to_wait(limit: Limit, count: float, at: datetime, now: datetime) -> int:
-    """Until another try is allowed; 0: now."""
-    left = forgiven(limit, count, at, now)
-    return 0 if left < limit.burst else int((left - limit.burst + 1) * limit.seconds) + 1
+    """Until there is room for one more whole try; 0: now."""
+    too_many = forgiven(limit, count, at, now) - (limit.burst - 1)
+    return ceil(round(too_many * limit.seconds, 3)) if too_many > 0 else 0
 
 
 class Throttle:

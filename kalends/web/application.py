@@ -333,7 +333,8 @@ class Application:
         headers["Vary"] = f"Authorization, Accept-Encoding{varies}"
         if "Content-Language" in headers:  # Records are not ours to translate, and do not vary.
             headers["Vary"] += ", Accept-Language"
-        if "Allow" not in headers and response.status_code != 404:
+        # Who is slowed down is not known yet, and so not what they may do.
+        if "Allow" not in headers and response.status_code not in (404, 429):
             headers["Allow"] = ", ".join(allowed_methods(exchange))
         api_root = exchange.base_url("") + exchange.prefix.removesuffix(f"/{exchange.namespace}")
         discovery = f'<{api_root}/>; rel="https://api.w.org/"'

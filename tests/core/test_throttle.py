@@ -17,9 +17,10 @@ def test_so_many_tries_are_free_then_one_in_a_while() -> None:
     for _ in range(3):
         assert throttle.wait("a", NOON) == 0
         throttle.note("a", NOON)
-    assert throttle.wait("a", NOON) == 11
+    assert throttle.wait("a", NOON) == 10
     assert throttle.wait("b", NOON) == 0
-    assert throttle.wait("a", after(11)) == 0
+    assert throttle.wait("a", after(9)) == 1
+    assert throttle.wait("a", after(10)) == 0
 
 
 def test_tries_are_forgiven_one_by_one() -> None:

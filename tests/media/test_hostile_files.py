@@ -120,7 +120,7 @@ def test_hostile_files_are_answered_within_limits_while_others_notice_nothing(
     assert outcomes[201] >= 5
     assert after < before + 60
     # A machine that does other work as well makes both of them slower: what is compared is not fine.
-    assert busy.p99 < max(4 * quiet.p99, quiet.p99 + 0.05)
+    assert busy.p99 < max(4 * quiet.p99, quiet.p99 + (0.05 if SOAK else 0.25))
     assert not list((tmp_path / "media" / "incoming").iterdir())
     assert '"event":"fault"' not in server.read_log()
 
