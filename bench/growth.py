@@ -16,6 +16,7 @@ from rich.table import Table
 
 from bench.cases import BASE, CASES, COMMON_WORDS, Case, common_word, deep_pages
 from bench.measuring import Measured, Running, measure_together, ratio_of_rounds
+from bench.stage import find_cluster
 from bench.worlds import World, make_world
 from tests.servers import Server
 from tools import postgres
@@ -34,7 +35,7 @@ SETTINGS = {
 def main() -> int:
     asked = _read_arguments()
     with ExitStack() as stack:
-        cluster = _find_cluster(asked.directory, stack)
+        cluster = find_cluster(asked.directory, stack, SETTINGS)
         small, large = (
             make_world(cluster.url, events, upcoming)
             for events, upcoming in ((asked.small, asked.small_upcoming), (asked.large, asked.large_upcoming))
@@ -64,15 +65,6 @@ def _read_arguments() -> argparse.Namespace:
     asked.large_upcoming = asked.large_upcoming or max(asked.large // 20, 400)
     asked.slack = 1.6 if asked.quick else 1.0  # Few requests in few rounds are less steady.
     return asked
-
-
-def _find_cluster(directory: Path, stack: ExitStack) -> postgres.Server:
-    place = directory.absolute() / "postgres"
-    found = postgres.find_running(place)
-    if found is None:
-        found = postgres.start(place, settings=SETTINGS)
-        stack.callback(found.stop)
-    return found
 
 
 def _start(world: World, directory: Path, stack: ExitStack) -> Running:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -53,11 +54,11 @@ class World:
         return f"/events/by-slug/{quote(self.slug)}"
 
 
-def find_cluster(directory: Path, stack: ExitStack) -> postgres.Server:
+def find_cluster(directory: Path, stack: ExitStack, settings: Mapping[str, str] = SETTINGS) -> postgres.Server:
     place = directory.absolute() / "postgres"
     found = postgres.find_running(place)
     if found is None:
-        found = postgres.start(place, settings=SETTINGS)
+        found = postgres.start(place, settings=settings)
         stack.callback(found.stop)
     return found
 

@@ -27,6 +27,7 @@ from kalends.web.routes import EXTENSION, INTERFACE
 from tools.postgres import throwaway
 
 ROLES = ("subscriber", "contributor", "author", "editor", "administrator")
+ALL_PHASES = "examples,coverage,fuzzing,stateful"
 WHOLE = ("", "editor")
 LEFT_OUT = "positive_data_acceptance,negative_data_rejection,use_after_free,ignored_auth"
 # The same key for different requests is refused, so with it hardly anything else would be asked.
@@ -70,8 +71,7 @@ def _run(address: str, passwords: dict[str, str], options: argparse.Namespace, l
     while True:
         for caller in callers:
             # What the coverage of a schema asks, twenty thousand requests of it, is the same for every role.
-            phases = "examples,coverage,fuzzing,stateful" if caller in WHOLE else "examples,fuzzing,stateful"
-            phases = "fuzzing" if options.small else phases
+            phases = "fuzzing" if options.small else ALL_PHASES if caller in WHOLE else "examples,fuzzing,stateful"
             for namespace in (INTERFACE.namespace, EXTENSION.namespace):
                 command = [
                     "schemathesis", "--config-file", str(config), "run", f"{address}/api/{namespace}/doc",

@@ -11,7 +11,9 @@ from typing import Final
 
 from kalends.core.errors import Invalid
 from kalends.core.zones import (
+    SECOND,
     abbreviation,
+    find_change,
     in_zone,
     local_of,
     offset_of,
@@ -45,7 +47,6 @@ __all__ = [
 ]
 
 LAST_YEAR: Final = 9998  # One year of room, so that no zone can push an instant out of Python's range.
-SECOND: Final = timedelta(seconds=1)
 LAST_SECOND: Final = time(23, 59, 59)
 
 _ISO = re.compile(
@@ -223,14 +224,7 @@ def _end_of_gap(wall: datetime, zone: str) -> datetime:
     """The instant at which the clock jumps over this wall time, which must lie in a gap."""
     # Read with the later offset, the time comes out before the jump; with the earlier one, after it.
     before, after = utc_of(wall, zone, fold=1), utc_of(wall, zone, fold=0)
-    old_offset = offset_of(before, zone)
-    while after - before > SECOND:
-        middle = before + (after - before) // 2 // SECOND * SECOND
-        if offset_of(middle, zone) == old_offset:
-            before = middle
-        else:
-            after = middle
-    return after
+    return find_change(lambda utc: offset_of(utc, zone), before, after)
 
 
 def _check_year(value: datetime) -> datetime:

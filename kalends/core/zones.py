@@ -5,7 +5,7 @@ The zone database is the tzdata package's, never the machine's. Nothing here kno
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
 from importlib import resources
@@ -17,6 +17,7 @@ from kalends.core.errors import Invalid
 
 LOWEST, HIGHEST = timedelta(hours=-12), timedelta(hours=14)
 
+SECOND = timedelta(seconds=1)
 # Names that mean a rule rather than a place. Their links point to a place that happens to share the rule
 # today (EST to America/Panama), which is not what the author wrote.
 PLACELESS = {"UTC", "GMT", "EST", "MST", "HST", "CET", "MET", "EET", "WET"}
@@ -79,6 +80,18 @@ def in_zone(utc: datetime, zone: str) -> datetime:
 
 def offset_of(utc: datetime, zone: str) -> timedelta:
     return in_zone(utc, zone).utcoffset() or timedelta(0)
+
+
+def find_change(state: Callable[[datetime], object], before: datetime, after: datetime) -> datetime:
+    """The first second at which the state is no longer that of `before`; at `after` it is another."""
+    old = state(before)
+    while after - before > SECOND:
+        middle = before + (after - before) // 2 // SECOND * SECOND
+        if state(middle) == old:
+            before = middle
+        else:
+            after = middle
+    return after
 
 
 def abbreviation(utc: datetime, zone: str) -> str:

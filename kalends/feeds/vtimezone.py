@@ -7,17 +7,16 @@ the same instants, whatever his own machine knows.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
-from kalends.core.zones import abbreviation, in_zone, offset_of
+from kalends.core.zones import SECOND, abbreviation, find_change, in_zone, offset_of
 
 # Outside of these years times are written in UTC: nobody's clock rules are known there.
 FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST: Final = datetime(2100, 1, 1, tzinfo=UTC)
 # No zone changes its clock and back within this time.
 STEP: Final = timedelta(days=4)
-SECOND: Final = timedelta(seconds=1)
 # Where the clock has not changed for longer, the observance in force is said to begin here.
 YEARS_BACK: Final = 1
 
@@ -67,21 +66,10 @@ def _changes(zone: str, year: int) -> tuple[Observance, ...]:
     while at < end:
         after = min(at + STEP, end)
         if _state(zone, after) != _state(zone, at):
-            changed = _find_change(zone, at, after)
+            changed = find_change(partial(_state, zone), at, after)
             rows.append(_observance(zone, changed, offset_of(changed - SECOND, zone)))
         at = after
     return tuple(rows)
-
-
-def _find_change(zone: str, before: datetime, after: datetime) -> datetime:
-    old = _state(zone, before)
-    while after - before > SECOND:
-        middle = before + (after - before) // 2 // SECOND * SECOND
-        if _state(zone, middle) == old:
-            before = middle
-        else:
-            after = middle
-    return after
 
 
 def _state(zone: str, utc: datetime) -> tuple[timedelta, str]:

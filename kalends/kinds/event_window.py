@@ -100,8 +100,10 @@ def find_parts(listing: Listing, window: Window, clauses: list[Clause]) -> list[
     if "include" in listing.values:
         return [(Sql("events r"), all_of([*common, *for_each(clauses)]))]
     begins, ends = window.start_from, window.end_from
-    border = ends - SECOND if ends is not None and window.with_moments else ends
-    if ends is None or border is None or (begins is not None and begins >= border):
+    if ends is None:
+        return [_walked(listing, common, window, clauses)]
+    border = ends - SECOND if window.with_moments else ends
+    if begins is not None and begins >= border:
         return [_walked(listing, common, replace(window, end_from=None), clauses)]
     later = replace(window, start_from=border, end_from=None)
     if border <= FIRST:

@@ -2,8 +2,7 @@
 
 from typing import LiteralString
 
-from asyncpg import Record
-
+from kalends.store import records
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -40,53 +39,33 @@ async def stamp_linked_events(tx: Transaction, table: LiteralString, column: Lit
     """Events are about to lose this record: each gets a revision of its own."""
     rows = await tx.rows(
         Sql(
-            "SELECT e.id, e.listed FROM " + table + " l JOIN events e ON e.site_id = l.site_id AND e.id = l.event_id "
+            "SELECT e.id, e.listed AS public FROM " + table + " l "
+            "JOIN events e ON e.site_id = l.site_id AND e.id = l.event_id "
             "WHERE l.site_id = ? AND l." + column + " = ? ORDER BY e.id",
             tx.site.id,
             record_id,
         )
     )
-    await _stamp(tx, rows, moved=table == "event_venues")
+    await records.stamp(tx, "events", rows, moved=table == "event_venues")
 
 
 async def stamp_events_below(tx: Transaction, category_id: int) -> None:
     """A category moved: the events in it and below it are found by other filters now."""
-    await _stamp(
-        tx,
-        await tx.rows(
-            Sql(
-                """
+    rows = await tx.rows(
+        Sql(
+            """
                 WITH RECURSIVE tree (id) AS (
                     SELECT ?::bigint
                     UNION
                     SELECT c.id FROM categories c JOIN tree ON c.site_id = ? AND c.parent = tree.id
                 )
-                SELECT DISTINCT e.id, e.listed FROM tree
+                SELECT DISTINCT e.id, e.listed AS public FROM tree
                 JOIN event_categories l ON l.site_id = ? AND l.category_id = tree.id
                 JOIN events e ON e.site_id = l.site_id AND e.id = l.event_id ORDER BY e.id
                 """,
-                category_id,
-                tx.site.id,
-                tx.site.id,
-            )
-        ),
-    )
-
-
-async def _stamp(tx: Transaction, rows: list[Record], *, moved: bool = False) -> None:
-    """`moved`: events that lose their place."""
-    if not rows:
-        return
-    stamped = [(row["id"], tx.clock.stamp("events", row["id"], "update", was_public=row["listed"])) for row in rows]
-    await tx.run(
-        Sql(
-            """UPDATE events e SET revision = s.revision, modified_utc = ?,
-                    sequence = CASE WHEN ? THEN s.revision ELSE e.sequence END
-                FROM unnest(?::bigint[], ?::bigint[]) AS s (id, revision) WHERE e.site_id = ? AND e.id = s.id""",
-            tx.now,
-            moved,
-            [event_id for event_id, _ in stamped],
-            [revision for _, revision in stamped],
+            category_id,
+            tx.site.id,
             tx.site.id,
         )
     )
+    await records.stamp(tx, "events", rows)

@@ -5,6 +5,7 @@ from typing import LiteralString
 
 from asyncpg import Record
 
+from kalends.store import records
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -146,16 +147,4 @@ async def stamp_users(tx: Transaction, media_id: int) -> None:
                 media_id,
             )
         )
-        if not rows:
-            continue
-        revisions = [tx.clock.stamp(table, row["id"], "update", was_public=row["public"]) for row in rows]
-        await tx.run(
-            Sql(
-                "UPDATE " + table + """ r SET revision = s.revision, modified_utc = ?
-                FROM unnest(?::bigint[], ?::bigint[]) AS s (id, revision) WHERE r.site_id = ? AND r.id = s.id""",
-                tx.now,
-                [row["id"] for row in rows],
-                revisions,
-                tx.site.id,
-            )
-        )  # fmt: skip
+        await records.stamp(tx, table, rows)

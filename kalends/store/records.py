@@ -1,7 +1,9 @@
 """Rows of a kind: add, change, remove, and who holds a slug. Reading is `Kind.select`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import LiteralString
+
+from asyncpg import Record
 
 from kalends.core.slugs import numbered
 from kalends.store.database import Transaction
@@ -25,6 +27,30 @@ async def change(
     settings = join(", ", [Sql(name + " = ?", value) for name, value in values.items()])
     await tx.run(
         Sql("UPDATE " + table + " SET") + settings + Sql("WHERE site_id = ? AND id = ?", tx.site.id, record_id)
+    )
+
+
+async def stamp(tx: Transaction, table: LiteralString, rows: Sequence[Record], *, moved: bool = False) -> None:
+    """These records show what another one has changed: each gets a revision of its own.
+
+    Rows have `id` and `public`. `moved`: events that lose their place, which feeds have to tell.
+    """
+    if not rows:
+        return
+    revisions = [tx.clock.stamp(table, row["id"], "update", was_public=row["public"]) for row in rows]
+    sequence: LiteralString = ", sequence = s.revision" if moved else ""
+    await tx.run(
+        Sql(
+            "UPDATE "
+            + table
+            + " r SET revision = s.revision, modified_utc = ?"
+            + sequence
+            + " FROM unnest(?::bigint[], ?::bigint[]) AS s (id, revision) WHERE r.site_id = ? AND r.id = s.id",
+            tx.now,
+            [row["id"] for row in rows],
+            revisions,
+            tx.site.id,
+        )
     )
 
 

@@ -155,7 +155,7 @@ class Application:
                     namespace=door.namespace,
                     home=door.home,
                     path=path[size:].removesuffix("/"),
-                    host=request.headers.get("host", "").partition(":")[0].lower(),
+                    host=_host(request),
                     now=utc_now(),
                 )
         return None
@@ -168,7 +168,7 @@ class Application:
         return Visit(
             request=request,
             service=self._service,
-            host=request.headers.get("host", "").partition(":")[0].lower(),
+            host=_host(request),
             now=utc_now(),
             home=self._front.doors[0].prefix,
             look=self._front.look,
@@ -302,8 +302,7 @@ class Application:
             raise errors.method_not_allowed(request.method, ["GET"])
         if name:
             return reference.show_file(name)
-        host = request.headers.get("host", "").partition(":")[0].lower()
-        async with self._service.database.transaction(host, utc_now(), writing=False) as tx:
+        async with self._service.database.transaction(_host(request), utc_now(), writing=False) as tx:
             site = tx.site
         language = choose(request.scope["query_string"], request.headers.get("accept-language", ""), site.language)
         home, ours = self._front.doors[:2]
@@ -392,6 +391,11 @@ def _language(request: Request, exchange: Exchange | Visit | None) -> str:
 async def _compressed(page: Page) -> bytes | None:
     """Large ones in a thread: a feed of thousands of events would keep everybody waiting."""
     return page.compressed() if len(page.body) < LARGE_PAGE else await asyncio.to_thread(page.compressed)
+
+
+def _host(request: Request) -> str:
+    """The name by which a site is found: in small letters, without the port."""
+    return request.headers.get("host", "").partition(":")[0].lower()
 
 
 def _is_kept(header: bytes) -> bool:

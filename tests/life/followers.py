@@ -10,7 +10,8 @@ import httpx
 import psycopg
 
 from tests.api.interface import NAMESPACE, done
-from tests.life.kit import EXTENSION_PATH, scaled
+from tests.life.kit import EXTENSION_PATH
+from tests.soak import scaled
 
 Copy = dict[str, dict[str, Any]]
 

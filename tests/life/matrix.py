@@ -12,8 +12,9 @@ from kalends.operations import administration
 from tests.api.interface import Caller, Interface, done
 from tests.api.samples import SAMPLES
 from tests.life import rules
-from tests.life.kit import EXTENSION, SOAK
+from tests.life.kit import EXTENSION
 from tests.life.rules import Answer, Case, Guard, Offer, Sight
+from tests.soak import SOAK
 
 PASSWORD = "open sesame"
 FAR = "2098-01-01 10:00:00"

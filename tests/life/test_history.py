@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.api.interface import Caller, Interface, done
 from tests.api.samples import SAMPLES, unique
-from tests.life.kit import EXTENSION, scaled
+from tests.life.kit import EXTENSION
 from tests.life.steps import BEGINNINGS, STEPS, Step
+from tests.soak import scaled
 
 KINDS = ("events", "venues", "organizers")
 IMAGE = 900_001

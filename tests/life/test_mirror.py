@@ -16,10 +16,11 @@ from kalends.worker import empty_old_trash
 from tests.api.interface import NAMESPACE, Person, done
 from tests.life.conftest import Place
 from tests.life.followers import PAGES, Follower, assert_same, view_of
-from tests.life.kit import scaled, tell
+from tests.life.kit import tell
 from tests.life.processes import Worker, run_command, wait_until
 from tests.life.writers import Known, Writer
 from tests.servers import Server
+from tests.soak import scaled
 
 WRITERS = 8
 ACTS = scaled(100, 10**9)  # of each writer; a soak is ended by its seconds

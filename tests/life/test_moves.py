@@ -7,9 +7,10 @@ import pytest
 from tests.api.interface import Interface, done
 from tests.api.samples import SAMPLES
 from tests.life import rules
-from tests.life.kit import EXTENSION, SOAK, tell
+from tests.life.kit import EXTENSION, tell
 from tests.life.matrix import STATES, Table
 from tests.life.rules import ROLES, STATUSES, Answer, Case
+from tests.soak import SOAK
 
 POSTS = ("events", "venues", "organizers")
 

@@ -24,9 +24,10 @@ from tests.api.interface import NAMESPACE, Person, add_people, done
 from tests.api.samples import DATES
 from tests.conftest import address
 from tests.life.conftest import Place
-from tests.life.kit import EXTENSION_PATH, SOAK, scaled, tell
+from tests.life.kit import EXTENSION_PATH, tell
 from tests.life.processes import Worker, kill_postgres, wait_until
 from tests.servers import Server, find_free_port, make_environment
+from tests.soak import SOAK, scaled
 from tools import postgres
 
 # What is committed survives the death of all processes; only a power cut may lose it.

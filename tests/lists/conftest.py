@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import address, temporary_database
 from tests.lists.site import Site, open_site
-from tests.lists.soak import SOAK
+from tests.soak import SOAK
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """How many examples are tried: a few in every run, more with KALENDS_SOAK=1; and the numbers they grow from."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +7,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-SOAK = bool(os.environ.get("KALENDS_SOAK"))
+from tests.soak import SOAK
 
 seed = st.integers(0, 2**32)
 

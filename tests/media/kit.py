@@ -10,9 +10,9 @@ from typing import Any
 
 from PIL import Image
 
-from tests.life.kit import EXTENSION, EXTENSION_PATH, SOAK, scaled, tell
+from tests.life.kit import EXTENSION, EXTENSION_PATH, tell
 
-__all__ = ["EXTENSION", "EXTENSION_PATH", "SOAK", "encoded", "listening", "picture", "scaled", "tell"]
+__all__ = ["EXTENSION", "EXTENSION_PATH", "encoded", "listening", "picture", "tell"]
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

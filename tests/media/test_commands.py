@@ -12,8 +12,9 @@ import pytest
 from tests.life.processes import Worker, run_command, wait_until
 from tests.media.conftest import Place
 from tests.media.disk import assert_nothing_is_lost
-from tests.media.kit import picture, scaled, tell
+from tests.media.kit import picture, tell
 from tests.servers import make_environment
+from tests.soak import scaled
 
 
 @pytest.mark.slow

@@ -15,8 +15,9 @@ import pytest
 
 from tests.media.conftest import Place
 from tests.media.hostile_files import HEAVY, files
-from tests.media.kit import EXTENSION_PATH, SOAK, scaled, tell
+from tests.media.kit import EXTENSION_PATH, tell
 from tests.servers import Server
+from tests.soak import SOAK, scaled
 
 EVENTS = "/api/calendar/events/v1/events"
 

@@ -13,8 +13,9 @@ import pytest
 from tests.life.processes import Worker, run_command, wait_until
 from tests.media.conftest import Place
 from tests.media.disk import assert_nothing_is_lost, collect, files_in, grow_old, needed_files
-from tests.media.kit import EXTENSION_PATH, picture, scaled, tell
+from tests.media.kit import EXTENSION_PATH, picture, tell
 from tests.servers import Server, find_free_port
+from tests.soak import scaled
 
 SENDERS = 3
 

@@ -1,6 +1,5 @@
 """Pages in a real browser: readable by everybody, at every width, in light and dark, with and without script."""
 
-import os
 from collections.abc import Iterator
 from itertools import product
 
@@ -9,8 +8,8 @@ from playwright.sync_api import Browser, Page
 
 from tests.pages.looking import find_violations, looking
 from tests.pages.town import PASSWORD, Town
+from tests.soak import SOAK
 
-SOAK = bool(os.environ.get("KALENDS_SOAK"))
 WIDTHS = (390, 820, 1360)
 SCHEMES = ("light", "dark")
 LANGUAGES = ("en", "de", "ja")

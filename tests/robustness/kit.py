@@ -18,7 +18,6 @@ from kalends.core import secrets
 from tests.servers import make_environment
 
 NS = "/api/calendar/events/v1"
-SOAK = bool(os.environ.get("KALENDS_SOAK"))
 
 # Half a year hence: inside the window of every list, whatever the day of the run.
 _DAY = (datetime.now(UTC) + timedelta(days=180)).strftime("%Y-%m-%d")
@@ -27,11 +26,6 @@ DATES = {"start_date": f"{_DAY} 19:00:00", "end_date": f"{_DAY} 21:00:00"}
 type Login = tuple[str, str]
 
 EDITOR: Mapping[str, str] = {"ed": "editor"}
-
-
-def scaled(small: int, large: int) -> int:
-    """A number for every run, and the larger one for `KALENDS_SOAK=1`."""
-    return large if SOAK else small
 
 
 def add_people(database_url: str, roles: Mapping[str, str], *, site_id: int = 1) -> dict[str, Login]:

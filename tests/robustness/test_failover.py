@@ -17,10 +17,11 @@ import pytest
 
 from kalends.store.migrations import migrate
 from tests.robustness.audit import audit
-from tests.robustness.kit import NS, SOAK, add_editor, application, until
+from tests.robustness.kit import NS, add_editor, application, until
 from tests.robustness.ledger import check, writers
 from tests.robustness.processes import children_of, crash, start_again
 from tests.robustness.test_sync_replication import end_waits, wait_for
+from tests.soak import SOAK
 from tools import postgres
 
 SETTINGS = {"fsync": "off", "full_page_writes": "off"}

@@ -8,10 +8,11 @@ import httpx
 
 from kalends.store.migrations import migrate
 from tests.robustness.audit import audit
-from tests.robustness.kit import add_editor, client_of, scaled, until
+from tests.robustness.kit import add_editor, client_of, until
 from tests.robustness.ledger import check, writers
 from tests.robustness.processes import crash, kill_oldest_worker, start_again, workers_started
 from tests.servers import Server
+from tests.soak import scaled
 from tools import postgres
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.robustness.kit import DATES, add_editor, client_of, scaled
+from tests.robustness.kit import DATES, add_editor, client_of
 from tests.servers import Server
+from tests.soak import scaled
 
 REQUESTS = scaled(1_500, 100_000)
 CLIENTS = 8

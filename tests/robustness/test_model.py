@@ -12,9 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from tests.robustness.audit import audit, log_of
 from tests.robustness.compared_site import PEOPLE, Site, essence_of, revision_in
-from tests.robustness.kit import DATES, application, scaled
+from tests.robustness.kit import DATES, application
 from tests.robustness.model import Model
 from tests.robustness.vocabulary import LINKS, NAMES, SINGULAR, Actor, Post, Refused, Term
+from tests.soak import scaled
 
 NOBODY = Actor("", 0, None)
 STATUSES = ("publish", "draft", "pending", "private", "future", "trash")

@@ -19,8 +19,9 @@ import psycopg
 import pytest
 
 from tests.robustness.audit import audit
-from tests.robustness.kit import DATES, NS, Login, Tenant, add_tenant, application, scaled, until
+from tests.robustness.kit import DATES, NS, Login, Tenant, add_tenant, application, until
 from tests.servers import find_free_port
+from tests.soak import scaled
 
 PROGRAM = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
 BACKENDS = 4

@@ -13,10 +13,11 @@ import pytest
 import pytest_asyncio
 
 from tests.robustness.audit import audit, revision_of
-from tests.robustness.kit import DATES, Tenant, add_editor, add_tenant, client_of, scaled
+from tests.robustness.kit import DATES, Tenant, add_editor, add_tenant, client_of
 from tests.robustness.processes import launched
 from tests.robustness.proxy import Proxy
 from tests.servers import Server, find_free_port
+from tests.soak import scaled
 
 DEADLINE, POOL_WAIT, POOL_SIZE = 1.0, 0.5, 2
 ENVIRONMENT = {

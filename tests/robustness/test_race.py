@@ -11,8 +11,9 @@ import httpx
 import pytest
 
 from tests.robustness.audit import audit, revision_of
-from tests.robustness.kit import DATES, Tenant, add_tenant, client_of, scaled
+from tests.robustness.kit import DATES, Tenant, add_tenant, client_of
 from tests.servers import Server
+from tests.soak import scaled
 
 CLIENTS = 16
 ROUNDS = scaled(4, 50)

@@ -18,8 +18,9 @@ import pytest
 from kalends.store.migrations import newest_revision
 from tests.conftest import temporary_database
 from tests.robustness.audit import audit, revision_of
-from tests.robustness.kit import SOAK, add_editor, client_of, until
+from tests.robustness.kit import add_editor, client_of, until
 from tests.servers import Server, make_environment
+from tests.soak import SOAK
 from tools.postgres import throwaway
 
 WAITING = 4
