@@ -42,13 +42,19 @@ def style_name(accent: str) -> str:
 @cache
 def _files() -> dict[str, bytes]:
     files = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
-    return {**files, "site.css": _squeezed(files["site.css"])}
+    return {**files, "site.css": _squeeze_style(files["site.css"]), "site.js": _squeeze_script(files["site.js"])}
 
 
-def _squeezed(style: bytes) -> bytes:
+def _squeeze_style(style: bytes) -> bytes:
     """Without comments and needless space."""
     bare = re.sub(rb"\s+", b" ", re.sub(rb"/\*.*?\*/", b"", style, flags=re.DOTALL))
-    return re.sub(rb" ?([{};,]) ?", rb"\1", bare).strip()
+    return re.sub(rb" ?([{};,>]) ?|(:) ", rb"\1\2", bare).strip()
+
+
+def _squeeze_script(script: bytes) -> bytes:
+    """Without indentation and lines of comment."""
+    lines = [line.strip() for line in script.splitlines()]
+    return b"\n".join(line for line in lines if line and not line.startswith(b"//"))
 
 
 @cache

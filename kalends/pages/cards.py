@@ -1,9 +1,10 @@
 """Records as pages show them: what a list, a day or a page of one event says, ready to be put into a template."""
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -13,8 +14,8 @@ from kalends.pages.addresses import Addresses
 from kalends.pages.speech import Speech
 
 HUES: Final = 12
-MOST_EXCERPT: Final = 220
-MOST_TITLE: Final = 300
+MOST_EXCERPT: Final = 220  # columns
+MOST_TITLE: Final = 160
 NIGHT: Final = timedelta(hours=6)
 SIDES: Final = ("width", "height")
 
@@ -125,11 +126,12 @@ def _iso(local: datetime, utc: datetime, zone: str) -> str:
     return f"{local.isoformat()}{sign}{size // 3600:02}:{size // 60 % 60:02}"
 
 
-def by_month(cards: Iterable[Card], today: date) -> list[tuple[date, list[Card]]]:
-    """Cards under the months in which they begin; what runs already stands under today's."""
+def by_month(cards: Iterable[Card], today: date | None) -> list[tuple[date, list[Card]]]:
+    """Cards under the months in which they begin; given today, what runs already stands under its month."""
 
     def month(card: Card) -> date:
-        return max(card.when.first, min(today, card.when.last)).replace(day=1)
+        first, last = card.when.first, card.when.last
+        return max(first, min(today or first, last)).replace(day=1)
 
     return [(first, list(group)) for first, group in groupby(cards, key=month)]
 
@@ -178,9 +180,12 @@ def hue_of(category_id: int | None) -> int:
 
 
 def shorten(text: str, most: int) -> str:
-    """Cut at a word where there is one."""
-    if len(text) <= most:
+    """At most so many columns, cut at a word where there is one."""
+    if len(text) * (1 if text.isascii() else 2) <= most:
         return text
-    cut = text[:most]
-    head, _, _ = cut.rpartition(" ")
-    return (head if len(head) > most // 2 else cut).rstrip(" ,.;:") + "…"
+    ends = accumulate(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+    fits = next((at for at, end in enumerate(ends) if end > most), len(text))
+    if fits == len(text):
+        return text
+    head, _, _ = text[:fits].rpartition(" ")
+    return (head if len(head) > fits // 2 else text[:fits]).rstrip(" ,.;:") + "…"

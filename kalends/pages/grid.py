@@ -16,8 +16,7 @@ from kalends.pages.speech import Speech
 Row = Mapping[str, Any] | Record
 
 DAY: Final = timedelta(days=1)
-MOST_TITLE: Final = 80
-MOST_LANES: Final = 3
+MOST_TITLE: Final = 70  # columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +106,13 @@ def make_weeks(
     entries: list[Entry],
     *,
     today: date,
+    most: int,
     month: date | None = None,
 ) -> list[Week]:
-    """`rows` and `entries` are the same events; a row says how many there are on its day."""
+    """`rows` and `entries` are the same events; a row says how many there are on its day.
+
+    A day names `most` of them, and so many lanes are above it.
+    """
     days = [
         Day(first + n * DAY, first + n * DAY == today, month is not None and (first + n * DAY).month != month.month)
         for n in range((last - first).days + 1)
@@ -121,15 +124,16 @@ def make_weeks(
         if entry.first != entry.last:
             long.append(entry)
         elif entry.first in by_date:
-            by_date[entry.first].entries.append(entry)
+            if len(by_date[entry.first].entries) < most:
+                by_date[entry.first].entries.append(entry)
             counted[entry.first] = row["of_day"]
     for entry in long:
         begins = by_date.get(max(entry.first, month or first))
-        if begins is not None:
+        if begins is not None and len(begins.begins) < most:
             begins.begins.append(entry)
     for at, number in counted.items():
         by_date[at].rest = number - len(by_date[at].entries)
-    return [_make_week(days[at : at + 7], long) for at in range(0, len(days), 7)]
+    return [_make_week(days[at : at + 7], long, most) for at in range(0, len(days), 7)]
 
 
 def make_agenda(weeks: list[Week], today: date) -> list[Day]:
@@ -139,7 +143,7 @@ def make_agenda(weeks: list[Week], today: date) -> list[Day]:
     return [day for day in days if day.date >= since and (day.entries or day.begins)]
 
 
-def _make_week(days: list[Day], long: list[Entry]) -> Week:
+def _make_week(days: list[Day], long: list[Entry], most_lanes: int) -> Week:
     first, last = days[0].date, days[-1].date
     lanes: list[list[Entry]] = []
     touching = [entry for entry in long if entry.first <= last and entry.last >= first]
@@ -150,7 +154,7 @@ def _make_week(days: list[Day], long: list[Entry]) -> Week:
         free = next((lane for lane in lanes if lane[-1].last < entry.first), None)
         if free is not None:
             free.append(entry)
-        elif len(lanes) < MOST_LANES:
+        elif len(lanes) < most_lanes:
             lanes.append([entry])
         else:
             for day in days:

@@ -18,6 +18,7 @@ VIEW_NAMES: Final = {
     "list": mark("List"),
     "map": mark("Map"),
 }
+_HERE: Final = Markup(' target="_self"')
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(TEMPLATES),
     autoescape=True,
@@ -39,5 +40,7 @@ _ENVIRONMENT.globals.update(asset=assets.asset_name, style=assets.style_name, VI
 
 
 def render(template: str, **model: Any) -> str:
-    """The model has `speech`, `links`, `site` and what the template shows."""
-    return _ENVIRONMENT.get_template(template).render(_=model["speech"].say, **model)
+    """The model has `speech`, `links`, `site`, `embedded` and what the template shows."""
+    # In a frame, links lead out of it; these stay.
+    here = _HERE if model["embedded"] else ""
+    return _ENVIRONMENT.get_template(template).render(_=model["speech"].say, here=here, **model)

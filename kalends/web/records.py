@@ -24,8 +24,8 @@ from kalends.operations.records import list_records, read_record
 from kalends.pages.addresses import add_links
 from kalends.pages.cards import hue_of, make_picture, make_when, shorten, venues_of
 from kalends.pages.prose import fit_in
+from kalends.web.lists import list_cards
 from kalends.web.showing import Frame, make_frame, show_page
-from kalends.web.views import list_cards
 from kalends.web.visit import Shown, Visit
 
 SIMILAR: Final = 3
@@ -69,7 +69,7 @@ async def show_event(visit: Visit, call: Call, address: dict[str, str]) -> Shown
         point=_point(record, frame) if record["show_map"] else "", similar=similar,
         hue=hue_of(record["categories"][0]["id"] if record["categories"] else None),
         categories=[(term["name"], _category_url(frame, term)) for term in record["categories"]],
-        tags=[(term["name"], frame.links.outside(f"/tag/{quote(term['slug'])}/")) for term in record["tags"]],
+        tags=[(term["name"], frame.links.outside(f"/tag/{term['slug']}/")) for term in record["tags"]],
         json_ld=orjson.dumps(record["json_ld"]).decode(),
     )  # fmt: skip
 
@@ -173,7 +173,7 @@ def _event_facts(frame: Frame, record: Represented) -> Facts:
     links = frame.links
     facts: list[tuple[str, list[Line]]] = []
     for venue in venues_of(record):
-        lines = [Line(plain_words(venue["venue"]), links.outside(f"/venue/{quote(venue.get('slug', ''))}/"))]
+        lines = [Line(plain_words(venue["venue"]), links.outside(f"/venue/{venue.get('slug', '')}/"))]
         lines += [Line(text) for text in address_lines(venue)]
         if record["show_map_link"] and venue["show_map_link"]:
             lines += [Line(frame.speech.plain(mark("Open in OpenStreetMap")), map_link(venue), outside=True)]
@@ -181,7 +181,7 @@ def _event_facts(frame: Frame, record: Represented) -> Facts:
     if record["cost"]:
         facts.append((mark("Cost"), [Line(record["cost"])]))
     people = [
-        Line(plain_words(entry["organizer"]), links.outside(f"/organizer/{quote(entry.get('slug', ''))}/"))
+        Line(plain_words(entry["organizer"]), links.outside(f"/organizer/{entry.get('slug', '')}/"))
         for entry in record["organizer"]
     ]
     if people:
@@ -230,10 +230,10 @@ def _venue_point(venue: Represented) -> str:
 
 
 def _points(venues: list[Represented]) -> str:
-    points = [(venue["geo_lat"], venue["geo_lng"], [(plain_words(venue["venue"]), "", "")]) for venue in venues]
+    points = [(venue["geo_lat"], venue["geo_lng"], [plain_words(venue["venue"])]) for venue in venues]
     return orjson.dumps(points).decode()
 
 
 def _category_url(frame: Frame, term: Represented) -> str:
     """By its last part alone: the page itself knows the whole path."""
-    return frame.links.outside(f"/events/category/{quote(term['slug'])}/")
+    return frame.links.outside(f"/events/category/{term['slug']}/")

@@ -12,7 +12,7 @@ from kalends.core.sentences import mark
 from kalends.operations import calendar
 from kalends.operations.call import Call
 from kalends.pages.assets import STATIC, find_asset
-from kalends.web import records, views
+from kalends.web import lists, records, views
 from kalends.web.feeds import FEEDS
 from kalends.web.routes import PASSWORD
 from kalends.web.showing import make_frame, show_page
@@ -29,8 +29,8 @@ VIEWS: Final = {
     "month": views.show_month,
     "week": views.show_week,
     "day": views.show_day,
-    "list": views.show_list,
-    "map": views.show_map,
+    "list": lists.show_list,
+    "map": lists.show_map,
 }
 DAY: Final = r"(?P<day>\d{4}-\d\d-\d\d)"
 
@@ -42,7 +42,7 @@ async def show_home(visit: Visit, call: Call, _: dict[str, str]) -> Shown:
         found = await calendar.find_record_url(call, int(post))
         if found is None:
             raise errors.no_route()
-        location = f"/{found[0]}/{quote(found[1])}/"
+        location = f"/{found[0]}/{found[1]}/"
         return Shown(b"", "text/plain", status=302, headers={"Location": location}, kept=False)
     return await VIEWS[_default_view(visit, call)](visit, call, {})
 
@@ -53,18 +53,18 @@ def _default_view(visit: Visit, call: Call) -> str:
 
 
 ROUTES: Final[tuple[PageRoute, ...]] = (
-    PageRoute(r"/(?:events/)?", show_home, views.LIST_PARAMS),
-    PageRoute(r"/events/month/(?:(?P<month>\d{4}-\d\d)/)?", views.show_month, views.LIST_PARAMS),
-    PageRoute(rf"/events/week/(?:{DAY}/)?", views.show_week, views.LIST_PARAMS),
-    PageRoute(rf"/events/day/(?:{DAY}/)?", views.show_day, views.LIST_PARAMS),
-    PageRoute(r"/events/list/", views.show_list, views.LIST_PARAMS),
-    PageRoute(r"/events/map/", views.show_map, views.LIST_PARAMS),
-    PageRoute(r"/events/search/", views.show_search, views.LIST_PARAMS),
+    PageRoute(r"/(?:events/)?", show_home, lists.LIST_PARAMS),
+    PageRoute(r"/events/month/(?:(?P<month>\d{4}-\d\d)/)?", views.show_month, lists.LIST_PARAMS),
+    PageRoute(rf"/events/week/(?:{DAY}/)?", views.show_week, lists.LIST_PARAMS),
+    PageRoute(rf"/events/day/(?:{DAY}/)?", views.show_day, lists.LIST_PARAMS),
+    PageRoute(r"/events/list/", lists.show_list, lists.LIST_PARAMS),
+    PageRoute(r"/events/map/", lists.show_map, lists.LIST_PARAMS),
+    PageRoute(r"/events/search/", lists.show_search, lists.LIST_PARAMS),
     PageRoute(r"/event/(?P<slug>[^/]+)/", records.show_event, (PASSWORD,), posts=True),
-    PageRoute(r"/venue/(?P<slug>[^/]+)/", records.show_venue, views.LIST_PARAMS),
-    PageRoute(r"/organizer/(?P<slug>[^/]+)/", records.show_organizer, views.LIST_PARAMS),
-    PageRoute(r"/events/category/(?P<path>[^/]+(?:/[^/]+)*)/", records.show_category, views.LIST_PARAMS),
-    PageRoute(r"/tag/(?P<slug>[^/]+)/", records.show_tag, views.LIST_PARAMS),
+    PageRoute(r"/venue/(?P<slug>[^/]+)/", records.show_venue, lists.LIST_PARAMS),
+    PageRoute(r"/organizer/(?P<slug>[^/]+)/", records.show_organizer, lists.LIST_PARAMS),
+    PageRoute(r"/events/category/(?P<path>[^/]+(?:/[^/]+)*)/", records.show_category, lists.LIST_PARAMS),
+    PageRoute(r"/tag/(?P<slug>[^/]+)/", records.show_tag, lists.LIST_PARAMS),
     *FEEDS,
 )
 

@@ -97,7 +97,7 @@ def test_a_day_names_three_and_counts_the_rest(interface: Interface) -> None:
     add(interface, "Sticky", "2031-03-12 20:00", "2031-03-12 21:00", sticky=True)
     page = get(interface, "/events/month/2031-03/")
     table = page[page.index("<table") : page.index("</table>")]
-    assert re.findall(r"</span> (Sticky|At \d+)</a>", table) == ["Sticky", "At 9", "At 10"]
+    assert re.findall(r"</i> (Sticky|At \d+)</a>", table) == ["Sticky", "At 9", "At 10"]
     assert "5 more" in table
     day = get(interface, "/events/day/2031-03-12/")
     assert day.count("<article") == 8
@@ -109,7 +109,7 @@ def test_what_lasts_for_days_spans_them_week_by_week(interface: Interface) -> No
     page = get(interface, "/events/month/2031-03/")
     table = page[page.index("<table") : page.index("</table>")]
     lanes = re.findall(r'<tr class="lane">(.*?)</tr>', table, re.DOTALL)
-    cell = re.compile(r'<td(?: colspan="(\d)")?>(?:<a class="bar h0([^"]*)"[^>]*>(?:<span.*?</span> )?(\w+))?')
+    cell = re.compile(r'<td(?: colspan="(\d)")?>(?:<a class="bar h0([^"]*)"[^>]*>(?:<i>.*?</i> )?(\w+))?')
     cells = [cell.findall(lane) for lane in lanes]
     assert cells == [
         [("5", "", ""), ("2", " on", "Fair")],

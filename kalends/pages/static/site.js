@@ -66,7 +66,9 @@
 
   const draw = async (box) => {
     const { tiles, credit, script, style, label } = box.dataset;
+    // Of each place: where it is, and the numbers of the cards that are there, or its name.
     const points = JSON.parse(box.dataset.points);
+    const cards = document.querySelectorAll(".beside .card");
     await Promise.all([load("link", { rel: "stylesheet", href: style }), window.L || load("script", { src: script })]);
     box.replaceChildren();
     box.classList.add("live");
@@ -81,14 +83,21 @@
     map.fitBounds(points.map(([lat, lng]) => [lat, lng]), { maxZoom: 15, padding: [30, 30] });
     for (const [lat, lng, rows] of points) {
       const popup = document.createElement("div");
-      for (const [title, url, when] of rows) {
+      const names = rows.map((row) => {
         const line = document.createElement("p");
-        const link = url ? Object.assign(document.createElement("a"), { href: url }) : document.createElement("b");
-        link.textContent = title;
-        line.append(link, document.createElement("br"), when);
+        const card = cards[row];
+        const link = card ? card.querySelector(".what a").cloneNode(true) : document.createElement("b");
+        if (!card) link.textContent = row;
+        line.append(link);
+        if (card) {
+          const when = card.querySelector("time").cloneNode(true);
+          when.querySelector(".yours")?.remove();
+          line.append(document.createElement("br"), when.textContent);
+        }
         popup.append(line);
-      }
-      const title = rows.map(([name]) => name).join(", ");
+        return link.textContent;
+      });
+      const title = names.join(", ");
       const icon = L.divIcon({ className: "pin", html: rows.length > 1 ? `<b>${rows.length}</b>` : "" });
       const marker = L.marker([lat, lng], { icon, title }).addTo(map).bindPopup(popup, { maxHeight: 240 });
       marker.getElement().setAttribute("aria-label", title);
