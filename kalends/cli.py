@@ -262,8 +262,8 @@ def check_media(host_name: Host = "") -> None:
 
     found: list[filekeeping.Checked] = _wait(_with_library(check))
     for entry in found:
-        if entry.wrong:
-            typer.echo(f"image {entry.media_id}: {len(entry.wrong)} files wrong, {entry.why or 'made again'}")
+        if entry.why:
+            typer.echo(f"image {entry.media_id}: {len(entry.wrong)} files wrong, {entry.why}")
     lost = [entry for entry in found if not entry.whole]
     files, wrong = sum(entry.files for entry in found), sum(len(entry.wrong) for entry in found)
     typer.echo(f"{len(found):,} images, {files:,} files, {wrong:,} of them wrong; {len(lost):,} images not whole.")

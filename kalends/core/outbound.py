@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from kalends.core.errors import Invalid
 
@@ -23,6 +23,7 @@ NOT_PUBLIC: Final[tuple[Network, ...]] = (
     ip_network("192.0.0.0/24"),  # protocol assignments
     ip_network("192.88.99.0/24"),  # relays of 6to4
     ip_network("168.63.129.16/32"),  # the platform service of a large provider
+    ip_network("3fff::/20"),  # documentation
 )
 NAT64: Final = IPv6Network("64:ff9b::/96")
 GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
@@ -90,6 +91,14 @@ def read_target(text: str) -> Target:
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     query = f"?{quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")}" if parts.query else ""
     return Target(parts.scheme, _read_host(parts.hostname), port or PORTS[parts.scheme], path + query)
+
+
+def read_redirect(target: Target, location: str) -> str:
+    """Where an answer leads; it is judged like any other address."""
+    try:
+        return urljoin(f"{target.scheme}://{target.authority}{target.path}", location)
+    except ValueError:
+        raise _not_fetched() from None
 
 
 def may_connect(

@@ -2,29 +2,28 @@
 
 import asyncio
 import hashlib
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import batched, groupby
+from itertools import groupby, islice
 from typing import Final
 
 import orjson
 from asyncpg import Record
 
 from kalends.core.errors import Invalid, Refusal
-from kalends.core.pictures import key_of, read_key
+from kalends.core.pictures import read_key
 from kalends.kinds.media import MEDIA
 from kalends.operations.library import Library, Lost
 from kalends.operations.writes import write_changes
 from kalends.outside.files import Kept, remove_old_work
-from kalends.store import media
+from kalends.store import media, spare_files
 from kalends.store.database import Database, Transaction
 from kalends.store.sql import Sql
 
 # A file that no record needs is left alone for so long: somebody may be about to write the record.
 ORPHANED_AFTER: Final = timedelta(days=1)
-# Files that are removed under one lock: other writers of the site wait.
-IN_ONE_GO: Final = 50
 PAGE: Final = 100
 
 
@@ -52,35 +51,42 @@ async def collect_orphans(database: Database, library: Library, now: datetime) -
     """Removes files that no record has needed for a day; the number of files."""
     cutoff = now - ORPHANED_AFTER
     await asyncio.to_thread(remove_old_work, library.root, cutoff)
-    old = await asyncio.to_thread(lambda: [kept for kept in library.files.every() if kept.modified < cutoff])
-    removed = 0
-    for site_id, files in groupby(sorted(old, key=_site_of), key=_site_of):
-        for batch in batched(files, IN_ONE_GO):
+    every, removed = library.files.every(), 0
+    while listed := await asyncio.to_thread(lambda: list(islice(every, PAGE))):
+        old = [kept for kept in listed if kept.modified < cutoff]
+        for site_id, files in groupby(old, key=_site_of):
+            names = [kept.key.rpartition("/")[2] for kept in files]
             try:
-                async with database.transaction(site_id, now, writing=True) as tx:
-                    removed += await _remove_unneeded(tx, library, [kept.key for kept in batch], cutoff)
+                removed += await _remove_spare(database, library, site_id, names, now)
             except Refusal as refusal:
+                # Files of a site that is not here are not ours to judge.
                 if refusal.code != "rest_unknown_site":
                     raise
-                break  # Files of a site that is not here are not ours to judge.
     return removed
 
 
-async def _remove_unneeded(tx: Transaction, library: Library, keys: list[str], cutoff: datetime) -> int:
-    """Under the lock of the site nobody writes a record. Who puts a file now, and writes its record when the
-    lock is free, looks again whether the file is there (`add_image`)."""
-    await tx.lock(None)
-    names = {key: key.rpartition("/")[2] for key in keys}
-    needed = await media.needed(tx, list(names.values()))
-    removed = 0
-    for key, name in names.items():
-        if name in needed:
-            continue
-        modified = await asyncio.to_thread(library.files.modified, key)
-        if modified is not None and modified < cutoff:
-            await asyncio.to_thread(library.files.remove, key)
-            removed += 1
-    return removed
+async def _remove_spare(database: Database, library: Library, site_id: int, names: list[str], now: datetime) -> int:
+    cutoff = now - ORPHANED_AFTER
+    async with database.transaction(site_id, now, writing=False) as tx:
+        spare = await spare_files.find_spare(tx, names, cutoff)
+    # Who has put one again just now is about to write its record.
+    spare = [name for name in spare if await library.is_older(site_id, name, cutoff)]
+    if not spare:
+        return 0
+    async with database.transaction(site_id, now, writing=True) as tx:
+        await tx.lock(None)
+        doomed = await spare_files.doom(tx, spare, cutoff)
+    gone: list[str] = []
+    began = time.monotonic()
+    for name in doomed:
+        if time.monotonic() - began > spare_files.REMOVED_WITHIN.total_seconds() / 2:
+            break  # The names are free again soon; the rest is for the next time.
+        await library.remove(site_id, name)
+        gone.append(name)
+    async with database.transaction(site_id, now, writing=True) as tx:
+        await tx.lock(None)
+        await spare_files.forget(tx, gone)
+    return len(gone)
 
 
 def _site_of(kept: Kept) -> int:
@@ -95,7 +101,8 @@ def _site_of(kept: Kept) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found about one image: files in all, those that are wrong, and whether it is whole now."""
+    """What was found about one image: files in all, those that are wrong, whether it is whole now, and why not or
+    what was done."""
 
     media_id: int
     files: int
@@ -122,27 +129,26 @@ async def check_media(database: Database, library: Library, site: str | int, now
 
 
 async def _check(database: Database, library: Library, site_id: int, row: Record, now: datetime) -> Checked:
-    wrong: list[str] = []
-    for name in row["names"]:
-        content = await library.read(site_id, name)
-        if content is None or not _is_right(name, content):
-            wrong.append(name)
-    found = Checked(row["id"], len(row["names"]), tuple(wrong), whole=not wrong)
-    if not wrong:
-        return found
+    names = sorted({*row["names"], row["url"]})
+    wrong = tuple([name for name in names if not await _is_right(library, site_id, name)])
+    if not wrong and row["has_sizes"]:
+        return Checked(row["id"], len(names), wrong, whole=True)
     if row["url"] in wrong:
-        return Checked(row["id"], found.files, found.wrong, whole=False, why="the image itself is lost")
-    for name in wrong:  # What is there in its place would be taken for it.
-        await asyncio.to_thread(library.files.remove, key_of(site_id, name))
+        return Checked(row["id"], len(names), wrong, whole=False, why="the image itself is lost")
     try:
         made = await make_sizes(database, library, now, site_id, row["id"])
     except (Invalid, Refusal, Lost) as problem:
-        return Checked(row["id"], found.files, found.wrong, whole=False, why=str(problem))
-    return Checked(row["id"], found.files, found.wrong, whole=made, why="" if made else "it changed meanwhile")
+        return Checked(row["id"], len(names), wrong, whole=False, why=str(problem))
+    return Checked(row["id"], len(names), wrong, whole=made, why="made again" if made else "it changed meanwhile")
 
 
-def _is_right(name: str, content: bytes) -> bool:
-    return hashlib.sha256(content).hexdigest() == name.partition(".")[0]
+async def _is_right(library: Library, site_id: int, name: str) -> bool:
+    """One that cannot be read is as good as none, and the others can be looked at all the same."""
+    try:
+        content = await library.read(site_id, name)
+    except Refusal:
+        return False
+    return content is not None and hashlib.sha256(content).hexdigest() == name.partition(".")[0]
 
 
 async def _row(tx: Transaction, media_id: int) -> Record | None:

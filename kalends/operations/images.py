@@ -108,9 +108,11 @@ async def _find_or_add(call: Call, address: str) -> int:
         return kept
     row = await media.find_by_source(tx, _hash(address))
     if row is not None:
-        # What was fetched before stays, also when its source is away today.
         if isinstance(fetched, Fetched):
             await _refresh(call, row, fetched)
+        elif isinstance(fetched, Invalid):
+            # What was fetched before stays, also when its source is away today; it is not asked each time.
+            await media.note_fetch(tx, row["id"], row["source_etag"], row["source_date"])
         known: int = row["id"]
         return known
     if isinstance(fetched, Invalid):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import Invalid, Refusal
 from kalends.operations.administration import require_user
 from kalends.operations.images import add_image
 from kalends.operations.library import Library, hash_of
@@ -42,8 +42,10 @@ async def add_files(
         for path in left:
             try:
                 added = await _add_file(database, library, site_id, user_id, path)
-            except Invalid as problem:
+            except (Invalid, Refusal) as problem:
                 outcome.refused.append((path, problem.message))
+            except OSError as error:  # The file itself; what is wrong with the storage is a Refusal.
+                outcome.refused.append((path, error.strerror or str(error)))
             else:
                 outcome.added += added
                 outcome.known += not added

@@ -7,21 +7,30 @@ import asyncio
 import errno
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kalends.core import errors, pictures
-from kalends.core.errors import Invalid
+from kalends.core.errors import Invalid, Refusal
 from kalends.core.outbound import Permitted
 from kalends.core.pictures import FULL, PictureType
 from kalends.core.sentences import Sentence
+from kalends.operations.turns import Turns
 from kalends.outside.files import Files, work_directory
 from kalends.outside.images import Images, Version
 
 if TYPE_CHECKING:
     from kalends.outside.fetching import Fetcher
+
+
+# What a disk or a bucket is asked at the same time, and what may wait for that.
+THREADS: Final = 8
+MOST_WAITING: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +77,15 @@ def telling_of_storage() -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise errors.out_of_storage() from error
-        raise errors.unavailable(Sentence("The storage of files cannot be reached.")) from error
+        raise _unreachable() from error
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in ("minio", "urllib3"):
             raise
-        raise errors.unavailable(Sentence("The storage of files cannot be reached.")) from error
+        raise _unreachable() from error
+
+
+def _unreachable() -> Refusal:
+    return errors.unavailable(Sentence("The storage of files cannot be reached."))
 
 
 class Library:
@@ -87,6 +100,9 @@ class Library:
         self._images = Images(at_once)
         self._permitted = permitted
         self._fetcher: Fetcher | None = None
+        self._threads = ThreadPoolExecutor(THREADS, "storage")
+        self._waiting = 0
+        self.turns = Turns()
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[Path]:
@@ -95,7 +111,7 @@ class Library:
         try:
             yield directory
         finally:
-            await asyncio.to_thread(place.__exit__, None, None, None)
+            await asyncio.get_running_loop().run_in_executor(self._threads, place.__exit__, None, None, None)
 
     async def take(self, site_id: int, path: Path, *, title: str = "") -> Taken:
         """Keeps an image that was sent as a file. What is wrong with it is `Invalid`."""
@@ -148,6 +164,14 @@ class Library:
                 return False
         return True
 
+    async def is_older(self, site_id: int, name: str, cutoff: datetime) -> bool:
+        """Whether a file is there and was put before then."""
+        modified = await self._do(self._files.modified, pictures.key_of(site_id, name))
+        return modified is not None and modified < cutoff
+
+    async def remove(self, site_id: int, name: str) -> None:
+        await self._do(self._files.remove, pictures.key_of(site_id, name))
+
     @property
     def files(self) -> Files:
         return self._files
@@ -165,9 +189,17 @@ class Library:
         return name, size
 
     async def _do[**P, T](self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """In a thread, where it may wait."""
-        with telling_of_storage():
-            return await asyncio.to_thread(work, *arguments, **options)
+        """In a thread of its own kind: a storage that does not answer keeps nothing waiting but what needs it."""
+        if self._waiting >= MOST_WAITING:
+            raise _unreachable()
+        self._waiting += 1
+        try:
+            with telling_of_storage():
+                return await asyncio.get_running_loop().run_in_executor(
+                    self._threads, partial(work, *arguments, **options)
+                )
+        finally:
+            self._waiting -= 1
 
     def _client(self) -> "Fetcher":
         """Imported when it is first needed: most requests never do."""

@@ -9,7 +9,7 @@ from kalends.operations import permissions
 from kalends.operations.call import Call, Outcome
 from kalends.operations.images import add_image
 from kalends.operations.records import changeable_row, outcome_of
-from kalends.operations.writes import remove_record, write_changes
+from kalends.operations.writes import remove_record
 from kalends.store import media
 from kalends.store.sql import Sql
 
@@ -36,12 +36,11 @@ async def delete_media(kind: Kind, call: Call) -> Outcome:
     users = await media.find_users(tx, row["id"], None if call.values.get("force") else MOST_NAMED)
     if users and not call.values.get("force"):
         raise errors.in_use([{"kind": name, "id": record_id} for name, record_id in users[:MOST_NAMED]])
-    for name, record_id in users:
-        user = BY_NAME[name]
-        shown_by = await tx.row(user.select(Sql("r.site_id = ? AND r.id = ?", tx.site.id, record_id)))
-        if shown_by is None:
-            raise AssertionError(f"{name} {record_id} vanished under the lock")
-        permissions.require_edit(call.actor, user, shown_by)
-        await write_changes(user, tx, shown_by, {"image_id": None}, {})
+    for name in dict.fromkeys(name for name, _ in users):
+        rows = await tx.rows(BY_NAME[name].select(Sql("r.site_id = ? AND r.image_id = ?", tx.site.id, row["id"])))
+        for shown_by in rows:
+            permissions.require_edit(call.actor, BY_NAME[name], shown_by)
+    await media.take_away(tx, row["id"])
+    await media.replace_files(tx, row["id"], [])
     await remove_record(kind, tx, row)
     return outcome

@@ -6,20 +6,19 @@ those very addresses: there is no second look-up that could answer otherwise. Re
 
 import asyncio
 import ssl
-import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from ipaddress import ip_address
 from typing import Any, BinaryIO, Final
-from urllib.parse import urljoin
 
 import httpcore
 
 from kalends import __version__
+from kalends.core import errors
 from kalends.core.errors import Invalid
-from kalends.core.outbound import USUAL_PORTS, Address, Permitted, Target, may_connect, read_target
+from kalends.core.outbound import USUAL_PORTS, Address, Permitted, Target, may_connect, read_redirect, read_target
 
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 REDIRECTS: Final = (301, 302, 303, 307, 308)
@@ -61,17 +60,22 @@ class Fetcher:
 
     async def get(self, url: str, into: BinaryIO, *, limit: int, headers: Mapping[str, str] | None = None) -> Answer:
         """Fetches within all limits, redirects included; what is refused or fails is `Invalid`."""
-        began = time.monotonic()
         try:
-            async with asyncio.timeout(self._seconds), self._free:
+            async with asyncio.timeout(self._seconds):
+                await self._free.acquire()
+        except TimeoutError:
+            raise errors.unavailable() from None  # Ours is the queue, not the other server's.
+        try:
+            async with asyncio.timeout(self._seconds):
                 return await self._follow(url, into, limit, headers or {})
         except TimeoutError:
-            seconds = round(time.monotonic() - began)
-            raise Invalid("the other server took too long: {seconds} s.", seconds=seconds) from None
+            raise Invalid("the other server took too long: {seconds} s.", seconds=round(self._seconds)) from None
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, ConnectionError) as error:
             raise unreachable() from error
         except ssl.SSLError as error:
             raise unreachable() from error
+        finally:
+            self._free.release()
 
     async def _follow(self, url: str, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> Answer:
         for _ in range(MOST_REDIRECTS + 1):
@@ -81,7 +85,7 @@ class Fetcher:
             answer = await self._ask(target, into, limit, headers)
             if answer.status not in REDIRECTS or "location" not in answer.headers:
                 return answer
-            url = urljoin(f"{target.scheme}://{target.authority}{target.path}", answer.headers["location"])
+            url = read_redirect(target, answer.headers["location"])
         raise Invalid("the address leads on and on; at most {most} redirects are followed.", most=MOST_REDIRECTS)
 
     async def _ask(self, target: Target, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> Answer:

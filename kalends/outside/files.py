@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -163,7 +163,7 @@ def open_bucket(options: BucketOptions) -> BucketFiles:
     parts = urlsplit(options.endpoint)
     # The library's own patience is five minutes; a request waits behind this.
     http = urllib3.PoolManager(
-        timeout=urllib3.Timeout(connect=3, read=20), maxsize=10, retries=urllib3.Retry(2, backoff_factor=0.2)
+        timeout=urllib3.Timeout(connect=3, read=10), maxsize=10, retries=urllib3.Retry(1, backoff_factor=0.2)
     )
     client = Minio(
         parts.netloc,
@@ -196,9 +196,10 @@ def remove_old_work(root: Path, cutoff: datetime) -> int:
     """What processes left behind that were killed; the number of directories."""
     removed = 0
     for path in (root / INCOMING).glob("*"):
-        if datetime.fromtimestamp(path.stat().st_mtime, UTC) < cutoff:
-            shutil.rmtree(path, ignore_errors=True)
-            removed += 1
+        with suppress(FileNotFoundError):  # Its owner may tidy up at this moment.
+            if datetime.fromtimestamp(path.stat().st_mtime, UTC) < cutoff:
+                shutil.rmtree(path, ignore_errors=True)
+                removed += 1
     return removed
 
 

@@ -34,6 +34,8 @@ def main() -> None:
         answer = {"refused": str(refused)}
     except MemoryError:
         answer = {"refused": "too_costly"}
+    except Exception:  # Whatever a library stumbles over, the file is the cause.
+        answer = {"refused": "damaged"}
     print(json.dumps(answer))  # noqa: T201
     sys.stdout.flush()
     os._exit(0)  # The libraries have nothing worth to tidy up.
@@ -68,53 +70,47 @@ def read_image(source: str, codec: str, most_pixels: int, longest_edge: int) -> 
     from PIL import Image, ImageOps
 
     Image.MAX_IMAGE_PIXELS = None  # Judged below, before anything is decoded.
-    try:
-        image: Any = Image.open(source, formats=[codec])
-        if image.width * image.height > most_pixels:
-            raise Refused("too_many_pixels")
-        profile = image.info.get("icc_profile")
-        image.draft(None, (longest_edge, longest_edge))
-        image.load()
-        image = ImageOps.exif_transpose(image)
-    except (Refused, MemoryError):
-        raise
-    except Exception as error:  # Whatever a decoder stumbles over, the file is the cause.
-        raise Refused("damaged") from error
-    image = of_the_web(image, profile)
-    if image.width < 1 or image.height < 1:
-        raise Refused("damaged")
-    return fit(image, longest_edge)
-
-
-def of_the_web(image: Any, profile: bytes | None) -> Any:
-    """Grey or RGB, with transparency where there is any, in sRGB; no profile and no metadata remain."""
-    if image.mode.startswith("I"):  # 16 bits of grey
-        image = image.point(lambda value: value / 256).convert("L")
-    if profile and image.mode in ("RGB", "CMYK", "L"):
-        image = in_srgb(image, profile)
-    transparent = image.has_transparency_data
-    if image.mode in ("1", "L") and not transparent:
-        image = image.convert("L")
-    else:
-        image = image.convert("RGBA" if transparent else "RGB")
+    image: Any = Image.open(source, formats=[codec])
+    if image.width * image.height > most_pixels:
+        raise Refused("too_many_pixels")
+    profile = image.info.get("icc_profile")
+    image.draft(None, (longest_edge, longest_edge))
+    image.load()
+    image = ImageOps.exif_transpose(image)
+    image = in_srgb(fit(of_the_web(image), longest_edge), profile)
     image.info = {}
     return image
 
 
-def in_srgb(image: Any, profile: bytes) -> Any:
+def of_the_web(image: Any) -> Any:
+    """Grey or RGB, with transparency where there is any; CMYK is left to its profile."""
+    if image.mode.startswith("I"):  # 16 bits of grey
+        image = image.point(lambda value: value / 256).convert("L")
+    if image.has_transparency_data:
+        return image.convert("RGBA")
+    if image.mode in ("1", "L"):
+        return image.convert("L")
+    return image if image.mode == "CMYK" else image.convert("RGB")
+
+
+def in_srgb(image: Any, profile: bytes | None) -> Any:
+    """The colours that the profile means, as the web understands them; transparency stays as it is."""
     import io
 
     from PIL import ImageCms
 
-    try:
-        given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        mode = "L" if image.mode == "L" else "RGB"
-        if mode == "L":
-            return image
-        turned = ImageCms.profileToProfile(image, given, ImageCms.createProfile("sRGB"), outputMode=mode)
-    except (ImageCms.PyCMSError, OSError, ValueError):
-        return image  # A profile that cannot be read is as good as none.
-    return turned or image
+    opaque = image.convert("RGB") if image.mode == "RGBA" else image
+    plain = opaque.convert("RGB") if opaque.mode == "CMYK" else opaque
+    if profile:
+        try:
+            given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            turned = ImageCms.profileToProfile(opaque, given, ImageCms.createProfile("sRGB"), outputMode="RGB")
+            plain = turned.convert(plain.mode) if turned else plain
+        except (ImageCms.PyCMSError, OSError, ValueError):
+            pass  # A profile that cannot be read is as good as none.
+    if image.mode == "RGBA":
+        plain.putalpha(image.getchannel("A"))
+    return plain
 
 
 def fit(image: Any, edge: int) -> Any:

@@ -46,7 +46,9 @@ async def stamp_linked_events(tx: Transaction, table: LiteralString, column: Lit
             record_id,
         )
     )
-    await records.stamp(tx, "events", rows, moved=table == "event_venues")
+    # Events that lose their place: feeds have to tell.
+    setting: LiteralString = ", sequence = s.revision" if table == "event_venues" else ""
+    await records.stamp(tx, "events", rows, setting=setting)
 
 
 async def stamp_events_below(tx: Transaction, category_id: int) -> None:

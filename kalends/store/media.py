@@ -1,12 +1,13 @@
 """Images in the database: by their files, by where they came from, and the records that show them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import LiteralString
 
 from asyncpg import Record
 
-from kalends.store import records
+from kalends.store import records, spare_files
 from kalends.store.database import Transaction
+from kalends.store.history import encode
 from kalends.store.sql import Sql
 
 # What can have an image, and whether everybody may see such a record.
@@ -68,9 +69,13 @@ async def note_fetch(tx: Transaction, media_id: int, etag: str, date: str) -> No
 
 
 async def replace_files(tx: Transaction, media_id: int, files: Iterable[tuple[str, str]]) -> None:
-    """The files that a record needs: name and size of each."""
+    """The files that a record needs from now on: name and size of each."""
     listed = list(files)
-    await tx.run(Sql("DELETE FROM media_files WHERE site_id = ? AND media_id = ?", tx.site.id, media_id))
+    names = [name for name, _ in listed]
+    await spare_files.claim(tx, names)
+    dropped = await tx.rows(
+        Sql("DELETE FROM media_files WHERE site_id = ? AND media_id = ? RETURNING name", tx.site.id, media_id)
+    )
     await tx.run(
         Sql(
             """INSERT INTO media_files (site_id, media_id, name, size)
@@ -78,10 +83,11 @@ async def replace_files(tx: Transaction, media_id: int, files: Iterable[tuple[st
                 FROM unnest(?::text[], ?::text[]) AS f (name, size)""",
             tx.site.id,
             media_id,
-            [name for name, _ in listed],
+            names,
             [size for _, size in listed],
         )
     )
+    await spare_files.release(tx, [row["name"] for row in dropped])
 
 
 async def list_files(tx: Transaction, after: int, most: int) -> list[Record]:
@@ -89,11 +95,10 @@ async def list_files(tx: Transaction, after: int, most: int) -> list[Record]:
     return await tx.rows(
         Sql(
             """
-            SELECT m.id, m.url, m.mime_type, m.width, m.height, m.focus_x, m.focus_y,
-                array_agg(f.name ORDER BY f.name) AS names
-            FROM (SELECT * FROM media WHERE site_id = ? AND id > ? AND url NOT LIKE '%/%' ORDER BY id LIMIT ?) m
-            JOIN media_files f ON f.site_id = m.site_id AND f.media_id = m.id
-            GROUP BY m.id, m.url, m.mime_type, m.width, m.height, m.focus_x, m.focus_y ORDER BY m.id
+            SELECT m.id, m.url, m.sizes <> '{}' AS has_sizes,
+                ARRAY (SELECT DISTINCT f.name FROM media_files f WHERE f.site_id = m.site_id AND f.media_id = m.id
+                    ORDER BY f.name) AS names
+            FROM media m WHERE m.site_id = ? AND m.id > ? AND m.url NOT LIKE '%/%' ORDER BY m.id LIMIT ?
             """,
             tx.site.id,
             after,
@@ -107,14 +112,6 @@ async def count_media(tx: Transaction) -> int:
         Sql("SELECT count(*) FROM media WHERE site_id = ? AND url NOT LIKE '%/%'", tx.site.id)
     )
     return found
-
-
-async def needed(tx: Transaction, names: Sequence[str]) -> set[str]:
-    """Which of these files some record still needs."""
-    rows = await tx.rows(
-        Sql("SELECT DISTINCT name FROM media_files WHERE site_id = ? AND name = ANY(?)", tx.site.id, list(names))
-    )
-    return {row["name"] for row in rows}
 
 
 async def find_users(tx: Transaction, media_id: int, most: int | None = None) -> list[tuple[str, int]]:
@@ -136,15 +133,22 @@ async def find_users(tx: Transaction, media_id: int, most: int | None = None) ->
 async def stamp_users(tx: Transaction, media_id: int) -> None:
     """Records show what changed about their image: they have changed too, and say so."""
     for table, public in USERS:
-        rows = await tx.rows(
-            Sql(
-                "SELECT id, "
-                + public
-                + " AS public FROM "
-                + table
-                + " WHERE site_id = ? AND image_id = ? ORDER BY id",
-                tx.site.id,
-                media_id,
-            )
+        await records.stamp(tx, table, await _users_of(tx, table, public, media_id))
+
+
+async def take_away(tx: Transaction, media_id: int) -> None:
+    """From all records that have this image, however many."""
+    for table, public in USERS:
+        users = await _users_of(tx, table, public, media_id)
+        before, after = encode({"image_id": media_id}), encode({"image_id": None})
+        await records.stamp(tx, table, users, setting=", image_id = NULL", before=before, after=after)
+
+
+async def _users_of(tx: Transaction, table: LiteralString, public: LiteralString, media_id: int) -> list[Record]:
+    return await tx.rows(
+        Sql(
+            "SELECT id, " + public + " AS public FROM " + table + " WHERE site_id = ? AND image_id = ? ORDER BY id",
+            tx.site.id,
+            media_id,
         )
-        await records.stamp(tx, table, rows)
+    )

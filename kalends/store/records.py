@@ -30,21 +30,31 @@ async def change(
     )
 
 
-async def stamp(tx: Transaction, table: LiteralString, rows: Sequence[Record], *, moved: bool = False) -> None:
+async def stamp(
+    tx: Transaction,
+    table: LiteralString,
+    rows: Sequence[Record],
+    *,
+    setting: LiteralString = "",
+    before: str | None = None,
+    after: str | None = None,
+) -> None:
     """These records show what another one has changed: each gets a revision of its own.
 
-    Rows have `id` and `public`. `moved`: events that lose their place, which feeds have to tell.
+    Rows have `id` and `public`. `setting` is what else is set; `before` and `after` are for the log of each.
     """
     if not rows:
         return
-    revisions = [tx.clock.stamp(table, row["id"], "update", was_public=row["public"]) for row in rows]
-    sequence: LiteralString = ", sequence = s.revision" if moved else ""
+    revisions = [
+        tx.clock.stamp(table, row["id"], "update", before=before, after=after, was_public=row["public"])
+        for row in rows
+    ]
     await tx.run(
         Sql(
             "UPDATE "
             + table
             + " r SET revision = s.revision, modified_utc = ?"
-            + sequence
+            + setting
             + " FROM unnest(?::bigint[], ?::bigint[]) AS s (id, revision) WHERE r.site_id = ? AND r.id = s.id",
             tx.now,
             [row["id"] for row in rows],

@@ -3,7 +3,7 @@ one operation -> response. One stage touches the database."""
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +18,7 @@ from kalends.core.errors import Invalid, Refusal
 from kalends.core.params import listed, read_params
 from kalends.core.switches import read_switch
 from kalends.kinds.kind import Actor, Kind
+from kalends.kinds.media import MEDIA
 from kalends.operations import permissions
 from kalends.operations.call import Call, Outcome
 from kalends.operations.fragments import Fragments
@@ -140,7 +141,7 @@ async def _answer(exchange: Exchange) -> Response:
 async def _receive(exchange: Exchange, endpoint: Endpoint, library: Library) -> Response:
     """A request with a file. Who may not send one is told before it is read; it is kept before it is recorded."""
     site_id = await _let_in(exchange, endpoint.kind)
-    async with library.working() as directory:
+    async with library.turns.of((site_id, exchange.actor.user_id)), library.working() as directory:
         raw, sent = await uploads.read_upload(exchange.request, directory, library.limit)
         values = read_params(endpoint.params, raw.values)
         if sent is None:
@@ -167,14 +168,18 @@ async def _fetch_images(exchange: Exchange, named: list[str]) -> None:
         if exchange.actor.read_only or not permissions.may_publish(exchange.actor):
             return
         wanted, site_id = await find_unfetched(tx, named), tx.site.id
-    answers = await asyncio.gather(*[_fetch(library, site_id, row) for row in wanted])
+    owner = (site_id, exchange.actor.user_id)
+    answers = await asyncio.gather(*[_fetch(library, site_id, row, owner) for row in wanted])
+    if refused := next((answer for answer in answers if isinstance(answer, Refusal)), None):
+        raise refused
     exchange.fetched = {row.address: found for row, found in zip(wanted, answers, strict=True)}
 
 
-async def _fetch(library: Library, site_id: int, wanted: Wanted) -> Fetched | Invalid:
+async def _fetch(library: Library, site_id: int, wanted: Wanted, owner: Hashable) -> Fetched | Invalid | Refusal:
     try:
-        return await library.fetch(site_id, wanted.address, etag=wanted.etag, date=wanted.date)
-    except Invalid as problem:
+        async with library.turns.of(owner):
+            return await library.fetch(site_id, wanted.address, etag=wanted.etag, date=wanted.date)
+    except (Invalid, Refusal) as problem:
         return problem
 
 
@@ -195,6 +200,8 @@ async def _read(exchange: Exchange, endpoint: Endpoint, body: bytes) -> tuple[Ra
     raw = Raw(body=body)
     try:
         raw = await requests.read_values(exchange.request, body if endpoint.writes else b"")
+        if raw.files and endpoint.kind is MEDIA:
+            raise errors.invalid("file", "the file of an image is not replaced: send it as a new image.")
         if len(body) > LARGE_BODY:
             values = await asyncio.to_thread(read_params, endpoint.params, raw.values, update=endpoint.updates)
         else:

@@ -29,6 +29,7 @@ class Raw:
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     body: bytes = b""
+    files: list[str] = field(default_factory=list[str])  # names of parts that are files
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -76,7 +77,8 @@ async def read_values(request: Request, body: bytes) -> Raw:
     if content_type == FORM:
         raw.values.update(nested(_pairs(body)))
     elif content_type == "multipart/form-data":
-        raw.values.update(nested(await _multipart(request, body)))
+        fields, raw.files = await _multipart(request, body)
+        raw.values.update(nested(fields))
     elif content_type == "application/json" or re.fullmatch(r"application/[\w.-]+\+json", content_type):
         raw.values.update(_json(body))
     return raw
@@ -129,8 +131,8 @@ def _pairs(text: bytes) -> list[tuple[str, str]]:
         raise errors.too_many_fields(MOST_FIELDS) from error
 
 
-async def _multipart(request: Request, body: bytes) -> list[tuple[str, str]]:
-    """Text fields of a multipart form; files have no meaning in this interface."""
+async def _multipart(request: Request, body: bytes) -> tuple[list[tuple[str, str]], list[str]]:
+    """Text fields of a multipart form, and the names of its files."""
     sent = False
 
     async def receive() -> dict[str, Any]:
@@ -143,7 +145,9 @@ async def _multipart(request: Request, body: bytes) -> list[tuple[str, str]]:
     copy = Request(request.scope, receive)
     try:
         async with copy.form(max_files=10, max_fields=MOST_FIELDS) as form:
-            return [(name, value) for name, value in form.multi_items() if not isinstance(value, UploadFile)]
+            parts = form.multi_items()
+            texts = [(name, value) for name, value in parts if not isinstance(value, UploadFile)]
+            return texts, [name for name, value in parts if isinstance(value, UploadFile)]
     except Exception as error:  # Whatever it is, only what the client sent can be the cause.
         raise errors.invalid_form(str(getattr(error, "detail", error))[:200]) from error
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from kalends.core import errors
+from kalends.core.sentences import Sentence
 from kalends.operations.library import telling_of_storage
 from kalends.web.requests import Raw, arriving, bounded, nested, read_values
 
@@ -23,6 +24,7 @@ SECONDS: Final = 300
 # What a form may weigh besides its file.
 REST_OF_FORM: Final = 256 * 1024
 BLOCK: Final = 1024 * 1024
+ENDING: Final = 100  # bytes of a form in which its last boundary, and some space, must end
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +55,21 @@ async def _read_body(request: Request, path: Path, limit: int, name: str) -> Upl
 
 
 async def _read_form(request: Request, raw: Raw, path: Path, limit: int) -> Upload | None:
-    parser = MultiPartParser(
-        request.headers, bounded(request, limit + REST_OF_FORM), max_files=1, max_fields=50, max_part_size=64 * 1024
-    )
+    end = b""
+
+    async def pieces() -> AsyncGenerator[bytes]:
+        nonlocal end
+        async for piece in bounded(request, limit + REST_OF_FORM):
+            end = (end + piece)[-ENDING:]
+            yield piece
+
+    parser = MultiPartParser(request.headers, pieces(), max_files=1, max_fields=50, max_part_size=64 * 1024)
     upload: Upload | None = None
     fields: list[tuple[str, str]] = []
     try:
         form = await parser.parse()
+        if not end.rstrip().endswith(b"--"):
+            raise errors.invalid_form(Sentence("its end is missing."))
         for name, value in form.multi_items():
             if not isinstance(value, UploadFile):
                 fields.append((name, value))
@@ -86,11 +96,13 @@ async def _copy(part: UploadFile, path: Path, limit: int) -> None:
 
 def file_name(disposition: str) -> str:
     """Of `attachment; filename="a.jpg"; filename*=UTF-8''a%20b.jpg` the second one. Only a title is made of it."""
-    long = re.search(r"filename\*\s*=\s*(?:UTF-8|utf-8)''([^;\s]+)", disposition)
+    long = re.search(r"filename\*\s*=\s*utf-8'[a-z0-9-]*'([^;\s]+)", disposition, re.IGNORECASE)
     if long:
         return unquote(long[1], errors="replace")
-    short = re.search(r'filename\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', disposition)
-    return (short[1] if short[1] is not None else short[2]) if short else ""
+    short = re.search(r'filename\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', disposition, re.IGNORECASE)
+    if short is None:
+        return ""
+    return short[2] if short[1] is None else re.sub(r"\\(.)", r"\1", short[1])
 
 
 def fingerprinted(upload_hash: bytes, values: Mapping[str, Any]) -> bytes:

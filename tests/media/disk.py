@@ -5,6 +5,7 @@ import hashlib
 import os
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -43,13 +44,14 @@ def assert_nothing_is_lost(database_url: str, root: Path, acknowledged: Mapping[
         assert hashlib.sha256((root / key).read_bytes()).hexdigest() == name, "a file is not what its name says"
 
 
-def collect(database_url: str, root: Path) -> int:
+def collect(database_url: str, root: Path, days: float = 0) -> int:
+    """As if it were done so many days later."""
+
     async def work() -> int:
         database = await Database.open(Options(url=database_url))
         try:
-            return await filekeeping.collect_orphans(
-                database, open_library(read_settings(media_dir=str(root))), utc_now()
-            )
+            library = open_library(read_settings(media_dir=str(root)))
+            return await filekeeping.collect_orphans(database, library, utc_now() + timedelta(days=days))
         finally:
             await database.close()
 

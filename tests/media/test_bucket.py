@@ -1,5 +1,7 @@
 """Files in a bucket: the same promises as on a disk, kept by a server with the interface of S3."""
 
+import asyncio
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -77,7 +79,7 @@ def test_a_bucket_keeps_files_as_a_disk_does(here: Interface, served: tuple[Buck
 
     done(author.delete(f"{EXTENSION}/media/{gone['id']}"))
     assert here.run(with_database(timedelta(hours=23)))[1] == 0
-    assert here.run(with_database(timedelta(hours=25)))[1] == 1
+    assert here.run(with_database(timedelta(hours=25)))[1] == 6
     assert keys() == needed_files(here.database_url)
 
     # One size is lost and another damaged: both are made again.
@@ -113,6 +115,28 @@ def test_a_bucket_that_is_away_is_said_and_concerns_nobody_else(
     assert time.monotonic() - began < 20
     assert read(author, made) == made
     assert author.create("venues", venue="x", image=made["id"])["image"]["url"] == made["url"]
+
+
+def test_a_bucket_that_never_answers_keeps_only_those_waiting_who_need_it(fresh: Callable[..., Interface]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings = Bucket(f"http://127.0.0.1:{silent.getsockname()[1]}", "none").settings
+        interface = fresh(settings)
+        editor, address = interface.caller("editor"), f"http://calendar.test/media/1/ab/ab{'0' * 62}.jpg"
+
+        async def meanwhile() -> float:
+            async with asyncio.TaskGroup() as group:
+                readers = [group.create_task(interface.caller().ask("GET", address)) for _ in range(12)]
+                await asyncio.sleep(0.5)
+                began = time.monotonic()
+                # So much text is read in a thread.
+                answer = await editor.ask("POST", "/venues", json={"venue": "x", "description": "<p>word</p>" * 3000})
+                took = time.monotonic() - began
+                assert answer.status_code == 201
+                for reader in readers:
+                    reader.cancel()
+            return took
+
+        assert interface.run(meanwhile()) < 2
 
 
 def test_a_wrong_key_to_the_bucket_is_no_fault_of_the_client(

@@ -2,21 +2,24 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kalends.core.errors import Refusal
+from kalends.operations import filekeeping
 from kalends.operations.images import add_image
-from kalends.operations.library import Taken
+from kalends.operations.library import Library, Taken
+from kalends.outside.files import DiskFiles
 from kalends.store.database import Database, Options
 from kalends.web.endpoint import utc_now
 from tests.api.interface import Caller, Interface, assert_refused, done
 from tests.life.processes import run_command
 from tests.media.disk import collect, files_in, grow_old, needed_files
 from tests.media.kit import EXTENSION, picture
-from tests.media.library import add, file_of, library_of, make_sizes, read, root_of
+from tests.media.library import add, file_of, library_of, make_sizes, read, root_of, send
 
 
 @pytest.fixture
@@ -29,8 +32,8 @@ def here(interface: Interface) -> Interface:
     return interface
 
 
-def collected(here: Interface) -> int:
-    return collect(here.database_url, root_of(here))
+def collected(here: Interface, days: float = 0) -> int:
+    return collect(here.database_url, root_of(here), days)
 
 
 def test_files_of_a_removed_image_are_collected_after_a_day(here: Interface, author: Caller) -> None:
@@ -42,10 +45,10 @@ def test_files_of_a_removed_image_are_collected_after_a_day(here: Interface, aut
     assert len(files_in(root)) == 12
     done(author.delete(f"{EXTENSION}/media/{gone['id']}"))
     assert (collected(here), len(files_in(root))) == (0, 12)
-    grow_old(root, days=0.9)
-    assert (collected(here), len(files_in(root))) == (0, 12)
-    grow_old(root, days=1.1)
-    assert collected(here) == 6
+    grow_old(root, days=90)  # Files may be old: it counts since when nobody needs them.
+    assert (collected(here, 0.9), len(files_in(root))) == (0, 12)
+    assert collected(here, 1.1) == 6
+    assert here.sql("SELECT * FROM spare_files") == []
     assert files_in(root) == needed_files(here.database_url)
     assert author.get(kept["url"]).status_code == 200
     assert_refused(author.get(gone["url"]), 404, "rest_no_route")
@@ -55,8 +58,7 @@ def test_a_file_that_two_records_need_stays_until_both_are_gone(here: Interface,
     first, second = add(author, picture(seed=3)), add(author, picture(seed=3))
     for image in (first, second):
         done(author.delete(f"{EXTENSION}/media/{image['id']}"))
-        grow_old(root_of(here))
-        assert collected(here) == (0 if image is first else 1)
+        assert collected(here, 2) == (0 if image is first else 1)
 
 
 def test_sizes_that_were_replaced_are_collected(here: Interface, author: Caller) -> None:
@@ -66,8 +68,7 @@ def test_sizes_that_were_replaced_are_collected(here: Interface, author: Caller)
     done(author.patch(f"{EXTENSION}/media/{image['id']}", {"focus_x": 0}))
     make_sizes(here, image)
     assert read(author, image)["sizes"]["thumbnail"]["url"] != before
-    grow_old(root_of(here))
-    assert collected(here) == 2
+    assert collected(here, 2) == 2
 
 
 def test_what_is_sent_again_is_young_again(here: Interface, author: Caller) -> None:
@@ -132,6 +133,43 @@ def test_many_orphans_are_collected_in_several_goes(here: Interface) -> None:
     assert (collected(here), files_in(root)) == (120, set())
 
 
+def test_a_file_is_not_lost_to_a_slow_storage(here: Interface, author: Caller) -> None:
+    """While the collector removes a file, whoever sends the same one is asked to come again; then it is kept."""
+    first = add(author, picture(seed=7))
+    done(author.delete(f"{EXTENSION}/media/{first['id']}"))
+    grow_old(root_of(here))
+    answers: list[int] = []
+
+    class Slow(DiskFiles):
+        def remove(self, key: str) -> None:
+            answers.append(send(here.caller("editor"), picture(seed=7)).status_code)
+            super().remove(key)
+
+    async def collect_slowly() -> int:
+        database = await Database.open(Options(url=here.database_url))
+        try:
+            library = Library(Slow(root_of(here)), root_of(here), limit=1000)
+            return await filekeeping.collect_orphans(database, library, utc_now() + timedelta(days=2))
+        finally:
+            await database.close()
+
+    assert asyncio.run(collect_slowly()) == 1
+    assert answers == [503]
+    again = add(author, picture(seed=7))
+    assert again["url"] == first["url"]
+    assert author.get(again["url"]).status_code == 200
+
+
+def test_the_mark_of_a_collector_that_was_killed_is_forgotten(here: Interface, author: Caller) -> None:
+    first = add(author, picture(seed=8))
+    done(author.delete(f"{EXTENSION}/media/{first['id']}"))
+    here.sql("UPDATE spare_files SET doomed_at = now()")
+    assert send(author, picture(seed=8)).status_code == 503
+    here.sql("UPDATE spare_files SET doomed_at = now() - interval '11 minutes'")
+    assert add(author, picture(seed=8))["url"] == first["url"]
+    assert collected(here, 2) == 0
+
+
 # Checking -------------------------------------------------------------------------------------
 
 
@@ -168,6 +206,28 @@ def test_check_makes_lost_and_damaged_sizes_again(here: Interface, author: Calle
     assert check(here)[1].startswith("1 images, 6 files, 0 of them wrong")
 
 
+def test_check_makes_sizes_that_were_never_made(here: Interface, author: Caller) -> None:
+    image = add(author, picture(width=400, seed=6))
+    here.sql("DELETE FROM procrastinate_jobs")
+    assert check(here) == (
+        0,
+        f"image {image['id']}: 0 files wrong, made again\n1 images, 1 files, 0 of them wrong; 0 images not whole.\n",
+    )
+    assert set(read(author, image)["sizes"]) == {"thumbnail", "medium", "full"}
+
+
+def test_check_goes_on_after_a_file_that_cannot_be_read(here: Interface, author: Caller) -> None:
+    images = [add(author, picture(width=400, seed=seed)) for seed in (7, 8)]
+    for image in images:
+        make_sizes(here, image)
+    path = path_of(here, images[0]["url"])
+    path.unlink()
+    path.mkdir()
+    code, out = check(here)
+    path.rmdir()
+    assert (code, out.splitlines()[-1]) == (1, "2 images, 12 files, 1 of them wrong; 1 images not whole.")
+
+
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"x")], ids=["lost", "damaged"])
 def test_check_says_which_image_cannot_be_repaired(
     here: Interface, author: Caller, harm: Callable[[Path], Any]
@@ -187,8 +247,6 @@ def test_jobs_of_several_workers_do_not_disturb_each_other(here: Interface, auth
     image = add(author, picture(width=400, seed=5))
 
     async def several() -> list[bool]:
-        from kalends.operations import filekeeping
-
         database = await Database.open(Options(url=here.database_url))
         try:
             libraries = [library_of(here) for _ in range(3)]

@@ -129,7 +129,6 @@ def test_a_worker_that_is_killed_leaves_whole_sizes_or_none(place: Place, tmp_pa
     with Worker.start(place.url, tmp_path / "worker.log", {"KALENDS_MEDIA_DIR": str(root)}):
         wait_until(lambda: sized() == images, 120, 0.2)
     assert_nothing_is_lost(place.url, root, {})
-    grow_old(root)
-    removed = collect(place.url, root)
+    removed = collect(place.url, root, days=2)
     tell(f"{kills} kills of the worker; {removed} orphans removed")
     assert files_in(root) == needed_files(place.url)

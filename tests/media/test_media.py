@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageCms
 
 from tests.api.interface import HOST, NAMESPACE, Caller, Interface, assert_refused, done
 from tests.api.samples import POSTS, Sample
@@ -68,6 +68,8 @@ def test_an_image_is_added_whatever_its_name_and_declared_type_say(
         ("attachment", ""),
         ("attachment; filename*=UTF-8''%00%ff.jpg", "\ufffd"),
         ('attachment; filename="<b>x.jpg"', "x"),
+        ("attachment; filename*=utf-8'en'na%C3%AFve.jpg", "naïve"),
+        ('attachment; FileName="a \\"quoted\\" word.jpg"', 'a "quoted" word'),
     ],
 )
 def test_an_image_can_be_the_body_itself(author: Caller, disposition: str, title: str) -> None:
@@ -226,6 +228,23 @@ def test_colours_of_other_models_become_those_of_the_web(interface: Interface, a
     for mode, (codec, kept) in modes.items():
         made = add(author, encoded(Image.new(mode, (20, 10)), codec))
         assert opened(file_of(interface, made["url"])).mode == kept, mode
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "CMYK", "L"])
+def test_colours_are_those_that_the_profile_means(interface: Interface, author: Caller, mode: str) -> None:
+    """With a profile in which red and green have changed places, red is green."""
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    exchanged = profile.replace(b"rXYZ", b"????").replace(b"gXYZ", b"rXYZ").replace(b"????", b"gXYZ")
+    codec = "JPEG" if mode == "CMYK" else "PNG"
+    red = Image.new("RGB", (20, 10), (255, 0, 0)).convert(mode)
+    kept = opened(file_of(interface, add(author, encoded(red, codec, icc_profile=exchanged))["url"]))
+    if mode in ("RGB", "RGBA", "P"):
+        assert kept.convert("RGB").getpixel((5, 5)) == (0, 255, 0)
+    else:  # A profile that does not fit is as good as none.
+        assert kept.getpixel((5, 5)) == pytest.approx(
+            opened(encoded(red, codec)).convert(kept.mode).getpixel((5, 5)), abs=3
+        )
+    assert kept.mode == ("RGBA" if mode == "RGBA" else "L" if mode == "L" else "RGB")
 
 
 def test_a_large_image_is_kept_no_larger_than_pages_need(interface: Interface, author: Caller) -> None:
@@ -472,6 +491,19 @@ def test_an_image_that_is_shown_is_not_removed_unless_forced(interface: Interfac
     assert history["changes"]["image"] == {"before": made["id"], "after": None}
 
 
+def test_force_takes_an_image_from_many_records_and_each_says_so(editor: Caller) -> None:
+    image = add(editor, picture(seed=33))
+    venues = [editor.create("venues", venue=f"Of many {n}", image=image["id"]) for n in range(5)]
+    done(editor.delete(f"{EXTENSION}/media/{image['id']}?force=1"))
+    revisions: set[int] = set()
+    for venue in venues:
+        assert "image" not in editor.read("venues", venue["id"])
+        newest = done(editor.get(f"{EXTENSION}/venues/{venue['id']}/history"))["history"][0]
+        assert newest["changes"]["image"] == {"before": image["id"], "after": None}
+        revisions.add(newest["revision"])
+    assert len(revisions) == 5
+
+
 def test_force_does_not_change_what_the_caller_may_not_change(author: Caller, editor: Caller) -> None:
     made = add(author, picture(seed=31))
     venue = editor.create("venues", venue="Theirs", image=made["id"])
@@ -542,6 +574,20 @@ def test_a_form_that_cannot_be_read_is_refused(interface: Interface, kind: str, 
     headers = [("content-type", kind), ("authorization", f"Basic {token}")]
     status, _, answer = interface.raw("POST", f"{EXTENSION_PATH}/media", headers=headers, body=[body])
     assert status == 400, answer
+
+
+def test_a_form_that_is_cut_off_is_said_to_be(author: Caller) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    answer = author.request("POST", f"{EXTENSION}/media", content=PART + picture(), headers=headers)
+    assert_refused(answer, 400, "rest_invalid_form")
+    assert "its end is missing" in answer.json()["message"]
+
+
+def test_the_file_of_an_image_is_not_replaced_without_a_word(author: Caller) -> None:
+    made = add(author, picture(seed=40))
+    address, sent = f"{EXTENSION}/media/{made['id']}", {"file": ("b.jpg", picture(seed=41))}
+    data = assert_refused(author.request("POST", address, files=sent), 400, "rest_invalid_param")
+    assert set(data["params"]) == {"file"}
 
 
 def test_a_client_that_goes_away_leaves_nothing_behind(interface: Interface) -> None:
