@@ -139,7 +139,8 @@ async def _check(database: Database, library: Library, site_id: int, row: Record
         made = await make_sizes(database, library, now, site_id, row["id"])
     except (Invalid, Refusal, Lost) as problem:
         return Checked(row["id"], len(names), wrong, whole=False, why=str(problem))
-    return Checked(row["id"], len(names), wrong, whole=made, why="made again" if made else "it changed meanwhile")
+    done = "made again" if wrong else "its sizes were missing and are made"
+    return Checked(row["id"], len(names), wrong, whole=made, why=done if made else "it changed meanwhile")
 
 
 async def _is_right(library: Library, site_id: int, name: str) -> bool:

@@ -3,7 +3,7 @@ one operation -> response. One stage touches the database."""
 
 import asyncio
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -79,7 +79,7 @@ class Exchange:
     keys: tuple[str, ...] = ()
     # A file that came with the request, and what the addresses of images in it answered.
     upload: Taken | None = None
-    fetched: Mapping[str, Fetched | Invalid] = field(default_factory=dict[str, Fetched | Invalid])
+    fetched: dict[str, Fetched | Invalid] = field(default_factory=dict[str, Fetched | Invalid])
 
     @property
     def language(self) -> str:
@@ -170,9 +170,10 @@ async def _fetch_images(exchange: Exchange, named: list[str]) -> None:
         wanted, site_id = await find_unfetched(tx, named), tx.site.id
     owner = (site_id, exchange.actor.user_id)
     answers = await asyncio.gather(*[_fetch(library, site_id, row, owner) for row in wanted])
-    if refused := next((answer for answer in answers if isinstance(answer, Refusal)), None):
-        raise refused
-    exchange.fetched = {row.address: found for row, found in zip(wanted, answers, strict=True)}
+    for row, found in zip(wanted, answers, strict=True):
+        if isinstance(found, Refusal):
+            raise found
+        exchange.fetched[row.address] = found
 
 
 async def _fetch(library: Library, site_id: int, wanted: Wanted, owner: Hashable) -> Fetched | Invalid | Refusal:
