@@ -10,7 +10,7 @@ from kalends.kinds.kind import Kind, Link, Values, Writing
 from kalends.operations import permissions
 from kalends.operations.call import Call
 from kalends.operations.images import with_image_id
-from kalends.store import jobs, records
+from kalends.store import jobs, old_slugs, records
 from kalends.store.clock import Action
 from kalends.store.database import Transaction
 from kalends.store.history import encode
@@ -75,6 +75,8 @@ async def write_changes(
     if kind.links:
         changed.update(_withdrawal(tx, row, changed))
     await records.change(tx, kind.name, row["id"], changed)
+    if "slug" in changed and row.get("status", "publish") == "publish":
+        await old_slugs.keep(tx, kind.name, row["slug"], row["id"])
     for link, ids in relinked.items():
         await replace_links(tx, link.table, link.column, row["id"], ids)
     if kind.name == "categories" and "parent" in changed:

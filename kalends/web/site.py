@@ -9,9 +9,16 @@ from starlette.responses import Response
 from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.core.sentences import mark
+from kalends.core.slugs import normalize_lookup
+from kalends.kinds.categories import CATEGORIES
+from kalends.kinds.events import EVENTS
+from kalends.kinds.organizers import ORGANIZERS
+from kalends.kinds.tags import TAGS
+from kalends.kinds.venues import VENUES
 from kalends.operations import calendar
 from kalends.operations.call import Call
 from kalends.pages.assets import STATIC, find_asset
+from kalends.store import old_slugs
 from kalends.web import lists, records, views
 from kalends.web.feeds import FEEDS
 from kalends.web.routes import PASSWORD
@@ -32,6 +39,7 @@ VIEWS: Final = {
     "list": lists.show_list,
     "map": lists.show_map,
 }
+PATH: Final = r"(?P<path>[^/]+(?:/[^/]+)*)"
 DAY: Final = r"(?P<day>\d{4}-\d\d-\d\d)"
 
 
@@ -60,11 +68,11 @@ ROUTES: Final[tuple[PageRoute, ...]] = (
     PageRoute(r"/events/list/", lists.show_list, lists.LIST_PARAMS),
     PageRoute(r"/events/map/", lists.show_map, lists.LIST_PARAMS),
     PageRoute(r"/events/search/", lists.show_search, lists.LIST_PARAMS),
-    PageRoute(r"/event/(?P<slug>[^/]+)/", records.show_event, (PASSWORD,), posts=True),
-    PageRoute(r"/venue/(?P<slug>[^/]+)/", records.show_venue, lists.LIST_PARAMS),
-    PageRoute(r"/organizer/(?P<slug>[^/]+)/", records.show_organizer, lists.LIST_PARAMS),
-    PageRoute(r"/events/category/(?P<path>[^/]+(?:/[^/]+)*)/", records.show_category, lists.LIST_PARAMS),
-    PageRoute(r"/tag/(?P<slug>[^/]+)/", records.show_tag, lists.LIST_PARAMS),
+    PageRoute(r"/event/(?P<slug>[^/]+)/", records.show_event, (PASSWORD,), posts=True, kind=EVENTS),
+    PageRoute(r"/venue/(?P<slug>[^/]+)/", records.show_venue, lists.LIST_PARAMS, kind=VENUES),
+    PageRoute(r"/organizer/(?P<slug>[^/]+)/", records.show_organizer, lists.LIST_PARAMS, kind=ORGANIZERS),
+    PageRoute(rf"/events/category/{PATH}/", records.show_category, lists.LIST_PARAMS, kind=CATEGORIES),
+    PageRoute(r"/tag/(?P<slug>[^/]+)/", records.show_tag, lists.LIST_PARAMS, kind=TAGS),
     *FEEDS,
 )
 
@@ -86,6 +94,8 @@ async def show(visit: Visit) -> Response:
     try:
         return await _show(visit)
     except Refusal as refusal:
+        if refusal.status == 404 and visit.route and visit.route.kind and (moved := await _find_moved(visit)):
+            return moved
         wanted = visit.route.is_page if visit.route else "text/html" in visit.request.headers.get("accept", "")
         if not wanted or refusal.status >= 500:
             raise
@@ -96,12 +106,28 @@ async def _show(visit: Visit) -> Response:
     found = find_route(visit.path)
     if found is None:
         if find_route(f"{visit.path}/"):
-            query = visit.request.scope["query_string"].decode("latin-1")
-            where = quote(visit.request.scope["path"]) + "/" + (f"?{query}" if query else "")
-            return Response(status_code=301, headers={"Location": where, **FOR_AN_HOUR})
+            return _led_to(visit, quote(visit.request.scope["path"]) + "/")
         raise errors.no_route()
     visit.route, address = found
     return await answer(visit, visit.route, address)
+
+
+def _led_to(visit: Visit, path: str) -> Response:
+    query = visit.request.scope["query_string"].decode("latin-1")
+    return Response(status_code=301, headers={"Location": path + (f"?{query}" if query else ""), **FOR_AN_HOUR})
+
+
+async def _find_moved(visit: Visit) -> Response | None:
+    """An address with a slug that the record had before leads to the one that it has."""
+    route, place = visit.route, visit.request.scope["path"]
+    match = re.search(route.pattern + "$", place, re.ASCII) if route else None
+    if match is None or route is None or route.kind is None:
+        return None
+    begin, end = match.span("path" if "path" in match.groupdict() else "slug")
+    slug = normalize_lookup(place[begin:end].rpartition("/")[2])
+    async with visit.service.database.transaction(visit.host, visit.now, writing=False) as tx:
+        found = await old_slugs.find_new(tx, route.kind.name, slug, is_post=route.kind.is_post)
+    return _led_to(visit, place[:begin] + found + place[end:]) if found else None
 
 
 async def _refuse(visit: Visit, refusal: Refusal) -> Response:

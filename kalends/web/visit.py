@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from kalends.core import errors
 from kalends.core.params import Param, read_params
-from kalends.kinds.kind import Actor
+from kalends.kinds.kind import Actor, Kind
 from kalends.operations.call import Call
 from kalends.store.clocks import SiteClock
 from kalends.store.database import Transaction
@@ -79,13 +79,15 @@ View = Callable[[Visit, Call, dict[str, str]], Awaitable[Shown]]
 
 @dataclass(frozen=True, slots=True)
 class PageRoute:
-    """A pattern of public addresses. `is_page`: people read it, so it is refused in HTML."""
+    """A pattern of public addresses. `is_page`: people read it, so it is refused in HTML. `kind`: it names one such
+    record by its slug."""
 
     pattern: str
     show: View
     params: tuple[Param, ...] = ()
     is_page: bool = True
     posts: bool = False
+    kind: Kind | None = None
 
 
 async def answer(visit: Visit, route: PageRoute, address: dict[str, str]) -> Response:

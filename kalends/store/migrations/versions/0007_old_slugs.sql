@@ -1,0 +1,14 @@
+-- Slugs under which everybody could see a record once: whoever follows an old link is led to it.
+CREATE TABLE old_slugs (
+    site_id   bigint NOT NULL REFERENCES sites (id),
+    kind      text NOT NULL,
+    slug      text NOT NULL,
+    record_id bigint NOT NULL,
+    PRIMARY KEY (site_id, kind, slug)
+);
+
+ALTER TABLE old_slugs ENABLE ROW LEVEL SECURITY;
+CREATE POLICY site_fence ON old_slugs TO kalends_app
+    USING (site_id = current_setting('kalends.site_id')::bigint)
+    WITH CHECK (site_id = current_setting('kalends.site_id')::bigint);
+GRANT SELECT, INSERT, UPDATE, DELETE ON old_slugs TO kalends_app;

@@ -1,0 +1,34 @@
+"""Slugs under which everybody could see a record once. One that is used again belongs to its new owner."""
+
+from typing import LiteralString
+
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
+
+
+async def keep(tx: Transaction, table: LiteralString, slug: str, record_id: int) -> None:
+    await tx.run(
+        Sql(
+            "INSERT INTO old_slugs (site_id, kind, slug, record_id) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (site_id, kind, slug) DO UPDATE SET record_id = excluded.record_id",
+            tx.site.id,
+            table,
+            slug,
+            record_id,
+        )
+    )
+
+
+async def find_new(tx: Transaction, table: LiteralString, slug: str, *, is_post: bool) -> str | None:
+    """The slug of the record that everybody could see under this one, if they still can."""
+    visible: LiteralString = " AND r.status = 'publish'" if is_post else ""
+    found: str | None = await tx.value(
+        Sql(
+            "SELECT r.slug FROM old_slugs o JOIN " + table + " r ON r.site_id = o.site_id AND r.id = o.record_id "
+            "WHERE o.site_id = ? AND o.kind = ? AND o.slug = ?" + visible,
+            tx.site.id,
+            table,
+            slug,
+        )
+    )
+    return found
