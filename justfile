@@ -59,7 +59,8 @@ test *arguments:
 
 # Install a server with the interface of S3 into .local, for the tests of buckets
 s3-server:
-    npm install --silent --no-audit --no-fund --prefix {{ local }}/s3rver s3rver@3.7.1
+    uv venv --quiet --allow-existing {{ local }}/moto
+    uv pip install --quiet --python {{ local }}/moto 'moto[server,s3,iam]==5.2.5'
 
 # Run the tests that can be long at length: races, kills, isolation, models, mirrors, shared caches
 soak *paths:

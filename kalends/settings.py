@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from kalends.core.outbound import read_permitted
@@ -114,6 +114,13 @@ class Settings(BaseSettings):
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
             raise ValueError("must be http:// or https:// and a host, without a path")
+        return value
+
+    @field_validator("s3_access_key", "s3_secret_key")
+    @classmethod
+    def _opens_bucket[Key: (str, SecretStr)](cls, value: Key, info: ValidationInfo) -> Key:
+        if info.data.get("s3_bucket") and not len(value):
+            raise ValueError("is needed, since KALENDS_S3_BUCKET is set")
         return value
 
     @field_validator("base_url", "media_url")

@@ -9,13 +9,12 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import httpx
 import pytest
 
 from kalends.app import open_library
 from kalends.operations import filekeeping
 from kalends.operations.library import Library
-from kalends.settings import read_settings
+from kalends.settings import WrongSettings, read_settings
 from kalends.store.database import Database, Options
 from kalends.web.endpoint import utc_now
 from tests.api.interface import Interface, assert_refused, done
@@ -24,12 +23,12 @@ from tests.media.kit import EXTENSION, picture
 from tests.media.library import add, read, send
 from tools.s3 import PROGRAM, Bucket, bucket
 
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="there is no s3rver; `just s3-server` installs it")
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="there is no moto_server; `just s3-server` installs it")
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[Bucket, "subprocess.Popen[bytes]"]]:
-    with bucket(tmp_path / "bucket") as running:
+    with bucket(tmp_path / "bucket.log") as running:
         yield running
 
 
@@ -71,8 +70,8 @@ def test_a_bucket_keeps_files_as_a_disk_does(here: Interface, served: tuple[Buck
         assert answer.status_code == 200
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert answer.headers["content-type"] == ("image/webp" if url.endswith("webp") else "image/jpeg")
-        direct = httpx.get(f"{found.endpoint}/{found.name}/{url.partition('/media/')[2]}")
-        assert direct.content == answer.content
+        direct = found.client.get_object(found.name, url.partition("/media/")[2])
+        assert direct.data == answer.content
         assert direct.headers["content-type"] == answer.headers["content-type"]
         assert direct.headers["cache-control"] == answer.headers["cache-control"]
     assert_refused(here.caller().get(f"http://calendar.test/media/1/ab/ab{'0' * 62}.jpg"), 404, "rest_no_route")
@@ -119,7 +118,7 @@ def test_a_bucket_that_is_away_is_said_and_concerns_nobody_else(
 
 def test_a_bucket_that_never_answers_keeps_only_those_waiting_who_need_it(fresh: Callable[..., Interface]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        settings = Bucket(f"http://127.0.0.1:{silent.getsockname()[1]}", "none").settings
+        settings = Bucket(f"http://127.0.0.1:{silent.getsockname()[1]}").settings
         interface = fresh(settings)
         editor, address = interface.caller("editor"), f"http://calendar.test/media/1/ab/ab{'0' * 62}.jpg"
 
@@ -139,10 +138,15 @@ def test_a_bucket_that_never_answers_keeps_only_those_waiting_who_need_it(fresh:
         assert interface.run(meanwhile()) < 2
 
 
+def test_a_bucket_without_its_key_is_said_at_the_start() -> None:
+    with pytest.raises(WrongSettings, match=r"KALENDS_S3_SECRET_KEY.*is needed, since KALENDS_S3_BUCKET is set"):
+        read_settings(s3_bucket="pictures", s3_access_key="name")
+    assert read_settings(s3_bucket="pictures", s3_access_key="name", s3_secret_key="key").s3_bucket == "pictures"
+
+
 def test_a_wrong_key_to_the_bucket_is_no_fault_of_the_client(
     fresh: Callable[..., Interface], served: tuple[Bucket, object]
 ) -> None:
-    settings = {**served[0].settings, "KALENDS_S3_ACCESS_KEY": "nobody"}
-    assert_refused(send(fresh(settings).caller("author"), picture()), 503, "rest_unavailable")
-    missing = replace(served[0], name="none").settings
-    assert_refused(send(fresh(missing).caller("author"), picture()), 503, "rest_unavailable")
+    wrong = ({"access_key": "nobody"}, {"secret_key": "not the one"}, {"name": "none"})
+    for settings in (replace(served[0], **change).settings for change in wrong):
+        assert_refused(send(fresh(settings).caller("author"), picture()), 503, "rest_unavailable")
