@@ -11,7 +11,7 @@ from kalends.store.clocks import Clocks
 from kalends.store.database import Database, Options
 from kalends.store.migrations import newest_revision
 from kalends.web.application import Application, Door, Front
-from kalends.web.endpoint import Service
+from kalends.web.exchange import Service
 from kalends.web.observe import Observer
 from kalends.web.routes import EXTENSION, INTERFACE
 from kalends.web.visit import Look

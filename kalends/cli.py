@@ -26,7 +26,7 @@ from kalends.settings import Settings, WrongSettings, read_settings
 from kalends.store import sites
 from kalends.store.database import Database, Transaction
 from kalends.store.migrations import migrate as run_migrations
-from kalends.web.endpoint import utc_now
+from kalends.web.exchange import utc_now
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -21,7 +21,7 @@ from kalends.operations import filekeeping, lifecycle, purging
 from kalends.settings import Settings
 from kalends.store import jobs
 from kalends.store.database import Database
-from kalends.web.endpoint import utc_now
+from kalends.web.exchange import utc_now
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,8 @@ from kalends.core.errors import Refusal
 from kalends.core.sentences import Sentence, mark
 from kalends.web import files, reference, responses, site
 from kalends.web.cache import Page, Pages
-from kalends.web.endpoint import Exchange, Service, allowed_methods, answer, note_use, utc_now
+from kalends.web.endpoint import allowed_methods, answer, note_use
+from kalends.web.exchange import Exchange, Service, utc_now
 from kalends.web.language import choose
 from kalends.web.observe import Observer
 from kalends.web.routes import Interface

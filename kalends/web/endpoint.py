@@ -3,105 +3,36 @@ one operation -> response. One stage touches the database."""
 
 import asyncio
 import hashlib
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
 from kalends.core import errors, times
-from kalends.core.errors import Invalid, Refusal
+from kalends.core.errors import Refusal
 from kalends.core.params import listed, read_params
 from kalends.core.switches import read_switch
-from kalends.kinds.kind import Actor, Kind
 from kalends.kinds.media import MEDIA
 from kalends.operations import permissions
 from kalends.operations.call import Call, Outcome
-from kalends.operations.fragments import Fragments
-from kalends.operations.images import Wanted, find_unfetched
-from kalends.operations.library import Fetched, Library, Taken
 from kalends.store import idempotency, people
-from kalends.store.clocks import Clocks, SiteClock
-from kalends.store.database import Database, Transaction
-from kalends.web import files, language, requests, responses, uploads
-from kalends.web.addresses import MOST_ADDRESSES, addresses_of_images
-from kalends.web.auth import Uses, WrongCredentials, note_failure, sign_in
+from kalends.store.clocks import SiteClock
+from kalends.store.database import Transaction
+from kalends.web import files, language, requests, responses
+from kalends.web.addresses import addresses_of_images
+from kalends.web.auth import Uses, WrongCredentials, note_failure
 from kalends.web.doc import Place, describe_interface
+from kalends.web.exchange import Exchange, identify
 from kalends.web.index import describe_index, describe_route
+from kalends.web.intake import fetch_images, take_file
 from kalends.web.requests import Raw
-from kalends.web.routes import UPDATES, Endpoint, Interface, Route, locate
+from kalends.web.routes import UPDATES, Endpoint, locate
 
-NOBODY = Actor()
 USES = Uses()
 # Above this size parameters are read in a thread: cleaning long HTML takes time.
 LARGE_BODY = 16_384
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """What every request needs of the server."""
-
-    database: Database
-    clocks: Clocks
-    fragments: Fragments | None = None
-    base_url: str = ""
-    body_limit: int = 2 * 1024 * 1024
-    trust_forwarded: bool = False
-    library: Library | None = None
-    media_url: str = ""
-
-
-@dataclass(slots=True)
-class Exchange:
-    """One request on its way. `prefix` is the path of the namespace that was asked, `home` that of the
-    interface to which records link."""
-
-    request: Request
-    service: Service
-    interface: Interface
-    prefix: str
-    namespace: str
-    home: str
-    path: str
-    host: str
-    now: datetime
-    actor: Actor = NOBODY
-    route: Route | None = None
-    password_id: UUID | None = None
-    site_language: str = ""  # known once the site is
-    # Of an answer to the public: at which revision of its site it is right, until when, and what is in it.
-    made_at: SiteClock | None = None
-    until: datetime | None = None
-    keys: tuple[str, ...] = ()
-    # A file that came with the request, and what the addresses of images in it answered.
-    upload: Taken | None = None
-    fetched: dict[str, Fetched | Invalid] = field(default_factory=dict[str, Fetched | Invalid])
-
-    @property
-    def language(self) -> str:
-        """The language in which people are spoken to."""
-        query, headers = self.request.scope["query_string"], self.request.headers
-        return language.choose(query, headers.get("accept-language", ""), self.site_language)
-
-    @property
-    def client(self) -> str:
-        return client_of(self.request, self.service)
-
-    def base_url(self, site_url: str) -> str:
-        """A site's own address, else the server's, else the one that was asked."""
-        asked = f"{self.request.scope['scheme']}://{self.request.headers.get('host', 'localhost')}"
-        return (site_url or self.service.base_url or asked).rstrip("/")
-
-
-def client_of(request: Request, service: Service) -> str:
-    """The address that asks; behind a proxy that is trusted, the one that it saw."""
-    forwarded = request.headers.get("x-forwarded-for", "") if service.trust_forwarded else ""
-    seen = forwarded.rpartition(",")[2].strip()
-    return seen[:100] or (request.client.host if request.client else "")
 
 
 async def answer(exchange: Exchange) -> Response:
@@ -128,72 +59,14 @@ async def _answer(exchange: Exchange) -> Response:
     method = _method(request)
     endpoint = exchange.route.endpoint("GET" if method == "HEAD" else method)
     if endpoint is not None and endpoint.takes_file and exchange.service.library is not None:
-        return await _receive(exchange, endpoint, exchange.service.library)
+        return await _operate(exchange, endpoint, {}, *await take_file(exchange, endpoint, exchange.service.library))
     body = await requests.read_body(request, exchange.service.body_limit)
     if endpoint is None:
         raise errors.method_not_allowed(method, exchange.route.methods)
     raw, values = await _read(exchange, endpoint, body)
     if endpoint.writes and isinstance(values, dict) and (named := addresses_of_images(values)):
-        await _fetch_images(exchange, named)
+        await fetch_images(exchange, named)
     return await _operate(exchange, endpoint, address, raw, values)
-
-
-async def _receive(exchange: Exchange, endpoint: Endpoint, library: Library) -> Response:
-    """A request with a file. Who may not send one is told before it is read; it is kept before it is recorded."""
-    site_id = await _let_in(exchange, endpoint.kind)
-    async with library.turns.of((site_id, exchange.actor.user_id)), library.working() as directory:
-        raw, sent = await uploads.read_upload(exchange.request, directory, library.limit)
-        values = read_params(endpoint.params, raw.values)
-        if sent is None:
-            raise errors.missing_params([uploads.FIELD])
-        try:
-            exchange.upload = await library.take(site_id, sent.path, title=sent.name)
-        except Invalid as problem:
-            raise errors.invalid_params(
-                {uploads.FIELD: errors.problem_of(uploads.FIELD, problem.sentence)}
-            ) from problem
-    raw.body = uploads.fingerprinted(exchange.upload.sent_hash, raw.values)
-    return await _operate(exchange, endpoint, {}, raw, values)
-
-
-async def _fetch_images(exchange: Exchange, named: list[str]) -> None:
-    """Asks for images that are named by an address and not in the library yet. Nothing is locked meanwhile."""
-    library, header = exchange.service.library, exchange.request.headers.get("authorization", "")
-    if library is None or not header:
-        return
-    if len(named) > MOST_ADDRESSES:
-        raise errors.invalid("image", "at most {most} addresses are fetched at once.", most=MOST_ADDRESSES)
-    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
-        await _identify(exchange, tx, header)
-        if exchange.actor.read_only or not permissions.may_publish(exchange.actor):
-            return
-        wanted, site_id = await find_unfetched(tx, named), tx.site.id
-    owner = (site_id, exchange.actor.user_id)
-    answers = await asyncio.gather(*[_fetch(library, site_id, row, owner) for row in wanted])
-    for row, found in zip(wanted, answers, strict=True):
-        if isinstance(found, Refusal):
-            raise found
-        exchange.fetched[row.address] = found
-
-
-async def _fetch(library: Library, site_id: int, wanted: Wanted, owner: Hashable) -> Fetched | Invalid | Refusal:
-    try:
-        async with library.turns.of(owner):
-            return await library.fetch(site_id, wanted.address, etag=wanted.etag, date=wanted.date)
-    except (Invalid, Refusal) as problem:
-        return problem
-
-
-async def _let_in(exchange: Exchange, kind: Kind | None) -> int:
-    """Who asks, if they may write; the number of their site."""
-    header = exchange.request.headers.get("authorization", "")
-    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
-        exchange.site_language = tx.site.language
-        await _identify(exchange, tx, header)
-        if exchange.actor.read_only:
-            raise errors.read_only()
-        permissions.require_writer(exchange.actor, kind)
-        return tx.site.id
 
 
 async def _read(exchange: Exchange, endpoint: Endpoint, body: bytes) -> tuple[Raw, dict[str, Any] | Refusal]:
@@ -224,7 +97,7 @@ async def _operate(
     writing = endpoint.writes and bool(header) and not isinstance(values, Refusal)
     async with exchange.service.database.transaction(exchange.host, exchange.now, writing=writing) as tx:
         exchange.site_language = tx.site.language
-        await _identify(exchange, tx, header)
+        await identify(exchange, tx, header)
         if isinstance(values, Refusal):
             raise values
         call = _call(exchange, endpoint, tx, address=address, raw=raw, values=values)
@@ -239,12 +112,6 @@ async def _operate(
             raise errors.read_only()
         permissions.require_writer(exchange.actor, endpoint.kind)
         return await _write(exchange, endpoint, call, raw)
-
-
-async def _identify(exchange: Exchange, tx: Transaction, header: str) -> None:
-    if header:
-        signed_in = await sign_in(tx, header, exchange.client)
-        exchange.actor, exchange.password_id = signed_in.actor, signed_in.password_id
 
 
 async def _write(exchange: Exchange, endpoint: Endpoint, call: Call, raw: Raw) -> Response:
@@ -326,7 +193,7 @@ async def _describe(exchange: Exchange) -> Response:
     header = request.headers.get("authorization", "")
     async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
         exchange.site_language = tx.site.language
-        await _identify(exchange, tx, header)
+        await identify(exchange, tx, header)
         base_url = exchange.base_url(tx.site.base_url)
         defaults = _computed_defaults(tx)
     ns, spoken = base_url + exchange.prefix, exchange.language
@@ -409,8 +276,3 @@ def _switch(value: object) -> bool:
         return value is not None and read_switch(value)
     except errors.Invalid:
         return False
-
-
-def utc_now() -> datetime:
-    """The clock of the server, in whole seconds as the interface shows them."""
-    return datetime.now(UTC).replace(microsecond=0)

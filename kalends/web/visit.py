@@ -15,7 +15,7 @@ from kalends.operations.call import Call
 from kalends.store.clocks import SiteClock
 from kalends.store.database import Transaction
 from kalends.web import files, language, requests, responses
-from kalends.web.endpoint import Service, client_of
+from kalends.web.exchange import Service, client_of
 
 EVERYBODY: Final = Actor()
 

@@ -19,7 +19,7 @@ from kalends.app import create_application
 from kalends.operations import administration
 from kalends.store.database import Database, Options, Transaction
 from kalends.web.application import Application
-from kalends.web.endpoint import utc_now
+from kalends.web.exchange import utc_now
 
 HOST = "calendar.test"
 NAMESPACE = "/api/calendar/events/v1"

@@ -12,7 +12,7 @@ from kalends.operations import administration
 from kalends.settings import Settings
 from kalends.store.database import Database, Options
 from kalends.web import headers
-from kalends.web.endpoint import utc_now
+from kalends.web.exchange import utc_now
 from kalends.web.problems import PROBLEMS
 from kalends.web.routes import EXTENSION, INTERFACE
 from tests.docs.pages import BLOCK, PROJECT, commands_of, is_as_shown, needs_server, run

@@ -14,7 +14,7 @@ from kalends.app import open_library
 from kalends.operations import filekeeping
 from kalends.settings import read_settings
 from kalends.store.database import Database, Options
-from kalends.web.endpoint import utc_now
+from kalends.web.exchange import utc_now
 
 
 def files_in(root: Path) -> set[str]:

@@ -10,7 +10,7 @@ from kalends.operations import filekeeping
 from kalends.operations.library import Library
 from kalends.settings import read_settings
 from kalends.store.database import Database, Options
-from kalends.web.endpoint import utc_now
+from kalends.web.exchange import utc_now
 from tests.api.interface import Caller, Interface, done
 from tests.media.kit import EXTENSION, picture
 

@@ -16,7 +16,7 @@ from kalends.operations import filekeeping
 from kalends.operations.library import Library
 from kalends.settings import WrongSettings, read_settings
 from kalends.store.database import Database, Options
-from kalends.web.endpoint import utc_now
+from kalends.web.exchange import utc_now
 from tests.api.interface import Interface, assert_refused, done
 from tests.media.disk import needed_files
 from tests.media.kit import EXTENSION, picture

@@ -14,7 +14,7 @@ from kalends.operations.images import add_image
 from kalends.operations.library import Library, Taken
 from kalends.outside.files import DiskFiles
 from kalends.store.database import Database, Options
-from kalends.web.endpoint import utc_now
+from kalends.web.exchange import utc_now
 from tests.api.interface import Caller, Interface, assert_refused, done
 from tests.life.processes import run_command
 from tests.media.disk import collect, files_in, grow_old, needed_files

@@ -1,0 +1,76 @@
+"""Images on their way in: a file that comes with a request, and those that it names by their addresses."""
+
+import asyncio
+from collections.abc import Hashable
+from typing import Any
+
+from kalends.core import errors
+from kalends.core.errors import Invalid, Refusal
+from kalends.core.params import read_params
+from kalends.kinds.kind import Kind
+from kalends.operations import permissions
+from kalends.operations.images import Wanted, find_unfetched
+from kalends.operations.library import Fetched, Library
+from kalends.web import uploads
+from kalends.web.addresses import MOST_ADDRESSES
+from kalends.web.exchange import Exchange, identify
+from kalends.web.requests import Raw
+from kalends.web.routes import Endpoint
+
+
+async def take_file(exchange: Exchange, endpoint: Endpoint, library: Library) -> tuple[Raw, dict[str, Any]]:
+    """A request with a file. Who may not send one is told before it is read; it is kept before it is recorded."""
+    site_id = await _let_in(exchange, endpoint.kind)
+    async with library.turns.of((site_id, exchange.actor.user_id)), library.working() as directory:
+        raw, sent = await uploads.read_upload(exchange.request, directory, library.limit)
+        values = read_params(endpoint.params, raw.values)
+        if sent is None:
+            raise errors.missing_params([uploads.FIELD])
+        try:
+            exchange.upload = await library.take(site_id, sent.path, title=sent.name)
+        except Invalid as problem:
+            raise errors.invalid_params(
+                {uploads.FIELD: errors.problem_of(uploads.FIELD, problem.sentence)}
+            ) from problem
+    raw.body = uploads.fingerprinted(exchange.upload.sent_hash, raw.values)
+    return raw, values
+
+
+async def fetch_images(exchange: Exchange, named: list[str]) -> None:
+    """Asks for images that are named by an address and not in the library yet. Nothing is locked meanwhile."""
+    library, header = exchange.service.library, exchange.request.headers.get("authorization", "")
+    if library is None or not header:
+        return
+    if len(named) > MOST_ADDRESSES:
+        raise errors.invalid("image", "at most {most} addresses are fetched at once.", most=MOST_ADDRESSES)
+    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
+        await identify(exchange, tx, header)
+        if exchange.actor.read_only or not permissions.may_publish(exchange.actor):
+            return
+        wanted, site_id = await find_unfetched(tx, named), tx.site.id
+    owner = (site_id, exchange.actor.user_id)
+    answers = await asyncio.gather(*[_fetch(library, site_id, row, owner) for row in wanted])
+    for row, found in zip(wanted, answers, strict=True):
+        if isinstance(found, Refusal):
+            raise found
+        exchange.fetched[row.address] = found
+
+
+async def _fetch(library: Library, site_id: int, wanted: Wanted, owner: Hashable) -> Fetched | Invalid | Refusal:
+    try:
+        async with library.turns.of(owner):
+            return await library.fetch(site_id, wanted.address, etag=wanted.etag, date=wanted.date)
+    except (Invalid, Refusal) as problem:
+        return problem
+
+
+async def _let_in(exchange: Exchange, kind: Kind | None) -> int:
+    """Who asks, if they may write; the number of their site."""
+    header = exchange.request.headers.get("authorization", "")
+    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
+        exchange.site_language = tx.site.language
+        await identify(exchange, tx, header)
+        if exchange.actor.read_only:
+            raise errors.read_only()
+        permissions.require_writer(exchange.actor, kind)
+        return tx.site.id
