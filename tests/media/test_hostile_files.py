@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,43 +91,52 @@ def _children(pid: int) -> list[int]:
 def test_hostile_files_are_answered_within_limits_while_others_notice_nothing(
     place: Place, start_server, tmp_path: Path
 ) -> None:
-    server: Server = start_server(place.url, environment={"KALENDS_MEDIA_DIR": str(tmp_path / "media")})
-    person = place.people["author"]
-    quiet, busy = Reader(server), Reader(server)
+    directory = tmp_path / "media"
+    servers: list[Server] = [
+        start_server(place.url, environment={"KALENDS_MEDIA_DIR": str(directory)}) for _ in range(2)
+    ]
+    server, other = servers
+    # The same work for a second server tells what the machine makes of it, from what the server does.
+    quiet, beside, busy = Reader(server), Reader(server), Reader(server)
     before = most_memory(server)
     # Made before anything is measured: that is this test's own work, not the server's.
     contents = [(name, make()) for name, make in files() if SOAK or not any(word in name for word in HEAVY)]
     contents *= scaled(1, 3)
     outcomes: Counter[int] = Counter()
     slowest = (0.0, "")
-    with server.client(login=person.login, password=person.password) as client:
-        with quiet.reading():
-            time.sleep(scaled(4, 20))
-        with busy.reading(), ThreadPoolExecutor(scaled(2, 4)) as senders:
-            for name, took, answer in senders.map(lambda row: send(client, *row), contents):
+    with quiet.reading():
+        time.sleep(scaled(4, 20))
+    for target, reader in ((other, beside), (server, busy)):
+        person = place.people["author"]
+        with (
+            target.client(login=person.login, password=person.password) as client,
+            reader.reading(),
+            ThreadPoolExecutor(scaled(2, 4)) as senders,
+        ):
+            for name, took, answer in senders.map(partial(send, client), contents):
                 slowest = max(slowest, (took, name))
                 outcomes[answer.status_code] += 1
                 assert answer.status_code in (201, 400), (name, answer.text)
                 if answer.status_code == 201:
                     check(client, answer.json(), name)
-    assert (busy.wrong, quiet.wrong) == ([], [])
+    assert [reader.wrong for reader in (quiet, beside, busy)] == [[], [], []]
     after = most_memory(server)
+    figures = [f"{reader.p99 * 1000:.1f} ms ({len(reader.took)} requests)" for reader in (quiet, beside, busy)]
     tell(
-        f"{outcomes.total()} files: {dict(outcomes)}; slowest {slowest[0]:.1f} s ({slowest[1]}). "
-        f"p99 of others: {quiet.p99 * 1000:.1f} ms quiet ({len(quiet.took)} requests), "
-        f"{busy.p99 * 1000:.1f} ms meanwhile ({len(busy.took)} requests). "
+        f"{outcomes.total()} files: {dict(outcomes)}; slowest {slowest[0]:.1f} s ({slowest[1]}). p99 of others: "
+        f"{figures[0]} quiet, {figures[1]} while another server takes them, {figures[2]} while this one does. "
         f"Server: {before} MB before, {after} MB at most."
     )
     assert outcomes.total() >= 40
     assert outcomes[201] >= 5
     assert after < before + 60
-    # A machine that does other work as well makes both of them slower: what is compared is not fine.
-    assert busy.p99 < max(4 * quiet.p99, quiet.p99 + (0.05 if SOAK else 0.25))
-    assert not list((tmp_path / "media" / "incoming").iterdir())
-    assert '"event":"fault"' not in server.read_log()
+    assert busy.p99 < 1.5 * max(quiet.p99, beside.p99) + (0.005 if SOAK else 0.05)
+    assert not list((directory / "incoming").iterdir())
+    assert not any('"event":"fault"' in each.read_log() for each in servers)
 
 
-def send(client: httpx.Client, name: str, content: bytes) -> tuple[str, float, httpx.Response]:
+def send(client: httpx.Client, row: tuple[str, bytes]) -> tuple[str, float, httpx.Response]:
+    name, content = row
     assert len(content) < 20 * 1024 * 1024, name
     began = time.perf_counter()
     answer = client.post(f"{EXTENSION_PATH}/media", files={"file": (name, content)}, timeout=100)
