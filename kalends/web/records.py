@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import orjson
 
@@ -93,10 +93,13 @@ async def show_organizer(visit: Visit, call: Call, address: dict[str, str]) -> S
 async def show_category(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
     """The last part of the path names it; one that has moved is found all the same."""
     frame, record, _ = await _read(visit, call, CATEGORIES, address["path"].rpartition("/")[2])
-    if urlsplit(record["url"]).path != f"/events/category/{address['path']}/" and not visit.embedded:
-        return Shown(b"", "text/plain", status=301, headers={"Location": record["url"]}, kept=False)
+    # The address of the request has been decoded; that of the record has not.
+    if unquote(urlsplit(record["url"]).path) != f"/events/category/{address['path']}/" and not visit.embedded:
+        query = visit.request.scope["query_string"].decode("latin-1")
+        where = record["url"] + (f"?{query}" if query else "")
+        return Shown(b"", "text/plain", status=301, headers={"Location": where}, kept=False)
     below = await list_records(CATEGORIES, _plain(call, parent=record["id"], per_page=50))
-    children = [(term["name"], urlsplit(term["url"]).path) for term in below.body["categories"]]
+    children = [(term["name"], frame.links.outside(urlsplit(term["url"]).path)) for term in below.body["categories"]]
     return await _show_place(frame, record, record["name"], ("categories", record["slug"]), children=children)
 
 

@@ -21,6 +21,7 @@ from kalends.web.visit import Shown, Visit
 
 PAGE_TYPE: Final = "text/html; charset=utf-8"
 FILTERS: Final = frozenset(row.name for row in FEED_PARAMS) | {"near"}
+HOMES: Final = ("/", "/events/")
 SECOND: Final = timedelta(seconds=1)
 
 
@@ -94,6 +95,9 @@ def show_page(
         "has_map": bool(visit.look.tiles_url),
         **model,
     }
+    if visit.path in HOMES:
+        # Which view it is and what it shows today may change; the address stays, and is what a crawler is to keep.
+        model["canonical"], model["robots"] = frame.call.base_url + HOMES[-1], ""
     if frame.links.filters and not model["robots"]:
         model["robots"] = "noindex"
     body = render(template, speech=frame.speech, links=frame.links, site=site, embedded=visit.embedded, **model)

@@ -43,8 +43,8 @@ async def show_month(visit: Visit, call: Call, address: dict[str, str]) -> Shown
         shown_day=frame.today if month <= frame.today <= last_day else month,
         before=_step(frame.links.month, before, frame.speech.month_step),
         after=_step(frame.links.month, after, frame.speech.month_step), today_url=frame.links.of("/events/month/"),
-        active=await make_chips(frame, path), robots="noindex, nofollow" if is_empty else "",
-        canonical=call.base_url + path,
+        active=await make_chips(frame, path), robots="noindex, nofollow" if is_empty and "month" in address else "",
+        canonical=call.base_url + (path if "month" in address else "/events/month/"),
     )  # fmt: skip
 
 

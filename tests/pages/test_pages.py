@@ -11,27 +11,9 @@ from kalends.pages.cards import make_picture
 from tests.api.conftest import Start
 from tests.api.interface import Interface
 from tests.api.test_answers_from_memory import statements_of
+from tests.pages.asking import add, get
 
-HTML = [("accept", "text/html")]
 EVENING = {"start_date": "2031-03-14 19:30", "end_date": "2031-03-14 22:00"}
-
-
-@pytest.fixture
-def interface(fresh: Start) -> Interface:
-    started = fresh()
-    started.set_site("timezone", "Europe/Berlin")
-    return started
-
-
-def get(interface: Interface, path: str, query: str = "", status: int = 200) -> str:
-    found, headers, body = interface.raw("GET", path, query=query.encode(), headers=HTML)
-    assert found == status, body[:500]
-    assert headers["content-type"] == "text/html; charset=utf-8"
-    return body.decode()
-
-
-def add(interface: Interface, title: str, start: str, end: str, **more: Any) -> dict[str, Any]:
-    return interface.caller("editor").create("events", title=title, start_date=start, end_date=end, **more)
 
 
 def links_of(page: str, rel: str) -> list[str]:
