@@ -27,7 +27,7 @@ from kalends.store.sql import Sql, join
 
 DAY: Final = timedelta(days=1)
 # A night belongs to the day on which it began: the SQL twin of `pages.cards.last_day`.
-NIGHT: LiteralString = "interval '6 hours'"
+NIGHT: LiteralString = "interval '6 hours 1 second'"
 LAST_MOMENT: LiteralString = (
     "greatest(r.start_local, CASE WHEN r.all_day THEN r.end_local ELSE r.end_local - " + NIGHT + " END)"
 )
