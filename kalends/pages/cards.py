@@ -16,7 +16,8 @@ from kalends.pages.speech import Speech
 HUES: Final = 12
 MOST_EXCERPT: Final = 220  # columns
 MOST_TITLE: Final = 160
-NIGHT: Final = timedelta(hours=6)
+# What ends at six sharp is still of the night.
+NIGHT: Final = timedelta(hours=6, seconds=1)
 SIDES: Final = ("width", "height")
 
 

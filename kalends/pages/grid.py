@@ -127,8 +127,10 @@ def make_weeks(
             if len(by_date[entry.first].entries) < most:
                 by_date[entry.first].entries.append(entry)
             counted[entry.first] = row["of_day"]
+    # A phone lists a month from today on: what runs already stands there.
+    earliest = max(today, month or first) if today in by_date and not by_date[today].is_outside else month or first
     for entry in long:
-        begins = by_date.get(max(entry.first, month or first))
+        begins = by_date.get(max(entry.first, min(earliest, entry.last)))
         if begins is not None and len(begins.begins) < most:
             begins.begins.append(entry)
     for at, number in counted.items():

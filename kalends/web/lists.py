@@ -118,7 +118,7 @@ async def list_cards(
     return {
         "keys": outcome.keys,
         "pictures": pictures_of(cards),
-        "groups": by_month(cards, None if past else frame.today),
+        "groups": by_month(cards, None if past or dated else frame.today),
         "paging": make_paging(frame, outcome, path, *([("past", "1")] if past else [])),
         "heading": frame.speech.say(heading if not dated else mark("Events")),
         "before": None,
