@@ -11,11 +11,7 @@ from typing import Any, Final, LiteralString
 from asyncpg import Record
 
 from kalends.core.params import Param, Type
-from kalends.core.search import like_pattern
-from kalends.core.slugs import normalize_lookup
-from kalends.core.text import fold, plain_words
 from kalends.core.times import Moment
-from kalends.kinds import BY_NAME
 from kalends.kinds.event_window import find_parts, window_of
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Clause, Filter, Listing, Represented
@@ -124,61 +120,6 @@ async def list_similar(call: Call, event: Represented, most: int) -> list[Repres
         if len(found) >= most:
             break
     return list(found.values())[:most]
-
-
-async def name_filters(call: Call) -> dict[str, list[str]]:
-    """What the filters by linked records are called, by parameter."""
-    named: dict[str, list[str]] = {}
-    for link in EVENTS.links:
-        wanted = call.values.get(link.param)
-        if not wanted:
-            continue
-        kind = BY_NAME[link.kind]
-        column: LiteralString = "title" if kind.is_post else "name"
-        shown: LiteralString = "AND r.status = 'publish'" if kind.is_post else ""
-        rows = await call.transaction.rows(
-            Sql(
-                "SELECT r." + column + " AS name FROM " + kind.name + " r WHERE r.site_id = ? AND (r.id = ANY(?) "
-                "OR r.slug = ANY(?)) " + shown + " ORDER BY 1 LIMIT 20",
-                call.transaction.site.id,
-                [entry for entry in wanted if isinstance(entry, int)],
-                [normalize_lookup(entry) for entry in wanted if isinstance(entry, str)],
-            )
-        )
-        named[link.param] = [plain_words(row["name"]) for row in rows]
-    return named
-
-
-async def find_place(call: Call, name: str) -> tuple[float, float] | None:
-    """Where a town or a venue of this site is, as latitude and longitude."""
-    tx, wanted = call.transaction, fold(name)
-    if not wanted:
-        return None
-    row = await tx.row(
-        Sql(
-            """SELECT r.geo_lat, r.geo_lng FROM venues r WHERE r.site_id = ? AND r.status = 'publish'
-                AND r.geo_lat IS NOT NULL AND r.search_text LIKE ?
-                ORDER BY lower(r.city) <> lower(?), lower(r.title) <> lower(?), r.id LIMIT 1""",
-            tx.site.id,
-            like_pattern(wanted),
-            name,
-            name,
-        )
-    )
-    return (row["geo_lat"], row["geo_lng"]) if row else None
-
-
-async def list_towns(call: Call, most: int = 100) -> list[str]:
-    """Towns that have venues on the map, for who looks for something near."""
-    rows = await call.transaction.rows(
-        Sql(
-            """SELECT r.city FROM venues r WHERE r.site_id = ? AND r.status = 'publish' AND r.city <> ''
-                AND r.geo_lat IS NOT NULL GROUP BY r.city ORDER BY count(*) DESC, r.city LIMIT ?""",
-            call.transaction.site.id,
-            most,
-        )
-    )
-    return sorted(row["city"] for row in rows)
 
 
 async def find_record_url(call: Call, post_id: int) -> tuple[str, str] | None:

@@ -23,6 +23,7 @@ class Addresses:
 
     base_url: str
     filters: tuple[tuple[str, str], ...] = ()
+    lasting: tuple[tuple[str, str], ...] = ()  # the same, for what people keep: feeds and frames
     language: str = ""  # where another than the site's was asked for
     embedded: bool = False
 
@@ -55,22 +56,18 @@ class Addresses:
         return self.outside(f"/event/{readable(slug)}/")
 
     def feed(self, kind: str) -> str:
-        return f"/events.{kind}" + (f"?{urlencode(self.filters)}" if self.filters else "")
+        return f"/events.{kind}" + (f"?{urlencode(self.lasting)}" if self.lasting else "")
 
     def whole_feed(self, kind: str) -> str:
         return self.base_url + self.feed(kind)
 
     def with_filters(self, filters: Iterable[tuple[str, str]]) -> "Addresses":
-        return replace(self, filters=tuple(filters))
-
-    def without(self, path: str, name: str, value: str) -> str:
-        """The same page without one of its filters."""
-        kept = [pair for pair in self.filters if pair != (name, value)]
-        return replace(self, filters=tuple(kept)).of(path)
+        kept = tuple(filters)
+        return replace(self, filters=kept, lasting=kept)
 
     def embedding(self, view: str) -> str:
         """Where a view of this list is to be embedded from."""
-        return self.base_url + replace(self, embedded=True).of(f"/events/{view}/")
+        return self.base_url + replace(self, embedded=True, filters=self.lasting).of(f"/events/{view}/")
 
     def subscriptions(self) -> dict[str, str]:
         """The feed for the calendars that people have."""

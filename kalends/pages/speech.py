@@ -52,6 +52,10 @@ class Speech:
     def short_day(self, day: date) -> str:
         return _skeleton(str(self.locale), "MMMEd", day)
 
+    def bare_day(self, day: date) -> str:
+        """Without weekday."""
+        return _skeleton(str(self.locale), "yMMMd", day)
+
     def days(self, first: date, last: date) -> str:
         """From one day to another, with what they share said once."""
         if first == last:

@@ -100,12 +100,12 @@ async def show_category(visit: Visit, call: Call, address: dict[str, str]) -> Sh
         return Shown(b"", "text/plain", status=301, headers={"Location": where}, kept=False)
     below = await list_records(CATEGORIES, _plain(call, parent=record["id"], per_page=50))
     children = [(term["name"], frame.links.outside(urlsplit(term["url"]).path)) for term in below.body["categories"]]
-    return await _show_place(frame, record, record["name"], ("categories", record["slug"]), children=children)
+    return await _show_place(frame, record, record["name"], ("categories", str(record["id"])), children=children)
 
 
 async def show_tag(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
     frame, record, _ = await _read(visit, call, TAGS, address["slug"])
-    return await _show_place(frame, record, record["name"], ("tags", record["slug"]))
+    return await _show_place(frame, record, record["name"], ("tags", str(record["id"])))
 
 
 async def _show_place(
@@ -120,9 +120,8 @@ async def _show_place(
 ) -> Shown:
     """What the site says about something that events are linked to, and these events."""
     frame = replace(frame, links=frame.links.with_filters([filter_]))
-    value = [int(filter_[1])] if filter_[0] in ("venue", "organizer") else [filter_[1]]
     values = {key: entry for key, entry in frame.call.values.items() if key in ("page", "per_page", "past")}
-    call = replace(frame.call, values={**values, filter_[0]: value}, slug=None)
+    call = replace(frame.call, values={**values, filter_[0]: [int(filter_[1])]}, slug=None)
     path = urlsplit(record["url"]).path
     listing = await list_cards(replace(frame, links=frame.links.with_filters([])), call, path)
     picture = make_picture(record.get("image"))

@@ -10,7 +10,8 @@ from kalends.operations import calendar, keys
 from kalends.operations.call import Call
 from kalends.pages.grid import make_agenda, make_entry, make_weeks, month_span, week_start
 from kalends.pages.weight import is_light
-from kalends.web.lists import ON_ONE_PAGE, Step, make_cards, make_chips, make_paging, pictures_of
+from kalends.web.filters import make_chips
+from kalends.web.lists import ON_ONE_PAGE, Step, make_cards, make_paging, pictures_of
 from kalends.web.showing import make_frame, show_page, with_values
 from kalends.web.visit import Shown, Visit
 
@@ -43,7 +44,7 @@ async def show_month(visit: Visit, call: Call, address: dict[str, str]) -> Shown
         shown_day=frame.today if month <= frame.today <= last_day else month,
         before=_step(frame.links.month, before, frame.speech.month_step),
         after=_step(frame.links.month, after, frame.speech.month_step), today_url=frame.links.of("/events/month/"),
-        active=await make_chips(frame, path), robots="noindex, nofollow" if is_empty and "month" in address else "",
+        active=make_chips(frame, path), robots="noindex, nofollow" if is_empty and "month" in address else "",
         canonical=call.base_url + (path if "month" in address else "/events/month/"),
     )  # fmt: skip
 
@@ -64,7 +65,7 @@ async def show_week(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
         frame, "week.html", keys=_list_keys(call), kind="week-page", view="week", title=heading, heading=heading,
         week=make_weeks(first, last, rows, entries, today=frame.today, most=IN_A_WEEK)[0], is_empty=not entries,
         shown_day=first, before=_step(frame.links.week, before, name), after=_step(frame.links.week, after, name),
-        today_url=frame.links.of("/events/week/"), active=await make_chips(frame, path), robots="noindex",
+        today_url=frame.links.of("/events/week/"), active=make_chips(frame, path), robots="noindex",
         canonical=call.base_url + path,
     )  # fmt: skip
 
@@ -81,7 +82,7 @@ async def show_day(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
         title=heading, heading=heading, groups=[(None, cards)] if cards else [], shown_day=day,
         paging=make_paging(frame, outcome, path), before=_step(frame.links.day, before, frame.speech.short_day),
         after=_step(frame.links.day, after, frame.speech.short_day), today_url=frame.links.of("/events/day/"),
-        active=await make_chips(frame, path), robots="noindex", canonical=call.base_url + path, past_url="",
+        active=make_chips(frame, path), robots="noindex", canonical=call.base_url + path, past_url="",
         coming_url="",
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tests.api.interface import Interface
-from tests.pages.asking import get
+from tests.pages.asking import add, get
 
 HOST = "http://calendar.test"
 
