@@ -115,7 +115,7 @@
 
   // In a frame: the page that shows it is told how high it is.
   if (window.parent !== window) {
-    const tell = () => parent.postMessage({ kalends: document.documentElement.scrollHeight }, "*");
+    const tell = () => parent.postMessage({ kalends: document.body.offsetHeight }, "*");
     new ResizeObserver(tell).observe(document.body);
     tell();
   }
