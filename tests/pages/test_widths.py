@@ -39,7 +39,7 @@ def test_a_frame_is_as_high_as_what_it_shows_and_no_higher(town: Town, chromium:
         page = seen.page
         page.route("**/host.html", lambda route: route.fulfill(
             content_type="text/html",
-            body=f'<!doctype html><title>x</title><script src="{town.server.address}/embed.js" '
+            body=f'<!doctype html><title>x</title><p>Our site</p><script src="{town.server.address}/embed.js" '
                  f'data-view="/events/day/{FULL_DAY}/" defer></script>'))  # fmt: skip
         page.goto(town.server.address + "/host.html")
         height = "Number(document.querySelector('iframe').height)"
