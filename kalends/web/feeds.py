@@ -120,8 +120,7 @@ async def show_news(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
 
 def _item(record: Represented, speech: Speech, zone: str) -> syndication.Item:
     when = make_when(record, speech, zone, long=True)
-    said = ", ".join(filter(None, (when.day, f"{when.clock} {when.zone}".strip())))
-    return syndication.Item(record, said, "; ".join(map(ics.address_line, venues_of(record))))
+    return syndication.Item(record, when.text, "; ".join(map(ics.address_line, venues_of(record))))
 
 
 async def show_sitemap_index(visit: Visit, call: Call, _: dict[str, str]) -> Shown:
