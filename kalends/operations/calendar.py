@@ -122,6 +122,22 @@ async def list_similar(call: Call, event: Represented, most: int) -> list[Repres
     return list(found.values())[:most]
 
 
+async def list_main_categories(call: Call, most: int) -> list[Record]:
+    """The most used ones at the top of the tree, with what is right below them."""
+    return await call.transaction.rows(
+        Sql(
+            """SELECT r.name, r.slug FROM categories r LEFT JOIN (
+                    SELECT c.parent, sum(c.count) AS count FROM categories c
+                    WHERE c.site_id = ? AND c.parent IS NOT NULL GROUP BY c.parent) b ON b.parent = r.id
+                WHERE r.site_id = ? AND r.parent IS NULL AND r.count + coalesce(b.count, 0) > 0
+                ORDER BY r.count + coalesce(b.count, 0) DESC, r.id LIMIT ?""",
+            call.transaction.site.id,
+            call.transaction.site.id,
+            most,
+        )
+    )
+
+
 async def find_record_url(call: Call, post_id: int) -> tuple[str, str] | None:
     """The collection and slug of a published post with this ID."""
     site_id = call.transaction.site.id

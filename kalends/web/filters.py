@@ -9,13 +9,16 @@ from kalends.core.text import plain_words
 from kalends.core.times import Moment
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Represented
+from kalends.operations import calendar
 from kalends.operations.call import Call
 from kalends.operations.filters import LINKS
 from kalends.operations.records import list_records
+from kalends.pages.addresses import readable
 from kalends.pages.cards import shorten
 from kalends.web.showing import CIRCLE, Frame, as_number, plain_name
 
 CHOICES_SHOWN: Final = 40
+CATEGORIES_SHOWN: Final = 8
 MOST_NAME: Final = 40
 MOST_KEY: Final = 40  # letters of a slug that stands for a choice; an ID stands for it where it is longer
 RADIUS: Final = 40.0
@@ -83,6 +86,15 @@ def _name_of(frame: Frame, name: str, entry: str) -> str:
 def _radius(frame: Frame) -> str:
     km: float = frame.call.values.get("geoloc_radius", RADIUS)
     return frame.speech.plain(mark("Within {n} km"), n=f"{km:g}")
+
+
+async def browse(frame: Frame) -> list[tuple[str, str]]:
+    """The main categories by name, with their addresses. A frame shows what its site has chosen."""
+    if frame.visit.embedded:
+        return []
+    rows = await calendar.list_main_categories(frame.call, CATEGORIES_SHOWN)
+    found = [(shorten(plain_words(row["name"]), MOST_NAME // 2), row["slug"]) for row in rows]
+    return [(name, frame.links.outside(f"/events/category/{readable(slug)}/")) for name, slug in sorted(found)]
 
 
 async def make_choices(frame: Frame, call: Call) -> list[dict[str, Any]]:

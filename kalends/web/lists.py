@@ -18,7 +18,7 @@ from kalends.operations.records import list_records
 from kalends.pages.cards import Card, by_month
 from kalends.pages.weight import ROOM_FOR_CARDS, lighten
 from kalends.web.feeds import FEED_PARAMS
-from kalends.web.filters import CHOICES, make_chips, make_choices
+from kalends.web.filters import CHOICES, browse, make_chips, make_choices
 from kalends.web.routes import PAGING
 from kalends.web.showing import Frame, make_frame, moment_of, show_page, with_values
 from kalends.web.visit import Shown, Visit
@@ -26,6 +26,7 @@ from kalends.web.visit import Shown, Visit
 DAY: Final = timedelta(days=1)
 ON_ONE_PAGE: Final = 24  # cards, at the most
 TOWNS_SHOWN: Final = 50
+NOTHING: Final = mark("No events in this period.")
 # Of pages alone: a town or a venue of this site, and what is over instead of what is to come.
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
 PAST: Final = Param("past", params.SWITCH, "")
@@ -51,7 +52,8 @@ async def show_list(visit: Visit, call: Call, _: dict[str, str]) -> Shown:
     frame = make_frame(visit, call)
     listing = await list_cards(frame, call, "/events/list/")
     return show_page(
-        frame, "list.html", kind="list-page", view="list", title=listing["heading"],
+        frame, "list.html", browse=await browse(frame),
+        kind="list-page", view="list", title=listing["heading"],
         active=make_chips(frame, "/events/list/"), canonical=f"{call.base_url}/events/list/", **listing,
     )  # fmt: skip
 
@@ -68,7 +70,8 @@ async def show_search(visit: Visit, call: Call, _: dict[str, str]) -> Shown:
     # The choices name records of every kind.
     listing["keys"] = (*listing["keys"], *[f"s{frame.site.id}-{kind}" for _, kind, *_ in CHOICES])
     return show_page(
-        frame, "search.html", kind="search-page", title=listing["heading"], robots="noindex",
+        frame, "search.html", browse=await browse(frame),
+        kind="search-page", title=listing["heading"], robots="noindex",
         canonical=f"{call.base_url}/events/search/", active=[], form=form, choices=await make_choices(frame, call),
         towns=await list_towns(call, TOWNS_SHOWN), **listing,
     )  # fmt: skip
@@ -84,7 +87,8 @@ async def show_map(visit: Visit, call: Call, _: dict[str, str]) -> Shown:
     cards = [card for _month, group in listing["groups"] for card in group]
     listing["heading"] = frame.speech.say(mark("Map"))
     return show_page(
-        frame, "map.html", kind="map-page", view="map", title=listing["heading"], points=points_of(cards),
+        frame, "map.html", browse=await browse(frame),
+        kind="map-page", view="map", title=listing["heading"], points=points_of(cards),
         active=make_chips(frame, "/events/map/"), canonical=f"{call.base_url}/events/map/", **listing,
     )  # fmt: skip
 
@@ -111,6 +115,7 @@ async def list_cards(
         "groups": by_month(cards, None if past or dated else frame.today),
         "paging": make_paging(frame, outcome, path, *([("past", "1")] if past else [])),
         "heading": frame.speech.say(heading if not dated else mark("Events")),
+        "nothing": NOTHING if past or dated else mark("No upcoming events."),
         "before": None,
         "after": None,
         "today_url": "",

@@ -1,6 +1,6 @@
 """What every public page has: its texts, its links, its filters, its headers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Final
@@ -113,6 +113,7 @@ def show_page(
     status: int = 200,
     kept: bool = True,
     pictures: tuple[str, ...] = (),
+    browse: Sequence[tuple[str, str]] = (),
     **model: Any,
 ) -> Shown:
     visit, site = frame.visit, frame.site
@@ -122,6 +123,8 @@ def show_page(
         "canonical": "",
         "robots": "",
         "summary": "",
+        "picture": None,
+        "browse": browse,
         "unknown": frame.filters.unknown,
         "unknown_place": frame.filters.unknown_place,
         "searched": dict(frame.links.filters).get("search", ""),
@@ -136,6 +139,8 @@ def show_page(
         model["canonical"], model["robots"] = frame.call.base_url + HOMES[-1], ""
     if frame.links.filters and not model["robots"]:
         model["robots"] = "noindex"
+    if browse:
+        keys = (*keys, f"s{site.id}-categories")
     body = render(template, speech=frame.speech, links=frame.links, site=site, embedded=visit.embedded, **model)
     headers = {
         "Content-Security-Policy": _policy(visit, (site.logo_url, *pictures)),

@@ -72,7 +72,8 @@ def test_what_is_kept_goes_by_ids_and_coordinates(interface: Interface, music: i
     interface.caller("editor").create("venues", venue="Hall", city="Lindenstadt", geo_lat=52.5, geo_lng=13.4)
     page = get(interface, "/events/list/", "categories=music&near=lindenstadt")
     for wanted in (f"/events.ics?categories={music}&amp;geoloc_lat=52.50000&amp;geoloc_lng=13.40000",
-                   f"/embed/events/list/?categories={music}&amp;geoloc_lat=52.5"):  # fmt: skip
+                   f"/embed/events/list/?categories={music}&amp;amp;geoloc_lat=52.5",
+                   f'data-view="/events/list/?categories={music}&amp;amp;geoloc_lat=52.5'):  # fmt: skip
         assert wanted in page
     assert 'href="/events/month/?categories=music&amp;near=lindenstadt"' in page
 

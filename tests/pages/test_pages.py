@@ -91,12 +91,23 @@ def test_what_lasts_for_days_spans_them_week_by_week(interface: Interface) -> No
     page = get(interface, "/events/month/2031-03/")
     table = page[page.index("<table") : page.index("</table>")]
     lanes = re.findall(r'<tr class="lane">(.*?)</tr>', table, re.DOTALL)
-    cell = re.compile(r'<td(?: colspan="(\d)")?>(?:<a class="bar h0([^"]*)"[^>]*>(?:<i>.*?</i> )?(\w+))?')
+    cell = re.compile(
+        r'<td(?: colspan="(\d)")?(?: headers="([^"]*)")?>(?:<a class="bar h0([^"]*)"[^>]*>(?:<i>.*?</i> )?(\w+))?'
+    )
     cells = [cell.findall(lane) for lane in lanes]
     assert cells == [
-        [("5", "", ""), ("2", " on", "Fair")],
-        [("2", " in", "Fair"), ("5", "", "")],
-        [("3", "", "Tour"), ("4", "", "")],
+        [("5", "", "", ""), ("2", "d12 d13", " on", "Fair")],
+        [("2", "d14 d15", " in", "Fair"), ("5", "", "", "")],
+        [("3", "d14 d15 d16", "", "Tour"), ("4", "", "", "")],
+    ]
+    # Who hears the calendar hears of each event on which day it is, and until when.
+    heads = dict(re.findall(r'<th id="(d\d+)"[^>]*><a href="/events/day/([\d-]+)/"', table))
+    assert (heads["d12"], heads["d16"], len(heads)) == ("2031-03-08", "2031-03-12", 42)
+    assert re.findall(r'<td headers="(d\d+)"', table) == list(heads)
+    assert re.findall(r'<span class="unseen"> (until [^<]+)</span>', table) == [
+        "until Tue, Mar 11",
+        "until Tue, Mar 11",
+        "until Wed, Mar 12",
     ]
 
 
