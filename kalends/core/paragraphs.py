@@ -12,6 +12,7 @@ from kalends.core.markup import BLOCKS, TAG, VOID
 _TAG = re.compile(TAG)
 _GAP = re.compile(r"\n[ \t]*+(?:\n[ \t]*+)++")
 _TAG_OR_GAP = re.compile(TAG + "|" + _GAP.pattern)
+_STOPS = frozenset(".,;:!?…。！？、：")
 _LINE_END = re.compile(r"(?:<br ?/?>[ \t]*+)?+\n[ \t]*+")
 
 
@@ -32,6 +33,14 @@ def plain_words(text: str) -> str:
     """The text without markup, with entities resolved and single spaces."""
     bare = _TAG.sub(_space_for_block, text) if "<" in text else text
     return " ".join(html.unescape(bare).split())
+
+
+def plain_run(text: str) -> str:
+    """The text on one line, for an excerpt: what were blocks of their own do not run into each other."""
+    run = ""
+    for line in filter(None, (line.removeprefix("- ") for line in plain_lines(text).split("\n"))):
+        run += (" " if run[-1:] in _STOPS else " · ") + line if run else line
+    return run
 
 
 def plain_lines(text: str) -> str:

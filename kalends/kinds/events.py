@@ -230,7 +230,7 @@ EVENTS = Kind(
     continues=cursor_behind,
     until=until_midnight,
     complete=describe_event,
-    moves=frozenset({*WRITTEN_TIMES, "start_utc", "end_utc", "status", "hide_from_listings", "venue_ids"}),
+    moves=frozenset({*WRITTEN_TIMES, "start_utc", "end_utc", "status", "venue_ids"}),
     plain=("title", "description", "excerpt", "cost", "website", "ticket_url", *FLAGS),
     links=(
         Link("venue", "venues", "event_venues", "venue_id"),

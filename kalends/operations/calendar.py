@@ -11,11 +11,7 @@ from typing import Any, Final, LiteralString
 from asyncpg import Record
 
 from kalends.core.params import Param, Type
-from kalends.core.search import like_pattern
-from kalends.core.slugs import normalize_lookup
-from kalends.core.text import fold, plain_words
 from kalends.core.times import Moment
-from kalends.kinds import BY_NAME
 from kalends.kinds.event_window import find_parts, window_of
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Clause, Filter, Listing, Represented
@@ -27,7 +23,7 @@ from kalends.store.sql import Sql, join
 
 DAY: Final = timedelta(days=1)
 # A night belongs to the day on which it began: the SQL twin of `pages.cards.last_day`.
-NIGHT: LiteralString = "interval '6 hours'"
+NIGHT: LiteralString = "interval '6 hours 1 second'"
 LAST_MOMENT: LiteralString = (
     "greatest(r.start_local, CASE WHEN r.all_day THEN r.end_local ELSE r.end_local - " + NIGHT + " END)"
 )
@@ -126,59 +122,20 @@ async def list_similar(call: Call, event: Represented, most: int) -> list[Repres
     return list(found.values())[:most]
 
 
-async def name_filters(call: Call) -> dict[str, list[str]]:
-    """What the filters by linked records are called, by parameter."""
-    named: dict[str, list[str]] = {}
-    for link in EVENTS.links:
-        wanted = call.values.get(link.param)
-        if not wanted:
-            continue
-        kind = BY_NAME[link.kind]
-        column: LiteralString = "title" if kind.is_post else "name"
-        shown: LiteralString = "AND r.status = 'publish'" if kind.is_post else ""
-        rows = await call.transaction.rows(
-            Sql(
-                "SELECT r." + column + " AS name FROM " + kind.name + " r WHERE r.site_id = ? AND (r.id = ANY(?) "
-                "OR r.slug = ANY(?)) " + shown + " ORDER BY 1 LIMIT 20",
-                call.transaction.site.id,
-                [entry for entry in wanted if isinstance(entry, int)],
-                [normalize_lookup(entry) for entry in wanted if isinstance(entry, str)],
-            )
-        )
-        named[link.param] = [plain_words(row["name"]) for row in rows]
-    return named
-
-
-async def find_place(call: Call, name: str) -> tuple[float, float] | None:
-    """Where a town or a venue of this site is, as latitude and longitude."""
-    tx, wanted = call.transaction, fold(name)
-    if not wanted:
-        return None
-    row = await tx.row(
+async def list_main_categories(call: Call, most: int) -> list[Record]:
+    """The most used ones at the top of the tree, with what is right below them."""
+    return await call.transaction.rows(
         Sql(
-            """SELECT r.geo_lat, r.geo_lng FROM venues r WHERE r.site_id = ? AND r.status = 'publish'
-                AND r.geo_lat IS NOT NULL AND r.search_text LIKE ?
-                ORDER BY lower(r.city) <> lower(?), lower(r.title) <> lower(?), r.id LIMIT 1""",
-            tx.site.id,
-            like_pattern(wanted),
-            name,
-            name,
-        )
-    )
-    return (row["geo_lat"], row["geo_lng"]) if row else None
-
-
-async def list_towns(call: Call, most: int = 100) -> list[str]:
-    """Towns that have venues on the map, for who looks for something near."""
-    rows = await call.transaction.rows(
-        Sql(
-            """SELECT r.city FROM venues r WHERE r.site_id = ? AND r.status = 'publish' AND r.city <> ''
-                AND r.geo_lat IS NOT NULL GROUP BY r.city ORDER BY count(*) DESC, r.city LIMIT ?""",
+            """SELECT r.name, r.slug FROM categories r LEFT JOIN (
+                    SELECT c.parent, sum(c.count) AS count FROM categories c
+                    WHERE c.site_id = ? AND c.parent IS NOT NULL GROUP BY c.parent) b ON b.parent = r.id
+                WHERE r.site_id = ? AND r.parent IS NULL AND r.count + coalesce(b.count, 0) > 0
+                ORDER BY r.count + coalesce(b.count, 0) DESC, r.id LIMIT ?""",
+            call.transaction.site.id,
             call.transaction.site.id,
             most,
         )
     )
-    return sorted(row["city"] for row in rows)
 
 
 async def find_record_url(call: Call, post_id: int) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from asyncpg import Record
 from kalends.core import errors, times
 from kalends.core.slugs import TRASHED, normalize_lookup
 from kalends.core.times import Moment
-from kalends.kinds.event_window import BOUNDS, SECOND
+from kalends.kinds.event_window import BOUNDS, SECOND, window_of
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Represented, for_each
 from kalends.operations import keys, protection
@@ -48,7 +48,7 @@ async def find_feed(call: Call, most: int = MOST, *, coming_only: bool = False) 
 
     `coming_only`: news of what is to come, without the past and without what is off.
     """
-    if any(name in call.values for name, *_ in BOUNDS) or "include" in call.values:
+    if _is_dated(call):
         listing = listing_of(EVENTS, call)
         rows, until = await _find(call, {}, most), EVENTS.until(listing)
     else:
@@ -63,6 +63,10 @@ async def find_feed(call: Call, most: int = MOST, *, coming_only: bool = False) 
         min([*([until] if until else []), *forgotten], default=None),
         keys.of_list(EVENTS, call.transaction.site, rows, call.values),
     )
+
+
+def _is_dated(call: Call) -> bool:
+    return any(name in call.values for name, *_ in BOUNDS) or "include" in call.values
 
 
 async def represent_feed(call: Call, rows: Sequence[Record]) -> AsyncIterator[list[Represented]]:
@@ -120,12 +124,14 @@ async def read_sequences(call: Call, ids: list[int]) -> dict[int, int]:
 
 
 async def find_withdrawn(call: Call) -> list[Record]:
-    """What everybody could see until lately, and has not been changed since: no more is told than was known."""
+    """What lists showed until lately, and has not been changed since: no more is told than was known."""
     tx = call.transaction
     listing = replace(listing_of(EVENTS, call), statuses=None)
     clauses = for_each(await clauses_of(EVENTS, call, listing))
-    lately = Sql("r.site_id = ? AND r.withdrawn_at > ? AND r.modified_utc <= r.withdrawn_at", tx.site.id,
-                 tx.now - REMEMBERED)  # fmt: skip
+    if _is_dated(call):
+        clauses += window_of(listing).clauses()
+    lately = Sql("r.site_id = ? AND r.withdrawn_at > ? AND r.modified_utc <= r.withdrawn_at AND r.status <> 'publish'"
+                 " AND NOT r.hide_from_listings", tx.site.id, tx.now - REMEMBERED)  # fmt: skip
     return await tx.rows(
         Sql("SELECT " + WITHDRAWN_COLUMNS + " FROM events r WHERE")
         + all_of([lately, *clauses])

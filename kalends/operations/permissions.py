@@ -117,9 +117,14 @@ def whole_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str] | 
     return None
 
 
+def is_open(row: Record | Mapping[str, Any]) -> bool:
+    """Whether everybody may read this record, be it in lists or not."""
+    return row.get("status", "publish") == "publish"
+
+
 def is_public(row: Record | Mapping[str, Any]) -> bool:
     """Whether everybody may see this record in a list. Terms always are."""
-    return row.get("status", "publish") == "publish" and not row.get("hide_from_listings", False)
+    return is_open(row) and not row.get("hide_from_listings", False)
 
 
 def is_own(actor: Actor, row: PostRow) -> bool:

@@ -88,9 +88,12 @@ async def write_changes(
 
 
 def _withdrawal(tx: Transaction, row: Record, changed: Values) -> Values:
-    """Since when an event that everybody could see is no longer shown: feeds say for a while that it is off."""
-    was_public, is_public = permissions.is_public(row), permissions.is_public({**row, **changed})
-    return {"withdrawn_at": None if is_public else tx.now} if was_public != is_public else {}
+    """Since when an event that everybody could read is shut: feeds say for a while that it is off.
+
+    One that is only hidden from lists takes place as its page says, so nothing is off.
+    """
+    was_open, is_open = permissions.is_open(row), permissions.is_open({**row, **changed})
+    return {"withdrawn_at": None if is_open else tx.now} if was_open != is_open else {}
 
 
 async def remove_record(kind: Kind, tx: Transaction, row: Record) -> None:

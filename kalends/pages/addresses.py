@@ -15,6 +15,7 @@ VIEWS: Final = ("month", "week", "day", "list", "map")
 PLACES: Final = ("page", "per_page", "past", "lang", "cursor")
 FEEDS: Final = ("ics", "rss", "atom", "json")
 MOST_DETAILS: Final = 1000
+FIRST_YEAR, LAST_YEAR = 1000, 9000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Addresses:
 
     base_url: str
     filters: tuple[tuple[str, str], ...] = ()
+    lasting: tuple[tuple[str, str], ...] = ()  # the same, for what people keep: feeds and frames
     language: str = ""  # where another than the site's was asked for
     embedded: bool = False
 
@@ -37,7 +39,7 @@ class Addresses:
         return path + (f"?lang={quote(self.language)}" if self.language else "")
 
     def month(self, day: date) -> str:
-        return self.of(f"/events/month/{day:%Y-%m}/")
+        return self.of(f"/events/month/{day.isoformat()[:7]}/")
 
     def week(self, day: date) -> str:
         return self.of(f"/events/week/{day.isoformat()}/")
@@ -47,7 +49,7 @@ class Addresses:
 
     def view(self, name: str, day: date | None = None) -> str:
         """A view at the day that the page shows."""
-        if day is None or name in ("list", "map"):
+        if day is None or not has_page(day) or name in ("list", "map"):
             return self.of(f"/events/{name}/")
         return {"month": self.month, "week": self.week, "day": self.day}[name](day)
 
@@ -55,22 +57,18 @@ class Addresses:
         return self.outside(f"/event/{readable(slug)}/")
 
     def feed(self, kind: str) -> str:
-        return f"/events.{kind}" + (f"?{urlencode(self.filters)}" if self.filters else "")
+        return f"/events.{kind}" + (f"?{urlencode(self.lasting)}" if self.lasting else "")
 
     def whole_feed(self, kind: str) -> str:
         return self.base_url + self.feed(kind)
 
     def with_filters(self, filters: Iterable[tuple[str, str]]) -> "Addresses":
-        return replace(self, filters=tuple(filters))
+        kept = tuple(filters)
+        return replace(self, filters=kept, lasting=kept)
 
-    def without(self, path: str, name: str, value: str) -> str:
-        """The same page without one of its filters."""
-        kept = [pair for pair in self.filters if pair != (name, value)]
-        return replace(self, filters=tuple(kept)).of(path)
-
-    def embedding(self, view: str) -> str:
-        """Where a view of this list is to be embedded from."""
-        return self.base_url + replace(self, embedded=True).of(f"/events/{view}/")
+    def kept_view(self, view: str) -> str:
+        """A view of this list as another site keeps it."""
+        return replace(self, embedded=False, filters=self.lasting).of(f"/events/{view}/")
 
     def subscriptions(self) -> dict[str, str]:
         """The feed for the calendars that people have."""
@@ -82,6 +80,11 @@ class Addresses:
             "google": f"https://calendar.google.com/calendar/render?{urlencode({'cid': webcal})}",
             "outlook": f"https://outlook.live.com/calendar/0/addfromweb?{urlencode({'url': address})}",
         }
+
+
+def has_page(day: date) -> bool:
+    """Far days have no calendar around them."""
+    return FIRST_YEAR <= day.year <= LAST_YEAR
 
 
 def readable(slug: str) -> str:

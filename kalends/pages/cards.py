@@ -8,7 +8,7 @@ from itertools import accumulate, groupby
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from kalends.core.paragraphs import plain_words
+from kalends.core.paragraphs import plain_run, plain_words
 from kalends.core.times import abbreviation, offset_of
 from kalends.pages.addresses import Addresses
 from kalends.pages.speech import Speech
@@ -16,7 +16,8 @@ from kalends.pages.speech import Speech
 HUES: Final = 12
 MOST_EXCERPT: Final = 220  # columns
 MOST_TITLE: Final = 160
-NIGHT: Final = timedelta(hours=6)
+# What ends at six sharp is still of the night.
+NIGHT: Final = timedelta(hours=6, seconds=1)
 SIDES: Final = ("width", "height")
 
 
@@ -45,6 +46,10 @@ class When:
     zone: str  # where it is not the site's, or where it is to be said anyway
     timezone: str
 
+    @property
+    def text(self) -> str:
+        return " ".join(filter(None, (", ".join(filter(None, (self.day, self.clock))), self.zone)))
+
 
 @dataclass(frozen=True, slots=True)
 class Card:
@@ -69,7 +74,7 @@ def make_card(record: dict[str, Any], speech: Speech, links: Addresses, zone: st
     """`zone` is the site's."""
     venues = venues_of(record)
     venue = venues[0] if venues else {}
-    words = plain_words(record["excerpt"] or record["description"])
+    words = plain_run(record["excerpt"] or record["description"])
     return Card(
         id=record["id"],
         title=shorten(plain_words(record["title"]), MOST_TITLE),
@@ -96,6 +101,7 @@ def make_when(record: dict[str, Any], speech: Speech, zone: str, *, long: bool =
     )
     all_day, own = bool(record["all_day"]), record["timezone"]
     first, last = start.date(), last_day(start, end, all_day=all_day)
+    several = first != last and not all_day
     foreign = own != zone and offset_of(start_utc, own) != offset_of(start_utc, zone)
     return When(
         first=first,
@@ -103,8 +109,8 @@ def make_when(record: dict[str, Any], speech: Speech, zone: str, *, long: bool =
         starts=first.isoformat() if all_day else _iso(start, start_utc, own),
         ends=last.isoformat() if all_day else _iso(end, end_utc, own),
         all_day=all_day,
-        day=speech.days(first, last) if long or last != first else speech.short_day(first),
-        clock="" if all_day else clock_of(start, end, speech),
+        day=_day_of(start, end, last, speech, several=several, long=long),
+        clock="" if all_day or several else clock_of(start, end, speech),
         zone=abbreviation(start_utc, own) if (foreign or long) and not all_day else "",
         timezone=own,
     )
@@ -113,6 +119,14 @@ def make_when(record: dict[str, Any], speech: Speech, zone: str, *, long: bool =
 def last_day(start: datetime, end: datetime, *, all_day: bool) -> date:
     """A night belongs to the day on which it began."""
     return max(start, end if all_day or end.year < 2 else end - NIGHT).date()
+
+
+def _day_of(start: datetime, end: datetime, last: date, speech: Speech, *, several: bool, long: bool) -> str:
+    if several:
+        return speech.span(start, end, year=long)
+    if long or last != start.date():
+        return speech.days(start.date(), last)
+    return speech.short_day(start.date())
 
 
 def clock_of(start: datetime, end: datetime, speech: Speech) -> str:

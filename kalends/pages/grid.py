@@ -53,8 +53,9 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Some days of a lane: an entry, or nothing."""
+    """Some days of a lane, from the day of the week with this number: an entry, or nothing."""
 
+    begins: int
     days: int
     entry: Entry | None = None
     goes_on: bool = False  # into the week after
@@ -127,8 +128,10 @@ def make_weeks(
             if len(by_date[entry.first].entries) < most:
                 by_date[entry.first].entries.append(entry)
             counted[entry.first] = row["of_day"]
+    # A phone lists a month from today on: what runs already stands there.
+    earliest = max(today, month or first) if today in by_date and not by_date[today].is_outside else month or first
     for entry in long:
-        begins = by_date.get(max(entry.first, month or first))
+        begins = by_date.get(max(entry.first, min(earliest, entry.last)))
         if begins is not None and len(begins.begins) < most:
             begins.begins.append(entry)
     for at, number in counted.items():
@@ -168,9 +171,10 @@ def _cells(lane: list[Entry], first: date, last: date) -> list[Cell]:
     for entry in lane:
         begin, end = max(entry.first, first), min(entry.last, last)
         if begin > at:
-            cells.append(Cell((begin - at).days))
-        cells.append(Cell((end - begin).days + 1, entry, entry.last > last, entry.first < first))
+            cells.append(Cell((at - first).days, (begin - at).days))
+        days = (end - begin).days + 1
+        cells.append(Cell((begin - first).days, days, entry, entry.last > last, entry.first < first))
         at = end + DAY
     if at <= last:
-        cells.append(Cell((last - at).days + 1))
+        cells.append(Cell((at - first).days, (last - at).days + 1))
     return cells

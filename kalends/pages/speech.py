@@ -6,7 +6,15 @@ from functools import cache, lru_cache
 from typing import Any
 
 from babel import Locale, UnknownLocaleError
-from babel.dates import format_date, format_interval, format_skeleton, format_time, get_day_names
+from babel.core import get_global
+from babel.dates import (
+    format_date,
+    format_interval,
+    format_skeleton,
+    format_time,
+    get_datetime_format,
+    get_day_names,
+)
 from markupsafe import Markup, escape
 
 from kalends.core.sentences import Translate
@@ -52,11 +60,28 @@ class Speech:
     def short_day(self, day: date) -> str:
         return _skeleton(str(self.locale), "MMMEd", day)
 
+    def bare_day(self, day: date) -> str:
+        """Without weekday."""
+        return _skeleton(str(self.locale), "yMMMd", day)
+
     def days(self, first: date, last: date) -> str:
         """From one day to another, with what they share said once."""
         if first == last:
             return self.day(first)
         return _interval(str(self.locale), first, last)
+
+    def span(self, start: datetime, end: datetime, *, year: bool) -> str:
+        """From a time on one day to a time on another, each with its day."""
+        skeleton = "yMMMd" if year or start.year != end.year else "MMMd"
+        return _between(str(self.locale)).format(self._moment(skeleton, start), self._moment(skeleton, end))
+
+    def _moment(self, skeleton: str, at: datetime) -> str:
+        return _beside(str(self.locale)).format(self.time(at), _skeleton(str(self.locale), skeleton, at.date()))
+
+    @property
+    def region(self) -> str:
+        """Language and country, as Open Graph names them."""
+        return _region(str(self.locale))
 
     def weekdays(self, first: int) -> list[tuple[str, str]]:
         """Short and long names of the weekdays, beginning with this one (1 is Monday)."""
@@ -100,6 +125,26 @@ def _interval(locale: str, first: date, last: date) -> str:
     # Babel shows an end at midnight as a day of its own only if something of it is left.
     end = datetime.combine(last, time()) + timedelta(hours=12)
     return format_interval(datetime.combine(first, time(12)), end, "yMMMd", locale=locale)
+
+
+@cache
+def _beside(locale: str) -> str:
+    """How a time {0} stands beside a day {1}."""
+    return str(get_datetime_format("medium", locale=locale)).replace("'", "")
+
+
+@cache
+def _between(locale: str) -> str:
+    """How two of anything are said to be the ends of a span."""
+    return str(Locale.parse(locale).interval_formats[None])
+
+
+@cache
+def _region(locale: str) -> str:
+    parsed = Locale.parse(locale)
+    likely = get_global("likely_subtags").get(parsed.language, "")
+    territory = parsed.territory or likely.rpartition("_")[2]
+    return f"{parsed.language}_{territory}" if territory else parsed.language
 
 
 @cache

@@ -12,11 +12,12 @@ from kalends.pages.grid import Day, Entry, Week
 
 # What style, script and the frame of a page leave for its events.
 ROOM_FOR_CARDS: Final = 26_000
-ROOM_FOR_ENTRIES: Final = 22_500
+ROOM_FOR_ENTRIES: Final = 17_000
 # The markup around the texts of one.
 CARD: Final = 600
 PICTURE: Final = 220
 ENTRY: Final = 62
+BAR: Final = 60
 
 
 def lighten(cards: Sequence[Card], room: int) -> list[Card]:
@@ -30,10 +31,11 @@ def lighten(cards: Sequence[Card], room: int) -> list[Card]:
 
 def is_light(weeks: Iterable[Week], agenda: Iterable[Day]) -> bool:
     """Whether a month of these weeks, with the days that a phone lists below, is."""
-    shown = [cell.entry for week in weeks for lane in week.lanes for cell in lane if cell.entry]
+    bars = [cell.entry for week in weeks for lane in week.lanes for cell in lane if cell.entry]
+    shown = [*bars]
     shown += [entry for week in weeks for day in week.days for entry in day.entries]
     shown += [entry for day in agenda for entry in (*day.begins, *day.entries)]
-    return sum(map(_weigh_entry, shown)) <= ROOM_FOR_ENTRIES
+    return sum(map(_weigh_entry, shown)) + BAR * len(bars) <= ROOM_FOR_ENTRIES
 
 
 def _weigh_cards(cards: Iterable[Card]) -> int:

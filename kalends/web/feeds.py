@@ -17,6 +17,7 @@ from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Represented
 from kalends.operations import feeds, keys, sitemap
 from kalends.operations.call import Call
+from kalends.operations.filters import LINKS
 from kalends.operations.records import read_record
 from kalends.pages.cards import make_when, venues_of
 from kalends.pages.speech import Speech, make_speech
@@ -75,7 +76,14 @@ async def show_event_calendar(visit: Visit, call: Call, address: dict[str, str])
 def _calendar(visit: Visit, call: Call) -> ics.Calendar:
     site = call.transaction.site
     cancelled = translator(visit.language)(mark("Cancelled"))
-    return ics.Calendar(site.name, _own_url(visit, call), site.timezone, cancelled)
+    return ics.Calendar(_name(visit, call), _own_url(visit, call), site.timezone, cancelled)
+
+
+def _name(visit: Visit, call: Call) -> str:
+    """The site, and what the feed has of it."""
+    names = [entry.name for param in LINKS for entry in visit.filters.named_by(param) if entry.name]
+    names += filter(None, [call.values.get("search", "")])
+    return ": ".join(filter(None, (call.transaction.site.name, ", ".join(names))))
 
 
 def _withdrawn(row: Record) -> ics.Withdrawn:
@@ -103,15 +111,16 @@ async def show_news(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
     items: list[syndication.Item] = []
     async for batch in feeds.represent_feed(call, found.rows):
         items += [_item(record, speech, site.timezone) for record in batch]
-    channel = syndication.Channel(site.name, f"{call.base_url}/events/", _own_url(visit, call), visit.language)
+    channel = syndication.Channel(
+        _name(visit, call), f"{call.base_url}/events/", _own_url(visit, call), visit.language
+    )
     write, media_type = NEWS[address["form"]]
     return Shown(write(channel, items), media_type, found.until, found.keys)
 
 
 def _item(record: Represented, speech: Speech, zone: str) -> syndication.Item:
     when = make_when(record, speech, zone, long=True)
-    said = ", ".join(filter(None, (when.day, f"{when.clock} {when.zone}".strip())))
-    return syndication.Item(record, said, "; ".join(map(ics.address_line, venues_of(record))))
+    return syndication.Item(record, when.text, "; ".join(map(ics.address_line, venues_of(record))))
 
 
 async def show_sitemap_index(visit: Visit, call: Call, _: dict[str, str]) -> Shown:

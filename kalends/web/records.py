@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import orjson
 
 from kalends.core.errors import Refusal
-from kalends.core.paragraphs import plain_words
+from kalends.core.paragraphs import plain_run, plain_words
 from kalends.core.sentences import mark
 from kalends.core.text import paragraphs
+from kalends.feeds.ics import address_line
 from kalends.kinds.categories import CATEGORIES
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind, Represented
@@ -21,8 +22,8 @@ from kalends.kinds.venues import VENUES
 from kalends.operations import calendar
 from kalends.operations.call import Call
 from kalends.operations.records import list_records, read_record
-from kalends.pages.addresses import add_links
-from kalends.pages.cards import hue_of, make_picture, make_when, shorten, venues_of
+from kalends.pages.addresses import add_links, has_page
+from kalends.pages.cards import When, hue_of, make_picture, make_when, shorten, venues_of
 from kalends.pages.prose import fit_in
 from kalends.web.lists import list_cards
 from kalends.web.showing import Frame, make_frame, show_page
@@ -63,20 +64,23 @@ async def show_event(visit: Visit, call: Call, address: dict[str, str]) -> Shown
     return show_page(
         frame, "event.html", keys=(*outcome.keys, f"s{frame.site.id}-events"), until=None if is_over else ends,
         kept=not opened, pictures=tuple(pictures), kind="event-page", title=plain_words(record["title"]),
-        summary=_summary(record), canonical=record["url"], og_type="article", when=when, is_over=is_over,
+        summary=_summary(record, when), canonical=record["url"], og_type="article", when=when, is_over=is_over,
+        shown_day=when.first, has_month=has_page(when.first), places=_places(frame, record),
         picture=picture, prose=fit_in(record["description"] or record["excerpt"], _own_hosts(frame)),
         add=add_links(record), ticket_url=record["ticket_url"], facts=_event_facts(frame, record),
         point=_point(record, frame) if record["show_map"] else "", similar=similar,
         hue=hue_of(record["categories"][0]["id"] if record["categories"] else None),
         categories=[(term["name"], _category_url(frame, term)) for term in record["categories"]],
         tags=[(term["name"], frame.links.outside(f"/tag/{term['slug']}/")) for term in record["tags"]],
-        json_ld=orjson.dumps(record["json_ld"]).decode(),
+        json_ld=orjson.dumps(_json_ld(record)).decode(),
     )  # fmt: skip
 
 
 async def show_venue(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
     frame, record, _ = await _read(visit, call, VENUES, address["slug"])
     where = [Line(text) for text in address_lines(record)]
+    if record["show_map_link"] and (where or "geo_lat" in record):
+        where += [Line(frame.speech.plain(mark("Open in OpenStreetMap")), map_link(record), outside=True)]
     facts = [*([(mark("Address"), where)] if where else []), *_contact_facts(record)]
     point = _venue_point(record) if record["show_map"] else ""
     return await _show_place(
@@ -93,16 +97,20 @@ async def show_organizer(visit: Visit, call: Call, address: dict[str, str]) -> S
 async def show_category(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
     """The last part of the path names it; one that has moved is found all the same."""
     frame, record, _ = await _read(visit, call, CATEGORIES, address["path"].rpartition("/")[2])
-    if urlsplit(record["url"]).path != f"/events/category/{address['path']}/" and not visit.embedded:
-        return Shown(b"", "text/plain", status=301, headers={"Location": record["url"]}, kept=False)
+    # Decoded on both sides: servers hand on paths decoded, records have them encoded.
+    own = unquote(urlsplit(record["url"]).path)
+    if own != f"/events/category/{unquote(address['path'])}/" and not visit.embedded:
+        query = visit.request.scope["query_string"].decode("latin-1")
+        where = record["url"] + (f"?{query}" if query else "")
+        return Shown(b"", "text/plain", status=301, headers={"Location": where}, kept=False)
     below = await list_records(CATEGORIES, _plain(call, parent=record["id"], per_page=50))
-    children = [(term["name"], urlsplit(term["url"]).path) for term in below.body["categories"]]
-    return await _show_place(frame, record, record["name"], ("categories", record["slug"]), children=children)
+    children = [(term["name"], frame.links.outside(urlsplit(term["url"]).path)) for term in below.body["categories"]]
+    return await _show_place(frame, record, record["name"], ("categories", str(record["id"])), children=children)
 
 
 async def show_tag(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
     frame, record, _ = await _read(visit, call, TAGS, address["slug"])
-    return await _show_place(frame, record, record["name"], ("tags", record["slug"]))
+    return await _show_place(frame, record, record["name"], ("tags", str(record["id"])))
 
 
 async def _show_place(
@@ -117,9 +125,8 @@ async def _show_place(
 ) -> Shown:
     """What the site says about something that events are linked to, and these events."""
     frame = replace(frame, links=frame.links.with_filters([filter_]))
-    value = [int(filter_[1])] if filter_[0] in ("venue", "organizer") else [filter_[1]]
     values = {key: entry for key, entry in frame.call.values.items() if key in ("page", "per_page", "past")}
-    call = replace(frame.call, values={**values, filter_[0]: value}, slug=None)
+    call = replace(frame.call, values={**values, filter_[0]: [int(filter_[1])]}, slug=None)
     path = urlsplit(record["url"]).path
     listing = await list_cards(replace(frame, links=frame.links.with_filters([])), call, path)
     picture = make_picture(record.get("image"))
@@ -127,8 +134,7 @@ async def _show_place(
     listing["heading"] = name
     text = record.get("description", "")
     return show_page(
-        frame, "place.html", kind="place-page", view="list", title=name,
-        summary=shorten(plain_words(text), MOST_SUMMARY),
+        frame, "place.html", kind="place-page", title=name, summary=shorten(plain_run(text), MOST_SUMMARY),
         canonical=record["url"], robots="index", pictures=pictures, picture=picture, facts=facts, point=point,
         prose=fit_in(paragraphs(text), _own_hosts(frame)) if text else "", active=[], children=children,
         json_ld=orjson.dumps(record["json_ld"]).decode() if "json_ld" in record else "",
@@ -160,8 +166,23 @@ def _plain(call: Call, **values: Any) -> Call:
     return replace(call, slug=None, values=values)
 
 
-def _summary(record: Represented) -> str:
-    return shorten(plain_words(record["excerpt"] or record["description"]), MOST_SUMMARY)
+def _summary(record: Represented, when: When) -> str:
+    """What it is about; of one that says nothing, when and where."""
+    words = plain_run(record["excerpt"] or record["description"])
+    return shorten(words or " · ".join([when.text, *map(address_line, venues_of(record))]), MOST_SUMMARY)
+
+
+def _places(frame: Frame, record: Represented) -> list[tuple[str, str, str]]:
+    return [
+        (plain_words(venue["venue"]), frame.links.outside(f"/venue/{venue.get('slug', '')}/"), venue.get("city", ""))
+        for venue in venues_of(record)
+    ]
+
+
+def _json_ld(record: Represented) -> Represented:
+    """As in the interface; but of whole days search engines read days, not their first and last second."""
+    days = {"startDate": record["start_date"][:10], "endDate": record["end_date"][:10]} if record["all_day"] else {}
+    return {**record["json_ld"], **days}
 
 
 def _own_hosts(frame: Frame) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """What every public page has: its texts, its links, its filters, its headers."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Final
@@ -10,6 +11,7 @@ from kalends.core.times import Moment
 from kalends.kinds.kind import Represented
 from kalends.operations import calendar
 from kalends.operations.call import Call
+from kalends.operations.filters import Filters
 from kalends.pages.addresses import Addresses
 from kalends.pages.cards import Card, make_card, origin_of
 from kalends.pages.rendering import render
@@ -21,6 +23,9 @@ from kalends.web.visit import Shown, Visit
 
 PAGE_TYPE: Final = "text/html; charset=utf-8"
 FILTERS: Final = frozenset(row.name for row in FEED_PARAMS) | {"near"}
+PLACE: Final = ("geoloc_lat", "geoloc_lng")
+CIRCLE: Final = ("near", *PLACE, "geoloc_radius")
+HOMES: Final = ("/", "/events/")
 SECOND: Final = timedelta(seconds=1)
 
 
@@ -36,6 +41,10 @@ class Frame:
     @property
     def site(self) -> Site:
         return self.call.transaction.site
+
+    @property
+    def filters(self) -> Filters:
+        return self.visit.filters
 
     @property
     def today(self) -> date:
@@ -58,15 +67,41 @@ def make_frame(visit: Visit, call: Call, *, dated: bool = True) -> Frame:
     filters = [
         (name, value)
         for name, value in visit.query
-        if value and name.removesuffix("[]") in FILTERS and (dated or name not in calendar.DATES)
+        if value and plain_name(name) in FILTERS and (dated or plain_name(name) not in calendar.DATES)
     ]
+    if "near" in dict(filters):
+        filters = [pair for pair in filters if pair[0] not in PLACE]
     links = Addresses(
         call.base_url,
         tuple(filters),
+        tuple(_last(visit.filters, filters)),
         language=visit.language if visit.asked_language else "",
         embedded=visit.embedded,
     )
     return Frame(visit, call, speech, links)
+
+
+def plain_name(name: str) -> str:
+    """Of `categories[]` and `categories[0]`, the parameter."""
+    return name.partition("[")[0]
+
+
+def _last(settled: Filters, filters: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The same filters by IDs and coordinates, which stay when a slug or a name changes: for what people keep."""
+    for name, value in filters:
+        if name == "near":
+            if settled.place:
+                yield from zip(PLACE, (f"{degrees:.5f}" for degrees in settled.place), strict=True)
+            continue
+        found = settled.named.get(plain_name(name), {})
+        entries = [entry.strip() for entry in value.split(",")] if found else []
+        ids = [found[key].id for entry in entries for key in (entry, as_number(entry)) if key in found]
+        # What is not known may come back.
+        yield name, ",".join(map(str, ids)) if ids and len(ids) == len(entries) else value
+
+
+def as_number(entry: str) -> int:
+    return int(entry) if entry.isdecimal() and len(entry) < 20 else 0
 
 
 def show_page(
@@ -78,6 +113,7 @@ def show_page(
     status: int = 200,
     kept: bool = True,
     pictures: tuple[str, ...] = (),
+    browse: Sequence[tuple[str, str]] = (),
     **model: Any,
 ) -> Shown:
     visit, site = frame.visit, frame.site
@@ -87,6 +123,10 @@ def show_page(
         "canonical": "",
         "robots": "",
         "summary": "",
+        "picture": None,
+        "browse": browse,
+        "unknown": frame.filters.unknown,
+        "unknown_place": frame.filters.unknown_place,
         "searched": dict(frame.links.filters).get("search", ""),
         "tiles": visit.look.tiles_url,
         "tiles_host": urlsplit(visit.look.tiles_url).netloc.removeprefix("{s}."),
@@ -94,8 +134,13 @@ def show_page(
         "has_map": bool(visit.look.tiles_url),
         **model,
     }
+    if visit.path in HOMES:
+        # Which view it is and what it shows today may change; the address stays, and is what a crawler is to keep.
+        model["canonical"], model["robots"] = frame.call.base_url + HOMES[-1], ""
     if frame.links.filters and not model["robots"]:
         model["robots"] = "noindex"
+    if browse:
+        keys = (*keys, f"s{site.id}-categories")
     body = render(template, speech=frame.speech, links=frame.links, site=site, embedded=visit.embedded, **model)
     headers = {
         "Content-Security-Policy": _policy(visit, (site.logo_url, *pictures)),

@@ -5,12 +5,15 @@ from datetime import date, timedelta
 from typing import Final
 
 from kalends.core import errors
+from kalends.core.sentences import mark
 from kalends.kinds.events import EVENTS
 from kalends.operations import calendar, keys
 from kalends.operations.call import Call
+from kalends.pages.addresses import has_page
 from kalends.pages.grid import make_agenda, make_entry, make_weeks, month_span, week_start
 from kalends.pages.weight import is_light
-from kalends.web.lists import ON_ONE_PAGE, Step, make_cards, make_chips, make_paging, pictures_of
+from kalends.web.filters import browse, make_chips
+from kalends.web.lists import NOTHING, ON_ONE_PAGE, Step, make_cards, make_paging, pictures_of
 from kalends.web.showing import make_frame, show_page, with_values
 from kalends.web.visit import Shown, Visit
 
@@ -29,22 +32,23 @@ async def show_month(visit: Visit, call: Call, address: dict[str, str]) -> Shown
     entries = [make_entry(row, frame.speech, frame.links, frame.site.timezone) for row in rows]
     before, after = await _around(call, month, last_day, [(entry.first, entry.last) for entry in entries])
     is_empty = not any(entry.first <= last_day and entry.last >= month for entry in entries)
-    path, heading = f"/events/month/{month:%Y-%m}/", frame.speech.month(month)
-    most = IN_A_MONTH
+    path, heading = f"/events/month/{month.isoformat()[:7]}/", frame.speech.month(month)
+    most, listed = IN_A_MONTH, IN_AN_AGENDA
     while True:
         weeks = make_weeks(first, last, rows, entries, today=frame.today, month=month, most=most)
         agenda = make_agenda(weeks, frame.today)
-        if most == 1 or is_light(weeks, agenda[:IN_AN_AGENDA]):
+        if most * listed == 1 or is_light(weeks, agenda[:listed]):
             break
-        most -= 1
+        most, listed = (most - 1, listed) if most > 1 else (most, listed - 1)
     return show_page(
-        frame, "month.html", keys=_list_keys(call), kind="month-page", view="month", title=heading, heading=heading,
-        weeks=weeks, agenda=agenda[:IN_AN_AGENDA], agenda_goes_on=len(agenda) > IN_AN_AGENDA, is_empty=is_empty,
+        frame, "month.html", browse=await browse(frame),
+        keys=_list_keys(call), kind="month-page", view="month", title=heading, heading=heading,
+        weeks=weeks, agenda=agenda[:listed], agenda_goes_on=len(agenda) > listed, is_empty=is_empty,
         shown_day=frame.today if month <= frame.today <= last_day else month,
         before=_step(frame.links.month, before, frame.speech.month_step),
         after=_step(frame.links.month, after, frame.speech.month_step), today_url=frame.links.of("/events/month/"),
-        active=await make_chips(frame, path), robots="noindex, nofollow" if is_empty else "",
-        canonical=call.base_url + path,
+        active=make_chips(frame, path), robots="noindex, nofollow" if is_empty and "month" in address else "",
+        canonical=call.base_url + (path if "month" in address else "/events/month/"),
     )  # fmt: skip
 
 
@@ -58,13 +62,15 @@ async def show_week(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
     path, heading = f"/events/week/{first.isoformat()}/", frame.speech.days(first, last)
 
     def name(day: date) -> str:
-        return frame.speech.short_day(week_start(day, frame.site.first_weekday))
+        first = frame.speech.short_day(week_start(day, frame.site.first_weekday))
+        return frame.speech.plain(mark("Week of {day}"), day=first)
 
     return show_page(
-        frame, "week.html", keys=_list_keys(call), kind="week-page", view="week", title=heading, heading=heading,
+        frame, "week.html", browse=await browse(frame),
+        keys=_list_keys(call), kind="week-page", view="week", title=heading, heading=heading,
         week=make_weeks(first, last, rows, entries, today=frame.today, most=IN_A_WEEK)[0], is_empty=not entries,
         shown_day=first, before=_step(frame.links.week, before, name), after=_step(frame.links.week, after, name),
-        today_url=frame.links.of("/events/week/"), active=await make_chips(frame, path), robots="noindex",
+        today_url=frame.links.of("/events/week/"), active=make_chips(frame, path), robots="noindex",
         canonical=call.base_url + path,
     )  # fmt: skip
 
@@ -77,12 +83,13 @@ async def show_day(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
     before, after = await _around(call, day, day, [(card.when.first, card.when.last) for card in cards])
     path, heading = f"/events/day/{day.isoformat()}/", frame.speech.day(day)
     return show_page(
-        frame, "list.html", keys=outcome.keys, pictures=pictures_of(cards), kind="day-page", view="day",
+        frame, "list.html", browse=await browse(frame),
+        keys=outcome.keys, pictures=pictures_of(cards), kind="day-page", view="day",
         title=heading, heading=heading, groups=[(None, cards)] if cards else [], shown_day=day,
         paging=make_paging(frame, outcome, path), before=_step(frame.links.day, before, frame.speech.short_day),
         after=_step(frame.links.day, after, frame.speech.short_day), today_url=frame.links.of("/events/day/"),
-        active=await make_chips(frame, path), robots="noindex", canonical=call.base_url + path, past_url="",
-        coming_url="",
+        active=make_chips(frame, path), robots="noindex", canonical=call.base_url + path, past_url="",
+        coming_url="", nothing=NOTHING,
     )  # fmt: skip
 
 
@@ -90,12 +97,12 @@ async def show_day(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
 
 
 def _read_day(text: str) -> date:
-    """A day of the address; far ones have no calendar around them."""
+    """A day of the address."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
         raise errors.no_route() from None
-    if not 1000 <= day.year <= 9000:
+    if not has_page(day):
         raise errors.no_route()
     return day
 
@@ -118,4 +125,4 @@ async def _around(
 
 
 def _step(address: Callable[[date], str], day: date | None, name: Callable[[date], str]) -> Step | None:
-    return Step(address(day), name(day)) if day is not None else None
+    return Step(address(day), name(day)) if day is not None and has_page(day) else None

@@ -12,6 +12,7 @@ from kalends.core import errors
 from kalends.core.params import Param, read_params
 from kalends.kinds.kind import Actor, Kind
 from kalends.operations.call import Call
+from kalends.operations.filters import Filters, settle_filters
 from kalends.store.clocks import SiteClock
 from kalends.store.database import Transaction
 from kalends.web import files, language, requests, responses
@@ -43,6 +44,7 @@ class Visit:
     route: "PageRoute | None" = None
     site_language: str = ""
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    filters: Filters = field(default_factory=Filters)
     made_at: SiteClock | None = None
     until: datetime | None = None
     keys: tuple[str, ...] = ()
@@ -103,7 +105,8 @@ async def answer(visit: Visit, route: PageRoute, address: dict[str, str]) -> Res
     async with visit.service.database.transaction(visit.host, visit.now, writing=False) as tx:
         visit.site_language = tx.site.language
         values = read_params(route.params, sent)
-        shown = await route.show(visit, make_call(visit, tx, values), address)
+        call, visit.filters = await settle_filters(make_call(visit, tx, values))
+        shown = await route.show(visit, call, address)
         made_at = SiteClock(tx.site.id, tx.site.revision)
     if shown.kept and not posting:
         visit.made_at, visit.until, visit.keys = made_at, shown.until, shown.keys

@@ -137,7 +137,6 @@ def test_a_feed_takes_the_parameters_of_a_list(interface: Interface, editor: Cal
         assert [event["title"] for event in listed["events"]] == wanted, query
         titles = [line.removeprefix("SUMMARY:") for line in feed(interface, query) if line.startswith("SUMMARY:")]
         assert titles == wanted, query
-    assert interface.raw("GET", "/events.ics", query=b"categories=nothing")[0] == 400
     assert interface.raw("GET", "/events.ics", query=b"start_date=never")[0] == 400
 
 
@@ -153,27 +152,49 @@ def test_without_dates_a_feed_reaches_back_to_the_beginning_of_last_month(
     assert titles == ["last month", "runs", "today"]
 
 
-@pytest.mark.parametrize("way", ["trash", "draft", "private", "hidden"])
+@pytest.mark.parametrize("way", ["trash", "draft", "private"])
 def test_what_is_no_longer_shown_is_called_off_for_a_while(interface: Interface, editor: Caller, way: str) -> None:
     event = editor.create("events", **EVENT, description="Secret by now")
     if way == "trash":
         editor.trash("events", event["id"])
     else:
-        change = {"hide_from_listings": True} if way == "hidden" else {"status": way}
-        editor.change("events", event["id"], **change)
+        editor.change("events", event["id"], status=way)
     lines = feed(interface)
     assert (value_of(lines, "UID"), value_of(lines, "STATUS"), value_of(lines, "SUMMARY")) == (
         event["uid"], "CANCELLED", "Cancelled")  # fmt: skip
     assert int(value_of(lines, "SEQUENCE")) > 0
     assert "Secret" not in "".join(lines)
     assert "Tea" not in "".join(lines)
-    if way != "hidden":  # A hidden event is only left out of lists.
-        assert value_of(feed(interface, path=f"/event/{event['slug']}.ics"), "STATUS") == "CANCELLED"
+    assert value_of(feed(interface, path=f"/event/{event['slug']}.ics"), "STATUS") == "CANCELLED"
     interface.sql(
         "UPDATE events SET withdrawn_at = now() - interval '31 days', modified_utc = now() - interval '31 days'"
     )
     interface.sql("UPDATE sites SET revision = revision + 1")
     assert "BEGIN:VEVENT" not in feed(interface)
+
+
+def test_a_hidden_event_leaves_the_feed_and_is_not_off(interface: Interface, editor: Caller) -> None:
+    event = editor.create("events", **EVENT)
+    editor.change("events", event["id"], hide_from_listings=True)
+    assert "BEGIN:VEVENT" not in feed(interface)
+    own = feed(interface, path=f"/event/{event['slug']}.ics")
+    assert (value_of(own, "STATUS"), value_of(own, "SEQUENCE")) == ("CONFIRMED", "0")
+    # Nobody read of it in this feed, so nobody is told; who took it from its page is.
+    editor.trash("events", event["id"])
+    assert "BEGIN:VEVENT" not in feed(interface)
+    assert value_of(feed(interface, path=f"/event/{event['slug']}.ics"), "STATUS") == "CANCELLED"
+
+
+def test_what_is_off_is_told_within_the_dates_of_a_feed(interface: Interface, editor: Caller) -> None:
+    editor.trash("events", editor.create("events", **EVENT)["id"])
+    for query, told in (
+        ("start_date=2031-03-01&end_date=2031-03-31", True),
+        ("overlaps_from=2031-03-30", True),
+        ("overlaps_from=2031-03-31", False),
+        ("start_date=2031-04-01", False),
+        ("ends_before=2031-03-01", False),
+    ):
+        assert ("STATUS:CANCELLED" in feed(interface, query)) is told, query
 
 
 def test_what_is_changed_behind_the_curtain_is_not_told(interface: Interface, editor: Caller) -> None:

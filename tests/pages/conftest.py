@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.api.conftest import fresh, fresh_for_module, peopled
-from tests.api.interface import Person
+from tests.api.conftest import Start, fresh, fresh_for_module, peopled
+from tests.api.interface import Interface, Person
 from tests.conftest import address, temporary_database
 from tests.pages.town import Town, build_town
 from tests.servers import Server
@@ -16,6 +16,13 @@ from tests.servers import Server
 __all__ = ["fresh", "fresh_for_module", "peopled"]
 
 CHROMIUM = os.environ.get("KALENDS_CHROMIUM", "/usr/bin/chromium")
+
+
+@pytest.fixture
+def interface(fresh: Start) -> Interface:
+    started = fresh()
+    started.set_site("timezone", "Europe/Berlin")
+    return started
 
 
 @pytest.fixture(scope="session")

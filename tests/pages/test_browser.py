@@ -101,8 +101,8 @@ def test_a_menu_opens_and_closes_by_keyboard(town: Town, chromium: Browser) -> N
 
 @pytest.mark.parametrize(
     ("zone", "said"),
-    [("Europe/Berlin", ""), ("Europe/Paris", ""), ("America/New_York", "2:30 – 5:00 PM your time"),
-     ("Asia/Tokyo", "Sat, Mar 15, 3:30 – 6:00 AM your time")],
+    [("Europe/Berlin", ""), ("Europe/Paris", ""), ("America/New_York", "2:30 PM – 5:00 PM your time"),
+     ("Asia/Tokyo", "Sat, Mar 15, 3:30 AM – 6:00 AM your time")],
 )  # fmt: skip
 def test_the_clock_of_a_visitor_elsewhere_is_shown_beside_the_event_s(
     town: Town, chromium: Browser, zone: str, said: str

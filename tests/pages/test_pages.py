@@ -11,27 +11,9 @@ from kalends.pages.cards import make_picture
 from tests.api.conftest import Start
 from tests.api.interface import Interface
 from tests.api.test_answers_from_memory import statements_of
+from tests.pages.asking import add, get
 
-HTML = [("accept", "text/html")]
 EVENING = {"start_date": "2031-03-14 19:30", "end_date": "2031-03-14 22:00"}
-
-
-@pytest.fixture
-def interface(fresh: Start) -> Interface:
-    started = fresh()
-    started.set_site("timezone", "Europe/Berlin")
-    return started
-
-
-def get(interface: Interface, path: str, query: str = "", status: int = 200) -> str:
-    found, headers, body = interface.raw("GET", path, query=query.encode(), headers=HTML)
-    assert found == status, body[:500]
-    assert headers["content-type"] == "text/html; charset=utf-8"
-    return body.decode()
-
-
-def add(interface: Interface, title: str, start: str, end: str, **more: Any) -> dict[str, Any]:
-    return interface.caller("editor").create("events", title=title, start_date=start, end_date=end, **more)
 
 
 def links_of(page: str, rel: str) -> list[str]:
@@ -109,12 +91,23 @@ def test_what_lasts_for_days_spans_them_week_by_week(interface: Interface) -> No
     page = get(interface, "/events/month/2031-03/")
     table = page[page.index("<table") : page.index("</table>")]
     lanes = re.findall(r'<tr class="lane">(.*?)</tr>', table, re.DOTALL)
-    cell = re.compile(r'<td(?: colspan="(\d)")?>(?:<a class="bar h0([^"]*)"[^>]*>(?:<i>.*?</i> )?(\w+))?')
+    cell = re.compile(
+        r'<td(?: colspan="(\d)")?(?: headers="([^"]*)")?>(?:<a class="bar h0([^"]*)"[^>]*>(?:<i>.*?</i> )?(\w+))?'
+    )
     cells = [cell.findall(lane) for lane in lanes]
     assert cells == [
-        [("5", "", ""), ("2", " on", "Fair")],
-        [("2", " in", "Fair"), ("5", "", "")],
-        [("3", "", "Tour"), ("4", "", "")],
+        [("5", "", "", ""), ("2", "d12 d13", " on", "Fair")],
+        [("2", "d14 d15", " in", "Fair"), ("5", "", "", "")],
+        [("3", "d14 d15 d16", "", "Tour"), ("4", "", "", "")],
+    ]
+    # Who hears the calendar hears of each event on which day it is, and until when.
+    heads = dict(re.findall(r'<th id="(d\d+)"[^>]*><a href="/events/day/([\d-]+)/"', table))
+    assert (heads["d12"], heads["d16"], len(heads)) == ("2031-03-08", "2031-03-12", 42)
+    assert re.findall(r'<td headers="(d\d+)"', table) == list(heads)
+    assert re.findall(r'<span class="unseen"> (until [^<]+)</span>', table) == [
+        "until Tue, Mar 11",
+        "until Tue, Mar 11",
+        "until Wed, Mar 12",
     ]
 
 
@@ -148,7 +141,7 @@ def test_views_take_the_filters_of_a_list_and_hand_them_on(interface: Interface)
         page = get(interface, path, "categories=music")
         assert "Loud" in page
         assert "Quiet" not in page
-        assert "/events.ics?categories=music" in page
+        assert f"/events.ics?categories={music['id']}" in page
         assert 'href="/events/list/?categories=music"' in page
         assert "Remove filter: Music" in page
     assert "Quiet" in get(interface, "/events/list/")

@@ -23,8 +23,10 @@
     const ours = (offset(mine, start) ?? "").replace("GMT", "") || "+00:00";
     if (theirs === ours) continue;
     const otherDay = start.toLocaleDateString("sv", { timeZone: mine }) !== time.dateTime.slice(0, 10);
-    const style = { timeZone: mine, hour: "numeric", minute: "2-digit", ...(otherDay && { weekday: "short", day: "numeric", month: "short" }) };
-    const text = new Intl.DateTimeFormat(language, style).formatRange(start, end);
+    const tell = (at, day) => at.toLocaleString(language, { timeZone: mine, hour: "numeric", minute: "2-digit", ...day });
+    const long = "long" in time.dataset && { day: "numeric", month: "short" };
+    const first = long || (otherDay && { weekday: "short", day: "numeric", month: "short" });
+    const text = start < end ? `${tell(start, first)} – ${tell(end, long)}` : tell(start, first);
     const line = document.createElement("span");
     line.className = "yours";
     line.textContent = say.yours.replace("{time}", text);
@@ -115,7 +117,7 @@
 
   // In a frame: the page that shows it is told how high it is.
   if (window.parent !== window) {
-    const tell = () => parent.postMessage({ kalends: document.documentElement.scrollHeight }, "*");
+    const tell = () => parent.postMessage({ kalends: document.body.offsetHeight }, "*");
     new ResizeObserver(tell).observe(document.body);
     tell();
   }
