@@ -89,6 +89,21 @@ def test_change_of_a_venue(stage: Stage, records: Records) -> None:
     assert stage.is_hit(records.quiet)
 
 
+def test_pages_and_feeds_of_people(stage: Stage) -> None:
+    """They are purged by the same keys: a change is on the pages that show it, and no other page is made anew."""
+    made = stage.write("POST", "/events", title="On the page", slug="on-the-page", **DATES)
+    stage.write("POST", "/events", title="Beside it", slug="beside-it", **DATES)
+    page, feed, one = "/events/month/2031-05/", "/events.ics", "/event/on-the-page/"
+    wait(lambda: stage.count_jobs() == 0, 30)
+    for path in (page, feed, one, "/event/beside-it.ics"):
+        stage.visit(path)
+        assert stage.visit(path).headers["x-cache"] == "hit", path
+    stage.write("PATCH", f"/events/{made['id']}", title="Moved to the garden")
+    for path in (page, feed, one):
+        wait(lambda path=path: "Moved to the garden" in stage.visit(path).text, 3)
+    assert stage.visit("/event/beside-it.ics").headers["x-cache"] == "hit"
+
+
 def test_count_of_a_term(stage: Stage, records: Records) -> None:
     """It is on the page of the term and on every event that shows it."""
     stage.fill(records.tag, records.elsewhere, records.other)
