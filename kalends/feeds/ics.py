@@ -186,12 +186,12 @@ def _zones(times: Iterable[Times]) -> dict[str, tuple[datetime, datetime]]:
 
 
 def _is_plain(local: datetime, utc: datetime, zone: str) -> bool:
-    """Whether wall time and zone name mean this instant to everybody: the second of two equal wall times,
-    a fixed offset and a far year do not."""
+    """Whether wall time and zone name mean this instant to everybody: two equal wall times (readers do not agree
+    on which is meant), one in a gap, a fixed offset and a far year do not."""
     if not FIRST <= utc < LAST or not _PLACED.fullmatch(zone):
         return False
     try:
-        return utc_of(local, zone) == utc
+        return utc_of(local, zone) == utc == utc_of(local, zone, fold=1)
     except Invalid:
         return False
 

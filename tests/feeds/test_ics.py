@@ -99,16 +99,19 @@ def test_whole_days_end_on_the_day_after(interface: Interface, editor: Caller) -
     assert "BEGIN:VTIMEZONE" not in lines
 
 
-def test_the_second_of_two_equal_hours_and_zones_without_a_name_are_written_in_utc(
+def test_two_equal_hours_and_zones_without_a_name_are_written_in_utc(
     interface: Interface, editor: Caller
 ) -> None:
     for title, start, end, zone in (
+        ("First", "2031-10-26T02:30:00+02:00", "2031-10-26T02:45:00+02:00", "Europe/Berlin"),
         ("Second", "2031-10-26T02:30:00+01:00", "2031-10-26T03:30:00+01:00", "Europe/Berlin"),
         ("Fixed", "2031-11-01 10:00", "2031-11-01 10:00", "UTC+5:30"),
     ):
         editor.create("events", title=title, start_date=start, end_date=end, timezone=zone)
     lines = feed(interface)
-    assert [line for line in lines if line.startswith(("DTSTART", "DTEND"))][-3:] == [
+    assert [line for line in lines if line.startswith(("DTSTART", "DTEND"))][-5:] == [
+        "DTSTART:20311026T003000Z",
+        "DTEND:20311026T004500Z",
         "DTSTART:20311026T013000Z",
         "DTEND;TZID=Europe/Berlin:20311026T033000",
         "DTSTART:20311101T043000Z",  # It takes no time, so it has no end.
