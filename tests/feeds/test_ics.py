@@ -99,9 +99,7 @@ def test_whole_days_end_on_the_day_after(interface: Interface, editor: Caller) -
     assert "BEGIN:VTIMEZONE" not in lines
 
 
-def test_two_equal_hours_and_zones_without_a_name_are_written_in_utc(
-    interface: Interface, editor: Caller
-) -> None:
+def test_two_equal_hours_and_zones_without_a_name_are_written_in_utc(interface: Interface, editor: Caller) -> None:
     for title, start, end, zone in (
         ("First", "2031-10-26T02:30:00+02:00", "2031-10-26T02:45:00+02:00", "Europe/Berlin"),
         ("Second", "2031-10-26T02:30:00+01:00", "2031-10-26T03:30:00+01:00", "Europe/Berlin"),
