@@ -7,8 +7,9 @@ length classes of events. A total is a sum over days.
 from datetime import datetime
 from typing import LiteralString
 
+from kalends.core.zones import SECOND
 from kalends.kinds.event_order import ORDERS, after_cursor, column_of, join_distance, order_of, ordered
-from kalends.kinds.event_window import DAY, SECOND, Window, find_parts, spans_before, window_of
+from kalends.kinds.event_window import DAY, Window, find_parts, spans_before, window_of
 from kalends.kinds.kind import Clause, Kind, Listing
 from kalends.store.sql import Sql, join
 

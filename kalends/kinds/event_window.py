@@ -7,10 +7,10 @@ from typing import Any, Final, LiteralString
 
 from kalends.core import errors, times
 from kalends.core.times import Moment
+from kalends.core.zones import SECOND
 from kalends.kinds.kind import Clause, Linked, Listing, Searched, for_each
 from kalends.store.sql import Sql, all_of, join
 
-SECOND: Final = timedelta(seconds=1)
 DAY: Final = timedelta(days=1)
 FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
 # More months than the calendar has, of which the last is that of the year 9999 and some.

@@ -11,7 +11,8 @@ from asyncpg import Record
 from kalends.core import errors, times
 from kalends.core.slugs import TRASHED, normalize_lookup
 from kalends.core.times import Moment
-from kalends.kinds.event_window import BOUNDS, SECOND, window_of
+from kalends.core.zones import SECOND
+from kalends.kinds.event_window import BOUNDS, window_of
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Represented, for_each
 from kalends.operations import keys, protection

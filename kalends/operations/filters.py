@@ -20,7 +20,6 @@ from kalends.store.sql import Sql
 
 Value = int | str
 LINKS: Final = {link.param: link.kind for link in EVENTS.links}
-NOTHING: Final[tuple[int, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ async def settle_filters(call: Call) -> tuple[Call, Filters]:
     if place is not None:
         values["geoloc_lat"], values["geoloc_lng"] = place
     elif near:
-        values["venue"] = list(NOTHING)
+        values["venue"] = []
     settled = Filters(named, tuple(unknown), "" if place else near, place)
     return replace(call, values=values), settled
 

@@ -33,7 +33,7 @@ async def delete_media(kind: Kind, call: Call) -> Outcome:
     tx = call.transaction
     row = await changeable_row(kind, call)
     outcome = await outcome_of(kind, call, row["id"])
-    users = await media.find_users(tx, row["id"], None if call.values.get("force") else MOST_NAMED)
+    users = await media.find_users(tx, row["id"], MOST_NAMED)
     if users and not call.values.get("force"):
         raise errors.in_use([{"kind": name, "id": record_id} for name, record_id in users[:MOST_NAMED]])
     for name in dict.fromkeys(name for name, _ in users):

@@ -75,7 +75,7 @@ async def write_changes(
     if kind.links:
         changed.update(_withdrawal(tx, row, changed))
     await records.change(tx, kind.name, row["id"], changed)
-    if "slug" in changed and row.get("status", "publish") == "publish":
+    if "slug" in changed and permissions.is_open(row):
         await old_slugs.keep(tx, kind.name, row["slug"], row["id"])
     for link, ids in relinked.items():
         await replace_links(tx, link.table, link.column, row["id"], ids)

@@ -114,8 +114,8 @@ async def count_media(tx: Transaction) -> int:
     return found
 
 
-async def find_users(tx: Transaction, media_id: int, most: int | None = None) -> list[tuple[str, int]]:
-    """The records that have this image, by kind and ID."""
+async def find_users(tx: Transaction, media_id: int, most: int) -> list[tuple[str, int]]:
+    """The records that have this image, by kind and ID; so many of each kind at the most."""
     found: list[tuple[str, int]] = []
     for table, _ in USERS:
         rows = await tx.rows(

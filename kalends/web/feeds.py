@@ -155,8 +155,7 @@ def _xml(call: Call, text: str) -> Shown:
 
 
 def _own_url(visit: Visit, call: Call) -> str:
-    query = visit.request.scope["query_string"].decode("latin-1")
-    return call.base_url + quote(visit.request.scope["path"]) + (f"?{query}" if query else "")
+    return visit.with_query(call.base_url + quote(visit.request.scope["path"]))
 
 
 MOST_NEWS: Final = 50

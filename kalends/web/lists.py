@@ -105,8 +105,7 @@ async def list_cards(
         values |= {"ends_before": moment_of(frame.today - DAY), "order": "desc"}
     elif not dated:
         values["overlaps_from"] = moment_of(frame.today)
-    call = with_values(call, **values)
-    outcome = await list_records(EVENTS, _without(call, "past"), counted=counted)
+    outcome = await list_records(EVENTS, replace(call, values=values), counted=counted)
     cards = make_cards(frame, outcome, room)
     heading = mark("Past events") if past else mark("Upcoming events")
     return {

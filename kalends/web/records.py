@@ -100,8 +100,7 @@ async def show_category(visit: Visit, call: Call, address: dict[str, str]) -> Sh
     # Decoded on both sides: servers hand on paths decoded, records have them encoded.
     own = unquote(urlsplit(record["url"]).path)
     if own != f"/events/category/{unquote(address['path'])}/" and not visit.embedded:
-        query = visit.request.scope["query_string"].decode("latin-1")
-        where = record["url"] + (f"?{query}" if query else "")
+        where = visit.with_query(record["url"])
         return Shown(b"", "text/plain", status=301, headers={"Location": where}, kept=False)
     below = await list_records(CATEGORIES, _plain(call, parent=record["id"], per_page=50))
     children = [(term["name"], frame.links.outside(urlsplit(term["url"]).path)) for term in below.body["categories"]]

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kalends.core import times
 from kalends.core.times import Moment
+from kalends.core.zones import SECOND
 from kalends.kinds.kind import Represented
 from kalends.operations import calendar
 from kalends.operations.call import Call
@@ -26,7 +27,6 @@ FILTERS: Final = frozenset(row.name for row in FEED_PARAMS) | {"near"}
 PLACE: Final = ("geoloc_lat", "geoloc_lng")
 CIRCLE: Final = ("near", *PLACE, "geoloc_radius")
 HOMES: Final = ("/", "/events/")
-SECOND: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,8 +113,7 @@ async def _show(visit: Visit) -> Response:
 
 
 def _led_to(visit: Visit, path: str) -> Response:
-    query = visit.request.scope["query_string"].decode("latin-1")
-    return Response(status_code=301, headers={"Location": path + (f"?{query}" if query else ""), **FOR_AN_HOUR})
+    return Response(status_code=301, headers={"Location": visit.with_query(path), **FOR_AN_HOUR})
 
 
 async def _find_moved(visit: Visit) -> Response | None:

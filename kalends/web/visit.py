@@ -58,6 +58,11 @@ class Visit:
     def asked_language(self) -> str:
         return requests.query_value(self.request, "lang") or ""
 
+    def with_query(self, address: str) -> str:
+        """An address with the query string of this visit."""
+        query = self.request.scope["query_string"].decode("latin-1")
+        return address + (f"?{query}" if query else "")
+
     def base_url(self, site_url: str) -> str:
         asked = f"{self.request.scope['scheme']}://{self.request.headers.get('host', 'localhost')}"
         return (site_url or self.service.base_url or asked).rstrip("/")

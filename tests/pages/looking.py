@@ -67,6 +67,14 @@ def looking(chromium: Browser, *, script: bool = True, **options: Any) -> Iterat
         context.close()
 
 
+def embed(page: Page, address: str, view: str) -> None:
+    """Opens a page of somebody else's site that has a view in it."""
+    script = f'<script src="{address}/embed.js" data-view="{view}" defer></script>'
+    body = f"<!doctype html><title>x</title><p>Our site</p>{script}"
+    page.route("**/host.html", lambda route: route.fulfill(content_type="text/html", body=body))
+    page.goto(f"{address}/host.html")
+
+
 def find_violations(page: Page) -> list[str]:
     """What axe has to say, one line per rule, with the first element."""
     page.evaluate(AXE.read_text())

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.pages.looking import find_violations, looking
+from tests.pages.looking import embed, find_violations, looking
 from tests.pages.town import PASSWORD, Town
 from tests.soak import SOAK
 
@@ -147,11 +147,7 @@ def test_a_protected_event_opens_by_its_password_and_only_by_it(town: Town, chro
 def test_a_view_stands_in_the_page_of_another_site(town: Town, chromium: Browser) -> None:
     with looking(chromium, viewport={"width": 900, "height": 900}) as seen:
         page = seen.page
-        page.route("**/host.html", lambda route: route.fulfill(
-            content_type="text/html",
-            body=f'<!doctype html><title>x</title><p>Our site</p><script src="{town.server.address}/embed.js" '
-                 'data-view="/events/list/?categories=music" defer></script>'))  # fmt: skip
-        page.goto(town.server.address + "/host.html")
+        embed(page, town.server.address, "/events/list/?categories=music")
         frame = page.frame_locator("iframe")
         assert frame.get_by_role("link", name="Spring concert: Ewa Dąbek Ensemble").is_visible()
         assert frame.get_by_role("search").count() == 0

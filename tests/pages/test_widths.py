@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Browser
 
-from tests.pages.looking import looking
+from tests.pages.looking import embed, looking
 from tests.pages.town import FULL_DAY, Town
 from tests.soak import SOAK
 
@@ -37,11 +37,7 @@ def test_without_script_no_button_promises_a_map(town: Town, chromium: Browser) 
 def test_a_frame_is_as_high_as_what_it_shows_and_no_higher(town: Town, chromium: Browser) -> None:
     with looking(chromium, viewport={"width": 900, "height": 900}) as seen:
         page = seen.page
-        page.route("**/host.html", lambda route: route.fulfill(
-            content_type="text/html",
-            body=f'<!doctype html><title>x</title><p>Our site</p><script src="{town.server.address}/embed.js" '
-                 f'data-view="/events/day/{FULL_DAY}/" defer></script>'))  # fmt: skip
-        page.goto(town.server.address + "/host.html")
+        embed(page, town.server.address, f"/events/day/{FULL_DAY}/")
         height = "Number(document.querySelector('iframe').height)"
         page.wait_for_function(f"{height} !== 600")
         full = page.evaluate(height)
