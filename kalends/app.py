@@ -27,6 +27,7 @@ def create_application() -> Application:
         look=Look(settings.tiles_url, settings.tiles_credit),
         shared_seconds=settings.shared_seconds,
         cache_bytes=settings.cache_mb * 1024 * 1024,
+        stale_seconds=settings.stale_seconds,
     )
 
     async def open_service() -> Service:
@@ -89,4 +90,5 @@ def database_options(settings: Settings) -> Options:
         deadline=settings.statement_deadline,
         prepared=settings.prepared_statements,
         purging=bool(settings.purge_urls),
+        per_client=settings.client_connections,
     )

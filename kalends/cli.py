@@ -377,10 +377,24 @@ async def _retry_job(job_id: int) -> None:
             _fail(f"There is no job {job_id} that failed or hangs.")
 
 
-def _run_server(host: str, port: int, workers: int) -> None:
-    from granian import Granian
-    from granian.constants import Interfaces
+# Connections that one process holds; beyond them clients wait in the backlog of the kernel.
+CONNECTIONS = 8192
+# Milliseconds for a request head; also the time for which an idle connection is kept open.
+HEAD_TIMEOUT = 5000
 
+
+def _run_server(host: str, port: int, workers: int) -> None:
+    import resource
+
+    from granian import Granian
+    from granian.constants import HTTPModes, Interfaces
+    from granian.http import HTTP1Settings
+
+    from kalends.web.request_head import HEAD_LIMIT
+
+    # Each connection is an open file; the usual soft limit of 1,024 would stop the server before its own limit does.
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     Granian(
         target="kalends.app:create_application",
         factory=True,
@@ -389,7 +403,12 @@ def _run_server(host: str, port: int, workers: int) -> None:
         interface=Interfaces.ASGI,
         workers=workers,
         log_access=False,
-        backlog=1024,
+        # HTTP/2 without TLS has no user, and the detection of the version waits for the first byte without limit.
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=HEAD_TIMEOUT, max_buffer_size=HEAD_LIMIT),
+        websockets=False,
+        backlog=2048,
+        backpressure=CONNECTIONS,
         workers_kill_timeout=30,
         respawn_failed_workers=True,
     ).serve()

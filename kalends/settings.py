@@ -30,6 +30,13 @@ class Settings(BaseSettings):
         description="Origins whose scripts may read answers, separated by commas; * is all, empty is none.",
     )
     pool_size: int = Field(default=10, ge=1, le=500, description="Database connections of one process.")
+    client_connections: int = Field(
+        default=4,
+        ge=0,
+        le=500,
+        description="Database connections that one client address may use at a time in one process; further requests "
+        "wait a moment, then get 503. 0: no limit.",
+    )
     pool_wait: float = Field(
         default=1.0, gt=0, le=60, description="Seconds a request waits for a connection before it gets 503."
     )
@@ -53,6 +60,13 @@ class Settings(BaseSettings):
     )
     shared_seconds: int = Field(
         default=10, ge=0, description="Seconds for which a shared cache (Varnish, a CDN) may keep a public answer."
+    )
+    stale_seconds: int = Field(
+        default=60,
+        ge=0,
+        le=3600,
+        description="Seconds for which public responses in memory are still served while the database is away; "
+        "0: they are not.",
     )
     purge_urls: Names = Field(
         default=(),

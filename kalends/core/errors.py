@@ -6,6 +6,7 @@ Refusal                     an answer other than success: code, status, message,
        rest_invalid_param            parameters break their rule            invalid_params
        rest_invalid_json             the body is not readable JSON          invalid_json
        rest_invalid_form             the form cannot be read                invalid_form
+       rest_invalid_host             the Host header is not one name        invalid_host
        term_exists                   the name or slug of a term is taken    term_exists
   401  incorrect_password            unusable credentials                   bad_credentials
   401/403  rest_forbidden            not permitted                          forbidden
@@ -29,6 +30,7 @@ Refusal                     an answer other than success: code, status, message,
   413  rest_body_too_large           more bytes than the server reads       too_large
   422  rest_idempotency_mismatch     the key was used for something else    key_reused
   429  rest_too_many_attempts        guessing is slowed down                slow_down
+  431  rest_head_too_large           headers beyond the limit               head_too_large
   any  rest_batch_failed             an operation of a batch was refused    batch_failed
   503  rest_unavailable              the database is busy or away           unavailable
        rest_outcome_unknown          the write may or may not be stored     outcome_unknown
@@ -122,6 +124,12 @@ def invalid_json(reason: str, *, utf8: bool = True) -> Refusal:
         "rest_invalid_json",
         Sentence("The body is not readable as JSON: {reason}", reason=reason),
         data={"json_error_code": 4 if utf8 else 5, "json_error_message": reason},
+    )
+
+
+def invalid_host() -> Refusal:
+    return Refusal(
+        400, "rest_invalid_host", "The Host header must be one name of at most 255 bytes, with or without a port."
     )
 
 
@@ -268,6 +276,12 @@ def precondition_failed() -> Refusal:
 
 def too_large(limit: int) -> Refusal:
     return Refusal(413, "rest_body_too_large", Sentence("A body may have at most {limit} bytes.", limit=limit))
+
+
+def head_too_large(limit: int) -> Refusal:
+    return Refusal(
+        431, "rest_head_too_large", Sentence("The headers of a request may have at most {limit} bytes.", limit=limit)
+    )
 
 
 def key_reused() -> Refusal:

@@ -15,6 +15,7 @@ import nh3
 from kalends.core.errors import Invalid
 from kalends.core.markup import bound_markup, element_set
 from kalends.core.paragraphs import paragraphs, plain_words
+from kalends.core.sentences import mark
 
 __all__ = [
     "clean_html",
@@ -57,12 +58,17 @@ DROPPED: Final = element_set("iframe noembed noframes object script style textar
 }
 SCHEMES: Final = frozenset(["http", "https", "mailto"])
 
+# Cleaning is repeated until nothing changes; text that needs more rounds than this is refused.
+ROUNDS: Final = 6
+IRREGULAR: Final = mark("The HTML is too irregular to be understood in one way; close every tag in its order.")
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _LINE_END = re.compile(r"\r\n?|[\u2028\u2029]")
 _SPACE = re.compile(r"\s+")
 _PRE_START = re.compile(r"(<pre(?: [^>]*)?>)\n+")
 _OUTER_SPACE = re.compile(r"\A(?:\s|&nbsp;)++|(?:(?<!\s)(?<!&nbsp;)(?:\s|&nbsp;)++)\Z")
 _LOOSE_AMPERSAND = re.compile(r"&(?!(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);)")
+_REPEATED_AMPERSAND = re.compile(r"&(?:amp;)+", re.IGNORECASE)
 _NEEDS_CARE = re.compile(r"[<>&\xa0]")
 _LOOKS_LIKE_TAG = re.compile(r"&lt;\s*[a-zA-Z/!?]")
 
@@ -117,15 +123,33 @@ def clean_name(text: str, limit: int = 200) -> str:
 
 def clean_plain(text: str, limit: int = 1000) -> str:
     """Plain text on one line: no markup, entities resolved; harmless also to those who take it for HTML."""
-    current = _SPACE.sub(" ", clean_text(text, limit))
-    while "<" in current or "&" in current:
-        # Resolving an entity may bring forth a tag, so this goes on until nothing is left to resolve.
-        resolved = html.unescape(_sanitize(_escape_loose_ampersands(current), frozenset(), {}))
-        resolved = _SPACE.sub(" ", _normalize(resolved)).strip()
-        if resolved == current:
-            break
-        current = resolved
-    return _bound(current, limit)
+    current = _single_line(clean_text(text, limit))
+    for _ in range(ROUNDS):
+        if "<" not in current and "&" not in current:
+            return _bound(current, limit)
+        # Removing a tag may join its neighbours to another one, so this is repeated until nothing changes.
+        cleaned = _single_line(_sanitize(_escape_loose_ampersands(current), frozenset(), {}))
+        if cleaned == current:
+            return _bound(current, limit)
+        current = cleaned
+    raise Invalid(IRREGULAR)
+
+
+def _single_line(text: str) -> str:
+    return _SPACE.sub(" ", _normalize(_resolve_entities(text))).strip()
+
+
+def _resolve_entities(text: str) -> str:
+    """Resolves entities, also those that were escaped several times (`&amp;amp;lt;`)."""
+    if "&" not in text:
+        return text
+    text = _REPEATED_AMPERSAND.sub("&", text)
+    for _ in range(ROUNDS):
+        resolved = _REPEATED_AMPERSAND.sub("&", html.unescape(_escape_loose_ampersands(text)))
+        if resolved == text:
+            return text
+        text = resolved
+    raise Invalid(IRREGULAR)
 
 
 def fold(text: str) -> str:
@@ -164,7 +188,7 @@ def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> 
     if not _NEEDS_CARE.search(text):
         return text
     current = text
-    for _ in range(6):
+    for _ in range(ROUNDS):
         cleaned = nh3.clean(
             bound_markup(current),
             tags=set(tags),
@@ -178,4 +202,4 @@ def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> 
         if cleaned == current:
             return cleaned
         current = cleaned
-    raise Invalid("The HTML is too irregular to be understood in one way; close every tag in its order.")
+    raise Invalid(IRREGULAR)

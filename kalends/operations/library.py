@@ -20,7 +20,7 @@ from kalends.core.errors import Invalid, Refusal
 from kalends.core.outbound import Permitted
 from kalends.core.pictures import FULL, PictureType
 from kalends.core.sentences import Sentence
-from kalends.operations.turns import Turns
+from kalends.core.turns import Shares, Turns
 from kalends.outside.files import Files, work_directory
 from kalends.outside.images import Images, Version
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # What a disk or a bucket is asked at the same time, and what may wait for that.
 THREADS: Final = 8
 MOST_WAITING: Final = 100
+# Images of one user that are worked on at the same time, so that nobody waits long behind somebody else's.
+SHARES: Final = Shares(per_owner=3, total=200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class Library:
         self._fetcher: Fetcher | None = None
         self._threads = ThreadPoolExecutor(THREADS, "storage")
         self._waiting = 0
-        self.turns = Turns()
+        self.turns = Turns(SHARES)
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[Path]:

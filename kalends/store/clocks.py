@@ -1,14 +1,21 @@
 """The revision of a site as of now, for caches. Requests that wait at the same time share one question.
 
+The last answer for each host is remembered, so that caches can still be used for a while when the database is away.
+
 A question is sent only after every request that it answers has arrived: what it finds includes
 every write that was acknowledged before any of them.
 """
 
 import asyncio
+import time
+from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from kalends.store.database import Database
 from kalends.store.sql import Sql
+
+# A single site answers to every host, so the number of hosts that are remembered has to be bounded.
+REMEMBERED_HOSTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,7 @@ class Clocks:
         self._database = database
         self._next: _Question | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._last: OrderedDict[str, tuple[SiteClock, float]] = OrderedDict()
 
     async def current(self, host: str) -> SiteClock | None:
         """None: no site answers to this host."""
@@ -40,6 +48,20 @@ class Clocks:
                 self._asking = asyncio.create_task(self._ask())
         question.hosts.add(host)
         return (await asyncio.shield(question.answer)).get(host)
+
+    def last(self, host: str, seconds: float) -> tuple[SiteClock, float] | None:
+        """Returns the last known clock of a host and its age, if that is at most so many seconds."""
+        known = self._last.get(host)
+        age = time.monotonic() - known[1] if known else 0.0
+        return (known[0], age) if known and age <= seconds else None
+
+    def _remember(self, found: dict[str, SiteClock]) -> None:
+        now = time.monotonic()
+        for host, clock in found.items():
+            self._last[host] = (clock, now)
+            self._last.move_to_end(host)
+        while len(self._last) > REMEMBERED_HOSTS:
+            self._last.popitem(last=False)
 
     async def _ask(self) -> None:
         """Asks until nobody waits any more; one question is under way at a time."""
@@ -53,5 +75,7 @@ class Clocks:
                 question.answer.set_exception(error)
                 question.answer.exception()
                 continue
-            question.answer.set_result({row["host"]: SiteClock(row["site_id"], row["revision"]) for row in rows})
+            found = {row["host"]: SiteClock(row["site_id"], row["revision"]) for row in rows}
+            self._remember(found)
+            question.answer.set_result(found)
         self._asking = None

@@ -7,7 +7,7 @@ snapshot; writes lock the clock of the site when they begin to write.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
@@ -18,6 +18,7 @@ from asyncpg import Record
 from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.core.sentences import Sentence
+from kalends.core.turns import Shares, Turns
 from kalends.store.clock import Clock, locked_clock
 from kalends.store.sites import Site
 from kalends.store.sql import Sql
@@ -49,6 +50,8 @@ GONE = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 LOST = (*GONE, TimeoutError, asyncpg.PostgresError)
 ENTER_HOST = "SELECT * FROM enter_site($1)"
 ENTER_NUMBER = "SELECT * FROM enter_site_number($1)"
+# Connections for the lookup of revisions and for /readyz: both work while all others are in use.
+LOOKUP_CONNECTIONS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Options:
     deadline: float = 10.0  # seconds one statement may take
     prepared: bool = True  # False behind a pooler in transaction mode
     purging: bool = False  # True: shared caches are told of every write, by a job
+    per_client: int = 0  # connections that one client has in use at a time; 0: any number
 
 
 class Transaction:
@@ -133,9 +137,11 @@ class Transaction:
 
 
 class Database:
-    def __init__(self, pool: Any, options: Options) -> None:
+    def __init__(self, pool: Any, lookups: Any, options: Options) -> None:
         self._pool = pool
+        self._lookups = lookups
         self._options = options
+        self._turns = Turns(Shares(per_owner=options.per_client or options.size, total=options.size))
         self._recovering: set[asyncio.Task[None]] = set()
         timeout = f"SET LOCAL statement_timeout = {int(options.deadline * 1000)}; "
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.deadline * 1000)}; "
@@ -145,31 +151,32 @@ class Database:
 
     @classmethod
     async def open(cls, options: Options) -> Self:
-        """Opens the pool without a connection: the server starts also while the database is away."""
-        pool = await asyncpg.create_pool(
-            options.url,
-            min_size=0,
-            max_size=options.size,
-            timeout=max(options.wait, 1.0),
-            # The server's own limit does not cover a dead network; this one does.
-            command_timeout=options.deadline + 1,
-            statement_cache_size=1024 if options.prepared else 0,
-            max_inactive_connection_lifetime=300,
-            # Every transaction ends by its own COMMIT or ROLLBACK and leaves nothing to clean up.
-            reset=_nothing_to_reset,
-        )
-        return cls(pool, options)
+        """Opens the pools without a connection: the server starts also while the database is away."""
+        return cls(await _open_pool(options, options.size), await _open_pool(options, LOOKUP_CONNECTIONS), options)
 
     async def close(self) -> None:
-        try:
-            await asyncio.wait_for(self._pool.close(), 5)
-        except TimeoutError:
-            self._pool.terminate()
+        for pool in (self._pool, self._lookups):
+            try:
+                await asyncio.wait_for(pool.close(), 5)
+            except TimeoutError:
+                pool.terminate()
 
     @asynccontextmanager
-    async def transaction(self, site: str | int, now: datetime, *, writing: bool) -> AsyncIterator[Transaction]:
-        """One transaction in a site, named by its host or its ID; committed unless something is raised."""
-        connection = await self._acquire()
+    async def transaction(
+        self, site: str | int, now: datetime, *, writing: bool, client: str = "", patience: float | None = None
+    ) -> AsyncIterator[Transaction]:
+        """One transaction in a site, named by its host or its ID; committed unless something is raised.
+
+        `client` has a fair share of the connections, and waits for one for `patience` seconds.
+        """
+        async with AsyncExitStack() as stack:
+            if client:
+                await stack.enter_async_context(self._turns.of(client, patience or self._options.wait))
+            yield await stack.enter_async_context(self._transaction(site, now, writing=writing))
+
+    @asynccontextmanager
+    async def _transaction(self, site: str | int, now: datetime, *, writing: bool) -> AsyncIterator[Transaction]:
+        connection = await self._acquire(self._pool)
         committing = False
         held = True
         try:
@@ -209,31 +216,31 @@ class Database:
 
     async def ask(self, sql: Sql) -> list[Record]:
         """One statement by itself, for functions of the owner that need no site."""
-        connection = await self._acquire()
+        connection = await self._acquire(self._lookups)
         try:
             rows: list[Record] = await connection.fetch(sql.numbered(), *sql.values)
         except BaseException as error:
             _end(connection)
             raise (errors.unavailable() if isinstance(error, LOST) else error) from error
         finally:
-            await self._pool.release(connection)
+            await self._lookups.release(connection)
         return rows
 
     async def answers(self) -> str:
         """The schema revision, or an exception while the database is away."""
-        connection = await self._acquire()
+        connection = await self._acquire(self._lookups)
         try:
             version = await connection.fetchval("SELECT version_num FROM alembic_version")
         except LOST as error:
             _end(connection)
             raise errors.unavailable(Sentence("The database does not answer.")) from error
         finally:
-            await self._pool.release(connection)
+            await self._lookups.release(connection)
         return str(version)
 
-    async def _acquire(self) -> Any:
+    async def _acquire(self, pool: Any) -> Any:
         try:
-            return await self._pool.acquire(timeout=self._options.wait)
+            return await pool.acquire(timeout=self._options.wait)
         except TimeoutError as error:
             raise errors.unavailable(Sentence("All database connections are in use.")) from error
         except asyncpg.PostgresError as error:
@@ -277,6 +284,21 @@ class Database:
                 await connection.execute("ROLLBACK")
         except LOST:
             _end(connection)
+
+
+async def _open_pool(options: Options, size: int) -> Any:
+    return await asyncpg.create_pool(
+        options.url,
+        min_size=0,
+        max_size=size,
+        timeout=max(options.wait, 1.0),
+        # The server's own limit does not cover a dead network; this one does.
+        command_timeout=options.deadline + 1,
+        statement_cache_size=1024 if options.prepared else 0,
+        max_inactive_connection_lifetime=300,
+        # Every transaction ends by its own COMMIT or ROLLBACK and leaves nothing to clean up.
+        reset=_nothing_to_reset,
+    )
 
 
 def _end(connection: Any) -> None:

@@ -4,11 +4,12 @@ What the public asks again is answered from memory: the clock of the site says w
 """
 
 import asyncio
+import hashlib
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -20,20 +21,24 @@ from kalends.core.errors import Refusal
 from kalends.core.sentences import Sentence, mark
 from kalends.web import files, reference, responses, site
 from kalends.web.cache import Page, Pages
+from kalends.web.encoding import accepts_gzip
 from kalends.web.endpoint import allowed_methods, answer, note_use
-from kalends.web.exchange import Exchange, Service, utc_now
-from kalends.web.language import choose
+from kalends.web.exchange import Exchange, Service, client_of, utc_now
+from kalends.web.incoming import ClientGone, Incoming, Receive, Send
+from kalends.web.language import choose, find_wanted
 from kalends.web.observe import Observer
+from kalends.web.request_head import normalize_query, read_host, site_name
 from kalends.web.routes import Interface
+from kalends.web.sending import PIECE, send_whole
 from kalends.web.visit import Look, Visit
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 REQUEST_ID = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 # Headers that belong to one answer, not to a page that is kept.
 OF_ONE_ANSWER = (b"x-request-id", b"content-length", b"cache-control")
+# The status in the log of a request whose client has gone; nobody receives it.
+CLIENT_GONE = 499
 # Bytes from which on compressing is done in a thread.
 LARGE_PAGE = 256 * 1024
 # What the server says of itself, and not of a site.
@@ -68,6 +73,18 @@ class Front:
     look: Look
     shared_seconds: int = 10
     cache_bytes: int = 64 * 1024 * 1024
+    # For so many seconds a response in memory is still used while the database is away.
+    stale_seconds: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request that has arrived, and the way to its client."""
+
+    request: Request
+    request_id: str
+    send: Send
+    started: float = field(default_factory=time.perf_counter)
 
 
 class Application:
@@ -80,7 +97,7 @@ class Application:
         self._opened: Service | None = None
         self._pages = Pages(front.cache_bytes)
         # Answers that are being made, for whoever asks the same meanwhile.
-        self._making: dict[object, asyncio.Future[Page | None]] = {}
+        self._making: dict[bytes | None, asyncio.Future[Page | None]] = {}
         self._afterwards: set[asyncio.Task[None]] = set()
 
     @property
@@ -93,7 +110,7 @@ class Application:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            await self._respond(Request(scope, receive), receive, send)
+            await self._respond(scope, Incoming(receive), send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -105,26 +122,39 @@ class Application:
         await self._service.database.close()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _respond(self, request: Request, receive: Receive, send: Send) -> None:
-        started = time.perf_counter()
+    async def _respond(self, scope: Scope, incoming: Incoming, send: Send) -> None:
+        request = Request(scope, incoming.receive)
         offered = request.headers.get("x-request-id", "")
-        request_id = offered if REQUEST_ID.fullmatch(offered) else uuid4().hex
-        exchange = self._exchange(request) or self._visit(request)
-        key = self._key(request, exchange)
-        page = away = None
-        if exchange is not None and key is not None:
-            try:
-                page = await self._recall(exchange, key)
-            except Refusal as refusal:
-                away = refusal
-            if page is not None:
-                status = await self._send_page(request, page, request_id, exchange.now, send)
-                self._note(request, status, page.route, started, request_id, cache="hit")
-                return
+        arrival = Arrival(request, offered if REQUEST_ID.fullmatch(offered) else uuid4().hex, send)
+        exchange = key = page = refused = None
+        age = 0.0
+        try:
+            host = read_host(request)
+            exchange = self._exchange(request, host) or self._visit(request, host)
+            key = self._key(exchange)
+            if exchange is not None and key is not None:
+                page, age = await self._recall(exchange, key)
+        except Refusal as refusal:
+            refused = refusal
+        try:
+            if page is not None and exchange is not None:
+                sending = self._send_page(arrival, page, exchange.now, age)
+                status = await (incoming.run(request, sending) if len(page.body) > PIECE else sending)
+                self._note(arrival, status, page.route, cache="stale" if age else "hit")
+            else:
+                await incoming.run(request, self._respond_anew(arrival, exchange, key, refused))
+        except ClientGone:
+            self._note(arrival, CLIENT_GONE, _route(exchange))
+
+    async def _respond_anew(
+        self, arrival: Arrival, exchange: Exchange | Visit | None, key: bytes | None, refused: Refusal | None
+    ) -> None:
+        """Makes a response, keeps it where that is allowed, and sends it. `refused`: it is known to be a refusal."""
+        request, page = arrival.request, None
         making = self._begin(key)
         try:
-            response = await self._answer(request, exchange, request_id, away)
-            self._finish_headers(request, response, exchange, request_id)
+            response = await self._answer(arrival, exchange, refused)
+            self._finish_headers(request, response, exchange, arrival.request_id)
             if exchange is not None and key is not None:
                 page = self._keep(exchange, key, response)
         finally:
@@ -133,22 +163,23 @@ class Application:
                 making.set_result(page)
         if page is not None and isinstance(exchange, Visit):
             # A page is compressed from its first visitor on.
-            await self._send_page(request, page, request_id, exchange.now, send)
+            await self._send_page(arrival, page, exchange.now)
+        elif isinstance(response, FileResponse):
+            await response(request.scope, request.receive, arrival.send)
         else:
-            await response(request.scope, receive, send)
-        route = exchange.route.pattern if exchange and exchange.route else "other"
+            await send_whole(arrival.send, response.status_code, response.raw_headers, bytes(response.body))
         user = exchange.actor.user_id if isinstance(exchange, Exchange) else None
-        self._note(request, response.status_code, route, started, request_id, user=user)
+        self._note(arrival, response.status_code, _route(exchange), user=user)
         if isinstance(exchange, Exchange) and exchange.password_id is not None:
             self._do_afterwards(note_use(exchange))
 
-    def _exchange(self, request: Request) -> Exchange | None:
+    def _exchange(self, request: Request, host: str) -> Exchange | None:
         """The exchange with an interface, if the path is below one of its doors."""
         path: str = request.scope["path"]
         for door in self._front.doors:
             size = len(door.prefix)
             if path[:size].lower() == door.prefix.lower() and path[size:][:1] in ("", "/"):
-                return Exchange(
+                exchange = Exchange(
                     request=request,
                     service=self._service,
                     interface=door.interface,
@@ -156,65 +187,88 @@ class Application:
                     namespace=door.namespace,
                     home=door.home,
                     path=path[size:].removesuffix("/"),
-                    host=_host(request),
+                    authority=host,
+                    host=site_name(host),
                     now=utc_now(),
                 )
+                exchange.route, exchange.address = door.interface.find(exchange.path) or (None, {})
+                return exchange
         return None
 
-    def _visit(self, request: Request) -> Visit | None:
+    def _visit(self, request: Request, host: str) -> Visit | None:
         """The visit of a public page or feed; None for what only the server itself answers."""
         path: str = request.scope["path"]
         if path in OWN_PATHS or path.startswith(("/docs/", f"{files.PREFIX}/")):
             return None
-        return Visit(
+        visit = Visit(
             request=request,
             service=self._service,
-            host=_host(request),
+            authority=host,
+            host=site_name(host),
             now=utc_now(),
             home=self._front.doors[0].prefix,
             look=self._front.look,
             path=path,
         )
+        site.locate(visit)
+        return visit
 
     # Answers from memory ---------------------------------------------------------------------
 
-    def _key(self, request: Request, exchange: Exchange | Visit | None) -> object | None:
-        """What an answer to the public depends on besides the clock; None: it is not kept."""
-        scope = request.scope
-        if exchange is None or request.method not in ("GET", "HEAD") or self._front.cache_bytes <= 0:
-            return None
-        headers = request.headers
-        if "authorization" in headers or b"password" in scope["query_string"]:
-            return None
-        return (
-            scope["scheme"],
-            headers.get("host", ""),
-            scope["path"],
-            scope["query_string"],
-            # Pages speak the language of their site.
-            "" if isinstance(exchange, Visit) else headers.get("accept-language", ""),
-        )
+    def _key(self, exchange: Exchange | Visit | None) -> bytes | None:
+        """Returns a digest of all that an answer to the public depends on besides the clock; None: it is not kept.
 
-    async def _recall(self, exchange: Exchange | Visit, key: object) -> Page | None:
-        clock = await self._service.clocks.current(exchange.host)
+        Parameters without a meaning are removed from the query string here, for the whole request.
+        """
+        if exchange is None or exchange.route is None or exchange.request.method not in ("GET", "HEAD"):
+            return None
+        headers, scope = exchange.request.headers, exchange.request.scope
+        query = normalize_query(exchange.request, exchange.route.known_names)
+        if query is None or "authorization" in headers or self._front.cache_bytes <= 0:
+            return None
+        if any(name == "password" for name, _ in query):
+            return None
+        # Pages speak the language of their site, unless another is asked for in the query string.
+        accepted = "" if isinstance(exchange, Visit) else headers.get("accept-language", "")
+        language = find_wanted(scope["query_string"], accepted) or ""
+        parts = (scope["scheme"], exchange.authority, scope["path"], scope["query_string"].decode("ascii"), language)
+        return hashlib.blake2b("\n".join(parts).encode(errors="surrogateescape"), digest_size=16).digest()
+
+    async def _recall(self, exchange: Exchange | Visit, key: bytes) -> tuple[Page | None, float]:
+        """Returns a response in memory that is right, or was so lately if the database is away, and its age."""
+        try:
+            clock = await self._service.clocks.current(exchange.host)
+        except Refusal:
+            found = self._find_stale(exchange, key)
+            if found is None:
+                raise
+            return found
         while clock is not None:
             page = self._pages.get(key, clock, exchange.now)
             making = self._making.get(key)
             if page is not None or making is None:
-                return page
+                return page, 0.0
             # Somebody makes it already; perhaps at a revision that is too old for this caller.
             if await asyncio.shield(making) is None:
-                return None
-        return None
+                return None, 0.0
+        return None, 0.0
 
-    def _begin(self, key: object) -> "asyncio.Future[Page | None] | None":
+    def _find_stale(self, exchange: Exchange | Visit, key: bytes) -> tuple[Page, float] | None:
+        last = self._service.clocks.last(exchange.host, self._front.stale_seconds)
+        if last is None:
+            return None
+        clock, age = last
+        page = self._pages.get(key, clock, exchange.now - timedelta(seconds=age))
+        return (page, max(age, 1.0)) if page is not None else None
+
+    def _begin(self, key: bytes | None) -> "asyncio.Future[Page | None] | None":
         """Tells the others that this answer is being made, unless somebody makes it already."""
         if key is None or key in self._making:
             return None
         making = self._making[key] = asyncio.get_running_loop().create_future()
         return making
 
-    def _keep(self, exchange: Exchange | Visit, key: object, response: Response) -> Page | None:
+    def _keep(self, exchange: Exchange | Visit, key: bytes, response: Response) -> Page | None:
         """Only whole answers to the public, made by a read of the interface."""
         if exchange.made_at is None or response.status_code != 200 or not response.body:
             return None
@@ -227,43 +281,45 @@ class Application:
             headers=[pair for pair in response.raw_headers if _is_kept(pair[0])],
             etag=response.headers.get("etag", ""),
             body=bytes(response.body),
-            route=exchange.route.pattern if exchange.route else "",
+            route=_route(exchange),
         )
         self._pages.put(key, page)
         return page
 
-    async def _send_page(self, request: Request, page: Page, request_id: str, now: datetime, send: Send) -> int:
+    async def _send_page(self, arrival: Arrival, page: Page, now: datetime, age: float = 0.0) -> int:
+        """Sends a response from memory and returns its status. With an age it may be out of date: nobody keeps it."""
+        request = arrival.request
+        control = "no-store" if age else self._public(page.until, now)
         headers = [
             *page.headers,
-            (b"x-request-id", request_id.encode()),
-            (b"cache-control", self._public(page.until, now).encode()),
+            (b"x-request-id", arrival.request_id.encode()),
+            (b"cache-control", control.encode()),
         ]
+        if age:
+            headers.append((b"age", str(int(age)).encode()))
         headers += [(name.lower().encode(), value.encode()) for name, value in self._for_origin(request).items()]
         body, status = page.body, 200
         if page.etag and responses.is_known(
             page.etag, responses.split_tags(request.headers.get("if-none-match", ""))
         ):
             body, status = b"", 304
-        elif "gzip" in request.headers.get("accept-encoding", "") and (packed := await _compressed(page)):
+        elif accepts_gzip(request.headers.get("accept-encoding", "")) and (packed := await _compressed(page)):
             body = packed
             headers.append((b"content-encoding", b"gzip"))
         if status == 200:
             headers.append((b"content-length", str(len(body)).encode()))
         if request.method == "HEAD":
             body = b""
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await send_whole(arrival.send, status, headers, body)
         return status
 
     # Answers made anew -----------------------------------------------------------------------
 
-    async def _answer(
-        self, request: Request, exchange: Exchange | Visit | None, request_id: str, away: Refusal | None
-    ) -> Response:
-        """`away`: the database did not tell its clock, and need not be asked again."""
+    async def _answer(self, arrival: Arrival, exchange: Exchange | Visit | None, refused: Refusal | None) -> Response:
+        request, request_id = arrival.request, arrival.request_id
         try:
-            if away is not None:
-                raise away
+            if refused is not None:
+                raise refused
             response = await self._answer_to(request, exchange)
         except Refusal as refusal:
             response = responses.refuse(refusal, _language(request, exchange))
@@ -303,7 +359,8 @@ class Application:
             raise errors.method_not_allowed(request.method, ["GET"])
         if name:
             return reference.show_file(name)
-        async with self._service.database.transaction(_host(request), utc_now(), writing=False) as tx:
+        host, client = site_name(read_host(request)), client_of(request, self._service)
+        async with self._service.database.transaction(host, utc_now(), writing=False, client=client) as tx:
             site = tx.site
         language = choose(request.scope["query_string"], request.headers.get("accept-language", ""), site.language)
         home, ours = self._front.doors[:2]
@@ -346,7 +403,8 @@ class Application:
         seconds = self._front.shared_seconds
         if until is not None:
             seconds = max(0, min(seconds, int((until - now).total_seconds())))
-        return f"public, max-age=0, s-maxage={seconds}, stale-while-revalidate={WHILE_REVALIDATING}"
+        stale = f", stale-if-error={self._front.stale_seconds}" if self._front.stale_seconds else ""
+        return f"public, max-age=0, s-maxage={seconds}, stale-while-revalidate={WHILE_REVALIDATING}{stale}"
 
     def _for_origin(self, request: Request) -> dict[str, str]:
         """Another origin may read answers, never together with a browser's stored credentials."""
@@ -370,14 +428,15 @@ class Application:
         except Exception as error:
             self._observer.fault(error)
 
-    def _note(self, request: Request, status: int, route: str, started: float, request_id: str, **more: Any) -> None:
+    def _note(self, arrival: Arrival, status: int, route: str, **more: Any) -> None:
+        request = arrival.request
         self._observer.note(
             request.method,
             route,
             status,
-            time.perf_counter() - started,
+            time.perf_counter() - arrival.started,
             path=request.scope["path"][:500],
-            request_id=request_id,
+            request_id=arrival.request_id,
             host=request.headers.get("host", "")[:255],
             **more,
         )
@@ -394,9 +453,9 @@ async def _compressed(page: Page) -> bytes | None:
     return page.compressed() if len(page.body) < LARGE_PAGE else await asyncio.to_thread(page.compressed)
 
 
-def _host(request: Request) -> str:
-    """The name by which a site is found: in small letters, without the port."""
-    return request.headers.get("host", "").partition(":")[0].lower()
+def _route(exchange: Exchange | Visit | None) -> str:
+    """The pattern of the route, for metrics."""
+    return exchange.route.pattern if exchange and exchange.route else "other"
 
 
 def _is_kept(header: bytes) -> bool:

@@ -105,6 +105,11 @@ class Uses:
         return True
 
 
+def has_credentials(header: str) -> bool:
+    """Tells whether a header holds credentials that can be checked; those of another scheme are nobody's."""
+    return _basic(header) is not None
+
+
 def _basic(header: str) -> tuple[str, str] | None:
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":

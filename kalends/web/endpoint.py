@@ -1,5 +1,5 @@
-"""A request as a straight line: raw values -> parameters -> actor and site -> one transaction ->
-one operation -> response. One stage touches the database."""
+"""A request as a straight line: actor and site -> raw values -> parameters -> one transaction ->
+one operation -> response. Nothing costly is done for a write before its caller has signed in."""
 
 import asyncio
 import hashlib
@@ -26,13 +26,14 @@ from kalends.web.auth import Uses, WrongCredentials, note_failure
 from kalends.web.doc import Place, describe_interface
 from kalends.web.exchange import Exchange, identify
 from kalends.web.index import describe_index, describe_route
-from kalends.web.intake import fetch_images, take_file
+from kalends.web.intake import fetch_images, require_writer, sign_in_writer, take_file
 from kalends.web.requests import Raw
 from kalends.web.routes import UPDATES, Endpoint, locate
 
 USES = Uses()
 # Above this size parameters are read in a thread: cleaning long HTML takes time.
-LARGE_BODY = 16_384
+LARGE_BODY = 2048
+MAX_FIELDS = 100
 
 
 async def answer(exchange: Exchange) -> Response:
@@ -40,8 +41,7 @@ async def answer(exchange: Exchange) -> Response:
     try:
         return await _answer(exchange)
     except WrongCredentials as wrong:
-        database = exchange.service.database
-        async with database.transaction(exchange.host, exchange.now, writing=True) as tx:
+        async with exchange.transaction(writing=True) as tx:
             await note_failure(tx, wrong.login, exchange.client)
         raise errors.bad_credentials() from wrong
 
@@ -50,68 +50,69 @@ async def _answer(exchange: Exchange) -> Response:
     request = exchange.request
     if exchange.path in ("", "/doc"):
         return await _describe(exchange)
-    found = exchange.interface.find(exchange.path)
-    if found is None:
+    if exchange.route is None:
         raise errors.no_route()
-    exchange.route, address = found
     if request.method == "OPTIONS":
         return await _describe(exchange)
     method = _method(request)
     endpoint = exchange.route.endpoint("GET" if method == "HEAD" else method)
-    if endpoint is not None and endpoint.takes_file and exchange.service.library is not None:
-        return await _operate(exchange, endpoint, {}, *await take_file(exchange, endpoint, exchange.service.library))
-    body = await requests.read_body(request, exchange.service.body_limit)
     if endpoint is None:
         raise errors.method_not_allowed(method, exchange.route.methods)
-    raw, values = await _read(exchange, endpoint, body)
-    if endpoint.writes and isinstance(values, dict) and (named := addresses_of_images(values)):
-        await fetch_images(exchange, named)
-    return await _operate(exchange, endpoint, address, raw, values)
+    return await (_change(exchange, endpoint) if endpoint.writes else _show(exchange, endpoint))
 
 
-async def _read(exchange: Exchange, endpoint: Endpoint, body: bytes) -> tuple[Raw, dict[str, Any] | Refusal]:
-    """Parameters, or why they are refused: credentials are looked at before that is said."""
-    raw = Raw(body=body)
-    try:
-        raw = await requests.read_values(exchange.request, body if endpoint.writes else b"")
-        if raw.files and endpoint.kind is MEDIA:
-            raise errors.invalid("file", "the file of an image is not replaced: send it as a new image.")
-        if len(body) > LARGE_BODY:
-            values = await asyncio.to_thread(read_params, endpoint.params, raw.values, update=endpoint.updates)
-        else:
-            values = read_params(endpoint.params, raw.values, update=endpoint.updates)
-    except Refusal as refusal:
-        return raw, refusal
-    return raw, values
-
-
-async def _operate(
-    exchange: Exchange,
-    endpoint: Endpoint,
-    address: dict[str, str],
-    raw: Raw,
-    values: dict[str, Any] | Refusal,
-) -> Response:
-    header = exchange.request.headers.get("authorization", "")
-    # Nobody writes without credentials, and nothing is written with wrong parameters.
-    writing = endpoint.writes and bool(header) and not isinstance(values, Refusal)
-    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=writing) as tx:
+async def _show(exchange: Exchange, endpoint: Endpoint) -> Response:
+    """Answers a read. Wrong credentials are refused before wrong parameters."""
+    raw, values = await _read_query(exchange, endpoint)
+    async with exchange.transaction() as tx:
         exchange.site_language = tx.site.language
-        await identify(exchange, tx, header)
+        await identify(exchange, tx)
         if isinstance(values, Refusal):
             raise values
-        call = _call(exchange, endpoint, tx, address=address, raw=raw, values=values)
-        if not endpoint.writes:
-            outcome = await endpoint.operation(endpoint.kind, call)
-            # What changed since a revision is asked once by each; what somebody else may see is not shared.
-            if endpoint.kind is not None and not header and "password" not in values:
-                exchange.made_at = SiteClock(tx.site.id, tx.site.revision)
-                exchange.until, exchange.keys = outcome.until, outcome.keys
-            return _respond(exchange, raw, outcome, tx.site.revision)
-        if exchange.actor.read_only:
-            raise errors.read_only()
-        permissions.require_writer(exchange.actor, endpoint.kind)
-        return await _write(exchange, endpoint, call, raw)
+        outcome = await endpoint.operation(endpoint.kind, _call(exchange, endpoint, tx, raw=raw, values=values))
+        # What changed since a revision is asked once by each; what somebody else may see is not shared.
+        shared = endpoint.kind is not None and "authorization" not in exchange.request.headers
+        if shared and "password" not in values:
+            exchange.made_at = SiteClock(tx.site.id, tx.site.revision)
+            exchange.until, exchange.keys = outcome.until, outcome.keys
+        return _respond(exchange, raw, outcome)
+
+
+async def _read_query(exchange: Exchange, endpoint: Endpoint) -> tuple[Raw, dict[str, Any] | Refusal]:
+    """Returns the parameters of a read, or why they are refused."""
+    raw = Raw()
+    try:
+        raw = await requests.read_values(exchange.request, b"")
+        return raw, _read(endpoint, raw)
+    except Refusal as refusal:
+        return raw, refusal
+
+
+async def _change(exchange: Exchange, endpoint: Endpoint) -> Response:
+    """Answers a write. Nothing is parsed before the caller has signed in, and nothing is locked meanwhile."""
+    library = exchange.service.library
+    if endpoint.takes_file and library is not None:
+        site_id = await sign_in_writer(exchange, endpoint.kind)
+        require_writer(exchange, endpoint.kind)
+        raw, values = await take_file(exchange, endpoint, library, site_id)
+    else:
+        body = await requests.read_body(exchange.request, exchange.service.body_limit)
+        site_id = await sign_in_writer(exchange, endpoint.kind)
+        raw = await requests.read_values(exchange.request, body)
+        if raw.files and endpoint.kind is MEDIA:
+            raise errors.invalid("file", "the file of an image is not replaced: send it as a new image.")
+        values = await asyncio.to_thread(_read, endpoint, raw) if len(body) > LARGE_BODY else _read(endpoint, raw)
+        require_writer(exchange, endpoint.kind)
+        await fetch_images(exchange, site_id, addresses_of_images(values))
+    async with exchange.transaction(writing=True) as tx:
+        return await _write(exchange, endpoint, _call(exchange, endpoint, tx, raw=raw, values=values), raw)
+
+
+def _read(endpoint: Endpoint, raw: Raw) -> dict[str, Any]:
+    """Reads the parameters of an operation, and bounds those that shape its response."""
+    if len(listed(raw.values.get("_fields", []))) > MAX_FIELDS:
+        raise errors.invalid("_fields", "at most {limit} names are taken.", limit=MAX_FIELDS)
+    return read_params(endpoint.params, raw.values, update=endpoint.updates)
 
 
 async def _write(exchange: Exchange, endpoint: Endpoint, call: Call, raw: Raw) -> Response:
@@ -146,13 +147,12 @@ def _call(
     endpoint: Endpoint,
     tx: Transaction,
     *,
-    address: dict[str, str],
     raw: Raw,
     values: dict[str, Any],
 ) -> Call:
     base_url = exchange.base_url(tx.site.base_url)
     known = {p.name for p in endpoint.params} - {"page"}
-    record_id, slug = locate(address)
+    record_id, slug = locate(exchange.address)
     return Call(
         transaction=tx,
         actor=exchange.actor,
@@ -173,16 +173,14 @@ def _call(
     )
 
 
-def _respond(exchange: Exchange, raw: Raw, outcome: Outcome, site_revision: int = 0) -> Response:
+def _respond(exchange: Exchange, raw: Raw, outcome: Outcome) -> Response:
     headers = exchange.request.headers
     known = (
         responses.split_tags(headers.get("if-none-match", "")) if exchange.request.method in ("GET", "HEAD") else []
     )
     fields = [str(name) for name in listed(raw.values.get("_fields", []))]
     envelope = _switch(raw.values.get("_envelope"))
-    return responses.respond(
-        outcome, fields, envelope, known, site_revision=site_revision, language=exchange.language
-    )
+    return responses.respond(outcome, fields, envelope, known, language=exchange.language)
 
 
 async def _describe(exchange: Exchange) -> Response:
@@ -190,10 +188,9 @@ async def _describe(exchange: Exchange) -> Response:
     request = exchange.request
     if request.method not in ("GET", "HEAD", "OPTIONS"):
         raise errors.method_not_allowed(request.method, ["GET"])
-    header = request.headers.get("authorization", "")
-    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
+    async with exchange.transaction() as tx:
         exchange.site_language = tx.site.language
-        await identify(exchange, tx, header)
+        await identify(exchange, tx)
         base_url = exchange.base_url(tx.site.base_url)
         defaults = _computed_defaults(tx)
     ns, spoken = base_url + exchange.prefix, exchange.language
@@ -236,7 +233,7 @@ async def note_use(exchange: Exchange) -> None:
     if exchange.password_id is None or not USES.is_new(exchange.password_id, exchange.client, exchange.now):
         return
     agent = exchange.request.headers.get("user-agent", "")[:200]
-    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=True) as tx:
+    async with exchange.transaction(writing=True) as tx:
         await people.note_use(tx, exchange.password_id, exchange.client, agent)
 
 

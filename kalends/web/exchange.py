@@ -1,5 +1,6 @@
 """One request on its way, and what every request needs of the server."""
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -7,16 +8,21 @@ from uuid import UUID
 from starlette.requests import Request
 
 from kalends.core.errors import Invalid
+from kalends.core.turns import Shares, Turns
 from kalends.kinds.kind import Actor
 from kalends.operations.fragments import Fragments
 from kalends.operations.library import Fetched, Library, Taken
 from kalends.store.clocks import Clocks, SiteClock
 from kalends.store.database import Database, Transaction
 from kalends.web import language
-from kalends.web.auth import sign_in
+from kalends.web.auth import has_credentials, sign_in
 from kalends.web.routes import Interface, Route
 
 NOBODY = Actor()
+# Feeds and sitemaps that a process makes at a time: each takes seconds of its processor.
+FEED_SHARES = Shares(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
+# Seconds that a client with credentials waits for its turn: writes come one after another.
+PATIENCE_OF_WRITERS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,7 @@ class Service:
     trust_forwarded: bool = False
     library: Library | None = None
     media_url: str = ""
+    feeds: Turns = field(default_factory=lambda: Turns(FEED_SHARES))
 
 
 @dataclass(slots=True)
@@ -45,10 +52,12 @@ class Exchange:
     namespace: str
     home: str
     path: str
-    host: str
+    authority: str  # the validated Host header
+    host: str  # the same without its port
     now: datetime
     actor: Actor = NOBODY
     route: Route | None = None
+    address: dict[str, str] = field(default_factory=dict[str, str])  # what the pattern of the route found
     password_id: UUID | None = None
     site_language: str = ""  # known once the site is
     # Of an answer to the public: at which revision of its site it is right, until when, and what is in it.
@@ -70,9 +79,28 @@ class Exchange:
         return client_of(self.request, self.service)
 
     def base_url(self, site_url: str) -> str:
-        """A site's own address, else the server's, else the one that was asked."""
-        asked = f"{self.request.scope['scheme']}://{self.request.headers.get('host', 'localhost')}"
-        return (site_url or self.service.base_url or asked).rstrip("/")
+        return base_url_of(self.request, self.service, self.authority, site_url)
+
+    @property
+    def credentials(self) -> str:
+        """The Authorization header, where it holds credentials that can be checked; otherwise nobody asks."""
+        header = self.request.headers.get("authorization", "")
+        return header if has_credentials(header) else ""
+
+    def transaction(self, *, writing: bool = False) -> AbstractAsyncContextManager[Transaction]:
+        return self.service.database.transaction(
+            self.host,
+            self.now,
+            writing=writing,
+            client=self.client,
+            patience=PATIENCE_OF_WRITERS if self.credentials else None,
+        )
+
+
+def base_url_of(request: Request, service: Service, authority: str, site_url: str) -> str:
+    """A site's own address, else the server's, else the one that was asked."""
+    asked = f"{request.scope['scheme']}://{authority or 'localhost'}"
+    return (site_url or service.base_url or asked).rstrip("/")
 
 
 def client_of(request: Request, service: Service) -> str:
@@ -82,8 +110,8 @@ def client_of(request: Request, service: Service) -> str:
     return seen[:100] or (request.client.host if request.client else "")
 
 
-async def identify(exchange: Exchange, tx: Transaction, header: str) -> None:
-    if header:
+async def identify(exchange: Exchange, tx: Transaction) -> None:
+    if header := exchange.credentials:
         signed_in = await sign_in(tx, header, exchange.client)
         exchange.actor, exchange.password_id = signed_in.actor, signed_in.password_id
 

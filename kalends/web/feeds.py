@@ -167,11 +167,11 @@ NEWS: Final[dict[str, tuple[Write, str]]] = {
     "json": (syndication.write_json, syndication.JSON_TYPE),
 }
 FEEDS: Final = (
-    PageRoute(r"/events\.ics", show_calendar, FEED_PARAMS, is_page=False),
-    PageRoute(r"/events\.(?P<form>rss|atom|json)", show_news, FEED_PARAMS, is_page=False),
+    PageRoute(r"/events\.ics", show_calendar, FEED_PARAMS, is_page=False, is_feed=True),
+    PageRoute(r"/events\.(?P<form>rss|atom|json)", show_news, FEED_PARAMS, is_page=False, is_feed=True),
     PageRoute(r"/event/(?P<slug>[^/]+)\.ics", show_event_calendar, is_page=False, kind=EVENTS),
     PageRoute(r"/sitemap\.xml", show_sitemap_index, is_page=False),
-    PageRoute(r"/sitemap/(?P<number>\d{1,6})\.xml", show_sitemap, is_page=False),
-    PageRoute(r"/sitemap/terms\.xml", show_sitemap_of_terms, is_page=False),
+    PageRoute(r"/sitemap/(?P<number>\d{1,6})\.xml", show_sitemap, is_page=False, is_feed=True),
+    PageRoute(r"/sitemap/terms\.xml", show_sitemap_of_terms, is_page=False, is_feed=True),
     PageRoute(r"/robots\.txt", show_robots, is_page=False),
 )

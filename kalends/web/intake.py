@@ -18,9 +18,10 @@ from kalends.web.requests import Raw
 from kalends.web.routes import Endpoint
 
 
-async def take_file(exchange: Exchange, endpoint: Endpoint, library: Library) -> tuple[Raw, dict[str, Any]]:
-    """A request with a file. Who may not send one is told before it is read; it is kept before it is recorded."""
-    site_id = await _let_in(exchange, endpoint.kind)
+async def take_file(
+    exchange: Exchange, endpoint: Endpoint, library: Library, site_id: int
+) -> tuple[Raw, dict[str, Any]]:
+    """A request with a file, which is kept before it is recorded."""
     async with library.turns.of((site_id, exchange.actor.user_id)), library.working() as directory:
         raw, sent = await uploads.read_upload(exchange.request, directory, library.limit)
         values = read_params(endpoint.params, raw.values)
@@ -36,18 +37,15 @@ async def take_file(exchange: Exchange, endpoint: Endpoint, library: Library) ->
     return raw, values
 
 
-async def fetch_images(exchange: Exchange, named: list[str]) -> None:
+async def fetch_images(exchange: Exchange, site_id: int, named: list[str]) -> None:
     """Asks for images that are named by an address and not in the library yet. Nothing is locked meanwhile."""
-    library, header = exchange.service.library, exchange.request.headers.get("authorization", "")
-    if library is None or not header:
+    library = exchange.service.library
+    if library is None or not named or not permissions.may_publish(exchange.actor):
         return
     if len(named) > MOST_ADDRESSES:
         raise errors.invalid("image", "at most {most} addresses are fetched at once.", most=MOST_ADDRESSES)
-    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
-        await identify(exchange, tx, header)
-        if exchange.actor.read_only or not permissions.may_publish(exchange.actor):
-            return
-        wanted, site_id = await find_unfetched(tx, named), tx.site.id
+    async with exchange.transaction() as tx:
+        wanted = await find_unfetched(tx, named)
     owner = (site_id, exchange.actor.user_id)
     answers = await asyncio.gather(*[_fetch(library, site_id, row, owner) for row in wanted])
     for row, found in zip(wanted, answers, strict=True):
@@ -64,13 +62,18 @@ async def _fetch(library: Library, site_id: int, wanted: Wanted, owner: Hashable
         return problem
 
 
-async def _let_in(exchange: Exchange, kind: Kind | None) -> int:
-    """Who asks, if they may write; the number of their site."""
-    header = exchange.request.headers.get("authorization", "")
-    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=False) as tx:
+async def sign_in_writer(exchange: Exchange, kind: Kind | None) -> int:
+    """Signs the caller in, refuses who has not signed in, and returns the ID of the site."""
+    async with exchange.transaction() as tx:
         exchange.site_language = tx.site.language
-        await identify(exchange, tx, header)
-        if exchange.actor.read_only:
-            raise errors.read_only()
-        permissions.require_writer(exchange.actor, kind)
+        await identify(exchange, tx)
+        if exchange.actor.user_id is None:
+            require_writer(exchange, kind)
         return tx.site.id
+
+
+def require_writer(exchange: Exchange, kind: Kind | None) -> None:
+    """Refuses callers who may not write records of a kind."""
+    if exchange.actor.read_only:
+        raise errors.read_only()
+    permissions.require_writer(exchange.actor, kind)

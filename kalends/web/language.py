@@ -34,9 +34,14 @@ def choose(query: bytes, accepted: str, site: str = "") -> str:
 
     The query string is looked at as it came: what is wrong with it is to be said in some language, too.
     """
+    return find_wanted(query, accepted) or find(site) or DEFAULT
+
+
+def find_wanted(query: bytes, accepted: str) -> str | None:
+    """Returns the language that a request asks for, if it asks for one that there is."""
     asked = ASKED.search(query)
-    wanted = [asked[1].decode() if asked else "", *_ranges(accepted), site]
-    return next((tag for range_ in wanted if (tag := find(range_))), DEFAULT)
+    wanted = [asked[1].decode() if asked else "", *_ranges(accepted)]
+    return next((tag for range_ in wanted if (tag := find(range_))), None)
 
 
 def find(range_: str) -> str | None:

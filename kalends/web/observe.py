@@ -42,8 +42,14 @@ class Observer:
     def _write(self, line: dict[str, object]) -> None:
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         if self._plain:
-            words = " ".join(f"{name}={value}" for name, value in line.items())
+            words = " ".join(f"{name}={_plain(value)}" for name, value in line.items())
             self._out.write(f"{at} {words}\n")
         else:
             self._out.write(orjson.dumps({"timestamp": at, **line}).decode() + "\n")
         self._out.flush()
+
+
+def _plain(value: object) -> str:
+    """Writes a value on one line: control characters, which could forge a line or steer a terminal, are escaped."""
+    text = str(value)
+    return text if text.isprintable() else repr(text)

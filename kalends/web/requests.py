@@ -69,13 +69,13 @@ def query_value(request: Request, name: str) -> str | None:
 
 async def read_values(request: Request, body: bytes) -> Raw:
     """Query string, then form, then JSON: the later wins (behaviour 1.2)."""
-    query = _pairs(request.scope.get("query_string", b""))
+    query = read_pairs(request.scope.get("query_string", b""))
     raw = Raw(values=nested(query), query=query, body=body)
     if not body:
         return raw
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type == FORM:
-        raw.values.update(nested(_pairs(body)))
+        raw.values.update(nested(read_pairs(body)))
     elif content_type == "multipart/form-data":
         fields, raw.files = await _multipart(request, body)
         raw.values.update(nested(fields))
@@ -122,7 +122,8 @@ def _as_list(value: Any) -> Any:
     return entries
 
 
-def _pairs(text: bytes) -> list[tuple[str, str]]:
+def read_pairs(text: bytes) -> list[tuple[str, str]]:
+    """Decodes a query string or a form into its names and values."""
     try:
         return parse_qsl(text.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
     except UnicodeDecodeError as error:

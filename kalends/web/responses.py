@@ -30,10 +30,9 @@ def respond(
     envelope: bool,
     known_tags: Iterable[str],
     *,
-    site_revision: int = 0,
     language: str = DEFAULT,
 ) -> Response:
-    """`known_tags` are those that the client holds; a list is tagged by the revision of its site."""
+    """`known_tags` are those that the client holds."""
     headers = _page_headers(outcome)
     body: Any = pick(outcome.body, fields) if fields else outcome.body
     if envelope:
@@ -42,8 +41,7 @@ def respond(
     if outcome.location:
         headers["Location"] = outcome.location
     if outcome.revision is not None or outcome.page is not None:
-        tag = etag(outcome.revision or site_revision, encoded)
-        headers["ETag"] = tag if outcome.page is None else f"W/{tag}"
+        headers["ETag"] = body_tag(encoded) if outcome.revision is None else etag(outcome.revision, encoded)
         if is_known(headers["ETag"], known_tags):
             return Response(status_code=304, headers=headers)
     return Response(encoded, 200 if envelope else outcome.status, headers, media_type=JSON)
@@ -79,6 +77,11 @@ def etag(revision: int, encoded: bytes) -> str:
     return f'"{revision}-{hashlib.sha1(encoded, usedforsecurity=False).hexdigest()[:16]}"'
 
 
+def body_tag(encoded: bytes) -> str:
+    """The tag of a list or page: a hash of its bytes alone, which says nothing of changes that they do not show."""
+    return f'W/"{hashlib.sha1(encoded, usedforsecurity=False).hexdigest()[:16]}"'
+
+
 def is_known(tag: str, known_tags: Iterable[str]) -> bool:
     """If-None-Match compares weakly, and * is any state."""
     known = {known.removeprefix("W/") for known in known_tags}
@@ -87,8 +90,8 @@ def is_known(tag: str, known_tags: Iterable[str]) -> bool:
 
 def revision_of(tag: str) -> int | None:
     """The revision that an ETag of ours names, in the strong or the weakened spelling."""
-    number = tag.removeprefix("W/").strip('"').partition("-")[0]
-    return int(number) if number.isdecimal() and len(number) < 19 else None
+    number, dash, _ = tag.removeprefix("W/").strip('"').partition("-")
+    return int(number) if dash and number.isdecimal() and len(number) < 19 else None
 
 
 def split_tags(header: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kalends.core import params
@@ -78,6 +78,12 @@ class Endpoint:
 class Route:
     pattern: str
     endpoints: tuple[Endpoint, ...]
+    known_names: frozenset[str] = field(init=False)  # the parameters that a read takes
+
+    def __post_init__(self) -> None:
+        read = self.endpoint("GET")
+        names = [param.name for param in read.params] if read else []
+        object.__setattr__(self, "known_names", frozenset(names))
 
     @property
     def methods(self) -> list[str]:

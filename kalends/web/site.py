@@ -61,7 +61,7 @@ def _default_view(visit: Visit, call: Call) -> str:
 
 
 ROUTES: Final[tuple[PageRoute, ...]] = (
-    PageRoute(r"/(?:events/)?", show_home, lists.LIST_PARAMS),
+    PageRoute(r"/(?:events/)?", show_home, lists.LIST_PARAMS, more_names=("p",)),
     PageRoute(r"/events/month/(?:(?P<month>\d{4}-\d\d)/)?", views.show_month, lists.LIST_PARAMS),
     PageRoute(rf"/events/week/(?:{DAY}/)?", views.show_week, lists.LIST_PARAMS),
     PageRoute(rf"/events/day/(?:{DAY}/)?", views.show_day, lists.LIST_PARAMS),
@@ -87,10 +87,8 @@ def find_route(path: str) -> tuple[PageRoute, dict[str, str]] | None:
 
 async def show(visit: Visit) -> Response:
     """The answer to a visit; what people read is refused in a page of its own."""
-    if visit.path.startswith(ASSETS) or visit.path == "/embed.js":
+    if _is_file(visit.path):
         return _show_file(visit)
-    if visit.path.startswith(f"{EMBED}/"):
-        visit.path, visit.embedded = visit.path.removeprefix(EMBED), True
     try:
         return await _show(visit)
     except Refusal as refusal:
@@ -102,14 +100,25 @@ async def show(visit: Visit) -> Response:
         return await _refuse(visit, refusal)
 
 
+def locate(visit: Visit) -> None:
+    """Finds the route of a visit; embedded pages have the paths of others below one of their own."""
+    if _is_file(visit.path):
+        return
+    if visit.path.startswith(f"{EMBED}/"):
+        visit.path, visit.embedded = visit.path.removeprefix(EMBED), True
+    visit.route, visit.address = find_route(visit.path) or (None, {})
+
+
+def _is_file(path: str) -> bool:
+    return path.startswith(ASSETS) or path == "/embed.js"
+
+
 async def _show(visit: Visit) -> Response:
-    found = find_route(visit.path)
-    if found is None:
+    if visit.route is None:
         if find_route(f"{visit.path}/"):
             return _led_to(visit, quote(visit.request.scope["path"]) + "/")
         raise errors.no_route()
-    visit.route, address = found
-    return await answer(visit, visit.route, address)
+    return await answer(visit, visit.route)
 
 
 def _led_to(visit: Visit, path: str) -> Response:
@@ -124,14 +133,14 @@ async def _find_moved(visit: Visit) -> Response | None:
         return None
     begin, end = match.span("path" if "path" in match.groupdict() else "slug")
     slug = normalize_lookup(place[begin:end].rpartition("/")[2])
-    async with visit.service.database.transaction(visit.host, visit.now, writing=False) as tx:
+    async with visit.transaction() as tx:
         found = await old_slugs.find_new(tx, route.kind.name, slug, is_post=route.kind.is_post)
     return _led_to(visit, place[:begin] + found + place[end:]) if found else None
 
 
 async def _refuse(visit: Visit, refusal: Refusal) -> Response:
     """The same sentence as the interface gives, on a page of the site."""
-    async with visit.service.database.transaction(visit.host, visit.now, writing=False) as tx:
+    async with visit.transaction() as tx:
         visit.site_language = tx.site.language
         frame = make_frame(visit, make_call(visit, tx, {}))
         missing = refusal.status in (403, 404, 410)

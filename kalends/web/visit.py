@@ -1,6 +1,7 @@
 """A request for a public page or feed: which route, which parameters, one read as everybody sees it."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -16,9 +17,10 @@ from kalends.operations.filters import Filters, settle_filters
 from kalends.store.clocks import SiteClock
 from kalends.store.database import Transaction
 from kalends.web import files, language, requests, responses
-from kalends.web.exchange import Service, client_of
+from kalends.web.exchange import Service, base_url_of, client_of
 
 EVERYBODY: Final = Actor()
+PATIENCE_FOR_FEEDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,15 @@ class Visit:
 
     request: Request
     service: Service
-    host: str
+    authority: str  # the validated Host header
+    host: str  # the same without its port
     now: datetime
     home: str  # the path of the interface to which records link
     look: Look
     path: str
     embedded: bool = False
     route: "PageRoute | None" = None
+    address: dict[str, str] = field(default_factory=dict[str, str])  # what the pattern of the route found
     site_language: str = ""
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     filters: Filters = field(default_factory=Filters)
@@ -63,9 +67,15 @@ class Visit:
         query = self.request.scope["query_string"].decode("latin-1")
         return address + (f"?{query}" if query else "")
 
+    @property
+    def client(self) -> str:
+        return client_of(self.request, self.service)
+
     def base_url(self, site_url: str) -> str:
-        asked = f"{self.request.scope['scheme']}://{self.request.headers.get('host', 'localhost')}"
-        return (site_url or self.service.base_url or asked).rstrip("/")
+        return base_url_of(self.request, self.service, self.authority, site_url)
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        return self.service.database.transaction(self.host, self.now, writing=False, client=self.client)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +105,16 @@ class PageRoute:
     is_page: bool = True
     posts: bool = False
     kind: Kind | None = None
+    is_feed: bool = False  # takes seconds to make, so few are made at a time
+    more_names: tuple[str, ...] = ()  # parameters that the view reads by itself
+    known_names: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = [*[param.name for param in self.params], *self.more_names]
+        object.__setattr__(self, "known_names", frozenset(names))
 
 
-async def answer(visit: Visit, route: PageRoute, address: dict[str, str]) -> Response:
+async def answer(visit: Visit, route: PageRoute) -> Response:
     request = visit.request
     if request.method not in ("GET", "HEAD") and not (route.posts and request.method == "POST"):
         raise errors.method_not_allowed(request.method, ["GET"])
@@ -107,11 +124,14 @@ async def answer(visit: Visit, route: PageRoute, address: dict[str, str]) -> Res
     visit.query = raw.query
     # A form sends the fields that nobody filled in as empty ones.
     sent = {name: value for name, value in raw.values.items() if value not in ("", [""])}
-    async with visit.service.database.transaction(visit.host, visit.now, writing=False) as tx:
+    async with AsyncExitStack() as stack:
+        if route.is_feed:
+            await stack.enter_async_context(visit.service.feeds.of(visit.client, PATIENCE_FOR_FEEDS))
+        tx = await stack.enter_async_context(visit.transaction())
         visit.site_language = tx.site.language
         values = read_params(route.params, sent)
         call, visit.filters = await settle_filters(make_call(visit, tx, values))
-        shown = await route.show(visit, call, address)
+        shown = await route.show(visit, call, visit.address)
         made_at = SiteClock(tx.site.id, tx.site.revision)
     if shown.kept and not posting:
         visit.made_at, visit.until, visit.keys = made_at, shown.until, shown.keys
@@ -126,7 +146,7 @@ def make_call(visit: Visit, tx: Transaction, values: dict[str, Any]) -> Call:
         base_url=base_url,
         ns=base_url + visit.home,
         media_url=visit.service.media_url or base_url + files.PREFIX,
-        client=client_of(visit.request, visit.service),
+        client=visit.client,
         fragments=visit.service.fragments,
         values=values,
     )
@@ -136,8 +156,7 @@ def respond(visit: Visit, shown: Shown) -> Response:
     body = shown.body.encode() if isinstance(shown.body, str) else shown.body
     headers = {"Content-Language": visit.language, **shown.headers}
     if shown.status == 200 and visit.made_at is not None:
-        # By the bytes alone: while these are the same, so is the tag, whatever else changes on the site.
-        headers["ETag"] = responses.etag(0, body).replace('"0-', '"')
+        headers["ETag"] = responses.body_tag(body)
         if responses.is_known(headers["ETag"], _known(visit.request)):
             return Response(status_code=304, headers=headers)
     return Response(body, shown.status, headers, media_type=shown.media_type)

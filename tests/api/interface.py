@@ -127,7 +127,7 @@ class Interface:
         sent: list[Message] = []
 
         async def receive() -> Message:
-            return pieces.pop(0) if pieces else {"type": "http.disconnect"}
+            return pieces.pop(0) if pieces else await asyncio.Event().wait()  # the client stays
 
         async def send(message: Message) -> None:
             sent.append(message)

@@ -198,23 +198,23 @@ def test_guessing_passwords_is_slowed_down(interface: Interface) -> None:
     assert replace(interface.caller(), address=guesser.address).get("/tags").status_code == 200
 
 
-def test_json_is_looked_at_before_parameters(anonymous: Caller, sample: Sample) -> None:
-    answer = anonymous.request("POST", f"/{sample.kind}", content=b'{"a": }', headers=JSON)
+def test_json_is_looked_at_before_parameters(subscriber: Caller, sample: Sample) -> None:
+    answer = subscriber.request("POST", f"/{sample.kind}", content=b'{"a": }', headers=JSON)
     data = assert_refused(answer, 400, "rest_invalid_json")
     assert data["json_error_code"] == 4
     assert data["json_error_message"]
 
 
-def test_all_missing_parameters_are_named_before_wrong_ones(anonymous: Caller, sample: Sample) -> None:
-    answer = anonymous.post(f"/{sample.kind}", {"author": "x", "slug": 5, "parent": "x", sample.text: 7})
+def test_all_missing_parameters_are_named_before_wrong_ones(subscriber: Caller, sample: Sample) -> None:
+    answer = subscriber.post(f"/{sample.kind}", {"author": "x", "slug": 5, "parent": "x", sample.text: 7})
     data = assert_refused(answer, 400, "rest_missing_callback_param")
     assert data == {"status": 400, "params": [sample.name, *sample.required]}
-    assert_refused(anonymous.post(f"/{sample.kind}", {sample.name: None}), 400, "rest_missing_callback_param")
+    assert_refused(subscriber.post(f"/{sample.kind}", {sample.name: None}), 400, "rest_missing_callback_param")
 
 
-def test_all_wrong_parameters_are_named_before_the_right_is_looked_at(anonymous: Caller, sample: Sample) -> None:
+def test_all_wrong_parameters_are_named_before_the_right_is_looked_at(subscriber: Caller, sample: Sample) -> None:
     data = assert_refused(
-        anonymous.post(f"/{sample.kind}", sample.body(**{sample.text: 7, "description": [], sample.name: {}})),
+        subscriber.post(f"/{sample.kind}", sample.body(**{sample.text: 7, "description": [], sample.name: {}})),
         400,
         "rest_invalid_param",
         *{sample.text, "description", sample.name},

@@ -1,0 +1,14 @@
+"""Negotiation of the encoding of a response."""
+
+import re
+
+REFUSED = re.compile(r"q\s*=\s*0?\.?0*")
+
+
+def accepts_gzip(header: str) -> bool:
+    """Tells whether Accept-Encoding accepts gzip; `gzip;q=0` and `*;q=0` do not."""
+    accepted: dict[str, bool] = {}
+    for part in header.lower().split(","):
+        name, *parameters = [piece.strip() for piece in part.split(";")]
+        accepted[name] = not any(REFUSED.fullmatch(parameter) for parameter in parameters)
+    return accepted.get("gzip", accepted.get("*", False))

@@ -1,0 +1,61 @@
+"""What a client sends, and its disconnection: work for a client that has gone is cancelled."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from typing import Any
+
+from starlette.requests import Request
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class ClientGone(Exception):
+    """The client has closed its connection before it was answered."""
+
+
+class Incoming:
+    """The messages of one client: the body while it is read, and after its end nothing but the disconnection."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._work: asyncio.Task[Any] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._gone = False
+
+    async def receive(self) -> Message:
+        """Returns the next message, as ASGI's `receive` does."""
+        if self._watching is not None:
+            return {"type": "http.request", "body": b"", "more_body": False}
+        message = await self._receive()
+        if message["type"] == "http.request" and not message.get("more_body"):
+            self._watch()
+        return message
+
+    async def run[T](self, request: Request, work: Coroutine[Any, Any, T]) -> T:
+        """Returns the result of the work; raises ClientGone and cancels it when the client goes away first."""
+        self._work = asyncio.create_task(work)
+        # A body is not asked for before the work wants it: whoever may not send it is refused first.
+        if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
+            self._watch()
+        try:
+            result: T = await self._work
+        except asyncio.CancelledError:
+            if self._gone:
+                raise ClientGone from None
+            raise
+        finally:
+            if self._watching is not None:
+                self._watching.cancel()
+        return result
+
+    def _watch(self) -> None:
+        self._watching = asyncio.create_task(self._wait_for_disconnection())
+
+    async def _wait_for_disconnection(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._gone = True
+        if self._work is not None:
+            self._work.cancel()
