@@ -23,6 +23,7 @@ from kalends.store.database import Transaction
 from kalends.web import files, language, requests, responses
 from kalends.web.addresses import addresses_of_images
 from kalends.web.auth import Uses, WrongCredentials, note_failure
+from kalends.web.cross_site import refuse_cross_site
 from kalends.web.doc import Place, describe_interface
 from kalends.web.exchange import Exchange, identify
 from kalends.web.index import describe_index, describe_route
@@ -58,6 +59,8 @@ async def _answer(exchange: Exchange) -> Response:
         return await _describe(exchange)
     method = _method(request)
     endpoint = exchange.route.endpoint("GET" if method == "HEAD" else method)
+    if endpoint is not None and endpoint.writes:
+        refuse_cross_site(request, exchange.service.origins)
     if endpoint is not None and endpoint.takes_file and exchange.service.library is not None:
         return await _operate(exchange, endpoint, {}, *await take_file(exchange, endpoint, exchange.service.library))
     body = await requests.read_body(request, exchange.service.body_limit)

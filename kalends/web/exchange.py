@@ -7,6 +7,7 @@ from uuid import UUID
 from starlette.requests import Request
 
 from kalends.core.errors import Invalid
+from kalends.core.forwarded import Network, find_client
 from kalends.kinds.kind import Actor
 from kalends.operations.fragments import Fragments
 from kalends.operations.library import Fetched, Library, Taken
@@ -28,7 +29,8 @@ class Service:
     fragments: Fragments | None = None
     base_url: str = ""
     body_limit: int = 2 * 1024 * 1024
-    trust_forwarded: bool = False
+    trusted_proxies: tuple[Network, ...] = ()
+    origins: tuple[str, ...] = ()  # whose scripts may read answers
     library: Library | None = None
     media_url: str = ""
 
@@ -76,10 +78,10 @@ class Exchange:
 
 
 def client_of(request: Request, service: Service) -> str:
-    """The address that asks; behind a proxy that is trusted, the one that it saw."""
-    forwarded = request.headers.get("x-forwarded-for", "") if service.trust_forwarded else ""
-    seen = forwarded.rpartition(",")[2].strip()
-    return seen[:100] or (request.client.host if request.client else "")
+    """Returns the address that asks; behind proxies that are trusted, the one that they saw."""
+    peer = request.client.host if request.client else ""
+    forwarded = ",".join(request.headers.getlist("x-forwarded-for"))
+    return find_client(peer, forwarded, service.trusted_proxies)
 
 
 async def identify(exchange: Exchange, tx: Transaction, header: str) -> None:
