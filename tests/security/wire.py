@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -158,3 +159,17 @@ async def read_answer(reader: asyncio.StreamReader, method: str) -> Got:
 def _new_address() -> str:
     number = next(_addresses)
     return f"100.{64 + number // 65536 % 64}.{number // 256 % 256}.{number % 256}"
+
+
+def send_bytes(address: str, data: bytes, *, patience: float = 2.0) -> bytes:
+    """Sends bytes as they are and returns all that comes back until the server closes, or is silent for a while."""
+    parts = urlsplit(address)
+    received: list[bytes] = []
+    with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=patience) as connection:
+        try:
+            connection.sendall(data)
+            while piece := connection.recv(1 << 16):
+                received.append(piece)
+        except (TimeoutError, ConnectionError):
+            pass  # It waits for more, or has had enough.
+    return b"".join(received)
