@@ -22,8 +22,9 @@ from tests.api.conftest import fresh, fresh_for_module, peopled
 from tests.api.interface import Person
 from tests.security.place import Place, opened
 from tests.servers import Server
+from tests.varnish.conftest import stage
 
-__all__ = ["fresh", "fresh_for_module", "peopled"]
+__all__ = ["fresh", "fresh_for_module", "peopled", "stage"]
 
 
 @pytest.fixture(scope="module")

@@ -248,7 +248,7 @@ def test_a_public_event_does_not_show_its_private_venue_and_organizer(place: Pla
     event = place.create("events", title="Known", slug="known-place", **DATES, venue={"venue": "Plugh"})
     surfaces = ("/event/{slug}/", "/embed/event/{slug}/", "/event/{slug}.ics", f"{NS}/events/by-slug/{{slug}}",
                 "/events.ics", f"/events/day/{DAY}/", "/events.json",
-                f"{NS}/events?start_date=2031-05-01")  # fmt: skip
+                f"{NS}/events?start_date=2031-05-01&end_date=2031-05-31")  # fmt: skip
     for surface in surfaces:
         got = place.ask(get(surface.format(slug="open-day")))
         assert (got.status, [name for name in names.values() if name in got.text.lower()]) == (200, []), surface
