@@ -20,6 +20,10 @@ WINDOW = {"start_date": "2031-01-01", "end_date": "2031-12-31"}
 LINKS = {"venue": "venues", "organizer": "organizers", "categories": "categories", "tags": "tags"}
 
 
+# Ways that show the public nothing of a public event either: they are for others, or for another month.
+UNSEEN = ("status=", "post_parent=", "/history", "/media")
+
+
 @dataclass(frozen=True)
 class Hidden:
     """An event of the author. `secret` stands in all that it says, `slug` in its address, `linked` in the names
@@ -145,9 +149,10 @@ def _pages(event: Hidden) -> Iterator[Way]:
         yield Way(get(path))
     yield Way(form(f"{own}/", password="wrong"))
     for front in ("", "/embed"):
-        for path in ("/", "/events/month/2031-05/", f"/events/week/{DAY}/", f"/events/day/{DAY}/",
-                     "/events/list/?start_date=2031-05-01", "/events/map/?start_date=2031-05-01"):  # fmt: skip
+        for path in ("/", "/events/month/2031-05/", f"/events/week/{DAY}/", f"/events/day/{DAY}/"):
             yield Way(get(front + path))
+        for path in ("/events/list/", "/events/map/"):
+            yield Way(get(front + path, **WINDOW))
         yield Way(get(f"{front}/events/list/", search=event.secret), guarded=True)
         for place in ("venue", "organizer", "events/category", "tag"):
             yield Way(get(f"{front}/{place}/{event.linked}/"), guarded=True)
@@ -212,7 +217,12 @@ def test_the_same_ways_do_tell_of_a_public_event(place: Place) -> None:
         for way, got in zip([way for way in found if way.ask.method == "GET"], answers, strict=True)
         if not any(word in got.text.lower() for word in telling(event, way))
     ]
-    assert len(found) - len(silent) > 55, silent
+    assert [
+        target
+        for target in silent
+        if not target.endswith(("/", ".xml")) and not any(word in target for word in UNSEEN)
+    ] == []
+    assert len(silent) < 15
 
 
 def test_what_a_protected_event_does_not_show_cannot_be_asked_for(
