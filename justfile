@@ -62,10 +62,10 @@ s3-server:
     uv venv --quiet --allow-existing {{ local }}/moto
     uv pip install --quiet --python {{ local }}/moto 'moto[server,s3,iam]==5.2.5'
 
-# Run the tests that can be long at length: races, kills, isolation, models, mirrors, shared caches
+# Run the tests that can be long at length: races, kills, isolation, hostile requests, models, mirrors, shared caches
 soak *paths:
     #!/usr/bin/env bash
-    [ $# -gt 0 ] || set -- tests/life tests/lists tests/robustness tests/speed tests/varnish tests/media tests/feeds tests/pages
+    [ $# -gt 0 ] || set -- tests/life tests/lists tests/robustness tests/security tests/speed tests/varnish tests/media tests/feeds tests/pages
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
 # Check style, types and the direction of imports

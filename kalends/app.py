@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from kalends.core.forwarded import read_network
 from kalends.core.outbound import read_permitted
 from kalends.operations.fragments import Fragments
 from kalends.operations.library import Library
@@ -38,7 +39,8 @@ def create_application() -> Application:
             Fragments(settings.cache_mb * 1024 * 1024 // 4) if settings.cache_mb else None,
             base_url=settings.base_url,
             body_limit=settings.body_limit,
-            trust_forwarded=settings.trust_forwarded,
+            trusted_proxies=tuple(read_network(text) for text in settings.trusted_proxies),
+            origins=settings.cors_origins,
             library=open_library(settings),
             media_url=settings.media_url,
         )

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from kalends.core.forwarded import read_network
 from kalends.core.outbound import read_permitted
 
 Names = Annotated[tuple[str, ...], NoDecode]
@@ -51,9 +52,11 @@ class Settings(BaseSettings):
     history_days: int = Field(
         default=365, ge=1, description="Days for which the change log, and with it history, is kept."
     )
-    trust_forwarded: bool = Field(
-        default=False,
-        description="Set to true behind a proxy that sets X-Forwarded-For: its last entry is the client.",
+    trusted_proxies: Names = Field(
+        default=(),
+        description="Addresses and networks of the proxies in front of the server, separated by commas, such as "
+        "127.0.0.1, 10.1.0.0/16. The client is the last address in X-Forwarded-For that is not one of them; "
+        "empty: the header is ignored.",
     )
     cache_mb: int = Field(
         default=64, ge=0, le=65536, description="Megabytes of answers that one process keeps; 0: none."
@@ -122,6 +125,13 @@ class Settings(BaseSettings):
             read_permitted(text)
         return value
 
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_proxies(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            read_network(text)
+        return value
+
     @field_validator("s3_endpoint")
     @classmethod
     def _is_endpoint(cls, value: str) -> str:
@@ -159,7 +169,7 @@ class Settings(BaseSettings):
             raise ValueError("must begin with a slash, such as /api")
         return value.rstrip("/")
 
-    @field_validator("aliases", "cors_origins", "purge_urls", "fetch_allow", mode="before")
+    @field_validator("aliases", "cors_origins", "purge_urls", "fetch_allow", "trusted_proxies", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):

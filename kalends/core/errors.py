@@ -14,6 +14,7 @@ Refusal                     an answer other than success: code, status, message,
        event-no-longer-available     a trashed event                        no_longer_available
        event-password-protected      password missing or wrong              password_needed
        rest_read_only                the application password only reads    read_only
+       rest_cross_site               a form of another site's page          cross_site
   404  rest_no_route                 unknown path                           no_route
        rest_invalid_namespace        unknown namespace on the index         unknown_namespace
        rest_unknown_site             no site answers to this host           unknown_site
@@ -167,6 +168,14 @@ def forbidden(why: Sentence, *, anonymous: bool) -> Refusal:
 
 def read_only() -> Refusal:
     return Refusal(403, "rest_read_only", "This application password may only read.")
+
+
+def cross_site() -> Refusal:
+    return Refusal(
+        403,
+        "rest_cross_site",
+        "Pages of another site may not send forms here: send JSON, or have the origin named in KALENDS_CORS_ORIGINS.",
+    )
 
 
 def not_accessible(singular: str) -> Refusal:

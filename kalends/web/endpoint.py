@@ -23,6 +23,7 @@ from kalends.store.database import Transaction
 from kalends.web import files, language, requests, responses
 from kalends.web.addresses import addresses_of_images
 from kalends.web.auth import Uses, WrongCredentials, note_failure
+from kalends.web.cross_site import refuse_cross_site
 from kalends.web.doc import Place, describe_interface
 from kalends.web.exchange import Exchange, identify
 from kalends.web.index import describe_index, describe_route
@@ -90,6 +91,7 @@ async def _read_query(exchange: Exchange, endpoint: Endpoint) -> tuple[Raw, dict
 
 async def _change(exchange: Exchange, endpoint: Endpoint) -> Response:
     """Answers a write. Nothing is parsed before the caller has signed in, and nothing is locked meanwhile."""
+    refuse_cross_site(exchange.request, exchange.service.origins)
     library = exchange.service.library
     if endpoint.takes_file and library is not None:
         site_id = await sign_in_writer(exchange, endpoint.kind)

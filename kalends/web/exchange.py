@@ -8,6 +8,7 @@ from uuid import UUID
 from starlette.requests import Request
 
 from kalends.core.errors import Invalid
+from kalends.core.forwarded import Network, find_client
 from kalends.core.turns import Shares, Turns
 from kalends.kinds.kind import Actor
 from kalends.operations.fragments import Fragments
@@ -34,7 +35,8 @@ class Service:
     fragments: Fragments | None = None
     base_url: str = ""
     body_limit: int = 2 * 1024 * 1024
-    trust_forwarded: bool = False
+    trusted_proxies: tuple[Network, ...] = ()
+    origins: tuple[str, ...] = ()  # whose scripts may read answers
     library: Library | None = None
     media_url: str = ""
     feeds: Turns = field(default_factory=lambda: Turns(FEED_SHARES))
@@ -104,10 +106,10 @@ def base_url_of(request: Request, service: Service, authority: str, site_url: st
 
 
 def client_of(request: Request, service: Service) -> str:
-    """The address that asks; behind a proxy that is trusted, the one that it saw."""
-    forwarded = request.headers.get("x-forwarded-for", "") if service.trust_forwarded else ""
-    seen = forwarded.rpartition(",")[2].strip()
-    return seen[:100] or (request.client.host if request.client else "")
+    """Returns the address that asks; behind proxies that are trusted, the one that they saw."""
+    peer = request.client.host if request.client else ""
+    forwarded = ",".join(request.headers.getlist("x-forwarded-for"))
+    return find_client(peer, forwarded, service.trusted_proxies)
 
 
 async def identify(exchange: Exchange, tx: Transaction) -> None:

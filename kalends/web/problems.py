@@ -45,6 +45,7 @@ CREDENTIALS = _problem(401, "incorrect_password", mark("The user name or the app
 SIGN_IN = _problem(401, "rest_forbidden", mark("The caller has to sign in."))
 FORBIDDEN = _problem(403, "rest_forbidden", mark("The role of the caller does not permit this."))
 READ_ONLY = _problem(403, "rest_read_only", mark("The application password may only read."))
+CROSS_SITE = _problem(403, "rest_cross_site", mark("A page of another site sent a form; `Sec-Fetch-Site` says so."))
 NOT_ACCESSIBLE = _problem(403, "*-not-accessible", mark("The record is not published, and not the caller's."))
 NO_LONGER = _problem(403, "event-no-longer-available", mark("The event is in the trash."))
 PROTECTED = _problem(403, "event-password-protected", mark("The event is protected; `password` is missing or wrong."))
@@ -88,7 +89,7 @@ BATCH: Final = tuple(
 PROBLEMS: Final = (*[row for row in list(globals().values()) if isinstance(row, Problem)], *BATCH)
 ALWAYS: Final = (CREDENTIALS, HOST, HEAD, SITE, SLOW_DOWN, FAULT, BUSY)
 OF_ROUTES: Final = (*ALWAYS, INVALID, FORM, TIMEOUT, TOO_LARGE)
-OF_WRITES: Final = (*OF_ROUTES, JSON, SIGN_IN, FORBIDDEN, READ_ONLY, CONFLICT, UNKNOWN, FULL)
+OF_WRITES: Final = (*OF_ROUTES, JSON, SIGN_IN, FORBIDDEN, READ_ONLY, CROSS_SITE, CONFLICT, UNKNOWN, FULL)
 
 
 def problems_of(endpoint: Endpoint, method: str) -> list[Problem]:

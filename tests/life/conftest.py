@@ -24,7 +24,7 @@ def interface(postgres_url: str, peopled: tuple[str, dict[str, Person]]) -> Iter
     template, people = peopled
     with (
         temporary_database(postgres_url, template=template) as name,
-        Interface(address(postgres_url, name), people, {"KALENDS_TRUST_FORWARDED": "true"}) as running,
+        Interface(address(postgres_url, name), people, {"KALENDS_TRUSTED_PROXIES": "127.0.0.1"}) as running,
     ):
         yield running
 
@@ -37,7 +37,7 @@ def fresh(postgres_url: str, peopled: tuple[str, dict[str, Person]]) -> Iterator
 
         def start(settings: Mapping[str, str] | None = None) -> Interface:
             name = running.enter_context(temporary_database(postgres_url, template=template))
-            given = {"KALENDS_TRUST_FORWARDED": "true", **(settings or {})}
+            given = {"KALENDS_TRUSTED_PROXIES": "127.0.0.1", **(settings or {})}
             return running.enter_context(Interface(address(postgres_url, name), people, given))
 
         yield start

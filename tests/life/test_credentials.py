@@ -52,7 +52,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_wrong_tries_add_up_over_two_servers(place: Place, start_server: Callable[..., Server]) -> None:
-    forwarded = {"KALENDS_TRUST_FORWARDED": "true"}
+    forwarded = {"KALENDS_TRUSTED_PROXIES": "127.0.0.1"}
     servers = [start_server(place.url, environment=forwarded) for _ in range(2)]
     tries = iter(range(10**6))
 
