@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.stage import run_command
 from tests.conftest import address, temporary_database
 from tests.robustness.kit import DATES, Login, add_editor
 from tests.security.wire import NS, ask, cpu_of, parse, seeded, send
@@ -51,8 +52,8 @@ def test_a_request_is_one_line_of_the_log_whatever_its_path_has(
     lines = [line for line in log.split(b"\n") if b"/x" in line or b"FORGED" in line]
     assert len(lines) == len(paths), lines
     assert not [byte for byte in log if byte < 0x20 and byte != 0x0A], log
-    assert b"\x7f" not in log
-    assert not {"\x85", "\u2028"} & set(log.decode())
+    if log_format == "plain":  # In JSON they are inside a string.
+        assert not {"\x7f", "\x85", "\u2028"} & set(log.decode())
     assert not [line for line in log.split(b"\n") if line.startswith(b"2026-01-01T00:00:00.000")]
 
 
@@ -69,11 +70,10 @@ def test_http_2_without_tls_is_refused(server: Server) -> None:
     assert ask(server, "/healthz", headers=upgrade).status == 200  # It goes on in HTTP/1.1.
 
 
-@pytest.mark.parametrize("target", ["evil:80", "evil.example:443", "/healthz"])
+@pytest.mark.parametrize("target", ["evil:80", "evil.example:443"])
 def test_connect_is_no_method(server: Server, target: str) -> None:
     reply = parse(send(server, f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n".encode()))
-    assert reply.status in ((400, 405) if target == "/healthz" else (405,))
-    assert "location" not in reply.headers
+    assert (reply.status, "location" in reply.headers) == (405, False)
 
 
 def test_private_writes_leave_the_tags_of_public_lists_as_they_are(login_and_server: tuple[Login, Server]) -> None:
@@ -148,8 +148,6 @@ def test_fields_given_in_many_parameters_are_counted_together(server: Server) ->
 
 
 def test_a_site_is_found_by_the_checked_host_only(postgres_url: str, template_database: str, tmp_path: Path) -> None:
-    from bench.stage import run_command
-
     with temporary_database(postgres_url, template=template_database) as name:
         url = address(postgres_url, name)
         run_command(url, "site", "add", "a.test")

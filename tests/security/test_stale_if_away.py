@@ -1,6 +1,7 @@
 """While the database is away, what was right a moment ago is still shown to the public (R2)."""
 
 import base64
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ import pytest
 
 from kalends.store.migrations import migrate
 from tests.robustness.kit import DATES, Login, add_editor
-from tests.robustness.processes import crash, start_again
 from tests.security.wire import NS, Reply, ask
 from tests.servers import Server
 from tools import postgres
@@ -30,14 +30,16 @@ class Stage:
         return {"Authorization": f"Basic {base64.b64encode(':'.join(self.login).encode()).decode()}"}
 
     def write(self, title: str) -> Reply:
-        import json
-
         body = json.dumps({"title": title, "status": "publish", **DATES}).encode()
         headers = {"Content-Type": "application/json", **self.authorization}
         return ask(self.server, f"{NS}/events", method="POST", headers=headers, body=body)
 
-    def read_all(self, **options: dict[str, str]) -> list[Reply]:
-        return [ask(self.server, path, **options) for path in ADDRESSES]
+    def read_all(self) -> list[Reply]:
+        return [ask(self.server, path) for path in ADDRESSES]
+
+
+def start_again(cluster: postgres.Server) -> None:
+    postgres.start(cluster.directory, port=cluster.port, settings=postgres.THROWAWAY)
 
 
 @pytest.fixture
@@ -56,14 +58,14 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
                 yield stage
         finally:
             if postgres.find_running(cluster.directory) is None:
-                start_again(cluster)
+                start_again(cluster)  # It is stopped once more at the end.
 
 
 def test_public_responses_outlive_the_database_for_a_while(stage: Stage) -> None:
     before = stage.read_all()
     assert [reply.status for reply in before] == [200] * 3
     confirmed = time.monotonic()
-    crash(stage.cluster)
+    stage.cluster.stop()
     while time.monotonic() - confirmed < WINDOW - 2:
         replies = stage.read_all()
         assert [reply.status for reply in replies] == [200] * 3
@@ -87,7 +89,7 @@ def test_shared_caches_may_go_on_as_well(stage: Stage) -> None:
 
 def test_nothing_stale_is_shown_once_the_database_is_back(stage: Stage) -> None:
     stage.read_all()
-    crash(stage.cluster)
+    stage.cluster.stop()
     assert [reply.status for reply in stage.read_all()] == [200] * 3
     start_again(stage.cluster)
     deadline = time.monotonic() + 20
@@ -98,14 +100,13 @@ def test_nothing_stale_is_shown_once_the_database_is_back(stage: Stage) -> None:
 
 
 def test_what_is_not_for_the_public_is_refused(stage: Stage) -> None:
-    signed = {"headers": stage.authorization}
     assert [reply.status for reply in stage.read_all()] == [200] * 3
-    assert ask(stage.server, ADDRESSES[0], **signed).status == 200
+    assert ask(stage.server, ADDRESSES[0], headers=stage.authorization).status == 200
     assert ask(stage.server, f"{ADDRESSES[0]}?password=secret").status in (200, 403)
-    crash(stage.cluster)
+    stage.cluster.stop()
     assert ask(stage.server, ADDRESSES[0]).status == 200  # The control.
     for reply in (
-        ask(stage.server, ADDRESSES[0], **signed),
+        ask(stage.server, ADDRESSES[0], headers=stage.authorization),
         ask(stage.server, f"{ADDRESSES[0]}?password=secret"),
         ask(stage.server, f"{ADDRESSES[0]}?per_page=3"),  # Never shown before.
         stage.write("Third"),
@@ -117,5 +118,5 @@ def test_what_is_not_for_the_public_is_refused(stage: Stage) -> None:
 def test_the_setting_turns_it_off(stage: Stage) -> None:
     assert all("stale-if-error" not in reply.headers["cache-control"] for reply in stage.read_all())
     assert [reply.status for reply in stage.read_all()] == [200] * 3
-    crash(stage.cluster)
+    stage.cluster.stop()
     assert [reply.status for reply in stage.read_all()] == [503] * 3
