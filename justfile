@@ -65,7 +65,7 @@ s3-server:
 # Run the tests that can be long at length: races, kills, isolation, models, mirrors, shared caches
 soak *paths:
     #!/usr/bin/env bash
-    [ $# -gt 0 ] || set -- tests/life tests/lists tests/robustness tests/speed tests/varnish tests/media tests/feeds tests/pages
+    [ $# -gt 0 ] || set -- tests/life tests/lists tests/robustness tests/security tests/speed tests/varnish tests/media tests/feeds tests/pages
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
 # Check style, types and the direction of imports
@@ -100,6 +100,10 @@ bench-growth *arguments:
 # Measure a month of 1,000 events and a feed of 5,000, also in a site of 2,000,000: --quick, --small N, --large N
 bench-calendar *arguments:
     uv run python -m bench.calendar "$@"
+
+# Measure other clients during attacks at 200,000 events, and write docs/performance/fairness.md: --quick, --only NAME
+bench-fairness *arguments:
+    uv run python -m bench.fairness "$@"
 
 # Make docs/settings.md and docs/reference from the code
 reference:
