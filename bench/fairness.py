@@ -52,6 +52,7 @@ SETTINGS = {
     "maintenance_work_mem": "512MB",
     "max_wal_size": "4GB",
 }
+AFTER, SETTLING = 4.0, 60
 QUIET_TIMES, UNCACHED_MS, HEALTH_MS, MORE_MB = 10.0, 1000.0, 100.0, 100.0
 
 
@@ -197,15 +198,32 @@ def _measure(stage: Stage, one: Attack, asked: argparse.Namespace) -> Measured:
         attacked = attackers.result()
         ended, used = time.time(), processes.seconds()
         during, victims_cpu = victims.result()
-        after, _ = start(watch, known.port, 4.0, asked.every).result()
+        after, _ = start(watch, known.port, AFTER, asked.every).result()
+        recovered = max(
+            0.0, *[_last_bad(seen) - ended for seen in (during, after, *_settle(start, known.port, asked))]
+        )
     _tell(f"  during  {_in_words(during)}")
-    _tell(f"  after   {_in_words(after)}; attackers {attacked.rate:,.0f}/s {dict(attacked.statuses)}")
+    _tell(f"  after   {_in_words(after)}; recovered after {recovered:.1f} s")
+    _tell(f"  attackers {attacked.rate:,.1f}/s: {_statuses(attacked)}")
     return Measured(
         one, quiet, during, after, attacked, victims_cpu,
         (used[0] - began[0]) / asked.seconds, (used[1] - began[1]) / asked.seconds,
         (before, most, memory_mb(stage.server)),
-        max(0.0, *[seen.last_bad - ended for seen in (*during.values(), *after.values())]),
+        recovered,
     )  # fmt: skip
+
+
+def _last_bad(seen: dict[str, Seen]) -> float:
+    return max(one.last_bad for one in seen.values())
+
+
+def _settle(start: Callable[..., "Future[Any]"], port: int, asked: argparse.Namespace) -> Iterator[dict[str, Seen]]:
+    """Waits until a second passes without a bad response, so that one attack does not count for the next."""
+    for _ in range(SETTLING):
+        seen, _ = start(watch, port, 1.0, asked.every).result()
+        yield seen
+        if not _last_bad(seen):
+            return
 
 
 class _processes:
