@@ -101,6 +101,10 @@ bench-growth *arguments:
 bench-calendar *arguments:
     uv run python -m bench.calendar "$@"
 
+# Measure other clients during attacks at 200,000 events, and write docs/performance/fairness.md: --quick, --only NAME
+bench-fairness *arguments:
+    uv run python -m bench.fairness "$@"
+
 # Make docs/settings.md and docs/reference from the code
 reference:
     uv run python -m tools.reference

@@ -95,7 +95,7 @@ def print_report(console: Console, report: Report) -> None:
 
 def write_report(report: Report, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    note = f"{report.at:%Y-%m-%d}, commit {_commit()}, {report.events:,} events, CPU of server and database"
+    note = f"{report.at:%Y-%m-%d}, commit {commit()}, {report.events:,} events, CPU of server and database"
     (directory / "cpu.svg").write_text(_draw_cpu(report, note))
     (directory / "rate.svg").write_text(_draw_rate(report, note))
     (directory / "README.md").write_text(_page(report))
@@ -127,7 +127,7 @@ def _page(report: Report) -> str:
     varnish = report.figures.get(LIST, {}).get("varnish 64")
     return f"""# Performance
 
-Made by `just bench` on {report.at:%Y-%m-%d %H:%M} UTC at commit {_commit()}, on {os.cpu_count()} cores that
+Made by `just bench` on {report.at:%Y-%m-%d %H:%M} UTC at commit {commit()}, on {os.cpu_count()} cores that
 PostgreSQL, the server and the load generator share; load average at the end {os.getloadavg()[0]:.1f}.
 
 Three ways to the same page of a site with {report.events:,} events:
@@ -140,7 +140,7 @@ Three ways to the same page of a site with {report.events:,} events:
 CPU is that of the server's and the database's processes, from /proc, in milliseconds per request at one connection,
 the lowest of the runs; rates are those of the best run, at 16 and at 64 connections; p50 and p99 in milliseconds.
 
-{_table(COLUMNS, report.rows())}
+{table(COLUMNS, report.rows())}
 
 ![CPU per request](cpu.svg)
 
@@ -150,7 +150,7 @@ the lowest of the runs; rates are those of the best run, at 16 and at 64 connect
 
 ## Limits
 
-{_table(LIMITS, report.limit_rows())}
+{table(LIMITS, report.limit_rows())}
 
 ## Beside the existing service
 
@@ -158,16 +158,16 @@ The Events Calendar 6.17.2 on WordPress 7.0, nginx, php-fpm with opcache, MariaD
 day on a machine of the same size, so that **a ratio is good to a factor of about 2.5**. CPU in milliseconds
 per request, the lowest seen, at one connection.
 
-{_table(COMPARED, report.compared_rows())}
+{table(COMPARED, report.compared_rows())}
 """
 
 
-def _table(columns: tuple[str, ...], rows: list[list[str]]) -> str:
+def table(columns: tuple[str, ...], rows: list[list[str]]) -> str:
     aligned = [":--" if number == 0 else "--:" for number in range(len(columns))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [list(columns), aligned, *rows])
 
 
-def _commit() -> str:
+def commit() -> str:
     done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
     changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "kalends"], check=False).returncode  # noqa: S607
     return (done.stdout.strip() or "unknown") + (" with changes" if changed else "")

@@ -1,0 +1,353 @@
+"""What `bench/fairness.py` sends: the attacks, each from a process of its own, and the requests of other clients.
+
+Requests are bytes on sockets of asyncio; an HTTP library would cost more CPU than many of the responses. Attackers
+bind 127.0.0.2 and further addresses of the loopback network, other clients 127.0.0.1, so that the server tells them
+apart.
+"""
+
+import asyncio
+import contextlib
+import json
+import resource
+import socket
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from urllib.parse import quote
+
+from bench.stage import NS
+from tests.security.wire import HALF_HEAD, SILENT, WHOLE_HEAD, allow_files, hostile_body
+
+ONE_CLIENT = ("127.0.0.2",)
+MANY_CLIENTS = tuple(f"127.0.1.{number}" for number in range(1, 25))
+VICTIM = "127.0.0.1"
+PATIENCE = 10.0  # Seconds after which a victim gives up; an attacker waits three times as long.
+WIDE = "start_date=1970-01-01&per_page=50"
+NOTHING = "none"  # In place of a status: refused, reset or not answered in time.
+CLOSED = "closed by the server"
+NO_RESPONSE = (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError)
+
+type Statuses = Counter[str]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a stranger can find out about a site before an attack."""
+
+    port: int
+    categories: tuple[int, ...]
+    tags: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """`make` gives the next request of a connection, or `held` what is sent once on a connection that stays open."""
+
+    name: str
+    connections: int
+    about: str
+    make: Callable[[Random, Known], bytes] | None = None
+    held: bytes = b""
+    trickle: bytes = b""  # sent once a second on a held connection
+    reads: bool = True
+    sources: Sequence[str] = ONE_CLIENT
+
+
+@dataclass
+class Attacked:
+    """What the attackers saw. `rate` counts responses a second, for held connections those that were opened."""
+
+    statuses: Statuses = field(default_factory=Counter)
+    rate: float = 0.0
+    cpu: float = 0.0
+
+
+@dataclass
+class Seen:
+    """What one victim saw: milliseconds, statuses, and when the last bad response was complete."""
+
+    times: list[float] = field(default_factory=list[float])
+    statuses: Statuses = field(default_factory=Counter)
+    last_bad: float = 0.0
+
+    def share(self, share: float) -> float:
+        ordered = sorted(self.times)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+    @property
+    def p50(self) -> float:
+        return self.share(0.5)
+
+    @property
+    def p99(self) -> float:
+        return self.share(0.99)
+
+    @property
+    def failed(self) -> int:
+        """5xx, and requests without a response."""
+        return sum(number for status, number in self.statuses.items() if status == NOTHING or status >= "500")
+
+
+# The requests of attackers ---------------------------------------------------------------------
+
+
+def get(target: str) -> bytes:
+    return f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+def post(target: str, media_type: str, body: bytes) -> bytes:
+    head = f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {media_type}\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def expensive_query(dice: Random, known: Known) -> bytes:
+    """One of the slowest public reads; the end differs, so that none is in the response cache."""
+    end = f"{dice.randint(2090, 2099)}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
+    end += f"+{dice.randint(0, 23):02}:{dice.randint(0, 59):02}:{dice.randint(0, 59):02}"
+    near = "geoloc_lat=50&geoloc_lng=10&geoloc_radius=20000&orderby=distance"
+    letters = "+".join("aeioubcdfghlmnprstvw")
+    junk = f"-q{dice.getrandbits(40):x}"
+    queries = (
+        f"{WIDE}&end_date={end}&geoloc=1",
+        f"geoloc=1&end_date={end}",
+        f"{WIDE}&end_date={end}&geoloc=0",
+        f"{WIDE}&end_date={end}&{near}",
+        f"{WIDE}&end_date={end}&{near}&page=3000",
+        f"{WIDE}&end_date={end}&search={letters}",
+        f"{WIDE}&end_date={end}&search=a&categories={','.join(map(str, known.categories[:199]))}",
+        f"{WIDE}&end_date={end}&search=-zzzzz",
+        f"{WIDE}&end_date={end}&tags={','.join(map(str, known.tags[:200]))}",
+        f"{WIDE}&end_date={end}&page=4000&orderby=title",
+        f"{WIDE}&end_date={end}&search=a",
+    )
+    pages = (f"/events/map/?search=e+{junk}", f"/events/search/?search=a+{junk}")
+    return get(dice.choice([*[f"{NS}/events?{query}" for query in queries], *pages]))
+
+
+def feed_with_junk(dice: Random, _: Known) -> bytes:
+    return get(f"/events.ics?a=1&z={dice.getrandbits(60)}")
+
+
+def feed_of_search(dice: Random, _: Known) -> bytes:
+    """Every event but those with a word that none has: as large as the whole feed, and never the same."""
+    return get(f"/events.ics?search={quote(f'-q{dice.getrandbits(40):x}')}")
+
+
+def _event(description: str) -> bytes:
+    dates = {"start_date": "2030-01-01 10:00:00", "end_date": "2030-01-01 11:00:00"}
+    return json.dumps({"title": "x", "description": description, **dates}).encode()
+
+
+JSON = "application/json"
+_PART = b'--x\r\nContent-Disposition: form-data; name="f%d"\r\n\r\nx\r\n'
+BODIES = (
+    post(f"{NS}/venues", JSON, hostile_body()),
+    post(f"{NS}/events", JSON, _event("<" * 250_000)),
+    post(f"{NS}/events", JSON, b'{"title":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    post(f"{NS}/events", JSON, json.dumps({f"f{number}": "<b>" for number in range(20_000)}).encode()),
+    post(f"{NS}/events", "application/x-www-form-urlencoded", b"&".join(b"f%d=%%3C" % n for n in range(20_000))),
+    post(
+        f"{NS}/events",
+        "multipart/form-data; boundary=x",
+        b"".join(_PART % number for number in range(3_000)) + b"--x--\r\n",
+    ),
+)
+
+
+def hostile(dice: Random, _: Known) -> bytes:
+    return dice.choice(BODIES)
+
+
+SLOW_POST = f"POST {NS}/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\nContent-Length: 100000\r\n\r\n"
+
+ATTACKS = (
+    Attack("queries", 24, "the slowest public reads in turn", expensive_query),
+    Attack("queries, 24 clients", 24, "the same from 24 addresses", expensive_query, sources=MANY_CLIENTS),
+    Attack("feeds, junk", 12, "/events.ics with a meaningless parameter", feed_with_junk),
+    Attack("feeds, search", 12, "/events.ics of another search each time", feed_of_search),
+    Attack("feeds, 12 clients", 12, "the same from 12 addresses", feed_of_search, sources=MANY_CLIENTS[:12]),
+    Attack("bodies", 64, "hostile bodies without credentials", hostile),
+    Attack("bodies, 24 clients", 64, "the same from 24 addresses", hostile, sources=MANY_CLIENTS),
+    Attack("silent", 1_100, "connections that send nothing", held=SILENT),
+    Attack("half heads", 1_500, "connections with half a request head", held=HALF_HEAD),
+    Attack("idle", 1_200, "connections kept alive after one request", held=WHOLE_HEAD),
+    Attack("slow readers", 100, "/events.ics requested and not read", held=get("/events.ics"), reads=False),
+    Attack("slow bodies", 60, "one byte of a body a second", held=SLOW_POST.encode(), trickle=b" "),
+)
+
+
+# The clients -----------------------------------------------------------------------------------
+
+
+async def attack(asked: Attack, known: Known, seconds: float, pause: float) -> Attacked:
+    """Attacks for a while and says what came back.
+
+    `pause` is how long a connection waits after a refusal (429 or 503): how many cheap refusals a server can
+    write in a second is another question than how well it bounds expensive work.
+    """
+    allow_files(asked.connections + 500)
+    seen, deadline = Attacked(), time.monotonic() + seconds
+    attackers = [
+        Attacker(asked, known, number, deadline, pause, seen.statuses) for number in range(asked.connections)
+    ]
+    tasks = [asyncio.create_task(one.keep_asking() if asked.make else one.keep_open()) for one in attackers]
+    await asyncio.wait(tasks, timeout=seconds)
+    for task in tasks:  # Who still waits goes away, as an attacker would.
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seen.cpu = (used.ru_utime + used.ru_stime) / seconds
+    seen.rate = sum(number for what, number in seen.statuses.items() if what != CLOSED) / seconds
+    return seen
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """One connection of an attack, opened again whenever it ends."""
+
+    asked: Attack
+    known: Known
+    number: int
+    deadline: float
+    pause: float
+    statuses: Statuses
+
+    @property
+    def source(self) -> str:
+        return self.asked.sources[self.number % len(self.asked.sources)]
+
+    async def keep_asking(self) -> None:
+        dice = _dice(f"{self.asked.name} {self.number}")
+        while time.monotonic() < self.deadline:
+            try:
+                async with _connected(self.known.port, self.source) as (reader, writer):
+                    while time.monotonic() < self.deadline:
+                        await self._ask(reader, writer, dice)
+            except NO_RESPONSE:
+                self.statuses[NOTHING] += 1
+                await asyncio.sleep(max(self.pause, 0.01))
+
+    async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, dice: Random) -> None:
+        if self.asked.make is not None:
+            writer.write(self.asked.make(dice, self.known))
+        status = await asyncio.wait_for(_read_response(reader), 3 * PATIENCE)
+        self.statuses[status] += 1
+        if status in ("429", "503"):
+            await asyncio.sleep(self.pause)
+
+    async def keep_open(self) -> None:
+        while time.monotonic() < self.deadline:
+            try:
+                async with _connected(self.known.port, self.source, reads=self.asked.reads) as (reader, writer):
+                    self.statuses["opened"] += 1
+                    writer.write(self.asked.held)
+                    await self._hold(reader, writer)
+            except NO_RESPONSE:
+                pass
+            self.statuses[CLOSED] += 1
+            await asyncio.sleep(max(self.pause, 0.01))
+
+    async def _hold(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Returns when the server has closed the connection."""
+        while self.asked.trickle:
+            await asyncio.sleep(1)
+            writer.write(self.asked.trickle)
+            await writer.drain()
+        if not self.asked.reads:
+            await asyncio.Event().wait()  # Until the end of the attack.
+        while await reader.read(1 << 16):
+            pass
+
+
+def _dice(name: str) -> Random:
+    return Random(f"{name} {time.time_ns()}")  # noqa: S311  Nothing secret.
+
+
+async def watch(port: int, seconds: float, every: float) -> tuple[dict[str, Seen], float]:
+    """Three other clients ask at an even pace, each on a new connection every time. Also the CPU it took."""
+    seen = {name: Seen() for name in VICTIMS}
+    deadline = time.monotonic() + seconds
+    await asyncio.gather(*[_keep_watching(port, name, deadline, every, one) for name, one in seen.items()])
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return seen, (used.ru_utime + used.ru_stime) / seconds
+
+
+async def _keep_watching(port: int, name: str, deadline: float, every: float, seen: Seen) -> None:
+    dice = _dice(name)
+    while (began := time.monotonic()) < deadline:
+        status = NOTHING
+        with contextlib.suppress(*NO_RESPONSE):
+            status = await asyncio.wait_for(_ask_once(port, VICTIMS[name](dice)), PATIENCE)
+        ended = time.monotonic()
+        seen.times.append(1000 * (ended - began))
+        seen.statuses[status] += 1
+        if status != "200" or ended - began > SLOW[name]:
+            seen.last_bad = time.time()
+        await asyncio.sleep(max(0.0, began + every - time.monotonic()))
+
+
+async def _ask_once(port: int, request: bytes) -> str:
+    async with _connected(port, VICTIM) as (reader, writer):
+        writer.write(request)
+        return await _read_response(reader)
+
+
+def _uncached_list(dice: Random) -> bytes:
+    """A list that begins at another second each time: a valid filter, and cheap."""
+    day = f"{dice.randint(2027, 2028)}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
+    at = f"{dice.randint(0, 23):02}:{dice.randint(0, 59):02}:{dice.randint(0, 59):02}"
+    return get(f"{NS}/events?per_page=10&start_date={day}+{at}")
+
+
+CACHED, UNCACHED, HEALTH = "cached list", "uncached list", "/healthz"
+VICTIMS: dict[str, Callable[[Random], bytes]] = {
+    CACHED: lambda _: get(f"{NS}/events"),
+    UNCACHED: _uncached_list,
+    HEALTH: lambda _: get("/healthz"),
+}
+# Seconds after which a victim counts as not yet recovered.
+SLOW = {CACHED: 0.25, UNCACHED: 1.0, HEALTH: 0.1}
+
+
+@contextlib.asynccontextmanager
+async def _connected(
+    port: int, source: str, *, reads: bool = True
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    plain = socket.socket()
+    try:
+        plain.setblocking(False)
+        if not reads:  # The least that the kernel takes in for a reader that does not read.
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        plain.bind((source, 0))
+        await asyncio.wait_for(asyncio.get_running_loop().sock_connect(plain, ("127.0.0.1", port)), PATIENCE)
+    except BaseException:
+        plain.close()
+        raise
+    reader, writer = await asyncio.open_connection(sock=plain, limit=1 << 20 if reads else 1024)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()  # What was not read stays unread.
+
+
+async def _read_response(reader: asyncio.StreamReader) -> str:
+    """Reads a whole response, drops its body and returns its status."""
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    lines = {name: value for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])}
+    if b"chunked" in lines.get(b"transfer-encoding", b""):
+        while size := int((await reader.readline()).strip() or b"0", 16):
+            await reader.readexactly(size + 2)
+        await reader.readline()
+    else:
+        await _drop(reader, int(lines.get(b"content-length", b"0")))
+    return head[9:12].decode()
+
+
+async def _drop(reader: asyncio.StreamReader, size: int) -> None:
+    while size:
+        part = await reader.read(min(size, 1 << 20))
+        if not part:
+            raise asyncio.IncompleteReadError(b"", size)
+        size -= len(part)

@@ -1,0 +1,113 @@
+"""What a stranger sends costs next to nothing: who may write is asked before texts are cleaned (H4)."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from time import process_time
+
+import pytest
+
+from kalends.core.text import clean_plain
+from tests.security.sockets import NS, ask, cpu_of, health, hostile_body, seeded
+from tests.servers import Server
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+BOUNDARY = "multipart/form-data; boundary=x"
+DATES = {"start_date": "2030-01-01 10:00:00", "end_date": "2030-01-01 11:00:00"}
+TIMES = 10
+MOST_MS = 10.0
+
+
+def _event(description: str) -> bytes:
+    return json.dumps({"title": "x", "description": description, **DATES}).encode()
+
+
+PART = b'--x\r\nContent-Disposition: form-data; name="f%d"\r\n\r\nx\r\n'
+BODIES = {
+    "escapes": ("venues", JSON, hostile_body()),
+    "escapes of a form": ("venues", FORM, b"venue=x&address=%26" + b"amp%3B" * 249),
+    "tags": ("events", JSON, _event("<" * 250_000)),
+    "ampersands": ("events", JSON, _event("&" * 250_000)),
+    "deep": ("events", JSON, b'{"title":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    "many fields": ("events", JSON, json.dumps({f"f{number}": "<b>" for number in range(20_000)}).encode()),
+    "form": ("events", FORM, b"&".join(b"f%d=%%3Cb%%3E" % number for number in range(20_000))),
+    "parts": ("events", BOUNDARY, b"".join(PART % number for number in range(3_000)) + b"--x--\r\n"),
+}
+
+WELL_FORMED = ("escapes", "escapes of a form", "tags", "ampersands")
+
+
+@pytest.fixture(scope="module")
+def server(postgres_url: str, template_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    log: Path = tmp_path_factory.mktemp("bodies") / "log"
+    with seeded(postgres_url, template_database, events=0) as url, Server.start(url, log=log) as server:
+        yield server
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_without_credentials_costs_little(server: Server, name: str) -> None:
+    kind, media_type, body = BODIES[name]
+    assert ask(server, f"{NS}/{kind}", method="POST", headers={"Content-Type": JSON}, body=b"{}").status in (400, 401)
+    before = cpu_of(server)
+    replies = [
+        ask(server, f"{NS}/{kind}", method="POST", headers={"Content-Type": media_type}, body=body)
+        for _ in range(TIMES)
+    ]
+    cost = 1000 * (cpu_of(server) - before) / TIMES
+    # A body that nobody could send is refused for its form or for its sender, whichever is seen first.
+    assert {reply.status for reply in replies} <= ({401} if name in WELL_FORMED else {400, 401, 413})
+    assert cost < MOST_MS, f"{cost:.0f} ms of CPU for {len(body):,} bytes"
+
+
+def test_wrong_credentials_cost_no_more(server: Server) -> None:
+    kind, media_type, body = BODIES["escapes"]
+    headers = {"Content-Type": media_type, "Authorization": "Basic bm9ib2R5OndvcmQ="}
+    before = cpu_of(server)
+    replies = [ask(server, f"{NS}/{kind}", method="POST", headers=headers, body=body) for _ in range(TIMES)]
+    assert {reply.status for reply in replies} <= {401, 429}
+    assert 1000 * (cpu_of(server) - before) / TIMES < 2 * MOST_MS
+
+
+def test_others_are_answered_while_hostile_bodies_arrive(server: Server) -> None:
+    kind, media_type, body = BODIES["escapes"]
+    done = threading.Event()
+
+    def attack() -> None:
+        while not done.is_set():
+            ask(server, f"{NS}/{kind}", method="POST", headers={"Content-Type": media_type}, body=body,
+                source="127.0.0.2")  # fmt: skip
+
+    attackers = [threading.Thread(target=attack) for _ in range(4)]
+    for attacker in attackers:
+        attacker.start()
+    try:
+        times = [health(server, patience=30) for _ in range(20)]
+    finally:
+        done.set()
+        for attacker in attackers:
+            attacker.join()
+    assert median(one if one is not None else 30 for one in times) < 0.1, times
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "&" + "amp;" * 249,
+        "&#38;" * 200,
+        "&amp;lt;" * 125,
+        "<" * 1000,
+        "&" + "#38;" * 249,
+        "&lt;b&gt;x&lt;/b&gt;" * 50,
+    ],
+)
+def test_cleaning_a_text_is_quick_and_cleaning_it_again_changes_nothing(text: str) -> None:
+    cleaned, costs = "", []
+    for _ in range(3):
+        began = process_time()
+        cleaned = clean_plain(text)
+        costs.append(process_time() - began)
+    assert min(costs) < 0.005
+    assert clean_plain(cleaned) == cleaned

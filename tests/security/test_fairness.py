@@ -1,0 +1,153 @@
+"""One client's expensive requests are bounded, and others are answered meanwhile (H2, H3).
+
+`just bench-fairness` measures the same at 200,000 events. Here the database is held by a lock instead, so that
+every read of events takes as long as the test wants, whatever the machine.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.security.sockets import NS, Reply, ask, connect, count_hits, health, seeded
+from tests.servers import Server, find_free_port
+
+POOL = 10
+CACHED = f"{NS}/events?per_page=5"
+MANY = [f"127.0.1.{number}" for number in range(1, 25)]
+
+
+@dataclass(frozen=True)
+class Stage:
+    server: Server
+    url: str
+    metrics_port: int
+
+
+@pytest.fixture(scope="module")
+def stage(postgres_url: str, template_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    log: Path = tmp_path_factory.mktemp("fairness") / "log"
+    port = find_free_port()
+    settings = {"KALENDS_POOL_SIZE": str(POOL), "KALENDS_METRICS_PORT": str(port)}
+    with (
+        seeded(postgres_url, template_database, events=500) as url,
+        Server.start(url, log=log, environment=settings) as server,
+    ):
+        yield Stage(server, url, port)
+
+
+@pytest.mark.parametrize("sources", [["127.0.0.2"] * 24, MANY], ids=["one client", "many clients"])
+def test_cached_responses_survive_when_all_database_connections_are_busy(stage: Stage, sources: list[str]) -> None:
+    assert ask(stage.server, CACHED).status == 200
+    with attacking(stage, sources, f"{NS}/events?search=a", locked=True):
+        replies = [timed(stage.server, path) for path in (CACHED, "/readyz", "/healthz") * 3]
+    assert {reply.status for reply, _ in replies} == {200}, [reply.status for reply, _ in replies]
+    assert max(seconds for _, seconds in replies) < 1
+
+
+def test_one_client_does_not_hold_all_database_connections(stage: Stage) -> None:
+    """Those of its reads that are too many are refused with a hint when to come back."""
+    with attacking(stage, ["127.0.0.3"] * 24, f"{NS}/events?search=b", locked=True) as replies:
+        assert count_waiting(stage.url) < POOL
+    assert_refused_politely(replies)
+    assert ask(stage.server, f"{NS}/events?search=b", source="127.0.0.3").status == 200
+
+
+@pytest.mark.parametrize("sources", [["127.0.0.2"] * 12, MANY[:12]], ids=["one client", "many clients"])
+def test_few_feeds_are_built_at_once(stage: Stage, sources: list[str]) -> None:
+    with attacking(stage, sources, "/events.ics?search=c", locked=True) as replies:
+        assert count_waiting(stage.url) <= 2
+        assert health(stage.server) is not None
+    assert_refused_politely(replies)
+    assert ask(stage.server, "/events.ics?search=c").status == 200  # Who comes later is served again.
+
+
+def test_meaningless_parameters_share_one_build(stage: Stage) -> None:
+    _, before = count_hits(stage.metrics_port)
+    with attacking(stage, ["127.0.0.2"] * 12, "/events.ics?a=1&z=", locked=False) as replies:
+        pass
+    assert [reply.status for reply in replies] == [200] * 12
+    assert count_hits(stage.metrics_port)[1] - before == 1
+
+
+def test_reads_of_clients_that_left_end(stage: Stage) -> None:
+    with locked_events(stage.url):
+        with ThreadPoolExecutor(4) as asking:
+            for number in range(4):
+                asking.submit(leave, stage.server, f"{NS}/events?search=d{number}")
+        deadline = time.monotonic() + 3
+        while count_waiting(stage.url) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert count_waiting(stage.url) == 0
+        assert ask(stage.server, CACHED).status in (200, 503)
+
+
+@contextmanager
+def locked_events(url: str) -> Iterator[None]:
+    """Every statement that reads events waits until this ends."""
+    with psycopg.connect(url) as holder:
+        holder.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+@contextmanager
+def attacking(stage: Stage, sources: list[str], path: str, *, locked: bool) -> Iterator[list[Reply]]:
+    """Each source asks for another address at the same time; the replies are complete afterwards.
+
+    With `locked` whatever reads events waits while the block runs.
+    """
+    replies: list[Reply] = []
+
+    def attack(number: int, source: str) -> None:
+        replies.append(ask(stage.server, f"{path}{number}x{time.time_ns()}", source=source))
+
+    attackers = [threading.Thread(target=attack, args=pair) for pair in enumerate(sources)]
+    try:
+        with locked_events(stage.url) if locked else nullcontext():
+            for attacker in attackers:
+                attacker.start()
+            if locked:
+                wait_for_waiting(stage.url)
+                time.sleep(0.5)  # Every attacker has asked by now, and holds a connection or none.
+            yield replies
+    finally:
+        for attacker in attackers:
+            attacker.join()
+
+
+def assert_refused_politely(replies: list[Reply]) -> None:
+    refused = [reply for reply in replies if reply.status in (429, 503)]
+    assert refused, [reply.status for reply in replies]
+    assert all("retry-after" in reply.headers for reply in refused)
+
+
+def timed(server: Server, path: str) -> tuple[Reply, float]:
+    began = time.monotonic()
+    return ask(server, path), time.monotonic() - began
+
+
+def leave(server: Server, path: str) -> None:
+    """Asks and closes the connection before the response."""
+    with connect(server) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        time.sleep(0.5)
+
+
+def count_waiting(url: str) -> int:
+    with psycopg.connect(url, autocommit=True) as connection:
+        query = """SELECT FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()"""
+        return connection.execute(query).rowcount
+
+
+def wait_for_waiting(url: str) -> None:
+    deadline = time.monotonic() + 10
+    while not count_waiting(url):
+        assert time.monotonic() < deadline, "no read has reached the database"
+        time.sleep(0.05)
