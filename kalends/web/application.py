@@ -7,7 +7,8 @@ import asyncio
 import hashlib
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -142,25 +143,25 @@ class Application:
                 status = await (incoming.run(request, sending) if len(page.body) > PIECE else sending)
                 self._note(arrival, status, page.route, cache="stale" if age else "hit")
             else:
-                await incoming.run(request, self._respond_anew(arrival, exchange, key, refused))
+                with self._making_of(key) as settle:
+                    await incoming.run(request, self._respond_anew(arrival, exchange, refused, settle))
         except ClientGone:
             self._note(arrival, CLIENT_GONE, _route(exchange))
 
     async def _respond_anew(
-        self, arrival: Arrival, exchange: Exchange | Visit | None, key: bytes | None, refused: Refusal | None
+        self,
+        arrival: Arrival,
+        exchange: Exchange | Visit | None,
+        refused: Refusal | None,
+        settle: Callable[[Page | None], None] | None,
     ) -> None:
         """Makes a response, keeps it where that is allowed, and sends it. `refused`: it is known to be a refusal."""
         request, page = arrival.request, None
-        making = self._begin(key)
-        try:
-            response = await self._answer(arrival, exchange, refused)
-            self._finish_headers(request, response, exchange, arrival.request_id)
-            if exchange is not None and key is not None:
-                page = self._keep(exchange, key, response)
-        finally:
-            if making is not None:
-                del self._making[key]
-                making.set_result(page)
+        response = await self._answer(arrival, exchange, refused)
+        self._finish_headers(request, response, exchange, arrival.request_id)
+        if exchange is not None and settle is not None:
+            page = _page_of(exchange, response)
+            settle(page)
         if page is not None and isinstance(exchange, Visit):
             # A page is compressed from its first visitor on.
             await self._send_page(arrival, page, exchange.now)
@@ -261,30 +262,30 @@ class Application:
         page = self._pages.get(key, clock, exchange.now - timedelta(seconds=age))
         return (page, max(age, 1.0)) if page is not None else None
 
-    def _begin(self, key: bytes | None) -> "asyncio.Future[Page | None] | None":
-        """Tells the others that this answer is being made, unless somebody makes it already."""
-        if key is None or key in self._making:
-            return None
-        making = self._making[key] = asyncio.get_running_loop().create_future()
-        return making
+    @contextmanager
+    def _making_of(self, key: bytes | None) -> Iterator[Callable[[Page | None], None] | None]:
+        """Tells the others that this response is being made, unless somebody makes it already.
 
-    def _keep(self, exchange: Exchange | Visit, key: bytes, response: Response) -> Page | None:
-        """Only whole answers to the public, made by a read of the interface."""
-        if exchange.made_at is None or response.status_code != 200 or not response.body:
-            return None
-        if exchange.until is not None and exchange.until <= exchange.now:
-            return None
-        page = Page(
-            site_id=exchange.made_at.site_id,
-            revision=exchange.made_at.revision,
-            until=exchange.until,
-            headers=[pair for pair in response.raw_headers if _is_kept(pair[0])],
-            etag=response.headers.get("etag", ""),
-            body=bytes(response.body),
-            route=_route(exchange),
-        )
-        self._pages.put(key, page)
-        return page
+        What is yielded takes the response, keeps it and hands it to the others; they make it themselves if it
+        never comes. None: the response is not to be kept.
+        """
+        if key is None:
+            yield None
+            return
+        making: asyncio.Future[Page | None] = asyncio.get_running_loop().create_future()
+        is_first = self._making.setdefault(key, making) is making
+
+        def settle(page: Page | None) -> None:
+            if page is not None:
+                self._pages.put(key, page)
+            if is_first and not making.done():
+                del self._making[key]
+                making.set_result(page)
+
+        try:
+            yield settle
+        finally:
+            settle(None)
 
     async def _send_page(self, arrival: Arrival, page: Page, now: datetime, age: float = 0.0) -> int:
         """Sends a response from memory and returns its status. With an age it may be out of date: nobody keeps it."""
@@ -451,6 +452,23 @@ def _language(request: Request, exchange: Exchange | Visit | None) -> str:
 async def _compressed(page: Page) -> bytes | None:
     """Large ones in a thread: a feed of thousands of events would keep everybody waiting."""
     return page.compressed() if len(page.body) < LARGE_PAGE else await asyncio.to_thread(page.compressed)
+
+
+def _page_of(exchange: Exchange | Visit, response: Response) -> Page | None:
+    """Returns a response as it can be kept: only whole ones to the public, made by a read."""
+    if exchange.made_at is None or response.status_code != 200 or not response.body:
+        return None
+    if exchange.until is not None and exchange.until <= exchange.now:
+        return None
+    return Page(
+        site_id=exchange.made_at.site_id,
+        revision=exchange.made_at.revision,
+        until=exchange.until,
+        headers=[pair for pair in response.raw_headers if _is_kept(pair[0])],
+        etag=response.headers.get("etag", ""),
+        body=bytes(response.body),
+        route=_route(exchange),
+    )
 
 
 def _route(exchange: Exchange | Visit | None) -> str:

@@ -3,13 +3,11 @@ password of an event."""
 
 import sys
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, TextIO
 
 import orjson
-from prometheus_client import Counter, Histogram
 
-REQUESTS = Counter("kalends_requests_total", "Requests answered", ["method", "route", "status", "cache"])
-SECONDS = Histogram("kalends_request_seconds", "Time to answer", ["method", "route"])
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -26,7 +24,8 @@ class Observer:
         key = (method, route, status, cache)
         found = self._metrics.get(key)
         if found is None:
-            found = (REQUESTS.labels(method, route, str(status), cache), SECONDS.labels(method, route))
+            requests, seconds_taken = _metrics()
+            found = (requests.labels(method, route, str(status), cache), seconds_taken.labels(method, route))
             self._metrics[key] = found
         found[0].inc()
         found[1].observe(seconds)
@@ -47,6 +46,21 @@ class Observer:
         else:
             self._out.write(orjson.dumps({"timestamp": at, **line}).decode() + "\n")
         self._out.flush()
+
+
+@cache
+def _metrics() -> tuple[Any, Any]:
+    """Returns the counter of requests and the histogram of their times.
+
+    The library decides when it is imported whether processes count together, so it is imported by those that
+    count, after `kalends serve` has named the directory that they share.
+    """
+    from prometheus_client import Counter, Histogram
+
+    return (
+        Counter("kalends_requests_total", "Requests answered", ["method", "route", "status", "cache"]),
+        Histogram("kalends_request_seconds", "Time to answer", ["method", "route"]),
+    )
 
 
 def _plain(value: object) -> str:

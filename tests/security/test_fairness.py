@@ -114,7 +114,7 @@ def attacking(stage: Stage, sources: list[str], path: str, *, locked: bool) -> I
                 attacker.start()
             if locked:
                 wait_for_waiting(stage.url)
-                time.sleep(0.5)  # Every attacker has asked by now, and holds a connection or none.
+                time.sleep(2.5)  # By now every attacker holds a connection, or has waited for one in vain.
             yield replies
     finally:
         for attacker in attackers:

@@ -96,7 +96,8 @@ def test_nothing_stale_is_shown_once_the_database_is_back(stage: Stage) -> None:
     while stage.write("Second").status != 201 and time.monotonic() < deadline:
         time.sleep(0.2)
     for path, reply in zip(ADDRESSES, stage.read_all(), strict=True):
-        assert (reply.status, b"Second" in reply.body, "age" in reply.headers) == (200, True, False), path
+        assert (reply.status, "age" in reply.headers) == (200, False), path
+        assert b"Second" in reply.body or path == "/", path  # The front page shows this month.
 
 
 def test_what_is_not_for_the_public_is_refused(stage: Stage) -> None:
