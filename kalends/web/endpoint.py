@@ -25,6 +25,7 @@ from kalends.web.addresses import addresses_of_images
 from kalends.web.auth import Uses, WrongCredentials, note_failure
 from kalends.web.doc import Place, describe_interface
 from kalends.web.exchange import Exchange, identify
+from kalends.web.guesses import admit_password
 from kalends.web.index import describe_index, describe_route
 from kalends.web.intake import fetch_images, take_file
 from kalends.web.requests import Raw
@@ -66,7 +67,10 @@ async def _answer(exchange: Exchange) -> Response:
     raw, values = await _read(exchange, endpoint, body)
     if endpoint.writes and isinstance(values, dict) and (named := addresses_of_images(values)):
         await fetch_images(exchange, named)
-    return await _operate(exchange, endpoint, address, raw, values)
+    if endpoint.writes or isinstance(values, Refusal):
+        return await _operate(exchange, endpoint, address, raw, values)
+    async with admit_password(exchange, values) as admitted:
+        return await _operate(exchange, endpoint, address, raw, admitted)
 
 
 async def _read(exchange: Exchange, endpoint: Endpoint, body: bytes) -> tuple[Raw, dict[str, Any] | Refusal]:

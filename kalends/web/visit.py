@@ -17,6 +17,7 @@ from kalends.store.clocks import SiteClock
 from kalends.store.database import Transaction
 from kalends.web import files, language, requests, responses
 from kalends.web.exchange import Service, client_of
+from kalends.web.guesses import admit_password
 
 EVERYBODY: Final = Actor()
 
@@ -107,9 +108,12 @@ async def answer(visit: Visit, route: PageRoute, address: dict[str, str]) -> Res
     visit.query = raw.query
     # A form sends the fields that nobody filled in as empty ones.
     sent = {name: value for name, value in raw.values.items() if value not in ("", [""])}
-    async with visit.service.database.transaction(visit.host, visit.now, writing=False) as tx:
+    database = visit.service.database
+    async with (
+        admit_password(visit, read_params(route.params, sent)) as values,
+        database.transaction(visit.host, visit.now, writing=False) as tx,
+    ):
         visit.site_language = tx.site.language
-        values = read_params(route.params, sent)
         call, visit.filters = await settle_filters(make_call(visit, tx, values))
         shown = await route.show(visit, call, address)
         made_at = SiteClock(tx.site.id, tx.site.revision)
