@@ -27,6 +27,7 @@ def create_application() -> Application:
         look=Look(settings.tiles_url, settings.tiles_credit),
         shared_seconds=settings.shared_seconds,
         cache_bytes=settings.cache_mb * 1024 * 1024,
+        purges=bool(settings.purge_urls),
     )
 
     async def open_service() -> Service:

@@ -68,6 +68,7 @@ class Front:
     look: Look
     shared_seconds: int = 10
     cache_bytes: int = 64 * 1024 * 1024
+    purges: bool = False  # whether shared caches are told of writes, by the keys of what these change
 
 
 class Application:
@@ -320,7 +321,8 @@ class Application:
         public = exchange.made_at is not None and response.status_code in (200, 304)
         if public:
             headers["Cache-Control"] = self._public(exchange.until, exchange.now)
-            if exchange.keys:
+            # Only a shared cache that is told of writes needs the keys.
+            if exchange.keys and self._front.purges:
                 headers["Surrogate-Key"] = " ".join(exchange.keys)
         elif "Cache-Control" not in headers:
             headers["Cache-Control"] = "private, no-store"

@@ -34,7 +34,7 @@ def value_of(lines: list[str], name: str) -> str:
 
 @pytest.fixture
 def interface(fresh: Start) -> Interface:
-    started = fresh()
+    started = fresh({"KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
     started.set_site("timezone", "Europe/Berlin")
     started.set_site("name", "Lindenstadt; Kultur")
     return started
