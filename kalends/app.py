@@ -9,6 +9,7 @@ from kalends.outside.files import BucketOptions, DiskFiles, Files, open_bucket
 from kalends.settings import Settings, read_settings
 from kalends.store.clocks import Clocks
 from kalends.store.database import Database, Options
+from kalends.store.hosts import Hosts
 from kalends.store.migrations import newest_revision
 from kalends.web.application import Application, Door, Front
 from kalends.web.exchange import Service
@@ -32,9 +33,11 @@ def create_application() -> Application:
 
     async def open_service() -> Service:
         database = await Database.open(database_options(settings))
+        clocks = Clocks(database)
         return Service(
             database,
-            Clocks(database),
+            clocks,
+            Hosts(clocks),
             Fragments(settings.cache_mb * 1024 * 1024 // 4) if settings.cache_mb else None,
             base_url=settings.base_url,
             body_limit=settings.body_limit,

@@ -288,8 +288,8 @@ class Application:
             return PlainTextResponse("ok\n")
         if path == "/docs" or path.startswith("/docs/"):
             return await self._reference(request, path.removeprefix("/docs").strip("/"))
-        if path.startswith(f"{files.PREFIX}/") and self._service.library is not None:
-            return await files.serve_file(self._service.library, request)
+        if path.startswith(f"{files.PREFIX}/"):
+            return await files.serve_file(self._service, request, _host(request))
         if path != "/readyz":
             raise errors.no_route()
         found = await self._service.database.answers()

@@ -43,7 +43,7 @@ async def answer(exchange: Exchange) -> Response:
     except WrongCredentials as wrong:
         database = exchange.service.database
         async with database.transaction(exchange.host, exchange.now, writing=True) as tx:
-            await note_failure(tx, wrong.login, exchange.client)
+            await note_failure(tx, wrong.account, exchange.client)
         raise errors.bad_credentials() from wrong
 
 

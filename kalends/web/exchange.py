@@ -12,6 +12,7 @@ from kalends.operations.fragments import Fragments
 from kalends.operations.library import Fetched, Library, Taken
 from kalends.store.clocks import Clocks, SiteClock
 from kalends.store.database import Database, Transaction
+from kalends.store.hosts import Hosts
 from kalends.web import language
 from kalends.web.auth import sign_in
 from kalends.web.routes import Interface, Route
@@ -25,6 +26,7 @@ class Service:
 
     database: Database
     clocks: Clocks
+    hosts: Hosts
     fragments: Fragments | None = None
     base_url: str = ""
     body_limit: int = 2 * 1024 * 1024

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from tests.lists.days import read_date, seconds_of_day, two_years_after, wall_of
 from tests.lists.globe import Point, metres_between
 from tests.lists.records import Event, Query, Refused, Term, World, gather
-from tests.lists.rights import is_listed, may_edit, statuses_of
+from tests.lists.rights import is_listed, may_edit, may_read, statuses_of
 from tests.lists.words import is_found
 
 RELATIVE = ("starts_after", "starts_before", "ends_after", "ends_before", "overlaps_from", "overlaps_to")
@@ -113,13 +113,14 @@ def _parent(world: World, query: Query) -> list[Condition]:
 
 def _venue(world: World, query: Query) -> list[Condition]:
     sent = query.all("venue")
-    wanted = _known(sent or [], {venue.id for venue in world.venues}, "venue")
+    wanted = _known(sent or [], {venue.id for venue in world.venues if may_read(query.role, venue)}, "venue")
     return [] if sent is None else [lambda event: bool(wanted & set(event.venues))]
 
 
 def _organizer(world: World, query: Query) -> list[Condition]:
     sent = query.all("organizer")
-    wanted = _known(sent or [], {organizer.id for organizer in world.organizers}, "organizer")
+    readable = {organizer.id for organizer in world.organizers if may_read(query.role, organizer)}
+    wanted = _known(sent or [], readable, "organizer")
     return [] if sent is None else [lambda event: bool(wanted & set(event.organizers))]
 
 

@@ -1,0 +1,79 @@
+"""Filters by a hidden venue or organizer, and files of another site, tell no more than unknown ones."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from kalends.store.sites import add_host, add_site
+from tests.api.interface import NAMESPACE, NS, Interface, done
+from tests.api.samples import DATES, unique
+from tests.media.library import add
+
+UNKNOWN = 999_999
+
+
+@pytest.fixture(scope="module")
+def interface(fresh_for_module: Callable[..., Interface]) -> Interface:
+    return fresh_for_module()
+
+
+@pytest.mark.parametrize("status", ["private", "draft", "trash"])
+@pytest.mark.parametrize("name", ["venue", "organizer"])
+def test_a_hidden_record_is_filtered_by_like_an_unknown_one(interface: Interface, name: str, status: str) -> None:
+    editor, title = interface.caller("editor"), unique("There")
+    hidden = editor.create(f"{name}s", **{name: unique("Hidden")})["id"]
+    event = editor.create("events", title=title, **{name: hidden}, **DATES)
+    assert interface.caller().ids("events", **{name: hidden}) == [event["id"]]
+    editor.change(f"{name}s", hidden, status=status)
+
+    def answers(wanted: int) -> list[tuple[int, str]]:
+        """What strangers get, without the ID itself."""
+        found = []
+        for role in ("anonymous", "subscriber", "contributor", "author"):
+            answer = interface.caller(role).get("/events", {name: wanted})
+            found.append((answer.status_code, answer.text.replace(str(wanted), "")))
+        for path in ("/events/list/", "/events.ics", "/events/month/2027-03/"):
+            status, _, body = interface.raw("GET", path, query=f"{name}={wanted}".encode())
+            text = re.sub(r"DTSTAMP:\w+", "", body.decode()).replace(str(wanted), "")
+            assert title not in text
+            found.append((status, text))
+        return found
+
+    told = answers(hidden)
+    assert [status for status, _ in told] == [400] * 4 + [200] * 3
+    assert told == answers(UNKNOWN)
+    assert editor.ids("events", **{name: hidden}) == [event["id"]]
+
+
+def test_a_file_belongs_to_the_site_of_the_host(fresh: Callable[..., Interface]) -> None:
+    interface = fresh()
+    url = add(interface.caller("editor"))["url"]
+    path = url[url.index("/media/") :]
+
+    def status(host: str, **headers: str) -> int:
+        return interface.raw("GET", path, headers=[("host", host), *headers.items()])[0]
+
+    # With a single site every host is that site's.
+    assert status("calendar.test") == status("anything.test") == 200
+    interface = fresh()
+    url = add(interface.caller("editor"))["url"]
+    path = url[url.index("/media/") :]
+    interface.run(add_host(interface.database_url, "calendar.test", 1))
+    interface.run(add_site(interface.database_url, "b.test", "Other"))
+    etag = interface.raw("GET", path, headers=[("host", "calendar.test")])[1]["etag"]
+    hosts = ("calendar.test", "CALENDAR.test:8000", "b.test", "nobody.test")
+    assert [status(host) for host in hosts] == [200, 200, 404, 404]
+    assert [status(host, **{"if-none-match": etag}) for host in hosts] == [304, 304, 404, 404]
+
+
+def test_the_host_of_the_media_url_serves_all_sites(fresh: Callable[..., Interface]) -> None:
+    interface = fresh({"KALENDS_MEDIA_URL": "https://images.test/media"})
+    url = add(interface.caller("editor"))["url"]
+    assert url.startswith("https://images.test/media/")
+    interface.run(add_host(interface.database_url, "calendar.test", 1))
+    interface.run(add_site(interface.database_url, "b.test", "Other"))
+    path = url.removeprefix("https://images.test")
+    hosts = ("images.test", "calendar.test", "b.test")
+    assert [interface.raw("GET", path, headers=[("host", host)])[0] for host in hosts] == [200, 200, 404]
+    assert done(interface.caller().get(f"{NS}/events"))["rest_url"].startswith(f"http://calendar.test{NAMESPACE}")
