@@ -44,6 +44,7 @@ def create_application() -> Application:
             trust_forwarded=settings.trust_forwarded,
             library=open_library(settings),
             media_url=settings.media_url,
+            daily_records=settings.daily_records,
         )
 
     return Application(front, open_service, Observer(settings.log_format))

@@ -6,7 +6,7 @@ from asyncpg import Record
 
 from kalends.core import errors, secrets
 from kalends.core.throttle import Limit, counted_as, seconds_to_wait
-from kalends.kinds.events import hash_event_password
+from kalends.kinds.event_passwords import HASHES, hash_fast
 from kalends.kinds.kind import Actor
 from kalends.operations import permissions
 from kalends.operations.call import Call
@@ -28,6 +28,14 @@ async def count_guess(tx: Transaction, client: str) -> None:
     raise errors.slow_down(max(1, seconds_to_wait(GUESSES, *held, tx.now)))
 
 
+async def has_passwords(tx: Transaction) -> bool:
+    """Whether any event of the site has a password: where none has, none needs to be hashed."""
+    found = await tx.value(
+        Sql("SELECT true FROM events WHERE site_id = ? AND password_hash IS NOT NULL LIMIT 1", tx.site.id)
+    )
+    return bool(found)
+
+
 async def give_back_guess(tx: Transaction, actor: Actor, client: str, hashes: list[bytes]) -> None:
     """Undo `count_guess` if the password is that of any event which this caller may read.
 
@@ -36,12 +44,13 @@ async def give_back_guess(tx: Transaction, actor: Actor, client: str, hashes: li
     opens = Sql(
         "EXISTS (SELECT FROM events r WHERE r.site_id = ? AND r.password_hash = ANY(?) AND", tx.site.id, hashes
     )
-    await people.give_back_try(tx, _subject(client), opens + permissions.readable(actor) + Sql(")"))
+    if await people.give_back_try(tx, _subject(client), opens + permissions.readable(actor) + Sql(")")):
+        HASHES.keep(*hashes)
 
 
-def hash_guess(site: Site, password: str) -> list[bytes]:
-    """Return every form in which the database may hold this password."""
-    return [hash_event_password(site.secret, password)]
+async def hash_guess(site: Site, password: str) -> list[bytes]:
+    """Return the forms in which the database may hold this password: that of earlier versions and the slow one."""
+    return [hash_fast(site.secret, password), await HASHES.compute(site.secret, password)]
 
 
 def is_shut(call: Call, row: Record) -> bool:

@@ -11,6 +11,7 @@ from kalends.kinds.posts import untrashed
 from kalends.operations import permissions
 from kalends.operations.call import Call
 from kalends.operations.images import with_image_id
+from kalends.operations.quotas import count_new_record
 from kalends.store import jobs, old_slugs, records
 from kalends.store.clock import Action
 from kalends.store.database import Transaction
@@ -30,6 +31,7 @@ async def add_record(
 ) -> int:
     """Adds a record and returns its ID. The right to create is the caller's to check."""
     tx, links = call.transaction, links or {}
+    await count_new_record(call)
     sent = await with_image_id(call, sent)
     record_id = tx.clock.next_post_id() if kind.is_post else tx.clock.next_term_id()
     values = await kind.store(make_writing(call, sent, None, record_id))

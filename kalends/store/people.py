@@ -163,14 +163,14 @@ async def take_try(tx: Transaction, subject: str, burst: int, seconds: float) ->
     return bool(taken)
 
 
-async def give_back_try(tx: Transaction, subject: str, when: Sql) -> None:
-    """Count one less for a subject if the condition holds."""
+async def give_back_try(tx: Transaction, subject: str, when: Sql) -> bool:
+    """Count one less for a subject if the condition holds; return whether it does."""
     less = Sql(
         "UPDATE login_failures f SET count = greatest(0, f.count - 1) WHERE f.site_id = ? AND f.subject = ? AND",
         tx.site.id,
         subject,
     )
-    await tx.run(less + when)
+    return bool(await tx.value(less + when + Sql("RETURNING true")))
 
 
 async def find_user(tx: Transaction, login: str, email: str) -> int | None:

@@ -25,7 +25,7 @@ from kalends.web.addresses import addresses_of_images
 from kalends.web.auth import Uses, WrongCredentials, note_failure
 from kalends.web.doc import Place, describe_interface
 from kalends.web.exchange import Exchange, identify
-from kalends.web.guesses import admit_password
+from kalends.web.guesses import admit_password, hash_new_passwords
 from kalends.web.index import describe_index, describe_route
 from kalends.web.intake import fetch_images, take_file
 from kalends.web.requests import Raw
@@ -121,6 +121,7 @@ async def _operate(
 async def _write(exchange: Exchange, endpoint: Endpoint, call: Call, raw: Raw) -> Response:
     """A write under the lock of the site; with an Idempotency-Key at most once."""
     tx, user_id = call.transaction, exchange.actor.user_id
+    await hash_new_passwords(tx.site, call.values)
     key = _idempotency_key(exchange.request)
     if not key or user_id is None:
         await tx.lock(user_id)
@@ -165,6 +166,7 @@ def _call(
         ours=base_url + exchange.prefix,
         media_url=exchange.service.media_url or base_url + files.PREFIX,
         client=exchange.client,
+        daily_records=exchange.service.daily_records,
         fragments=exchange.service.fragments,
         library=exchange.service.library,
         upload=exchange.upload,

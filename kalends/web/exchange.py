@@ -33,6 +33,7 @@ class Service:
     trust_forwarded: bool = False
     library: Library | None = None
     media_url: str = ""
+    daily_records: int = 0
 
 
 @dataclass(slots=True)
