@@ -29,13 +29,15 @@ def create_application() -> Application:
         shared_seconds=settings.shared_seconds,
         cache_bytes=settings.cache_mb * 1024 * 1024,
         stale_seconds=settings.stale_seconds,
+        purges=bool(settings.purge_urls),
     )
 
     async def open_service() -> Service:
         database = await Database.open(database_options(settings))
+        clocks = Clocks(database)
         return Service(
             database,
-            Clocks(database),
+            clocks,
             Fragments(settings.cache_mb * 1024 * 1024 // 4) if settings.cache_mb else None,
             base_url=settings.base_url,
             body_limit=settings.body_limit,
@@ -43,6 +45,7 @@ def create_application() -> Application:
             origins=settings.cors_origins,
             library=open_library(settings),
             media_url=settings.media_url,
+            daily_records=settings.daily_records,
         )
 
     return Application(front, open_service, Observer(settings.log_format))

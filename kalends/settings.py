@@ -46,6 +46,12 @@ class Settings(BaseSettings):
     )
     prepared_statements: bool = Field(default=True, description="Set to false behind PgBouncer in transaction mode.")
     body_limit: int = Field(default=2 * 1024 * 1024, ge=1024, description="Most bytes of a request's body.")
+    daily_records: int = Field(
+        default=5000,
+        ge=0,
+        description="Maximum number of records that an account below the role editor may create per day (UTC); "
+        "0: no limit.",
+    )
     trash_days: int = Field(
         default=30, ge=1, description="Days after which a record in the trash is removed for good."
     )

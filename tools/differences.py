@@ -126,7 +126,7 @@ END: Final = """
 All of it can be left unused.
 
 - Lists of events: `overlaps_from`, `overlaps_to`, `order`, `orderby` (`start_date`, `end_date`, `title`, `date`, `modified`, `distance`), `cursor` with `next_cursor` in the answer (null at the end), `geoloc_radius` in kilometres.
-- Events: `ticket_url`, `new_password` (sets the password that `password` is compared with; empty clears it), `uid` in the answer. Several venues are a list.
+- Events: `ticket_url`, `new_password` (at least 6 characters; sets the password that `password` is compared with; empty clears it), `uid` in the answer. Several venues are a list.
 - Venues: `geo_lat`, `geo_lng`.
 - `ETag`, `If-Match`, `If-None-Match`, `Idempotency-Key` (kept a day), `Location`, `Link` paging, `X-Request-ID`.
 - `X-WP-Total` and `X-WP-TotalPages` beside `X-TEC-Total` and `X-TEC-TotalPages`.

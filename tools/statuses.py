@@ -35,7 +35,9 @@ def render_page() -> str:
     theirs = ", ".join(f"`{status.name}`" for status in TABLE if not status.is_contributors)
     lines += [
         "",
-        "- Counts are those of categories and tags, `has_events` and `only_with_upcoming`.",
+        "- Counts are those of categories and tags, `has_events` and `only_with_upcoming`. Protected events are "
+        "counted: a count tells that one has the term, venue or organizer, and not which. Use terms for such "
+        "events only if their names may be known.",
         "- `changes` tells of a record whoever may read it, and that it is gone whoever cannot see it any more; "
         "the public is told so only of records that were public. Feeds will show what lists show.",
         "- An event with `hide_from_listings` is in no list, whatever its status; a single read shows it.",

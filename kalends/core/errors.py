@@ -32,6 +32,7 @@ Refusal                     an answer other than success: code, status, message,
   422  rest_idempotency_mismatch     the key was used for something else    key_reused
   429  rest_too_many_attempts        guessing is slowed down                slow_down
   431  rest_head_too_large           headers beyond the limit               head_too_large
+       rest_too_many_records         the account's records of a day         too_many_records
   any  rest_batch_failed             an operation of a batch was refused    batch_failed
   503  rest_unavailable              the database is busy or away           unavailable
        rest_outcome_unknown          the write may or may not be stored     outcome_unknown
@@ -304,6 +305,17 @@ def slow_down(seconds: int) -> Refusal:
         429,
         "rest_too_many_attempts",
         Sentence("Too many wrong attempts; try again in {seconds} s.", seconds=seconds),
+        headers={"Retry-After": str(seconds)},
+    )
+
+
+def too_many_records(limit: int, seconds: int) -> Refusal:
+    return Refusal(
+        429,
+        "rest_too_many_records",
+        Sentence(
+            "This account has created {limit} records today; retry in {seconds} s.", limit=limit, seconds=seconds
+        ),
         headers={"Retry-After": str(seconds)},
     )
 

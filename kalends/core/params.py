@@ -20,6 +20,7 @@ from kalends.core.switches import read_switch
 from kalends.core.times import read_moment, read_zone
 
 LARGEST_ID: Final = 2**53 - 1
+MIN_PASSWORD: Final = 6  # characters of a new event password
 KEEP: Final = object()  # the value of a parameter that null does not clear
 
 
@@ -281,6 +282,13 @@ def _read_password(value: str) -> str:
     return value
 
 
+def _read_new_password(value: str) -> str:
+    """Shorter passwords that were set before still open their events."""
+    if value and not MIN_PASSWORD <= len(value) <= 255:
+        raise Invalid("must have {least} to 255 characters, or be empty to clear the password.", least=MIN_PASSWORD)
+    return value
+
+
 SWITCH = Type({"type": "boolean"}, read_switch)
 MOMENT = Type({"type": "string"}, _string(read_moment), exact=_MOMENT)
 ZONE = Type({"type": "string"}, _string(_read_any_zone), cleared=None)
@@ -291,7 +299,7 @@ WEBSITE = Type({"type": "string"}, read_website, cleared="")
 EMAIL = Type({"type": "string"}, _string(read_email), cleared="")
 IMAGE = Type({"type": "string"}, _read_image, cleared=None, exact={"type": ["integer", "string"]})
 LINKED = Type({"type": "array", "items": {"type": "integer"}}, _read_linked, cleared=[], takes_lists=True)
-NEW_PASSWORD = Type({"type": "string"}, _string(lambda value: _read_password(value) if value else ""), cleared="")
+NEW_PASSWORD = Type({"type": "string"}, _string(_read_new_password), cleared="")
 PASSWORD = Type(
     {"type": "string"},
     _string(_read_password),

@@ -1,8 +1,8 @@
 """Slows guessing down: so many wrong tries at once, then one in a while. The time is an argument."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from math import ceil
 
 
@@ -26,22 +26,17 @@ def seconds_to_wait(limit: Limit, count: float, at: datetime, now: datetime) -> 
     return ceil(round(too_many * limit.seconds, 3)) if too_many > 0 else 0
 
 
-class Throttle:
-    """Counts by key in memory. The oldest keys are forgotten, so that memory stays bounded."""
+def counted_as(address: str) -> str:
+    """Return what a client is counted as: an IPv4 address, or the /64 that an IPv6 address is in.
 
-    def __init__(self, limit: Limit, most_keys: int = 10_000) -> None:
-        self._limit = limit
-        self._most_keys = most_keys
-        self._counts: OrderedDict[object, tuple[float, datetime]] = OrderedDict()
-
-    def wait(self, key: object, now: datetime) -> int:
-        held = self._counts.get(key)
-        return seconds_to_wait(self._limit, *held, now) if held else 0
-
-    def note(self, key: object, now: datetime) -> None:
-        """One more wrong try."""
-        held = self._counts.get(key)
-        self._counts[key] = (forgiven(self._limit, *held, now) + 1 if held else 1.0, now)
-        self._counts.move_to_end(key)
-        while len(self._counts) > self._most_keys:
-            self._counts.popitem(last=False)
+    Whoever has one address of a /64 has all of them. Anything else is counted as it is.
+    """
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address[:100]
+    if isinstance(found, IPv4Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(IPv6Network((int(found) >> 64 << 64, 64)))

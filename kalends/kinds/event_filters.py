@@ -11,7 +11,6 @@ from kalends.kinds.event_order import ORDERS, order_of, read_cursor
 from kalends.kinds.kind import Clause, Filter, Linked, Listing, Searched, plain, unfiltered
 from kalends.kinds.posts import SEARCH, search_clause
 from kalends.kinds.terms import find_event
-from kalends.store import records
 from kalends.store.sql import Sql
 
 
@@ -19,11 +18,18 @@ def _of_posts(
     name: str, kind: LiteralString, table: LiteralString, column: LiteralString
 ) -> Callable[[Any, Listing], Awaitable[Clause]]:
     async def clause(wanted: list[int], listing: Listing) -> Clause:
-        known = await records.known_ids(listing.transaction, kind, wanted)
+        rows = await listing.transaction.rows(
+            Sql("SELECT r.id, (")
+            + listing.readable
+            + Sql(") AS readable FROM " + kind + " r WHERE r.site_id = ? AND r.id = ANY(?)", listing.site.id, wanted)
+        )
+        known = {row["id"] for row in rows}
         unknown = [str(entry) for entry in wanted if entry not in known]
         if unknown:
             raise errors.invalid(name, "nothing here has the ID {ids}.", ids=", ".join(unknown))
-        return Linked(listing.site.id, table, column, wanted)
+        # Existing clients may name a hidden record; which events are linked to it is told to those who may read it.
+        readable = {row["id"] for row in rows if row["readable"]}
+        return Linked(listing.site.id, table, column, [entry for entry in wanted if entry in readable])
 
     return clause
 

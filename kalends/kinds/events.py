@@ -16,6 +16,7 @@ from kalends.core.times import Moment, Span
 from kalends.kinds.event_filters import EVENT_FILTERS, GUARDED
 from kalends.kinds.event_lists import event_page, event_total
 from kalends.kinds.event_order import cursor_behind, order_events
+from kalends.kinds.event_passwords import HASHES
 from kalends.kinds.event_window import until_midnight
 from kalends.kinds.json_ld import describe_event
 from kalends.kinds.kind import Kind, Link, Represented, Values, View, Writing
@@ -118,7 +119,7 @@ async def store_event(writing: Writing) -> Values:
         values["password_hash"] = sent["password_hash"]
     if "new_password" in sent:
         offered = sent["new_password"]
-        values["password_hash"] = hash_event_password(writing.site.secret, offered) if offered else None
+        values["password_hash"] = await HASHES.set(writing.site.secret, offered) if offered else None
     if row is None:
         values["uid"] = secrets.new_uid()
     if row is None or {"start_date", "end_date", "timezone", "all_day"} & set(sent):
@@ -126,10 +127,6 @@ async def store_event(writing: Writing) -> Values:
     texts = [plain_words(str(merged(values, row, column))) for column in ("title", "excerpt", "description")]
     values["search_text"] = "\n".join(fold(text) for text in texts if text)
     return values
-
-
-def hash_event_password(secret: bytes, password: str) -> bytes:
-    return secrets.keyed_hash(secret, "event-password", password)
 
 
 def _times(writing: Writing) -> Values:

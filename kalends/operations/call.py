@@ -21,6 +21,7 @@ class Call:
     ours: str = ""  # the address of the extension, as `ns` is that of the interface
     media_url: str = ""  # in front of the files of images
     client: str = ""  # the address that asks
+    daily_records: int = 0  # how many records an account may create per day; 0: any number
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
     # Where the path points: an ID or a slug.
     record_id: int | None = None

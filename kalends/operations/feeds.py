@@ -125,13 +125,13 @@ async def read_sequences(call: Call, ids: list[int]) -> dict[int, int]:
 
 
 async def find_withdrawn(call: Call) -> list[Record]:
-    """What lists showed until lately, and has not been changed since: no more is told than was known."""
+    """What lists showed until lately; a rewritten event has no `withdrawn_at`, so no more is told than was known."""
     tx = call.transaction
     listing = replace(listing_of(EVENTS, call), statuses=None)
     clauses = for_each(await clauses_of(EVENTS, call, listing))
     if _is_dated(call):
         clauses += window_of(listing).clauses()
-    lately = Sql("r.site_id = ? AND r.withdrawn_at > ? AND r.modified_utc <= r.withdrawn_at AND r.status <> 'publish'"
+    lately = Sql("r.site_id = ? AND r.withdrawn_at > ? AND r.status <> 'publish'"
                  " AND NOT r.hide_from_listings", tx.site.id, tx.now - REMEMBERED)  # fmt: skip
     return await tx.rows(
         Sql("SELECT " + WITHDRAWN_COLUMNS + " FROM events r WHERE")
@@ -148,7 +148,7 @@ async def find_withdrawn_one(call: Call) -> Record:
             "SELECT "
             + WITHDRAWN_COLUMNS
             + """ FROM events r WHERE r.site_id = ? AND r.slug = ANY(?)
-                AND r.withdrawn_at > ? AND r.modified_utc <= r.withdrawn_at""",
+                AND r.withdrawn_at > ? AND r.status <> 'publish' ORDER BY r.slug""",
             tx.site.id,
             [slug, slug + TRASHED],
             tx.now - REMEMBERED,

@@ -24,7 +24,7 @@ LINKS: Final = {link.param: link.kind for link in EVENTS.links}
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A record that a filter names; its name is "" unless everybody may read it."""
+    """A record that a filter names, and that everybody may read."""
 
     id: int
     name: str
@@ -69,8 +69,8 @@ async def _find(call: Call, kind: Kind, wanted: Sequence[Value]) -> dict[Value, 
     is_open: LiteralString = "r.status = 'publish'" if kind.is_post else "true"
     rows = await call.transaction.rows(
         Sql(
-            "SELECT r.id, r.slug, CASE WHEN " + is_open + " THEN r." + column + " ELSE '' END AS name FROM "
-            + kind.name + " r WHERE r.site_id = ? AND (r.id = ANY(?) OR r.slug = ANY(?))",
+            "SELECT r.id, r.slug, r." + column + " AS name FROM " + kind.name + " r WHERE " + is_open
+            + " AND r.site_id = ? AND (r.id = ANY(?) OR r.slug = ANY(?))",
             call.transaction.site.id,
             [entry for entry in wanted if isinstance(entry, int)],
             [] if kind.is_post else [normalize_lookup(str(entry)) for entry in wanted],

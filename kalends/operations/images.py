@@ -17,6 +17,7 @@ from kalends.kinds.media import MEDIA, TEXTS
 from kalends.operations import permissions
 from kalends.operations.call import Call
 from kalends.operations.library import Fetched, Library, Taken
+from kalends.operations.quotas import count_new_record
 from kalends.store import jobs, media, records
 from kalends.store.database import Transaction
 from kalends.store.history import encode
@@ -119,6 +120,7 @@ async def _find_or_add(call: Call, address: str) -> int:
         raise errors.invalid_params({"image": errors.problem_of("image", fetched.sentence)})
     if fetched is None or fetched.taken is None or call.library is None:
         raise errors.invalid("image", "the media library has no image {image}.", image=address)
+    await count_new_record(call)
     return await add_image(
         tx,
         call.library,

@@ -5,13 +5,13 @@ many records to name carries one key for all of them instead.
 """
 
 from collections.abc import Container, Iterable
+from hashlib import blake2b
 
 from asyncpg import Record
 
 from kalends.kinds.kind import Kind
 from kalends.store.sites import Site
 
-LETTERS = {"events": "e", "venues": "v", "organizers": "o", "categories": "c", "tags": "t", "media": "m"}
 MOST = 100
 # Filters of a list that look at records of another kind: the list is wrong when one of these changes.
 LOOKS_AT = {
@@ -30,35 +30,46 @@ LOOKS_AT = {
 
 
 def of_record(kind: Kind, site: Site, row: Record) -> tuple[str, ...]:
-    return (f"s{site.id}", *_named(kind, site, [row]))
+    return (f"s{site.id}", *[_key(site, *entry) for entry in _named(kind, [row])])
 
 
 def of_event(site: Site, event_id: int) -> tuple[str, ...]:
     """Of an event that is no longer shown."""
-    return (f"s{site.id}", f"s{site.id}-{LETTERS['events']}{event_id}")
+    return (f"s{site.id}", _key(site, "events", event_id))
 
 
 def of_list(kind: Kind, site: Site, rows: list[Record], filters: Container[str]) -> tuple[str, ...]:
-    named = _named(kind, site, rows)
-    records = named if len(named) <= MOST else [f"s{site.id}-many"]
+    named = _named(kind, rows)
+    records = [_key(site, *entry) for entry in named] if len(named) <= MOST else [f"s{site.id}-many"]
     kinds = {kind.name: None, **{other: None for name, other in LOOKS_AT[kind.name].items() if name in filters}}
     return (f"s{site.id}", *[f"s{site.id}-{name}" for name in kinds], *records)
 
 
-def of_change(site_id: int, kind: str, record_id: int, linked: Iterable[tuple[str, int]]) -> set[str]:
+def of_change(site: Site, kind: str, record_id: int, linked: Iterable[tuple[str, int]]) -> set[str]:
     """What a change makes wrong: the record wherever it is shown, the lists of its kind, and the counts
     of terms that it is or was linked to."""
     if kind == "sites":
-        return {f"s{site_id}"}
-    wrong = {f"s{site_id}-{LETTERS[kind]}{record_id}", f"s{site_id}-{kind}", f"s{site_id}-many"}
+        return {f"s{site.id}"}
+    wrong = {_key(site, kind, record_id), f"s{site.id}-{kind}", f"s{site.id}-many"}
     for other, other_id in linked:
-        wrong |= {f"s{site_id}-{LETTERS[other]}{other_id}", f"s{site_id}-{other}"}
+        wrong |= {_key(site, other, other_id), f"s{site.id}-{other}"}
     return wrong
 
 
-def _named(kind: Kind, site: Site, rows: list[Record]) -> list[str]:
-    named = {f"s{site.id}-{LETTERS[kind.name]}{row['id']}": None for row in rows}
+def _named(kind: Kind, rows: list[Record]) -> list[tuple[str, int]]:
+    """The records that a response depends on, by kind and ID.
+
+    Of a protected event no links are shown, so none are named. A linked record that is not public is named,
+    since the response changes when it is published.
+    """
+    named = {(kind.name, row["id"]): None for row in rows}
+    shown = [row for row in rows if row.get("password_hash") is None] if kind.links else []
     for link in kind.links:
-        letter = LETTERS[link.kind]
-        named.update({f"s{site.id}-{letter}{entry}": None for row in rows for entry in row[f"{link.column}s"]})
+        named.update({(link.kind, entry): None for row in shown for entry in row[f"{link.column}s"]})
     return list(named)
+
+
+def _key(site: Site, kind: str, record_id: int) -> str:
+    """Return the key of one record. It is a hash, so that nobody learns the IDs of linked records that are hidden."""
+    name = f"surrogate-key\0{kind}\0{record_id}".encode()
+    return f"s{site.id}-{blake2b(name, key=site.secret, digest_size=9).hexdigest()}"

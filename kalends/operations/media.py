@@ -8,6 +8,7 @@ from kalends.kinds.kind import Kind
 from kalends.operations import permissions
 from kalends.operations.call import Call, Outcome
 from kalends.operations.images import add_image
+from kalends.operations.quotas import count_new_record
 from kalends.operations.records import changeable_row, outcome_of
 from kalends.operations.writes import remove_record
 from kalends.store import media
@@ -22,6 +23,7 @@ async def create_media(kind: Kind, call: Call) -> Outcome:
     permissions.require_writer(call.actor, kind)
     if call.upload is None or call.library is None:
         raise errors.missing_params(["file"])
+    await count_new_record(call)
     media_id = await add_image(
         call.transaction, call.library, call.upload, user_id=call.actor.user_id, sent=call.values
     )

@@ -1,17 +1,56 @@
 """Events behind a password: who is shown what (behaviour 6.3), and how guessing is slowed down."""
 
+from typing import Final
+
 from asyncpg import Record
 
 from kalends.core import errors, secrets
-from kalends.core.throttle import Limit, Throttle
-from kalends.kinds.events import hash_event_password
+from kalends.core.throttle import Limit, counted_as, seconds_to_wait
+from kalends.kinds.event_passwords import HASHES, hash_fast
+from kalends.kinds.kind import Actor
 from kalends.operations import permissions
 from kalends.operations.call import Call
+from kalends.store import people
+from kalends.store.database import Transaction
+from kalends.store.sites import Site
 from kalends.store.sql import Sql
 
-# Wrong tries per client, then one every so many seconds. Kept by each process for itself: the
-# passwords of events are shared among readers, and the limit only has to make a search hopeless.
-GUESSES = Throttle(Limit(burst=20, seconds=6))
+# Wrong passwords of one client, over all paths and processes: 20 at once, then one every 6 seconds.
+GUESSES: Final = Limit(burst=20, seconds=6)
+
+
+async def count_guess(tx: Transaction, client: str) -> None:
+    """Count a password as wrong before it is compared; raise 429 when too many are not yet forgiven."""
+    subject = _subject(client)
+    if await people.take_try(tx, subject, GUESSES.burst, GUESSES.seconds):
+        return
+    (held,) = (await people.find_failures(tx, [subject])).values()
+    raise errors.slow_down(max(1, seconds_to_wait(GUESSES, *held, tx.now)))
+
+
+async def has_passwords(tx: Transaction) -> bool:
+    """Whether any event of the site has a password: where none has, none needs to be hashed."""
+    found = await tx.value(
+        Sql("SELECT true FROM events WHERE site_id = ? AND password_hash IS NOT NULL LIMIT 1", tx.site.id)
+    )
+    return bool(found)
+
+
+async def give_back_guess(tx: Transaction, actor: Actor, client: str, hashes: list[bytes]) -> None:
+    """Undo `count_guess` if the password is that of any event which this caller may read.
+
+    A list may show none of the events that the password opens: the next page, or another filter, does.
+    """
+    opens = Sql(
+        "EXISTS (SELECT FROM events r WHERE r.site_id = ? AND r.password_hash = ANY(?) AND", tx.site.id, hashes
+    )
+    if await people.give_back_try(tx, _subject(client), opens + permissions.readable(actor) + Sql(")")):
+        HASHES.keep(*hashes)
+
+
+async def hash_guess(site: Site, password: str) -> list[bytes]:
+    """Return the forms in which the database may hold this password: that of earlier versions and the slow one."""
+    return [hash_fast(site.secret, password), await HASHES.compute(site.secret, password)]
 
 
 def is_shut(call: Call, row: Record) -> bool:
@@ -23,29 +62,27 @@ def is_shut(call: Call, row: Record) -> bool:
 
 def shut_of(call: Call, rows: list[Record]) -> frozenset[int]:
     """Which of these events are protected and not opened by the password that was sent."""
-    protected = {row["id"]: row["password_hash"] for row in rows if row.get("password_hash") is not None}
-    offered = _offered(call) if protected else None
-    shut = frozenset(
-        event_id for event_id, stored in protected.items() if offered is None or not secrets.same(stored, offered)
+    offered = _offered(call)
+    return frozenset(
+        row["id"]
+        for row in rows
+        if (stored := row.get("password_hash")) is not None
+        and not any(secrets.same(stored, entry) for entry in offered)
     )
-    if offered is not None and len(shut) == len(protected):
-        GUESSES.note(call.client, call.transaction.now)
-    return shut
 
 
 def opened(call: Call) -> Sql:
-    """Events that hide nothing from this caller. A filter by what others hide would tell it."""
+    """Restrict to events that this caller can read in full; otherwise filters would disclose protected fields."""
     offered = _offered(call)
-    by_password = Sql("OR r.password_hash = ?", offered) if offered is not None else Sql("")
+    by_password = Sql("OR r.password_hash = ANY(?)", offered) if offered else Sql("")
     return Sql("(r.password_hash IS NULL OR") + permissions.editable(call.actor) + by_password + Sql(")")
 
 
-def _offered(call: Call) -> bytes | None:
-    """The hash of the password that was sent. Too many wrong ones have to wait."""
-    offered = call.values.get("password")
-    if not offered:
-        return None
-    wait = GUESSES.wait(call.client, call.transaction.now)
-    if wait:
-        raise errors.slow_down(wait)
-    return hash_event_password(call.transaction.site.secret, offered)
+def _offered(call: Call) -> list[bytes]:
+    """The hashes of the password that was sent: the plain one is replaced before the operation begins."""
+    hashes: list[bytes] = call.values.get("password", [])
+    return hashes
+
+
+def _subject(client: str) -> str:
+    return f"event passwords from {counted_as(client)}"

@@ -9,6 +9,7 @@ import orjson
 from kalends.operations import keys
 from kalends.store import history
 from kalends.store.database import Transaction
+from kalends.store.sites import Site
 
 # Keys in one request: a header has room for about 8,000 characters.
 IN_ONE_REQUEST = 200
@@ -23,15 +24,15 @@ async def keys_between(tx: Transaction, first: int, last: int) -> set[str]:
     changes = await history.changes_between(tx, first, last)
     if not changes:
         return {f"s{tx.site.id}"}  # The log was cut meanwhile: who knows.
-    return keys_of(tx.site.id, [dict(change) for change in changes])
+    return keys_of(tx.site, [dict(change) for change in changes])
 
 
-def keys_of(site_id: int, changes: Iterable[Mapping[str, Any]]) -> set[str]:
+def keys_of(site: Site, changes: Iterable[Mapping[str, Any]]) -> set[str]:
     wrong: set[str] = set()
     for change in changes:
-        wrong |= keys.of_change(site_id, change["kind"], change["record_id"], _recounted(change))
+        wrong |= keys.of_change(site, change["kind"], change["record_id"], _recounted(change))
         if len(wrong) > MOST:
-            return {f"s{site_id}"}
+            return {f"s{site.id}"}
     return wrong
 
 

@@ -7,9 +7,11 @@ from asyncpg import Record
 
 from kalends.kinds import KINDS
 from kalends.kinds.kind import Kind, Link, Values, Writing
+from kalends.kinds.posts import untrashed
 from kalends.operations import permissions
 from kalends.operations.call import Call
 from kalends.operations.images import with_image_id
+from kalends.operations.quotas import count_new_record
 from kalends.store import jobs, old_slugs, records
 from kalends.store.clock import Action
 from kalends.store.database import Transaction
@@ -18,6 +20,10 @@ from kalends.store.links import replace_links, stamp_events_below, stamp_linked_
 
 # Columns that follow from others: they make no change and have no history of their own.
 DERIVED: Final = {"search_text", "name_folded", "start_utc", "end_utc"}
+# Columns that a mere change of status brings along.
+OF_STATUS: Final = {
+    *("status", "trashed_status", "trashed_at", "date_utc", "slug", "revision", "sequence", "modified_utc")
+}
 
 
 async def add_record(
@@ -25,6 +31,7 @@ async def add_record(
 ) -> int:
     """Adds a record and returns its ID. The right to create is the caller's to check."""
     tx, links = call.transaction, links or {}
+    await count_new_record(call)
     sent = await with_image_id(call, sent)
     record_id = tx.clock.next_post_id() if kind.is_post else tx.clock.next_term_id()
     values = await kind.store(make_writing(call, sent, None, record_id))
@@ -73,7 +80,7 @@ async def write_changes(
     if "modified_utc" in row:
         changed["modified_utc"] = tx.now
     if kind.links:
-        changed.update(_withdrawal(tx, row, changed))
+        changed.update(_withdrawal(tx, row, changed, relinked=bool(relinked)))
     await records.change(tx, kind.name, row["id"], changed)
     if "slug" in changed and permissions.is_open(row):
         await old_slugs.keep(tx, kind.name, row["slug"], row["id"])
@@ -87,13 +94,25 @@ async def write_changes(
     await _schedule(kind, tx, row["id"], changed, {**row, **changed})
 
 
-def _withdrawal(tx: Transaction, row: Record, changed: Values) -> Values:
+def _withdrawal(tx: Transaction, row: Record, changed: Values, *, relinked: bool) -> Values:
     """Since when an event that everybody could read is shut: feeds say for a while that it is off.
 
-    One that is only hidden from lists takes place as its page says, so nothing is off.
+    They say so by its times, words and links, which must be those that everybody knew: a write that withdraws an
+    event and rewrites it, or rewrites it afterwards, ends that. An event that is only hidden from lists takes place
+    as its page says, so nothing is off.
     """
     was_open, is_open = permissions.is_open(row), permissions.is_open({**row, **changed})
-    return {"withdrawn_at": None if is_open else tx.now} if was_open != is_open else {}
+    if is_open:
+        return {} if was_open else {"withdrawn_at": None}
+    rewritten = relinked or bool(set(changed) - DERIVED - OF_STATUS) or _has_new_slug(row, changed)
+    if rewritten:
+        return {"withdrawn_at": None}
+    return {"withdrawn_at": tx.now} if was_open else {}
+
+
+def _has_new_slug(row: Record, changed: Values) -> bool:
+    """Whether the slug is another one, beyond what the trash adds to it."""
+    return "slug" in changed and untrashed(str(changed["slug"])) != row["slug"]
 
 
 async def remove_record(kind: Kind, tx: Transaction, row: Record) -> None:

@@ -10,12 +10,16 @@ import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from math import inf
 
+from kalends.core.errors import Refusal
 from kalends.store.database import Database
 from kalends.store.sql import Sql
 
 # A single site answers to every host, so the number of hosts that are remembered has to be bounded.
 REMEMBERED_HOSTS = 1000
+# Files of images are served without asking which site a host has, if that was asked within this time.
+REMEMBERED_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,20 @@ class Clocks:
                 self._asking = asyncio.create_task(self._ask())
         question.hosts.add(host)
         return (await asyncio.shield(question.answer)).get(host)
+
+    async def find_site(self, host: str) -> int | None:
+        """Returns the ID of the site of a host, as of a minute ago at most unless the database is away."""
+        known = self.last(host, REMEMBERED_SECONDS)
+        if known is None:
+            try:
+                clock = await self.current(host)
+            except Refusal:
+                known = self.last(host, inf)
+                if known is None:
+                    raise
+            else:
+                return clock.site_id if clock else None
+        return known[0].site_id
 
     def last(self, host: str, seconds: float) -> tuple[SiteClock, float] | None:
         """Returns the last known clock of a host and its age, if that is at most so many seconds."""

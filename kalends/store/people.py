@@ -135,6 +135,44 @@ async def note_failures(tx: Transaction, subjects: Mapping[str, float]) -> None:
     )
 
 
+async def take_try(tx: Transaction, subject: str, burst: int, seconds: float) -> bool:
+    """Count one more for a subject, unless `burst` are not yet forgiven; one is every so many seconds.
+
+    It is checked and counted in one statement: of tries at the same moment, no more than the limit pass.
+    """
+    left: LiteralString = "greatest(0, f.count - greatest(0, extract(epoch FROM excluded.at - f.at)) / ?::float8)"
+    taken = await tx.value(
+        Sql(
+            """
+            WITH old AS (
+                DELETE FROM login_failures WHERE site_id = ? AND at < ?::timestamptz - interval '1 day'
+            )
+            INSERT INTO login_failures AS f (site_id, subject, count, at) VALUES (?, ?, 1, ?)
+            ON CONFLICT (site_id, subject) DO UPDATE SET at = greatest(f.at, excluded.at), count = 1 + """
+            + left + " WHERE " + left + " <= ?::float8 RETURNING true",
+            tx.site.id,
+            tx.now,
+            tx.site.id,
+            subject,
+            tx.now,
+            seconds,
+            seconds,
+            burst - 1,
+        )
+    )  # fmt: skip
+    return bool(taken)
+
+
+async def give_back_try(tx: Transaction, subject: str, when: Sql) -> bool:
+    """Count one less for a subject if the condition holds; return whether it does."""
+    less = Sql(
+        "UPDATE login_failures f SET count = greatest(0, f.count - 1) WHERE f.site_id = ? AND f.subject = ? AND",
+        tx.site.id,
+        subject,
+    )
+    return bool(await tx.value(less + when + Sql("RETURNING true")))
+
+
 async def find_user(tx: Transaction, login: str, email: str) -> int | None:
     found: int | None = await tx.value(
         Sql(

@@ -76,6 +76,7 @@ class Front:
     cache_bytes: int = 64 * 1024 * 1024
     # For so many seconds a response in memory is still used while the database is away.
     stale_seconds: int = 60
+    purges: bool = False  # whether shared caches are told of writes, by the keys of what these change
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,8 +345,8 @@ class Application:
             return PlainTextResponse("ok\n")
         if path == "/docs" or path.startswith("/docs/"):
             return await self._reference(request, path.removeprefix("/docs").strip("/"))
-        if path.startswith(f"{files.PREFIX}/") and self._service.library is not None:
-            return await files.serve_file(self._service.library, request)
+        if path.startswith(f"{files.PREFIX}/"):
+            return await files.serve_file(self._service, request, site_name(read_host(request)))
         if path != "/readyz":
             raise errors.no_route()
         found = await self._service.database.answers()
@@ -378,7 +379,8 @@ class Application:
         public = exchange.made_at is not None and response.status_code in (200, 304)
         if public:
             headers["Cache-Control"] = self._public(exchange.until, exchange.now)
-            if exchange.keys:
+            # Only a shared cache that is told of writes needs the keys.
+            if exchange.keys and self._front.purges:
                 headers["Surrogate-Key"] = " ".join(exchange.keys)
         elif "Cache-Control" not in headers:
             headers["Cache-Control"] = "private, no-store"

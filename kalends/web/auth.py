@@ -10,7 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from kalends.core import errors, secrets
-from kalends.core.throttle import Limit, seconds_to_wait
+from kalends.core.throttle import Limit, counted_as, seconds_to_wait
 from kalends.kinds.kind import Actor
 from kalends.store import people
 from kalends.store.database import Transaction
@@ -28,11 +28,11 @@ class SignedIn:
 
 
 class WrongCredentials(Exception):
-    """Raised inside the transaction; the try is counted after it."""
+    """Raised inside the transaction; the try is counted after it. `account` is what it is counted for."""
 
-    def __init__(self, login: str) -> None:
-        super().__init__(login)
-        self.login = login
+    def __init__(self, account: str) -> None:
+        super().__init__(account)
+        self.account = account
 
 
 async def sign_in(tx: Transaction, header: str, address: str) -> SignedIn:
@@ -41,29 +41,36 @@ async def sign_in(tx: Transaction, header: str, address: str) -> SignedIn:
     if pair is None:
         return SignedIn(Actor())
     login, password = pair
-    await _check_patience(tx, login, address)
+    credentials = await people.find_credentials(tx, login)
+    account = _account(login, credentials)
+    await _check_patience(tx, login, account, address)
     offered = secrets.hash_application_password(tx.site.secret, password)
     found: people.Credential | None = None
     # All are compared, so that the time tells nothing about which one matched.
-    for credential in await people.find_credentials(tx, login):
+    for credential in credentials:
         if secrets.same(credential.hash, offered):
             found = credential
     if found is None:
-        raise WrongCredentials(login)
+        raise WrongCredentials(account)
     actor = Actor(found.user_id, found.role, found.login, found.read_only)
     return SignedIn(actor, found.password_id)
 
 
-async def _check_patience(tx: Transaction, login: str, address: str) -> None:
+def _account(login: str, credentials: list[people.Credential]) -> str:
+    """Return what wrong tries are counted for: the user, however the login is written, or a login of nobody."""
+    return f"user {credentials[0].user_id}" if credentials else f"login {login.lower()[:100]}"
+
+
+async def _check_patience(tx: Transaction, login: str, account: str, address: str) -> None:
     """Refuses to look at a password while too many wrong ones are not yet forgiven."""
-    limits = limits_of(login, address)
+    limits = limits_of(account, address)
     failures = await people.find_failures(tx, list(limits))
     if not failures:
         return
     waits = {
         subject: seconds_to_wait(limits[subject], count, at, tx.now) for subject, (count, at) in failures.items()
     }
-    everywhere = f"account {login.lower()[:100]}"
+    everywhere = f"account {account}"
     if waits.get(everywhere) and await people.is_known_address(tx, login, address):
         # The owner is not locked out by what others do elsewhere.
         waits[everywhere] = 0
@@ -72,18 +79,18 @@ async def _check_patience(tx: Transaction, login: str, address: str) -> None:
         raise errors.slow_down(longest)
 
 
-def limits_of(login: str, address: str) -> dict[str, Limit]:
-    account = login.lower()[:100]
+def limits_of(account: str, address: str) -> dict[str, Limit]:
+    client = counted_as(address)
     return {
         # The address in front: a login may hold any text, " from " included.
-        f"from {address} account {account}": SAME_ADDRESS,
-        f"address {address}": ADDRESS,
+        f"from {client} account {account}": SAME_ADDRESS,
+        f"address {client}": ADDRESS,
         f"account {account}": ACCOUNT,
     }
 
 
-async def note_failure(tx: Transaction, login: str, address: str) -> None:
-    limits = limits_of(login, address)
+async def note_failure(tx: Transaction, account: str, address: str) -> None:
+    limits = limits_of(account, address)
     await people.note_failures(tx, {subject: limit.seconds for subject, limit in limits.items()})
 
 

@@ -26,6 +26,7 @@ from kalends.web.auth import Uses, WrongCredentials, note_failure
 from kalends.web.cross_site import refuse_cross_site
 from kalends.web.doc import Place, describe_interface
 from kalends.web.exchange import Exchange, identify
+from kalends.web.guesses import admit_password, hash_new_passwords
 from kalends.web.index import describe_index, describe_route
 from kalends.web.intake import fetch_images, require_writer, sign_in_writer, take_file
 from kalends.web.requests import Raw
@@ -43,7 +44,7 @@ async def answer(exchange: Exchange) -> Response:
         return await _answer(exchange)
     except WrongCredentials as wrong:
         async with exchange.transaction(writing=True) as tx:
-            await note_failure(tx, wrong.login, exchange.client)
+            await note_failure(tx, wrong.account, exchange.client)
         raise errors.bad_credentials() from wrong
 
 
@@ -64,12 +65,15 @@ async def _answer(exchange: Exchange) -> Response:
 
 async def _show(exchange: Exchange, endpoint: Endpoint) -> Response:
     """Answers a read. Wrong credentials are refused before wrong parameters."""
-    raw, values = await _read_query(exchange, endpoint)
-    async with exchange.transaction() as tx:
+    raw, read = await _read_query(exchange, endpoint)
+    if isinstance(read, Refusal):
+        async with exchange.transaction() as tx:
+            exchange.site_language = tx.site.language
+            await identify(exchange, tx)
+        raise read
+    async with admit_password(exchange, read) as values, exchange.transaction() as tx:
         exchange.site_language = tx.site.language
         await identify(exchange, tx)
-        if isinstance(values, Refusal):
-            raise values
         outcome = await endpoint.operation(endpoint.kind, _call(exchange, endpoint, tx, raw=raw, values=values))
         # What changed since a revision is asked once by each; what somebody else may see is not shared.
         shared = endpoint.kind is not None and "authorization" not in exchange.request.headers
@@ -94,18 +98,19 @@ async def _change(exchange: Exchange, endpoint: Endpoint) -> Response:
     refuse_cross_site(exchange.request, exchange.service.origins)
     library = exchange.service.library
     if endpoint.takes_file and library is not None:
-        site_id = await sign_in_writer(exchange, endpoint.kind)
+        site = await sign_in_writer(exchange, endpoint.kind)
         require_writer(exchange, endpoint.kind)
-        raw, values = await take_file(exchange, endpoint, library, site_id)
+        raw, values = await take_file(exchange, endpoint, library, site.id)
     else:
         body = await requests.read_body(exchange.request, exchange.service.body_limit)
-        site_id = await sign_in_writer(exchange, endpoint.kind)
+        site = await sign_in_writer(exchange, endpoint.kind)
         raw = await requests.read_values(exchange.request, body)
         if raw.files and endpoint.kind is MEDIA:
             raise errors.invalid("file", "the file of an image is not replaced: send it as a new image.")
         values = await asyncio.to_thread(_read, endpoint, raw) if len(body) > LARGE_BODY else _read(endpoint, raw)
         require_writer(exchange, endpoint.kind)
-        await fetch_images(exchange, site_id, addresses_of_images(values))
+        await hash_new_passwords(site, values)
+        await fetch_images(exchange, site.id, addresses_of_images(values))
     async with exchange.transaction(writing=True) as tx:
         return await _write(exchange, endpoint, _call(exchange, endpoint, tx, raw=raw, values=values), raw)
 
@@ -163,6 +168,7 @@ def _call(
         ours=base_url + exchange.prefix,
         media_url=exchange.service.media_url or base_url + files.PREFIX,
         client=exchange.client,
+        daily_records=exchange.service.daily_records,
         fragments=exchange.service.fragments,
         library=exchange.service.library,
         upload=exchange.upload,

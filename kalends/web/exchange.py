@@ -40,6 +40,7 @@ class Service:
     library: Library | None = None
     media_url: str = ""
     feeds: Turns = field(default_factory=lambda: Turns(FEED_SHARES))
+    daily_records: int = 0
 
 
 @dataclass(slots=True)

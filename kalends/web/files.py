@@ -3,14 +3,15 @@
 import asyncio
 import os
 from typing import Final
+from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from kalends.core import errors
 from kalends.core.pictures import read_key
-from kalends.operations.library import Library
 from kalends.outside.files import FOREVER, mime_of
+from kalends.web.exchange import Service
 from kalends.web.responses import is_known, split_tags
 
 PREFIX: Final = "/media"
@@ -24,7 +25,8 @@ HEADERS: Final = {
 }
 
 
-async def serve_file(library: Library, request: Request) -> Response:
+async def serve_file(service: Service, request: Request, host: str) -> Response:
+    """Send a file of the site that the host names, or of any site under the host of KALENDS_MEDIA_URL."""
     if request.method not in ("GET", "HEAD"):
         raise errors.method_not_allowed(request.method, ["GET"])
     key: str = request.scope["path"].removeprefix(f"{PREFIX}/")
@@ -32,6 +34,11 @@ async def serve_file(library: Library, request: Request) -> Response:
     if found is None:
         raise errors.no_route()
     site_id, name = found
+    if host != urlsplit(service.media_url).hostname and await service.clocks.find_site(host) != site_id:
+        raise errors.no_route()
+    library = service.library
+    if library is None:
+        raise errors.no_route()
     headers = {**HEADERS, "ETag": f'"{name[:32]}"'}
     if is_known(headers["ETag"], split_tags(request.headers.get("if-none-match", ""))):
         return Response(status_code=304, headers=headers)

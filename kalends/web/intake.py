@@ -11,6 +11,7 @@ from kalends.kinds.kind import Kind
 from kalends.operations import permissions
 from kalends.operations.images import Wanted, find_unfetched
 from kalends.operations.library import Fetched, Library
+from kalends.store.sites import Site
 from kalends.web import uploads
 from kalends.web.addresses import MOST_ADDRESSES
 from kalends.web.exchange import Exchange, identify
@@ -62,14 +63,14 @@ async def _fetch(library: Library, site_id: int, wanted: Wanted, owner: Hashable
         return problem
 
 
-async def sign_in_writer(exchange: Exchange, kind: Kind | None) -> int:
-    """Signs the caller in, refuses who has not signed in, and returns the ID of the site."""
+async def sign_in_writer(exchange: Exchange, kind: Kind | None) -> Site:
+    """Signs the caller in, refuses who has not signed in, and returns the site."""
     async with exchange.transaction() as tx:
         exchange.site_language = tx.site.language
         await identify(exchange, tx)
         if exchange.actor.user_id is None:
             require_writer(exchange, kind)
-        return tx.site.id
+        return tx.site
 
 
 def require_writer(exchange: Exchange, kind: Kind | None) -> None:

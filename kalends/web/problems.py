@@ -70,6 +70,7 @@ TOO_LARGE = _problem(413, "rest_body_too_large", mark("The body has more bytes t
 HEAD = _problem(431, "rest_head_too_large", mark("The headers have more bytes than the server reads."))
 KEY_REUSED = _problem(422, "rest_idempotency_mismatch", mark("The Idempotency-Key was used for another request."))
 SLOW_DOWN = _problem(429, "rest_too_many_attempts", mark("Guessing is slowed down; `Retry-After` says for how long."))
+QUOTA = _problem(429, "rest_too_many_records", mark("The account has created too many records today."))
 FAULT = _problem(500, "internal_server_error", mark("A fault of the server, logged under `X-Request-ID`."))
 BUSY = _problem(503, "rest_unavailable", mark("The database is busy or away; try again."))
 UNKNOWN = _problem(
@@ -84,12 +85,12 @@ BATCH: Final = tuple(
         "rest_batch_failed",
         mark("An operation of the batch was refused, and nothing was written; `data.error` says why."),
     )
-    for status in (400, 401, 403, 404, 405, 409, 410)
+    for status in (400, 401, 403, 404, 405, 409, 410, 429)
 )
 PROBLEMS: Final = (*[row for row in list(globals().values()) if isinstance(row, Problem)], *BATCH)
 ALWAYS: Final = (CREDENTIALS, HOST, HEAD, SITE, SLOW_DOWN, FAULT, BUSY)
 OF_ROUTES: Final = (*ALWAYS, INVALID, FORM, TIMEOUT, TOO_LARGE)
-OF_WRITES: Final = (*OF_ROUTES, JSON, SIGN_IN, FORBIDDEN, READ_ONLY, CROSS_SITE, CONFLICT, UNKNOWN, FULL)
+OF_WRITES: Final = (*OF_ROUTES, JSON, SIGN_IN, FORBIDDEN, READ_ONLY, CROSS_SITE, CONFLICT, QUOTA, UNKNOWN, FULL)
 
 
 def problems_of(endpoint: Endpoint, method: str) -> list[Problem]:

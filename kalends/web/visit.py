@@ -18,6 +18,7 @@ from kalends.store.clocks import SiteClock
 from kalends.store.database import Transaction
 from kalends.web import files, language, requests, responses
 from kalends.web.exchange import Service, base_url_of, client_of
+from kalends.web.guesses import admit_password
 
 EVERYBODY: Final = Actor()
 PATIENCE_FOR_FEEDS: Final = 2.0
@@ -74,8 +75,8 @@ class Visit:
     def base_url(self, site_url: str) -> str:
         return base_url_of(self.request, self.service, self.authority, site_url)
 
-    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        return self.service.database.transaction(self.host, self.now, writing=False, client=self.client)
+    def transaction(self, *, writing: bool = False) -> AbstractAsyncContextManager[Transaction]:
+        return self.service.database.transaction(self.host, self.now, writing=writing, client=self.client)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +126,11 @@ async def answer(visit: Visit, route: PageRoute) -> Response:
     # A form sends the fields that nobody filled in as empty ones.
     sent = {name: value for name, value in raw.values.items() if value not in ("", [""])}
     async with AsyncExitStack() as stack:
+        values = await stack.enter_async_context(admit_password(visit, read_params(route.params, sent)))
         if route.is_feed:
             await stack.enter_async_context(visit.service.feeds.of(visit.client, PATIENCE_FOR_FEEDS))
         tx = await stack.enter_async_context(visit.transaction())
         visit.site_language = tx.site.language
-        values = read_params(route.params, sent)
         call, visit.filters = await settle_filters(make_call(visit, tx, values))
         shown = await route.show(visit, call, visit.address)
         made_at = SiteClock(tx.site.id, tx.site.revision)

@@ -126,8 +126,8 @@ def test_the_right_password_opens_it_in_a_list(reader: Caller, secret: dict[str,
 def test_a_password_opens_only_the_events_it_belongs_to(
     editor: Caller, reader: Caller, secret: dict[str, Any]
 ) -> None:
-    other = editor.create("events", title=unique("Other"), excerpt="other text", new_password="other", **DATES)
-    events = reader.page("events", include=f"{secret['id']},{other['id']}", password="other")["events"]
+    other = editor.create("events", title=unique("Other"), excerpt="other text", new_password="other one", **DATES)
+    events = reader.page("events", include=f"{secret['id']},{other['id']}", password="other one")["events"]
     assert {event["id"]: event["excerpt"] for event in events} == {secret["id"]: "", other["id"]: "<p>other text</p>"}
 
 
@@ -144,7 +144,7 @@ def test_a_list_with_many_protected_events_is_not_taken_for_guessing(fresh: Any)
 
 
 def test_guessing_is_slowed_down(editor: Caller, reader: Caller) -> None:
-    event = editor.create("events", title=unique("Guessed"), new_password="right", **DATES)
+    event = editor.create("events", title=unique("Guessed"), new_password="right one", **DATES)
     path = f"/events/{event['id']}"
     statuses = [reader.get(path, {"password": f"guess {n}"}).status_code for n in range(30)]
     assert set(statuses) == {403, 429}
@@ -153,7 +153,7 @@ def test_guessing_is_slowed_down(editor: Caller, reader: Caller) -> None:
     assert_refused(slowed, 429, "rest_too_many_attempts")
     assert int(slowed.headers["retry-after"]) > 0
     elsewhere = replace(reader, address="10.1.1.1")
-    assert done(elsewhere.get(path, {"password": "right"}))["id"] == event["id"]
+    assert done(elsewhere.get(path, {"password": "right one"}))["id"] == event["id"]
     assert reader.get("/events").status_code == 200
 
 
@@ -188,17 +188,17 @@ def test_a_password_is_set_changed_and_cleared_by_new_password_alone(editor: Cal
     event = editor.create("events", title=unique("Changed"), excerpt="text", password="ignored", **DATES)
     path = f"/events/{event['id']}"
     assert done(reader.get(path))["excerpt"] == "<p>text</p>"
-    editor.change("events", event["id"], new_password="one")
+    editor.change("events", event["id"], new_password="the first")
     assert reader.get(path).status_code == 403
-    editor.change("events", event["id"], password="two", title="x")
-    assert done(reader.get(path, {"password": "one"}))["title"] == "x"
-    editor.change("events", event["id"], new_password="two")
-    assert reader.get(path, {"password": "one"}).status_code == 403
-    assert reader.get(path, {"password": "two"}).status_code == 200
+    editor.change("events", event["id"], password="the second", title="x")
+    assert done(reader.get(path, {"password": "the first"}))["title"] == "x"
+    editor.change("events", event["id"], new_password="the second")
+    assert reader.get(path, {"password": "the first"}).status_code == 403
+    assert reader.get(path, {"password": "the second"}).status_code == 200
     for clear in ("", None):
         editor.change("events", event["id"], new_password=clear)
         assert reader.get(path).status_code == 200
-        editor.change("events", event["id"], new_password="again")
+        editor.change("events", event["id"], new_password="once again")
 
 
 @pytest.mark.parametrize("length", [255, 256, 1000])

@@ -116,7 +116,7 @@ def test_the_places_of_an_unpublished_event_are_for_those_who_may_read_it(town: 
 
 
 def test_the_places_of_a_protected_event_are_for_those_who_know_the_password(town: Town) -> None:
-    secret = town.add_event([town.past], DATES["start_date"], DATES["end_date"], new_password="word")
+    secret = town.add_event([town.past], DATES["start_date"], DATES["end_date"], new_password="a word")
     assert town.editor.ids(town.kind, event=secret) == [town.past]
     answer = town.anonymous.get(f"/{town.kind}", {"event": secret})
     town.editor.trash("events", secret)

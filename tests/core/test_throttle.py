@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from kalends.core.throttle import Limit, Throttle, forgiven, seconds_to_wait
+import pytest
+
+from kalends.core.throttle import Limit, counted_as, forgiven, seconds_to_wait
 
 LIMIT = Limit(burst=3, seconds=10)
 NOON = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -13,14 +15,8 @@ def after(seconds: float) -> datetime:
 
 
 def test_so_many_tries_are_free_then_one_in_a_while() -> None:
-    throttle = Throttle(LIMIT)
-    for _ in range(3):
-        assert throttle.wait("a", NOON) == 0
-        throttle.note("a", NOON)
-    assert throttle.wait("a", NOON) == 10
-    assert throttle.wait("b", NOON) == 0
-    assert throttle.wait("a", after(9)) == 1
-    assert throttle.wait("a", after(10)) == 0
+    assert [seconds_to_wait(LIMIT, count, NOON, NOON) for count in (0, 2, 3, 4)] == [0, 0, 10, 20]
+    assert [seconds_to_wait(LIMIT, 3, NOON, after(n)) for n in (9, 10)] == [1, 0]
 
 
 def test_tries_are_forgiven_one_by_one() -> None:
@@ -32,8 +28,19 @@ def test_a_clock_that_was_set_back_adds_nothing() -> None:
     assert seconds_to_wait(LIMIT, 1, NOON, after(-3600)) == 0
 
 
-def test_the_oldest_keys_are_forgotten() -> None:
-    throttle = Throttle(Limit(burst=1, seconds=10), most_keys=2)
-    for key in "abc":
-        throttle.note(key, NOON)
-    assert [throttle.wait(key, NOON) > 0 for key in "abc"] == [False, True, True]
+@pytest.mark.parametrize(
+    ("address", "counted"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:DB8:1:2::", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+        ("guest-7", "guest-7"),
+        ("x" * 200, "x" * 100),
+    ],
+)
+def test_ipv6_clients_are_counted_by_their_network(address: str, counted: str) -> None:
+    assert counted_as(address) == counted

@@ -34,7 +34,7 @@ def value_of(lines: list[str], name: str) -> str:
 
 @pytest.fixture
 def interface(fresh: Start) -> Interface:
-    started = fresh()
+    started = fresh({"KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
     started.set_site("timezone", "Europe/Berlin")
     started.set_site("name", "Lindenstadt; Kultur")
     return started
@@ -217,7 +217,7 @@ def test_what_was_never_shown_is_never_told(interface: Interface, editor: Caller
 
 def test_a_protected_event_tells_its_title_and_time_alone(interface: Interface, editor: Caller) -> None:
     venue = editor.create("venues", venue="Secret place")
-    event = editor.create("events", **EVENT, description="Secret words", venue=venue["id"], new_password="lilac")
+    event = editor.create("events", **EVENT, description="Secret words", venue=venue["id"], new_password="lilacs")
     lines = feed(interface)
     assert value_of(lines, "SUMMARY") == r"Tea\, cake\; and talk"
     assert "Secret" not in "".join(lines)

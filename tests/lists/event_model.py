@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 from tests.lists.days import read_date, seconds_of_day, two_years_after, wall_of
 from tests.lists.globe import Point, metres_between
-from tests.lists.records import Event, Query, Refused, Term, World, gather
-from tests.lists.rights import is_listed, may_edit, statuses_of
+from tests.lists.records import Event, Place, Query, Refused, Term, World, gather
+from tests.lists.rights import is_listed, may_edit, may_read, statuses_of
 from tests.lists.words import is_found
 
 RELATIVE = ("starts_after", "starts_before", "ends_after", "ends_before", "overlaps_from", "overlaps_to")
@@ -113,14 +113,20 @@ def _parent(world: World, query: Query) -> list[Condition]:
 
 def _venue(world: World, query: Query) -> list[Condition]:
     sent = query.all("venue")
-    wanted = _known(sent or [], {venue.id for venue in world.venues}, "venue")
+    wanted = _readable(query, world.venues, _known(sent or [], {venue.id for venue in world.venues}, "venue"))
     return [] if sent is None else [lambda event: bool(wanted & set(event.venues))]
 
 
 def _organizer(world: World, query: Query) -> list[Condition]:
     sent = query.all("organizer")
-    wanted = _known(sent or [], {organizer.id for organizer in world.organizers}, "organizer")
+    known = _known(sent or [], {organizer.id for organizer in world.organizers}, "organizer")
+    wanted = _readable(query, world.organizers, known)
     return [] if sent is None else [lambda event: bool(wanted & set(event.organizers))]
+
+
+def _readable(query: Query, places: tuple[Place, ...], wanted: set[int]) -> set[int]:
+    """Which events are linked to a hidden record is told to those who may read it."""
+    return {place.id for place in places if place.id in wanted and may_read(query.role, place)}
 
 
 def _categories(world: World, query: Query) -> list[Condition]:

@@ -20,7 +20,7 @@ CHROMIUM = os.environ.get("KALENDS_CHROMIUM", "/usr/bin/chromium")
 
 @pytest.fixture
 def interface(fresh: Start) -> Interface:
-    started = fresh()
+    started = fresh({"KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
     started.set_site("timezone", "Europe/Berlin")
     return started
 

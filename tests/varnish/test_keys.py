@@ -1,8 +1,13 @@
 """What a write makes wrong, as keys."""
 
 import json
+import re
+from types import SimpleNamespace
+from typing import cast
 
+from kalends.operations.keys import of_change
 from kalends.operations.purging import IN_ONE_REQUEST, MOST, keys_of, requests_for
+from kalends.store.sites import Site
 
 
 def change(kind="events", record_id=5, before=None, after=None, **now) -> dict:
@@ -10,38 +15,53 @@ def change(kind="events", record_id=5, before=None, after=None, **now) -> dict:
     return {"kind": kind, "record_id": record_id, "category_ids": [], "tag_ids": [], **encoded, **now}
 
 
-EVENT = {"s1-e5", "s1-events", "s1-many"}
+def site(number: int) -> Site:
+    return cast(Site, SimpleNamespace(id=number, secret=bytes([number]) * 32))
+
+
+def key(kind: str, record_id: int) -> str:
+    return of_change(site(1), kind, record_id, []).difference({f"s1-{kind}", "s1-many"}).pop()
+
+
+EVENT = {key("events", 5), "s1-events", "s1-many"}
 
 
 def test_plain_change():
-    assert keys_of(1, [change(before={"title": "a"}, after={"title": "b"}, tag_ids=[7])]) == EVENT
+    assert keys_of(site(1), [change(before={"title": "a"}, after={"title": "b"}, tag_ids=[7])]) == EVENT
 
 
 def test_appearing_and_disappearing():
     found = keys_of(
-        1, [change(before={"status": "draft"}, after={"status": "publish"}, tag_ids=[7], category_ids=[8])]
+        site(1), [change(before={"status": "draft"}, after={"status": "publish"}, tag_ids=[7], category_ids=[8])]
     )
-    assert found == EVENT | {"s1-t7", "s1-tags", "s1-c8", "s1-categories"}
+    assert found == EVENT | {key("tags", 7), "s1-tags", key("categories", 8), "s1-categories"}
 
 
 def test_other_terms():
-    found = keys_of(1, [change(before={"tag_ids": [7]}, after={"tag_ids": [9]}, tag_ids=[9], category_ids=[8])])
-    assert found == EVENT | {"s1-t7", "s1-t9", "s1-tags"}
+    found = keys_of(site(1), [change(before={"tag_ids": [7]}, after={"tag_ids": [9]}, tag_ids=[9], category_ids=[8])])
+    assert found == EVENT | {key("tags", 7), key("tags", 9), "s1-tags"}
 
 
 def test_creation_and_deletion():
-    made = keys_of(1, [change(after={"status": "publish", "tag_ids": [7]})])
-    assert made == EVENT | {"s1-t7", "s1-tags"}
-    assert keys_of(1, [change("venues", 3)]) == {"s1-v3", "s1-venues", "s1-many"}
+    made = keys_of(site(1), [change(after={"status": "publish", "tag_ids": [7]})])
+    assert made == EVENT | {key("tags", 7), "s1-tags"}
+    assert keys_of(site(1), [change("venues", 3)]) == {key("venues", 3), "s1-venues", "s1-many"}
+
+
+def test_keys_of_records_tell_no_ids():
+    found = {key(kind, number) for kind in ("events", "venues") for number in range(1, 50)}
+    assert len(found) == 98
+    assert all(re.fullmatch("s1-[0-9a-f]{18}", entry) for entry in found)
+    assert of_change(site(2), "events", 5, []) & EVENT == set()
 
 
 def test_settings_and_very_much():
-    assert keys_of(2, [change("sites", 2)]) == {"s2"}
-    assert keys_of(2, [change(record_id=number) for number in range(MOST + 1)]) == {"s2"}
+    assert keys_of(site(2), [change("sites", 2)]) == {"s2"}
+    assert keys_of(site(2), [change(record_id=number) for number in range(MOST + 1)]) == {"s2"}
 
 
 def test_headers():
-    headers = list(requests_for({f"s1-e{number}" for number in range(MOST)}))
+    headers = list(requests_for({key("events", number) for number in range(MOST)}))
     assert len(headers) == MOST / IN_ONE_REQUEST
     assert max(map(len, headers)) < 8000
     assert len({key for header in headers for key in header.split()}) == MOST

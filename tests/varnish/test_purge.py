@@ -149,7 +149,8 @@ def test_who_may_purge(stage: Stage) -> None:
 
 def test_server_away(stage: Stage, start_server: Callable[..., Server], tmp_path: Path) -> None:
     """An answer that is too old by its own account is served while there is no other."""
-    short = start_server(stage.database_url, environment={"KALENDS_SHARED_SECONDS": "1"})
+    settings = {"KALENDS_SHARED_SECONDS": "1", "KALENDS_PURGE_URLS": "http://127.0.0.1:9/"}
+    short = start_server(stage.database_url, environment=settings)
     path = f"{NS}{LIST}"
     with Varnish.start(tmp_path, short.address, port=find_free_port()) as varnish:
         first = httpx.get(f"{varnish.address}{path}")
@@ -159,3 +160,15 @@ def test_server_away(stage: Stage, start_server: Callable[..., Server], tmp_path
         answer = httpx.get(f"{varnish.address}{path}")
     assert (answer.status_code, answer.headers["x-cache"], answer.content) == (200, "hit", first.content)
     assert int(answer.headers["age"]) >= 2
+
+
+def test_publishing_a_private_venue(stage: Stage) -> None:
+    """Its key is on the response of the event although the venue is not shown there."""
+    venue = stage.write("POST", "/venues", venue="Back room", status="private")["id"]
+    event = add_event(stage, "in the back room", venue=[venue])
+    wait(lambda: stage.count_jobs() == 0, 30)
+    stage.fill(event)
+    assert stage.get(event).json()["venue"] == []
+    stage.write("PATCH", f"/venues/{venue}", status="publish")
+    wait(lambda: stage.get(event).json()["venue"] != [])
+    assert stage.get(event).json()["venue"]["venue"] == "Back room"

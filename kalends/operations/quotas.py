@@ -1,0 +1,33 @@
+"""A quota of new records per account and day, so that a leaked password cannot fill the database."""
+
+from datetime import timedelta
+
+from kalends.core import errors
+from kalends.operations import permissions
+from kalends.operations.call import Call
+from kalends.store.sql import Sql
+
+
+async def count_new_record(call: Call) -> None:
+    """Count a record that is about to be created; raise 429 if the account has created too many today.
+
+    The count is written in the transaction of the record itself: what is rolled back is not counted.
+    """
+    limit, actor, tx = call.daily_records, call.actor, call.transaction
+    if not limit or actor.user_id is None or permissions.rank(actor) >= permissions.EDITOR:
+        return
+    counted = await tx.value(
+        Sql(
+            """INSERT INTO daily_records AS d (site_id, user_id, day, count) VALUES (?, ?, ?, 1)
+                ON CONFLICT (site_id, user_id) DO UPDATE SET day = excluded.day,
+                    count = CASE WHEN d.day = excluded.day THEN d.count + 1 ELSE 1 END
+                WHERE d.day <> excluded.day OR d.count < ? RETURNING true""",
+            tx.site.id,
+            actor.user_id,
+            tx.now.date(),
+            limit,
+        )
+    )
+    if not counted:
+        midnight = tx.now.replace(hour=0, minute=0, second=0) + timedelta(days=1)
+        raise errors.too_many_records(limit, int((midnight - tx.now).total_seconds()))

@@ -1,0 +1,12 @@
+"""What must not be disclosed: withdrawn events, event passwords; and a quota of new records."""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0009"
+down_revision = "0007"
+
+
+def upgrade() -> None:
+    op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".sql").read_text(encoding="utf-8").replace("%", "%%"))

@@ -1,0 +1,177 @@
+"""Wrong passwords of events are counted on every path and over all processes together."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import httpx
+import pytest
+
+from kalends.kinds.event_filters import GUARDED
+from tests.api.interface import NAMESPACE, Caller, Interface, Person, assert_refused, done
+from tests.api.samples import DATES, unique
+from tests.conftest import address, temporary_database
+from tests.servers import Server
+from tests.soak import SOAK
+
+FREE = 20
+WORD = "open sesame"
+WINDOW = {"start_date": DATES["start_date"][:10], "end_date": DATES["end_date"][:10]}
+
+
+@dataclass
+class Stage:
+    """A server of two processes with one protected event. Every request opens a connection of its own."""
+
+    server: Server
+    event: dict
+
+    def ask(self, method: str, path: str, client: str, **options) -> httpx.Response:
+        headers = {"X-Forwarded-For": client}
+        return httpx.request(method, f"{self.server.address}{path}", headers=headers, timeout=30, **options)
+
+
+@pytest.fixture(scope="module")
+def stage(
+    postgres_url: str, peopled: tuple[str, dict[str, Person]], start_server: Callable[..., Server]
+) -> Iterator[Stage]:
+    template, people = peopled
+    with temporary_database(postgres_url, template=template) as name:
+        server = start_server(address(postgres_url, name), workers=2, environment={"KALENDS_TRUST_FORWARDED": "true"})
+        with server.client(login="editor", password=people["editor"].password) as editor:
+            body = {
+                "title": "Guessed",
+                "description": "Told.",
+                "featured": True,
+                "new_password": WORD,
+                "venue": {"venue": "Hall", "geo_lat": 1, "geo_lng": 1},
+                "organizer": {"organizer": "Host"},
+                "categories": ["kept"],
+                "tags": ["kept"],
+                **DATES,
+            }
+            event = done(editor.post(f"{NAMESPACE}/events", json=body), 201)
+        yield Stage(server, event)
+        server.stop()
+
+
+def filters(stage: Stage) -> dict[str, dict[str, object]]:
+    event = stage.event
+    return {
+        "search": {"search": "told"},
+        "categories": {"categories": "kept"},
+        "tags": {"tags": "kept"},
+        "venue": {"venue": event["venue"]["id"]},
+        "organizer": {"organizer": event["organizer"][0]["id"]},
+        "featured": {"featured": 1},
+        "ticketed": {"ticketed": 0},
+        "geoloc": {"geoloc": 1},
+        "geoloc_lat": {"geoloc_lat": 1, "geoloc_lng": 1},
+        "geoloc_lng": {"geoloc_lng": 1, "geoloc_lat": 1},
+    }
+
+
+@pytest.mark.parametrize("name", sorted(GUARDED))
+def test_wrong_guesses_behind_a_filter_are_counted(stage: Stage, name: str) -> None:
+    """On the old paths all of 200 guesses were answered with 200."""
+    query, client = {**WINDOW, **filters(stage)[name]}, f"10.1.0.{sorted(GUARDED).index(name)}"
+    statuses = []
+    for n in range(200 if SOAK else FREE + 10):
+        answer = stage.ask("GET", f"{NAMESPACE}/events", client, params={**query, "password": f"wrong {n}"})
+        statuses.append(answer.status_code)
+    # One is forgiven every six seconds.
+    assert statuses[:FREE] == [200] * FREE
+    assert 429 in statuses[FREE : FREE + 10]
+    assert_refused(answer, 429, "rest_too_many_attempts")
+    assert 0 < int(answer.headers["retry-after"]) <= 6
+    assert stage.ask("GET", f"{NAMESPACE}/events", client, params=query).status_code == 200
+    opened = stage.ask("GET", f"{NAMESPACE}/events", f"10.2.{client[5:]}", params={**query, "password": WORD})
+    assert done(opened)["events"][0]["description"] == "<p>Told.</p>"
+
+
+def test_guesses_on_all_paths_add_up(stage: Stage) -> None:
+    event, client = stage.event, "10.3.0.1"
+    page, item = f"/event/{event['slug']}/", f"{NAMESPACE}/events"
+    paths: list[Callable[[str], httpx.Response]] = [
+        lambda word: stage.ask("GET", f"{item}/{event['id']}", client, params={"password": word}),
+        lambda word: stage.ask("HEAD", f"{item}/{event['id']}", client, params={"password": word}),
+        lambda word: stage.ask("GET", f"{item}/by-slug/{event['slug']}", client, params={"password": word}),
+        lambda word: stage.ask("GET", item, client, params={"password": word, "include": event["id"]}),
+        lambda word: stage.ask("GET", item, client, params={"password": word, "start_date": "1999-01-01"}),
+        lambda word: stage.ask("GET", page, client, params={"password": word}),
+        lambda word: stage.ask("POST", page, client, data={"password": word}),
+    ]
+    statuses = [paths[n % len(paths)](f"wrong {n}").status_code for n in range(FREE + 10)]
+    assert 429 not in statuses[:FREE]
+    assert 429 in statuses[FREE:]
+    while stage.ask("GET", f"{item}/{event['id']}", client, params={"password": "wrong"}).status_code != 429:
+        pass  # One was forgiven meanwhile.
+    assert [path(WORD).status_code for path in paths] == [429] * len(paths)
+
+
+def test_guesses_at_the_same_moment_do_not_pass_together(stage: Stage) -> None:
+    def guess(n: int) -> int:
+        query = {**WINDOW, "featured": 1, "password": f"wrong {n}"}
+        return stage.ask("GET", f"{NAMESPACE}/events", "10.4.0.1", params=query).status_code
+
+    with ThreadPoolExecutor(16) as pool:
+        statuses = list(pool.map(guess, range(60)))
+    assert set(statuses) <= {200, 429, 503}
+    # The run takes a few seconds, in which some are forgiven.
+    assert statuses.count(200) <= FREE + 5
+    assert 429 in statuses
+
+
+def test_all_addresses_of_a_network_are_one_client(stage: Stage) -> None:
+    statuses = [
+        stage.ask("GET", f"{NAMESPACE}/events", f"2001:db8:0:1::{n:x}", params={"password": f"wrong {n}"}).status_code
+        for n in range(FREE + 10)
+    ]
+    assert 429 in statuses
+    other = stage.ask("GET", f"{NAMESPACE}/events", "2001:db8:0:2::1", params={"password": WORD})
+    assert other.status_code == 200
+
+
+def test_a_right_password_on_a_list_is_no_wrong_try(fresh: Callable[..., Interface]) -> None:
+    interface = fresh()
+    editor = interface.caller("editor")
+    for n in range(25):
+        editor.create("events", title=f"Protected {n}", new_password=f"password {n % 5}", **DATES)
+    reader = replace(interface.caller(), address="10.5.0.1")
+    for _ in range(FREE + 5):
+        page = reader.page("events", password="password 3", per_page=50)
+        assert len(page["events"]) == 25
+    # Not even where this page, or this filter, shows none of the events that it opens.
+    for query in ({"per_page": 1, "page": 2}, {"start_date": "1999-01-01", "end_date": "1999-01-02"}):
+        for _ in range(FREE + 5):
+            done(reader.get("/events", {**query, "password": "password 3"}))
+    assert [row["count"] for row in interface.sql("SELECT count FROM login_failures")] == [0]
+
+
+def test_a_password_of_what_the_caller_cannot_read_is_a_wrong_try(fresh: Callable[..., Interface]) -> None:
+    """Otherwise the count would tell that an unpublished event has this password."""
+    interface = fresh()
+    interface.caller("editor").create("events", title="Draft", status="draft", new_password=WORD, **DATES)
+    done(interface.caller().get("/events", {"password": WORD}))
+    assert [row["count"] for row in interface.sql("SELECT count FROM login_failures")] == [1]
+
+
+@pytest.mark.parametrize(("length", "status"), [(1, 400), (5, 400), (6, 201), (255, 201), (256, 400)])
+def test_a_new_password_has_six_characters(fresh: Callable[..., Interface], length: int, status: int) -> None:
+    editor = fresh().caller("editor")
+    answer = editor.post("/events", {"title": unique("New"), "new_password": "x" * length, **DATES})
+    assert answer.status_code == status, answer.text
+    if status == 400:
+        assert_refused(answer, 400, "rest_invalid_param", "new_password")
+
+
+def test_a_shorter_password_of_before_still_opens_its_event(fresh: Callable[..., Interface]) -> None:
+    from kalends.core.secrets import keyed_hash
+
+    interface = fresh()
+    event = interface.caller("editor").create("events", title="Old", new_password=WORD, **DATES)
+    (site,) = interface.sql("SELECT secret FROM sites")
+    interface.sql("UPDATE events SET password_hash = $1", keyed_hash(site["secret"], "event-password", "old"))
+    anonymous: Caller = interface.caller()
+    assert anonymous.read("events", event["id"], password="old")["id"] == event["id"]
+    assert_refused(anonymous.get(f"/events/{event['id']}", {"password": WORD}), 403, "event-password-protected")

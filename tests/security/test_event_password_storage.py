@@ -1,0 +1,137 @@
+"""Event passwords are hashed slowly, outside the event loop, and earlier hashes still open their events."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from kalends.core.errors import Refusal
+from kalends.kinds.event_passwords import MAX_WAITING, SLOW, PasswordHashes, hash_fast, hash_slowly
+from tests.api.interface import Interface, assert_refused, done
+from tests.api.samples import DATES
+
+WORD, SECRET = "open sesame", bytes(32)
+
+
+def test_one_guess_costs_fifty_milliseconds_of_cpu() -> None:
+    costs = []
+    for n in range(3):
+        began = time.thread_time()
+        hash_slowly(SECRET, f"guess {n}")
+        costs.append(time.thread_time() - began)
+    assert min(costs) >= 0.05, costs
+
+
+def test_the_database_holds_slow_hashes_that_a_list_can_compare(fresh: Callable[..., Interface]) -> None:
+    interface = fresh()
+    editor = interface.caller("editor")
+    ids = [editor.create("events", title=f"Event {n}", new_password=WORD, **DATES)["id"] for n in range(2)]
+    stored = {row["password_hash"] for row in interface.sql("SELECT password_hash FROM events")}
+    (site,) = interface.sql("SELECT secret FROM sites")
+    assert stored == {hash_slowly(site["secret"], WORD)}
+    assert {(len(entry), entry[:1]) for entry in stored} == {(33, SLOW)}
+    logged = interface.sql("SELECT after::text AS after FROM changes WHERE kind = 'events'")
+    assert not any(hash_fast(site["secret"], WORD).hex() in row["after"] for row in logged)
+    # One event still has the hash of an earlier version; both are opened by one list.
+    interface.sql("UPDATE events SET password_hash = $1 WHERE id = $2", hash_fast(site["secret"], WORD), ids[0])
+    interface.sql("UPDATE sites SET revision = revision + 1")
+    assert sorted(interface.caller().ids("events", password=WORD, featured=0)) == sorted(ids)
+    assert interface.caller().ids("events", password="wrong one", featured=0) == []
+
+
+def test_the_event_loop_goes_on_while_a_password_is_hashed() -> None:
+    async def work() -> tuple[int, float]:
+        hashes, ticks, longest = PasswordHashes(), 0, 0.0
+        task = asyncio.create_task(hashes.compute(SECRET, WORD))
+        while not task.done():
+            began = time.perf_counter()
+            await asyncio.sleep(0.002)
+            ticks, longest = ticks + 1, max(longest, time.perf_counter() - began)
+        return ticks, longest
+
+    ticks, _ = asyncio.run(work())
+    assert ticks >= 5
+
+
+def test_only_passwords_in_use_are_kept() -> None:
+    async def cpu(hashes: PasswordHashes, word: str) -> float:
+        began = time.process_time()
+        await hashes.compute(SECRET, word)
+        return time.process_time() - began
+
+    async def work() -> None:
+        hashes = PasswordHashes()
+        # The same wrong guess again is no cheaper.
+        assert min([await cpu(hashes, "wrong") for _ in range(2)]) >= 0.04
+        slow = await hashes.set(SECRET, WORD)
+        assert slow == hash_slowly(SECRET, WORD)
+        assert await cpu(hashes, WORD) < 0.04
+        # Another site has another secret.
+        assert await hashes.compute(bytes(31) + b"1", WORD) != slow
+
+    asyncio.run(work())
+
+
+def test_waiting_is_bounded() -> None:
+    async def work() -> list[object]:
+        hashes = PasswordHashes()
+        tasks = [hashes.compute(SECRET, f"guess {n}") for n in range(MAX_WAITING + 3)]
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    results = asyncio.run(work())
+    refused = [entry for entry in results if isinstance(entry, Refusal)]
+    assert [entry.status for entry in refused] == [503] * 3
+    assert refused[0].headers["Retry-After"] == "1"
+
+
+def test_no_password_is_hashed_before_the_throttle_or_the_sign_in(
+    fresh: Callable[..., Interface], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kalends.kinds import event_passwords
+
+    interface = fresh()
+    editor = interface.caller("editor")
+    event = editor.create("events", title="Guessed", new_password=WORD, **DATES)
+    hashed: list[str] = []
+    monkeypatch.setattr(
+        event_passwords, "hash_slowly", lambda secret, word: hashed.append(word) or SLOW + hash_fast(secret, word)
+    )
+    path = f"/events/{event['id']}"
+    statuses = [interface.caller().get(path, {"password": f"guess {n}"}).status_code for n in range(25)]
+    assert statuses == [403] * 20 + [429] * 5
+    assert hashed == [f"guess {n}" for n in range(20)]
+    hashed.clear()
+    for headers in ({}, {"Authorization": "Basic ZWRpdG9yOndyb25n"}):
+        body = {"title": "x", "new_password": "another", **DATES}
+        answer = interface.caller().post("/events", body, headers=headers)
+        assert answer.status_code == 401
+    assert interface.caller("subscriber").patch(path, {"new_password": "another"}).status_code == 403
+    assert hashed == []
+
+
+def test_a_batch_sets_a_few_different_passwords(fresh: Callable[..., Interface]) -> None:
+    interface = fresh()
+    batch = "http://calendar.test/api/kalends/v1/batch"
+
+    def run(words: list[str]) -> httpx.Response:
+        operations = [
+            {"method": "POST", "path": "/events", "body": {"title": f"E{n}", "new_password": word, **DATES}}
+            for n, word in enumerate(words)
+        ]
+        return interface.caller("editor").post(batch, {"operations": operations})
+
+    assert len(done(run(["same password"] * 60))["results"]) == 60
+    assert_refused(run([f"password {n}" for n in range(21)]), 400, "rest_invalid_param", "operations")
+
+
+def test_a_site_without_protected_events_hashes_nothing(
+    fresh: Callable[..., Interface], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kalends.kinds import event_passwords
+
+    interface = fresh()
+    monkeypatch.setattr(event_passwords, "hash_slowly", lambda *_: pytest.fail("hashed"))
+    interface.caller("editor").create("events", title="Open", **DATES)
+    assert done(interface.caller().get("/events", {"password": WORD}))["total"] == 1

@@ -1,0 +1,64 @@
+"""Surrogate keys: sent only where a shared cache needs them, and without the links of protected events."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.api.interface import NAMESPACE, Interface
+from tests.api.samples import DATES
+
+PURGING = {"KALENDS_PURGE_URLS": "http://127.0.0.1:9/", "KALENDS_SHARED_SECONDS": "3600"}
+
+
+def fill(interface: Interface) -> tuple[dict, dict]:
+    """A protected event, and a public one with the same links."""
+    editor = interface.caller("editor")
+    venue = editor.create("venues", venue="Hall", status="private")["id"]
+    links = {"venue": venue, "organizer": {"organizer": "Host"}, "categories": ["Kept"], "tags": ["Kept"]}
+    protected = editor.create("events", title="Protected", slug="protected", new_password="sesame", **links, **DATES)
+    return protected, editor.create("events", title="Public", slug="public", **links, **DATES)
+
+
+def keys(interface: Interface, path: str, query: str = "") -> list[str]:
+    status, headers, _ = interface.raw("GET", path, query=query.encode())
+    assert status == 200
+    return headers["surrogate-key"].split()
+
+
+def test_no_route_sends_keys_without_a_shared_cache(fresh: Callable[..., Interface]) -> None:
+    interface = fresh({"KALENDS_SHARED_SECONDS": "3600"})
+    _, public = fill(interface)
+    kinds = ("events", "venues", "organizers", "categories", "tags")
+    paths = [f"{NAMESPACE}/{kind}" for kind in kinds] + [f"{NAMESPACE}/events/{public['id']}"]
+    paths += [
+        "/",
+        "/events/list/",
+        "/events/map/",
+        "/events.ics",
+        "/events.rss",
+        "/event/public/",
+        "/event/public.ics",
+    ]
+    paths += ["/sitemap.xml", "/sitemap/0.xml", "/robots.txt", "/tag/kept/", "/events/category/kept/"]
+    for path in paths:
+        for _ in range(2):  # The second one comes from memory.
+            status, headers, _body = interface.raw("GET", path)
+            assert status == 200, path
+            assert "surrogate-key" not in headers, path
+
+
+@pytest.mark.parametrize("path", [f"{NAMESPACE}/events", "/events.ics"])
+def test_a_protected_event_names_no_links(fresh: Callable[..., Interface], path: str) -> None:
+    interface = fresh(PURGING)
+    protected, public = fill(interface)
+    named = keys(interface, path, f"include={protected['id']}")
+    assert named[:2] == ["s1", "s1-events"]
+    assert len(named) == 3
+    # The public one names its four links, none of them by an ID.
+    shown = keys(interface, path, f"include={public['id']}")
+    assert len(shown) == 2 + 1 + 4
+    assert not set(named[2:]) & set(shown)
+    both = keys(interface, path, f"include={protected['id']},{public['id']}")
+    assert set(both) == {*named, *shown}
+    assert all(re.fullmatch("s1-[0-9a-f]{18}", entry) for entry in both[2:])

@@ -1,0 +1,93 @@
+"""An event that is withdrawn and rewritten discloses neither its new dates nor its new words in feeds."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.api.interface import Caller, Interface
+
+EVENT = {
+    "title": "Party Grue",
+    "description": "Dancing",
+    "start_date": "2031-03-29 19:30:00",
+    "end_date": "2031-03-29 22:00:00",
+}
+WAYS: dict[str, dict[str, Any]] = {
+    "private": {"status": "private"},
+    "draft": {"status": "draft"},
+    "trash": {"status": "trash"},
+    "future": {"status": "future", "date_utc": "2031-01-01 00:00:00"},
+}
+SECRETS: dict[str, dict[str, Any]] = {
+    "date": {"start_date": "2031-06-07 03:00:00", "end_date": "2031-06-07 04:00:00"},
+    "title": {"title": "Frobozz merger"},
+    "description": {"description": "A merger with Frobozz"},
+    # Beyond the three of the finding: whatever a feed can be filtered by.
+    "category": {"categories": ["Frobozz"]},
+    "venue": {"venue": {"venue": "Frobozz hall"}},
+    "slug": {"slug": "frobozz"},
+    "flag": {"featured": True},
+}
+
+
+@pytest.fixture(scope="module")
+def interface(fresh_for_module: Callable[..., Interface]) -> Interface:
+    return fresh_for_module()
+
+
+def body(interface: Interface, path: str, query: str = "") -> str:
+    """A feed; "" where there is none."""
+    status, _, found = interface.raw("GET", path, query=query.encode())
+    assert status in (200, 404), found
+    return found.decode() if status == 200 else ""
+
+
+def withdraw(editor: Caller, event: dict[str, Any], way: str, secret: str, *, at_once: bool) -> None:
+    path = f"/events/{event['id']}"
+    steps = [{**WAYS[way], **SECRETS[secret]}] if at_once else [WAYS[way], SECRETS[secret]]
+    for step in steps:
+        answer = editor.patch(path, step)
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["one write", "two writes"])
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_new_is_disclosed(interface: Interface, way: str, secret: str, at_once: bool) -> None:
+    editor = interface.caller("editor")
+    event = editor.create("events", **EVENT)
+    queries = ["", "search=Frobozz", "start_date=2031-06-01&end_date=2031-06-30", "featured=1", "categories=frobozz"]
+    if venues := editor.ids("venues"):
+        queries.append(f"venue={venues[0]}")
+    assert event["uid"] in body(interface, "/events.ics")
+    withdraw(editor, event, way, secret, at_once=at_once)
+    feeds = [body(interface, "/events.ics", query) for query in queries]
+    feeds += [body(interface, f"/event/{slug}.ics") for slug in (event["slug"], "frobozz")]
+    for feed in feeds[:1] + feeds[-2:]:
+        assert "0607T" not in feed
+        assert "robozz" not in feed
+    # Found by what is secret is disclosure, too.
+    assert not any(event["uid"] in feed for feed in [*feeds[1:-2], feeds[-1]])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_mere_withdrawal_is_announced(interface: Interface, way: str) -> None:
+    editor = interface.caller("editor")
+    event = editor.create("events", **EVENT)
+    assert editor.patch(f"/events/{event['id']}", WAYS[way]).status_code == 200
+    for path, query in (("/events.ics", "search=grue"), (f"/event/{event['slug']}.ics", "")):
+        feed = body(interface, path, query)
+        assert event["uid"] in feed
+        assert "STATUS:CANCELLED" in feed
+        assert "DTSTART:20310329T193000Z" in feed
+
+
+def test_drafted_and_then_trashed_is_still_announced(interface: Interface) -> None:
+    editor = interface.caller("editor")
+    event = editor.create("events", **EVENT)
+    editor.change("events", event["id"], status="draft")
+    editor.trash("events", event["id"])
+    assert "STATUS:CANCELLED" in body(interface, f"/event/{event['slug']}.ics")
+    editor.change("events", event["id"], status="publish")
+    assert "STATUS:CONFIRMED" in body(interface, f"/event/{event['slug']}.ics")
