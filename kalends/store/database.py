@@ -24,6 +24,8 @@ from kalends.store.sql import Sql
 
 log = logging.getLogger(__name__)
 
+# The session is on a server that takes no writes, such as a primary that has been demoted.
+READ_ONLY = "25006"
 # What a client is told when PostgreSQL refuses. States that are not listed are faults of ours: 500.
 SQLSTATES: dict[str, Callable[[], Refusal]] = {
     "23503": errors.conflict,  # foreign key: the other record vanished at the same moment
@@ -38,7 +40,7 @@ SQLSTATES: dict[str, Callable[[], Refusal]] = {
     "57P01": errors.unavailable,  # the server shuts down
     "57P02": errors.unavailable,
     "57P03": errors.unavailable,  # the server starts up
-    "25006": errors.unavailable,  # a standby: the primary has moved
+    READ_ONLY: errors.unavailable,  # a standby: the primary has moved
     "08P01": errors.unavailable,  # a pooler in between gave up waiting
 }
 # The connection broke, or PostgreSQL ended it: whether a commit was done is not known.
@@ -184,6 +186,8 @@ class Database:
             await self._commit(connection, writing)
         except asyncpg.PostgresError as error:
             await self._roll_back(connection)
+            if error.sqlstate == READ_ONLY:
+                await self._reconnect(connection)
             broken = (error.sqlstate or "").startswith(BROKEN)
             raise (errors.outcome_unknown() if committing and broken else translated(error)) from error
         except TimeoutError as error:
@@ -220,15 +224,21 @@ class Database:
         return rows
 
     async def answers(self) -> str:
-        """The schema revision, or an exception while the database is away."""
+        """Return the schema revision. Raises 503 while the database is away or is a standby."""
         connection = await self._acquire()
         try:
-            version = await connection.fetchval("SELECT version_num FROM alembic_version")
+            version, standby = await connection.fetchrow(
+                "SELECT version_num, pg_is_in_recovery() FROM alembic_version"
+            )
+            if standby:
+                await self._reconnect(connection)
         except LOST as error:
             _end(connection)
             raise errors.unavailable(Sentence("The database does not answer.")) from error
         finally:
             await self._pool.release(connection)
+        if standby:
+            raise errors.unavailable(Sentence("The database is a standby and does not accept writes."))
         return str(version)
 
     async def _acquire(self) -> Any:
@@ -259,6 +269,14 @@ class Database:
                 connection.remove_log_listener(listener)
         if any(notice.sqlstate == "01000" for notice in notices):
             raise errors.outcome_unknown()
+
+    async def _reconnect(self, connection: Any) -> None:
+        """Close this connection, and replace each of the others before its next use.
+
+        They reached the same server by the same address, so each of them would fail one more write.
+        """
+        _end(connection)
+        await self._pool.expire_connections()
 
     def _recover(self, connection: Any) -> None:
         async def roll_back() -> None:
