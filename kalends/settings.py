@@ -36,6 +36,19 @@ class Settings(BaseSettings):
     statement_deadline: float = Field(
         default=10.0, gt=0, le=600, description="Seconds that one database statement may take."
     )
+    public_deadline: float = Field(
+        default=3.0,
+        gt=0,
+        le=600,
+        description="Seconds that one database statement may take for a read without credentials.",
+    )
+    transaction_deadline: float = Field(
+        default=10.0,
+        gt=0,
+        le=600,
+        description="Seconds that one write may take as a whole, a batch included; "
+        "a longer one is rolled back and gets 503.",
+    )
     prepared_statements: bool = Field(default=True, description="Set to false behind PgBouncer in transaction mode.")
     body_limit: int = Field(default=2 * 1024 * 1024, ge=1024, description="Most bytes of a request's body.")
     trash_days: int = Field(

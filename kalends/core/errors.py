@@ -6,6 +6,7 @@ Refusal                     an answer other than success: code, status, message,
        rest_invalid_param            parameters break their rule            invalid_params
        rest_invalid_json             the body is not readable JSON          invalid_json
        rest_invalid_form             the form cannot be read                invalid_form
+       rest_too_many_records         more new records than one request may   too_many_records
        term_exists                   the name or slug of a term is taken    term_exists
   401  incorrect_password            unusable credentials                   bad_credentials
   401/403  rest_forbidden            not permitted                          forbidden
@@ -31,6 +32,7 @@ Refusal                     an answer other than success: code, status, message,
   429  rest_too_many_attempts        guessing is slowed down                slow_down
   any  rest_batch_failed             an operation of a batch was refused    batch_failed
   503  rest_unavailable              the database is busy or away           unavailable
+                                     a write was slow and was rolled back   too_slow
        rest_outcome_unknown          the write may or may not be stored     outcome_unknown
   507  rest_insufficient_storage     the disk of the database is full       out_of_storage
 """
@@ -135,6 +137,19 @@ def invalid_encoding() -> Refusal:
 
 def too_many_fields(limit: int) -> Refusal:
     return invalid_form(Sentence("at most {limit} fields are read.", limit=limit))
+
+
+def too_many_records(limit: int) -> Refusal:
+    return Refusal(
+        400,
+        "rest_too_many_records",
+        Sentence(
+            "One request can create at most {limit} records, venues, organizers and terms inside events included; "
+            "send the others in another request.",
+            limit=limit,
+        ),
+        data={"limit": limit},
+    )
 
 
 def term_exists(term_id: int, what: str) -> Refusal:
@@ -290,6 +305,15 @@ BUSY = Sentence("The service is busy; try again in a moment.")
 
 def unavailable(message: str | Sentence = BUSY) -> Refusal:
     return Refusal(503, "rest_unavailable", message, headers={"Retry-After": "1"})
+
+
+def too_slow(seconds: float) -> Refusal:
+    return unavailable(
+        Sentence(
+            "The write took longer than {seconds} s and was rolled back; write fewer records at once.",
+            seconds=f"{seconds:g}",
+        )
+    )
 
 
 def fault(request_id: str) -> Refusal:

@@ -18,7 +18,7 @@ from asyncpg import Record
 from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.core.sentences import Sentence
-from kalends.store.clock import Clock, locked_clock
+from kalends.store.clock import MAX_NEW_RECORDS, Clock, locked_clock
 from kalends.store.sites import Site
 from kalends.store.sql import Sql
 
@@ -59,6 +59,8 @@ class Options:
     size: int = 10
     wait: float = 1.0  # seconds a request waits for a connection before it is refused
     deadline: float = 10.0  # seconds one statement may take
+    public_deadline: float = 3.0  # the same, for reads without credentials
+    transaction_deadline: float = 10.0  # seconds one write may take, from its beginning to its commit
     prepared: bool = True  # False behind a pooler in transaction mode
     purging: bool = False  # True: shared caches are told of every write, by a job
 
@@ -66,9 +68,12 @@ class Options:
 class Transaction:
     """What an operation may do with the database."""
 
-    def __init__(self, connection: Any, site: Site, now: datetime, *, purging: bool = False) -> None:
+    def __init__(
+        self, connection: Any, site: Site, now: datetime, *, purging: bool = False, max_new: int | None = None
+    ) -> None:
         self._connection = connection
         self._purging = purging
+        self._max_new = max_new
         self.site = site
         self.now = now
         self.statements = 0
@@ -104,6 +109,7 @@ class Transaction:
             last_term_id=row["last_term_id"],
             now=self.now,
             user_id=user_id,
+            max_new=self._max_new,
         )
 
     @property
@@ -139,11 +145,14 @@ class Database:
         self._pool = pool
         self._options = options
         self._recovering: set[asyncio.Task[None]] = set()
-        timeout = f"SET LOCAL statement_timeout = {int(options.deadline * 1000)}; "
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.deadline * 1000)}; "
-        step_down = "SET LOCAL ROLE kalends_app"
-        self._begin_read = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {timeout}{idle}{step_down}"
-        self._begin_write = f"BEGIN; {timeout}{idle}{step_down}"
+        step_down = f"{idle}SET LOCAL ROLE kalends_app"
+        reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+        timeout = f"SET LOCAL statement_timeout = {int(options.deadline * 1000)}; "
+        public = f"SET LOCAL statement_timeout = {int(min(options.public_deadline, options.deadline) * 1000)}; "
+        self._begin_read = f"{reading}{timeout}{step_down}"
+        self._begin_public_read = f"{reading}{public}{step_down}"
+        self._begin_write = f"BEGIN; {timeout}{step_down}"
 
     @classmethod
     async def open(cls, options: Options) -> Self:
@@ -169,21 +178,32 @@ class Database:
             self._pool.terminate()
 
     @asynccontextmanager
-    async def transaction(self, site: str | int, now: datetime, *, writing: bool) -> AsyncIterator[Transaction]:
-        """One transaction in a site, named by its host or its ID; committed unless something is raised."""
+    async def transaction(
+        self, site: str | int, now: datetime, *, writing: bool, anonymous: bool = False
+    ) -> AsyncIterator[Transaction]:
+        """Run one transaction in a site, named by its host or its ID; commit it unless something is raised.
+
+        `anonymous`: a read without credentials, whose statements have a shorter deadline.
+        """
         connection = await self._acquire()
         committing = False
         held = True
+        limit = asyncio.timeout(self._options.transaction_deadline if writing else None)
         try:
-            await connection.execute(self._begin_write if writing else self._begin_read)
-            row = await connection.fetchrow(ENTER_HOST if isinstance(site, str) else ENTER_NUMBER, site)
-            if row is None:
-                raise errors.unknown_site()
-            transaction = Transaction(connection, Site.of(row), now, purging=self._options.purging)
-            yield transaction
-            await transaction.write_clock()
-            committing = writing
-            await self._commit(connection, writing)
+            async with limit:
+                await connection.execute(self._begin(writing=writing, anonymous=anonymous))
+                row = await connection.fetchrow(ENTER_HOST if isinstance(site, str) else ENTER_NUMBER, site)
+                if row is None:
+                    raise errors.unknown_site()
+                transaction = Transaction(
+                    connection, Site.of(row), now, purging=self._options.purging, max_new=MAX_NEW_RECORDS
+                )
+                yield transaction
+                await transaction.write_clock()
+                # A commit that is cut short has an unknown outcome; the driver's own limit is enough for it.
+                limit.reschedule(None)
+                committing = writing
+                await self._commit(connection, writing)
         except asyncpg.PostgresError as error:
             await self._roll_back(connection)
             if error.sqlstate == READ_ONLY:
@@ -195,6 +215,8 @@ class Database:
             # while its backend is busy, another one in its place would be one too many.
             held = False
             self._recover(connection)
+            if limit.expired():
+                raise errors.too_slow(self._options.transaction_deadline) from error
             raise (errors.outcome_unknown() if committing else errors.unavailable()) from error
         except GONE as error:
             _end(connection)
@@ -203,8 +225,13 @@ class Database:
         except Exception:
             await self._roll_back(connection)
             raise
+        except asyncio.CancelledError:
+            # The client is gone. A connection that is closed in the middle of a statement would keep the lock of
+            # the site until that statement ends, so it is cancelled and rolled back instead.
+            held = False
+            self._recover(connection)
+            raise
         except BaseException:
-            # Cancelled in the middle of something: what the connection does now is not known.
             _end(connection)
             raise
         finally:
@@ -240,6 +267,11 @@ class Database:
         if standby:
             raise errors.unavailable(Sentence("The database is a standby and does not accept writes."))
         return str(version)
+
+    def _begin(self, *, writing: bool, anonymous: bool) -> str:
+        if writing:
+            return self._begin_write
+        return self._begin_public_read if anonymous else self._begin_read
 
     async def _acquire(self) -> Any:
         try:

@@ -95,7 +95,8 @@ async def _operate(
     header = exchange.request.headers.get("authorization", "")
     # Nobody writes without credentials, and nothing is written with wrong parameters.
     writing = endpoint.writes and bool(header) and not isinstance(values, Refusal)
-    async with exchange.service.database.transaction(exchange.host, exchange.now, writing=writing) as tx:
+    opened = exchange.service.database.transaction(exchange.host, exchange.now, writing=writing, anonymous=not header)
+    async with opened as tx:
         exchange.site_language = tx.site.language
         await identify(exchange, tx, header)
         if isinstance(values, Refusal):

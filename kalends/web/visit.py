@@ -107,7 +107,7 @@ async def answer(visit: Visit, route: PageRoute, address: dict[str, str]) -> Res
     visit.query = raw.query
     # A form sends the fields that nobody filled in as empty ones.
     sent = {name: value for name, value in raw.values.items() if value not in ("", [""])}
-    async with visit.service.database.transaction(visit.host, visit.now, writing=False) as tx:
+    async with visit.service.database.transaction(visit.host, visit.now, writing=False, anonymous=True) as tx:
         visit.site_language = tx.site.language
         values = read_params(route.params, sent)
         call, visit.filters = await settle_filters(make_call(visit, tx, values))
