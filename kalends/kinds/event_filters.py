@@ -84,16 +84,6 @@ async def _searched(value: str, _: Listing) -> Clause:
     return Searched(search_clause(value))
 
 
-async def _geolocated(value: bool, listing: Listing) -> Clause:
-    placed = Sql(
-        """EXISTS (SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
-            WHERE l.site_id = ? AND l.event_id = r.id AND v.status = 'publish' AND v.location IS NOT NULL
-            OFFSET 0)""",
-        listing.site.id,
-    )
-    return placed if value else Sql("NOT") + placed
-
-
 async def _near(_: float, listing: Listing) -> Clause:
     """Venues inside the circle first, from their own index; then their events."""
     values = listing.values
@@ -176,7 +166,8 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     Filter(param("featured", SWITCH, "Featured events only, or all others"),
            plain(lambda value: Sql("r.featured") if value else Sql("NOT r.featured"))),
     Filter(param("status", params.STATUS_LIST, "Events with this post status"), unfiltered),
-    Filter(param("geoloc", SWITCH, "Events whose venue has coordinates, or none"), _geolocated),
+    Filter(param("geoloc", SWITCH, "Events whose venue has coordinates, or none"),
+           plain(lambda value: Sql("r.placed") if value else Sql("NOT r.placed"))),
     Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of a place; with geoloc_lng"), _near),
     Filter(param("geoloc_lng", params.number(-180, 180), "Longitude of a place; with geoloc_lat"), _with_other_half),
     Filter(param("include", params.ids(), "Only these IDs; dates are ignored then"),

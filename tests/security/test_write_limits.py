@@ -1,4 +1,4 @@
-"""One write cannot keep the others of its site waiting: a deadline, a bound on new records, release on cancellation."""
+"""One write cannot keep the others of its site waiting: it has a deadline, a bound on new records, and can be ended."""
 
 import asyncio
 import time
