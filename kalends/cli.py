@@ -76,7 +76,8 @@ def serve(
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
         _serve_metrics(settings)
     if rights := asyncio.run(logins.find_excess_rights(settings.database_url)):
-        typer.echo(f"Warning: the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md.", err=True)
+        why = f"Warning: the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md."
+        typer.echo(why, err=True)
     helper = subprocess.Popen([sys.executable, "-m", "kalends", "worker"]) if with_worker else None
     try:
         _run_server(host, port, workers)

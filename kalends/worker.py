@@ -38,7 +38,8 @@ PURGE_AGAIN = 2
 
 def create_queue(settings: Settings) -> App:
     """The queue by itself, without tasks: enough to look at jobs."""
-    return App(connector=PsycopgConnector(conninfo=settings.queue_url or settings.database_url, min_size=1, max_size=4))
+    address = settings.queue_url or settings.database_url
+    return App(connector=PsycopgConnector(conninfo=address, min_size=1, max_size=4))
 
 
 @asynccontextmanager

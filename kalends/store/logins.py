@@ -12,10 +12,11 @@ async def find_excess_rights(database_url: str) -> str:
     except LOST:
         return ""
     try:
-        superuser, owner = await connection.fetchrow(
+        row = await connection.fetchrow(
             """
             SELECT r.rolsuper, EXISTS (
-                SELECT FROM pg_tables t WHERE t.tablename = 'sites' AND pg_has_role(current_user, t.tableowner, 'USAGE'))
+                SELECT FROM pg_tables t
+                WHERE t.tablename = 'sites' AND pg_has_role(current_user, t.tableowner, 'USAGE')) AS owner
             FROM pg_roles r WHERE r.rolname = current_user
             """
         )
@@ -23,6 +24,8 @@ async def find_excess_rights(database_url: str) -> str:
         return ""
     finally:
         connection.terminate()
-    if superuser:
+    if row is None:
+        return ""
+    if row["rolsuper"]:
         return "is a superuser"
-    return "owns the tables" if owner else ""
+    return "owns the tables" if row["owner"] else ""

@@ -1,4 +1,4 @@
-"""One write cannot keep the others of its site waiting: it has a deadline, a bound on new records, and can be ended."""
+"""A write cannot keep others of its site waiting: it has a deadline, a bound on new records, and can be cancelled."""
 
 import asyncio
 import time
