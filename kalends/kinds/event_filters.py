@@ -7,7 +7,7 @@ from kalends.core import errors, params
 from kalends.core.errors import Invalid
 from kalends.core.params import MOMENT, SWITCH, Type, param
 from kalends.core.slugs import normalize_lookup
-from kalends.kinds.event_order import ORDERS, order_of, read_cursor
+from kalends.kinds.event_order import ORDERS, order_of, radius_of, read_cursor
 from kalends.kinds.kind import Clause, Filter, Linked, Listing, Searched, plain, unfiltered
 from kalends.kinds.posts import SEARCH, search_clause
 from kalends.kinds.terms import find_event
@@ -97,7 +97,7 @@ async def _near(_: float, listing: Listing) -> Clause:
             listing.site.id,
             values["geoloc_lng"],
             values["geoloc_lat"],
-            values.get("geoloc_radius", 40.0) * 1000,
+            radius_of(listing),
         )
     )
     return Linked(listing.site.id, "event_venues", "venue_id", [row["id"] for row in rows])

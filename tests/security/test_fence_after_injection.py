@@ -59,7 +59,7 @@ def test_functions_of_the_owner_have_a_search_path(database_url: str) -> None:
                 WHERE p.prosecdef AND p.pronamespace = current_schema()::regnamespace
                     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')"""
         ).fetchall()
-    assert dict(rows) == dict.fromkeys(DEFINERS, ["search_path=pg_catalog, public, pg_temp"])
+    assert dict(rows) == {name: ["search_path=pg_catalog, public, pg_temp"] for name in DEFINERS}
 
 
 def test_temporary_objects_are_refused(logins: Logins) -> None:
