@@ -139,8 +139,8 @@ def _add_due_venue(database_url: str, venue_id: int) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute(
             "INSERT INTO venues (site_id, id, revision, author, status, date_utc, modified_utc, title, slug) "
-            "VALUES (1, %(id)s, 1000 + %(id)s, 1, 'future', now() - interval '1 minute', now(), 'Due', 'due-%(id)s')",
-            {"id": venue_id},
+            "VALUES (1, %s, %s, 1, 'future', now() - interval '1 minute', now(), 'Due', %s)",
+            [venue_id, 1000 + venue_id, f"due-{venue_id}"],
         )
 
 
