@@ -140,6 +140,11 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
         await forget_old_changes(database, settings.history_days)
 
     @queue.periodic(cron="*/10 * * * * *")
+    @queue.task(name="settle_places", queueing_lock="settle_places")
+    async def settle_places(timestamp: int) -> None:
+        await settle_all_places(database)
+
+    @queue.periodic(cron="*/10 * * * * *")
     @queue.task(name="take_over", queueing_lock="take_over")
     async def take_over(timestamp: int) -> None:
         for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER):
@@ -155,6 +160,15 @@ async def empty_old_trash(database: Database, days: int) -> int:
             async with database.transaction(row["site_id"], utc_now(), writing=True) as tx:
                 removed += await lifecycle.remove_old_trash(tx, row["kind"], row["id"], cutoff)
     return removed
+
+
+async def settle_all_places(database: Database) -> None:
+    """Let the events of busy venues follow changes of place, in small transactions."""
+    for row in await jobs.find_unsettled(database):
+        more = True
+        while more:
+            async with database.transaction(row["site_id"], utc_now(), writing=True) as tx:
+                more = await jobs.settle_places(tx, row["id"])
 
 
 async def forget_old_changes(database: Database, days: int) -> None:

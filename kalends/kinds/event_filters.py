@@ -84,6 +84,21 @@ async def _searched(value: str, _: Listing) -> Clause:
     return Searched(search_clause(value))
 
 
+async def _geolocated(value: bool, listing: Listing) -> Clause:
+    """Events with a place, by their column; by their links while a venue is marked whose events do not follow yet."""
+    site_id = listing.site.id
+    marked = Sql("SELECT EXISTS (SELECT FROM venues v WHERE v.site_id = ? AND v.unsettled)", site_id)
+    placed = Sql("r.placed")
+    if await listing.transaction.value(marked):
+        placed = Sql(
+            """EXISTS (SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
+                WHERE l.site_id = ? AND l.event_id = r.id AND v.status = 'publish' AND v.location IS NOT NULL
+                OFFSET 0)""",
+            site_id,
+        )
+    return placed if value else Sql("NOT") + placed
+
+
 async def _near(_: float, listing: Listing) -> Clause:
     """Venues inside the circle first, from their own index; then their events."""
     values = listing.values
@@ -167,7 +182,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
            plain(lambda value: Sql("r.featured") if value else Sql("NOT r.featured"))),
     Filter(param("status", params.STATUS_LIST, "Events with this post status"), unfiltered),
     Filter(param("geoloc", SWITCH, "Events whose venue has coordinates, or none"),
-           plain(lambda value: Sql("r.placed") if value else Sql("NOT r.placed"))),
+           _geolocated),
     Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of a place; with geoloc_lng"), _near),
     Filter(param("geoloc_lng", params.number(-180, 180), "Longitude of a place; with geoloc_lat"), _with_other_half),
     Filter(param("include", params.ids(), "Only these IDs; dates are ignored then"),

@@ -40,7 +40,8 @@ FAULTS: dict[str, LiteralString] = {
     "events are placed where their published venues are not, or the other way round": """
         SELECT e.id, e.placed FROM events e WHERE e.site_id = %(site)s AND e.placed <> EXISTS (
             SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
-            WHERE l.site_id = e.site_id AND l.event_id = e.id AND v.status = 'publish' AND v.location IS NOT NULL)""",
+            WHERE l.site_id = e.site_id AND l.event_id = e.id AND v.status = 'publish' AND v.location IS NOT NULL)
+        AND NOT EXISTS (SELECT FROM venues v WHERE v.site_id = e.site_id AND v.unsettled)""",
     "identifiers are held twice or lie beyond their counter": """
         WITH posts AS (
             SELECT id FROM events WHERE site_id = %(site)s UNION ALL

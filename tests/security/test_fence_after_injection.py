@@ -23,6 +23,7 @@ DEFINERS = {
     "old_trash",
     "sites_with_old_changes",
     "site_clocks",
+    "unsettled_venues",
 }
 
 

@@ -1,17 +1,5 @@
 -- Functions of the owner with a fixed search path, rights of login roles, events with a place as a column.
 
--- A function of the owner looks for names where the owner put them, and never among temporary objects of the caller.
-DO $$
-DECLARE
-    name text;
-BEGIN
-    FOREACH name IN ARRAY ARRAY['enter_site(text)', 'enter_site_number(bigint)',
-        'enqueue_job(text, jsonb, timestamptz)', 'due_records(integer)', 'old_trash(timestamptz, integer)',
-        'sites_with_old_changes(timestamptz)', 'site_clocks(text[])'] LOOP
-        EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', name, current_schema());
-    END LOOP;
-END $$;
-
 -- The server asks for the revision of the schema without being its owner.
 GRANT SELECT ON alembic_version TO kalends_app;
 
@@ -87,16 +75,63 @@ END $$;
 CREATE TRIGGER event_placed_delete AFTER DELETE ON event_venues
     REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION place_unlinked_events();
 
+-- A change of a venue concerns all of its events. Few of them follow at once; where they are many, the venue is marked,
+-- lists look at links instead of the column while it is, and the worker lets the events follow step by step.
+ALTER TABLE venues ADD COLUMN unsettled boolean NOT NULL DEFAULT false;
+CREATE INDEX venues_unsettled ON venues (site_id, id) WHERE unsettled;
+
+-- Corrects so many events of a venue at the most, and tells how many it were.
+CREATE FUNCTION settle_places(of_site bigint, of_venue bigint, most integer) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+    corrected integer;
+BEGIN
+    UPDATE events u SET placed = NOT u.placed
+    WHERE u.site_id = of_site AND u.id IN (
+        SELECT e.id FROM event_venues m JOIN events e ON e.site_id = m.site_id AND e.id = m.event_id
+        WHERE m.site_id = of_site AND m.venue_id = of_venue AND e.placed <> EXISTS (
+            SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
+            WHERE l.site_id = e.site_id AND l.event_id = e.id AND v.status = 'publish' AND v.location IS NOT NULL)
+        LIMIT most);
+    GET DIAGNOSTICS corrected = ROW_COUNT;
+    RETURN corrected;
+END $$;
+
+CREATE FUNCTION mark_venue() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.unsettled := NEW.unsettled OR (SELECT count(*) FROM (
+        SELECT FROM event_venues l WHERE l.site_id = NEW.site_id AND l.venue_id = NEW.id LIMIT 501) c) > 500;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER venue_marked BEFORE UPDATE ON venues FOR EACH ROW
+    WHEN ((OLD.status = 'publish' AND OLD.geo_lat IS NOT NULL) <> (NEW.status = 'publish' AND NEW.geo_lat IS NOT NULL))
+    EXECUTE FUNCTION mark_venue();
+
 CREATE FUNCTION place_events_of_venue() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE events e SET placed = NOT e.placed
-    FROM event_venues m
-    WHERE m.site_id = NEW.site_id AND m.venue_id = NEW.id AND e.site_id = m.site_id AND e.id = m.event_id
-        AND e.placed <> EXISTS (
-            SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
-            WHERE l.site_id = e.site_id AND l.event_id = e.id AND v.status = 'publish' AND v.location IS NOT NULL);
+    PERFORM settle_places(NEW.site_id, NEW.id, 500);
     RETURN NULL;
 END $$;
 CREATE TRIGGER event_placed_by_venue AFTER UPDATE ON venues FOR EACH ROW
-    WHEN ((OLD.status = 'publish' AND OLD.geo_lat IS NOT NULL) <> (NEW.status = 'publish' AND NEW.geo_lat IS NOT NULL))
+    WHEN (NOT NEW.unsettled AND (OLD.status = 'publish' AND OLD.geo_lat IS NOT NULL)
+        <> (NEW.status = 'publish' AND NEW.geo_lat IS NOT NULL))
     EXECUTE FUNCTION place_events_of_venue();
+
+-- Marked venues, of all sites: the worker asks this.
+CREATE FUNCTION unsettled_venues(most integer) RETURNS TABLE (site_id bigint, id bigint)
+LANGUAGE sql STABLE SECURITY DEFINER AS $$
+    SELECT v.site_id, v.id FROM venues v WHERE v.unsettled LIMIT most
+$$;
+REVOKE ALL ON FUNCTION unsettled_venues(integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION unsettled_venues(integer) TO kalends_app;
+
+-- A function of the owner looks for names where the owner put them, and never among temporary objects of the caller.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['enter_site(text)', 'enter_site_number(bigint)',
+        'enqueue_job(text, jsonb, timestamptz)', 'due_records(integer)', 'old_trash(timestamptz, integer)',
+        'sites_with_old_changes(timestamptz)', 'site_clocks(text[])', 'unsettled_venues(integer)'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', name, current_schema());
+    END LOOP;
+END $$;
