@@ -118,8 +118,9 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     async def collect_orphans(timestamp: int) -> None:
         await filekeeping.collect_orphans(database, library, utc_now())
 
+    # In a schedule of six fields the last one is the second.
     # The safety net of `publish`: what is overdue because a worker died with its job in hand.
-    @queue.periodic(cron="*/5 * * * * *")
+    @queue.periodic(cron="* * * * * */5")
     @queue.task(name="publish_overdue", queueing_lock="publish_overdue")
     async def publish_overdue(timestamp: int) -> None:
         for row in await jobs.find_due(database):
@@ -139,12 +140,12 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     async def forget_changes(timestamp: int) -> None:
         await forget_old_changes(database, settings.history_days)
 
-    @queue.periodic(cron="*/10 * * * * *")
+    @queue.periodic(cron="* * * * * */10")
     @queue.task(name="settle_places", queueing_lock="settle_places")
     async def settle_places(timestamp: int) -> None:
         await settle_all_places(database)
 
-    @queue.periodic(cron="*/10 * * * * *")
+    @queue.periodic(cron="* * * * * */10")
     @queue.task(name="take_over", queueing_lock="take_over")
     async def take_over(timestamp: int) -> None:
         for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER):
