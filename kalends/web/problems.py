@@ -40,6 +40,9 @@ INVALID = _problem(400, "rest_invalid_param", mark("Parameters break their rule;
 JSON = _problem(400, "rest_invalid_json", mark("The body is not readable as JSON."))
 FORM = _problem(400, "rest_invalid_form", mark("The form or the query string cannot be read."))
 TERM_EXISTS = _problem(400, "term_exists", mark("The name or slug of a term is taken; `data.term_id` has it."))
+TOO_MANY = _problem(
+    400, "rest_too_many_records", mark("The request creates more records than `data.limit`; send them in several.")
+)
 CREDENTIALS = _problem(401, "incorrect_password", mark("The user name or the application password is wrong."))
 SIGN_IN = _problem(401, "rest_forbidden", mark("The caller has to sign in."))
 FORBIDDEN = _problem(403, "rest_forbidden", mark("The role of the caller does not permit this."))
@@ -116,7 +119,7 @@ def problems_of(endpoint: Endpoint, method: str) -> list[Problem]:
     if operation is restore_record or operation is list_changes:
         found.add(EXPIRED)
     if operation is run_batch:
-        found |= {MISSING, *BATCH}
+        found |= {MISSING, TOO_MANY, *BATCH}
     if method == "POST":  # It may stand for a method that the path does not know.
         found |= {RUNNING, KEY_REUSED, METHOD}
     return sorted((row for row in PROBLEMS if row in found), key=lambda row: row.status)
