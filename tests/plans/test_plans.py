@@ -40,6 +40,14 @@ async def test_a_filter_over_all_times_is_served_by_an_index(name: str, site: Si
     assert not faults(await explained.list(EVENTS, in_the_wide_window(site)[name]))
 
 
+async def test_a_short_word_does_not_read_the_whole_index_of_words(site: Site, explained: Explaining) -> None:
+    """Also with a plan that is kept for all words: after a few requests for long ones."""
+    for word in ("a", "a b"):
+        statements = await explained.list(EVENTS, {**in_the_wide_window(site)["nothing"], "search": word})
+        conditions = [str(node.get("Index Cond", "")) for statement in statements for node in statement.nodes()]
+        assert not [condition for condition in conditions if "search_text" in condition], word
+
+
 @pytest.mark.parametrize("name", in_pairs(EXAMPLE))
 async def test_a_pair_of_filters_is_served_by_an_index(name: str, site: Site, explained: Explaining) -> None:
     """What two filters have in common is found among what the index of one of them finds in the window."""
