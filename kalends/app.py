@@ -93,6 +93,8 @@ def database_options(settings: Settings) -> Options:
         size=settings.pool_size,
         wait=settings.pool_wait,
         deadline=settings.statement_deadline,
+        public_deadline=settings.public_deadline,
+        transaction_deadline=settings.transaction_deadline,
         prepared=settings.prepared_statements,
         purging=bool(settings.purge_urls),
         per_client=settings.client_connections,

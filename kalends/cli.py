@@ -23,7 +23,7 @@ from kalends.core.errors import Invalid, Refusal
 from kalends.operations import administration, timezones
 from kalends.operations.library import Library
 from kalends.settings import Settings, WrongSettings, read_settings
-from kalends.store import sites
+from kalends.store import logins, sites
 from kalends.store.database import Database, Transaction
 from kalends.store.migrations import migrate as run_migrations
 from kalends.web.exchange import utc_now
@@ -57,7 +57,8 @@ def main() -> None:
 @app.command()
 def migrate() -> None:
     """Bring the database to the current schema. Safe to run twice at once."""
-    run_migrations(_settings().database_url)
+    settings = _settings()
+    run_migrations(settings.owner_url, server_url=settings.database_url, queue_url=settings.queue_url)
 
 
 @app.command()
@@ -74,6 +75,9 @@ def serve(
         # Read by the metrics library when it is first imported, here and in each worker.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
         _serve_metrics(settings)
+    if rights := asyncio.run(logins.find_excess_rights(settings.database_url)):
+        why = f"Warning: the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md."
+        typer.echo(why, err=True)
     helper = subprocess.Popen([sys.executable, "-m", "kalends", "worker"]) if with_worker else None
     try:
         _run_server(host, port, workers)
@@ -166,13 +170,13 @@ def set_site(key: str, value: str, host_name: Host = "") -> None:
 @site.command("add")
 def add_site(host_name: str, name: Annotated[str, typer.Option(help="Name of the site.")] = "Kalends") -> None:
     """Add a site that answers to a host, and print its ID. The first site needs a host then, too."""
-    typer.echo(asyncio.run(sites.add_site(_settings().database_url, host_name, name)))
+    typer.echo(asyncio.run(sites.add_site(_settings().owner_url, host_name, name)))
 
 
 @site.command("host")
 def add_host(new_host: str, site_id: Annotated[int, typer.Option(help="ID of the site.")] = 1) -> None:
     """Let a site answer to one more host."""
-    asyncio.run(sites.add_host(_settings().database_url, new_host, site_id))
+    asyncio.run(sites.add_host(_settings().owner_url, new_host, site_id))
 
 
 @zones.command("refresh")
@@ -309,7 +313,7 @@ def make_up_records(
             today=today.date() if today else None,
         )
         with _progress() as told:
-            made = asyncio.run(seeding.seed(_settings().database_url, host_name, wanted, told))
+            made = asyncio.run(seeding.seed(_settings().owner_url, host_name, wanted, told))
     except (Refusal, Invalid) as problem:
         _fail(problem.message)
     took = time.monotonic() - began

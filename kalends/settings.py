@@ -16,6 +16,16 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="KALENDS_", extra="ignore")
 
     database_url: str = Field(default="postgresql:///kalends", description="Address of the PostgreSQL database.")
+    migration_url: str = Field(
+        default="",
+        description="Address of the same database with the login of its owner, for migrate, seed and site add; "
+        "empty: that of KALENDS_DATABASE_URL.",
+    )
+    queue_url: str = Field(
+        default="",
+        description="Address of the same database with the login of the job queue, for the worker and jobs; "
+        "empty: that of KALENDS_DATABASE_URL.",
+    )
     base_url: str = Field(
         default="",
         description="Address under which clients reach the server, without a path; "
@@ -43,6 +53,19 @@ class Settings(BaseSettings):
     )
     statement_deadline: float = Field(
         default=10.0, gt=0, le=600, description="Seconds that one database statement may take."
+    )
+    public_deadline: float = Field(
+        default=3.0,
+        gt=0,
+        le=600,
+        description="Seconds that one database statement may take for a read without credentials.",
+    )
+    transaction_deadline: float = Field(
+        default=10.0,
+        gt=0,
+        le=600,
+        description="Seconds that one write may take as a whole, a batch included; "
+        "a longer one is rolled back and gets 503.",
     )
     prepared_statements: bool = Field(default=True, description="Set to false behind PgBouncer in transaction mode.")
     body_limit: int = Field(default=2 * 1024 * 1024, ge=1024, description="Most bytes of a request's body.")
@@ -117,9 +140,15 @@ class Settings(BaseSettings):
     metrics_host: str = Field(default="127.0.0.1", description="Address that the metrics port listens on.")
     log_format: str = Field(default="json", description="json, or plain for reading at a terminal.")
 
-    @field_validator("database_url")
+    @property
+    def owner_url(self) -> str:
+        return self.migration_url or self.database_url
+
+    @field_validator("database_url", "migration_url", "queue_url")
     @classmethod
-    def _is_postgresql(cls, value: str) -> str:
+    def _is_postgresql(cls, value: str, info: ValidationInfo) -> str:
+        if info.field_name != "database_url" and not value:
+            return value
         if not value.startswith(("postgresql://", "postgres://")):
             raise ValueError("must begin with postgresql://")
         return value

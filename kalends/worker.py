@@ -38,7 +38,8 @@ PURGE_AGAIN = 2
 
 def create_queue(settings: Settings) -> App:
     """The queue by itself, without tasks: enough to look at jobs."""
-    return App(connector=PsycopgConnector(conninfo=settings.database_url, min_size=1, max_size=4))
+    address = settings.queue_url or settings.database_url
+    return App(connector=PsycopgConnector(conninfo=address, min_size=1, max_size=4))
 
 
 @asynccontextmanager
@@ -117,8 +118,9 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     async def collect_orphans(timestamp: int) -> None:
         await filekeeping.collect_orphans(database, library, utc_now())
 
+    # In a schedule of six fields the last one is the second.
     # The safety net of `publish`: what is overdue because a worker died with its job in hand.
-    @queue.periodic(cron="*/5 * * * * *")
+    @queue.periodic(cron="* * * * * */5")
     @queue.task(name="publish_overdue", queueing_lock="publish_overdue")
     async def publish_overdue(timestamp: int) -> None:
         for row in await jobs.find_due(database):
@@ -138,7 +140,12 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     async def forget_changes(timestamp: int) -> None:
         await forget_old_changes(database, settings.history_days)
 
-    @queue.periodic(cron="*/10 * * * * *")
+    @queue.periodic(cron="* * * * * */10")
+    @queue.task(name="settle_places", queueing_lock="settle_places")
+    async def settle_places(timestamp: int) -> None:
+        await settle_all_places(database)
+
+    @queue.periodic(cron="* * * * * */10")
     @queue.task(name="take_over", queueing_lock="take_over")
     async def take_over(timestamp: int) -> None:
         for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER):
@@ -154,6 +161,15 @@ async def empty_old_trash(database: Database, days: int) -> int:
             async with database.transaction(row["site_id"], utc_now(), writing=True) as tx:
                 removed += await lifecycle.remove_old_trash(tx, row["kind"], row["id"], cutoff)
     return removed
+
+
+async def settle_all_places(database: Database) -> None:
+    """Let the events of busy venues follow changes of place, in small transactions."""
+    for row in await jobs.find_unsettled(database):
+        more = True
+        while more:
+            async with database.transaction(row["site_id"], utc_now(), writing=True) as tx:
+                more = await jobs.settle_places(tx, row["id"])
 
 
 async def forget_old_changes(database: Database, days: int) -> None:

@@ -7,6 +7,7 @@ Refusal                     an answer other than success: code, status, message,
        rest_invalid_json             the body is not readable JSON          invalid_json
        rest_invalid_form             the form cannot be read                invalid_form
        rest_invalid_host             the Host header is not one name        invalid_host
+       rest_too_many_records         more new records than one request may   too_many_records
        term_exists                   the name or slug of a term is taken    term_exists
   401  incorrect_password            unusable credentials                   bad_credentials
   401/403  rest_forbidden            not permitted                          forbidden
@@ -31,10 +32,11 @@ Refusal                     an answer other than success: code, status, message,
   413  rest_body_too_large           more bytes than the server reads       too_large
   422  rest_idempotency_mismatch     the key was used for something else    key_reused
   429  rest_too_many_attempts        guessing is slowed down                slow_down
+       rest_quota_exceeded           the account's records of a day         quota_exceeded
   431  rest_head_too_large           headers beyond the limit               head_too_large
-       rest_too_many_records         the account's records of a day         too_many_records
   any  rest_batch_failed             an operation of a batch was refused    batch_failed
   503  rest_unavailable              the database is busy or away           unavailable
+                                     a write was slow and was rolled back   too_slow
        rest_outcome_unknown          the write may or may not be stored     outcome_unknown
   507  rest_insufficient_storage     the disk of the database is full       out_of_storage
 """
@@ -145,6 +147,19 @@ def invalid_encoding() -> Refusal:
 
 def too_many_fields(limit: int) -> Refusal:
     return invalid_form(Sentence("at most {limit} fields are read.", limit=limit))
+
+
+def too_many_records(limit: int) -> Refusal:
+    return Refusal(
+        400,
+        "rest_too_many_records",
+        Sentence(
+            "One request can create at most {limit} records, venues, organizers and terms inside events included; "
+            "send the others in another request.",
+            limit=limit,
+        ),
+        data={"limit": limit},
+    )
 
 
 def term_exists(term_id: int, what: str) -> Refusal:
@@ -309,10 +324,10 @@ def slow_down(seconds: int) -> Refusal:
     )
 
 
-def too_many_records(limit: int, seconds: int) -> Refusal:
+def quota_exceeded(limit: int, seconds: int) -> Refusal:
     return Refusal(
         429,
-        "rest_too_many_records",
+        "rest_quota_exceeded",
         Sentence(
             "This account has created {limit} records today; retry in {seconds} s.", limit=limit, seconds=seconds
         ),
@@ -325,6 +340,15 @@ BUSY = Sentence("The service is busy; try again in a moment.")
 
 def unavailable(message: str | Sentence = BUSY) -> Refusal:
     return Refusal(503, "rest_unavailable", message, headers={"Retry-After": "1"})
+
+
+def too_slow(seconds: float) -> Refusal:
+    return unavailable(
+        Sentence(
+            "The write took longer than {seconds} s and was rolled back; write fewer records at once.",
+            seconds=f"{seconds:g}",
+        )
+    )
 
 
 def fault(request_id: str) -> Refusal:

@@ -44,3 +44,8 @@ def like_pattern(word: str) -> str:
     """The pattern with which LIKE finds the word anywhere; the caller's own % and _ are literal."""
     escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
+
+
+def has_trigram(word: str) -> bool:
+    """Whether three letters or digits stand side by side: what an index of trigrams can look up."""
+    return re.search(r"[^\W_]{3}", word) is not None

@@ -7,7 +7,7 @@ from kalends.core import errors, params
 from kalends.core.errors import Invalid
 from kalends.core.params import MOMENT, SWITCH, Type, param
 from kalends.core.slugs import normalize_lookup
-from kalends.kinds.event_order import ORDERS, order_of, read_cursor
+from kalends.kinds.event_order import ORDERS, order_of, radius_of, read_cursor
 from kalends.kinds.kind import Clause, Filter, Linked, Listing, Searched, plain, unfiltered
 from kalends.kinds.posts import SEARCH, search_clause
 from kalends.kinds.terms import find_event
@@ -91,12 +91,17 @@ async def _searched(value: str, _: Listing) -> Clause:
 
 
 async def _geolocated(value: bool, listing: Listing) -> Clause:
-    placed = Sql(
-        """EXISTS (SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
-            WHERE l.site_id = ? AND l.event_id = r.id AND v.status = 'publish' AND v.location IS NOT NULL
-            OFFSET 0)""",
-        listing.site.id,
-    )
+    """Events with a place, by their column; by their links while a venue is marked whose events do not follow yet."""
+    site_id = listing.site.id
+    marked = Sql("SELECT EXISTS (SELECT FROM venues v WHERE v.site_id = ? AND v.unsettled)", site_id)
+    placed = Sql("r.placed")
+    if await listing.transaction.value(marked):
+        placed = Sql(
+            """EXISTS (SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
+                WHERE l.site_id = ? AND l.event_id = r.id AND v.status = 'publish' AND v.location IS NOT NULL
+                OFFSET 0)""",
+            site_id,
+        )
     return placed if value else Sql("NOT") + placed
 
 
@@ -113,7 +118,7 @@ async def _near(_: float, listing: Listing) -> Clause:
             listing.site.id,
             values["geoloc_lng"],
             values["geoloc_lat"],
-            values.get("geoloc_radius", 40.0) * 1000,
+            radius_of(listing),
         )
     )
     return Linked(listing.site.id, "event_venues", "venue_id", [row["id"] for row in rows])
@@ -182,7 +187,8 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     Filter(param("featured", SWITCH, "Featured events only, or all others"),
            plain(lambda value: Sql("r.featured") if value else Sql("NOT r.featured"))),
     Filter(param("status", params.STATUS_LIST, "Events with this post status"), unfiltered),
-    Filter(param("geoloc", SWITCH, "Events whose venue has coordinates, or none"), _geolocated),
+    Filter(param("geoloc", SWITCH, "Events whose venue has coordinates, or none"),
+           _geolocated),
     Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of a place; with geoloc_lng"), _near),
     Filter(param("geoloc_lng", params.number(-180, 180), "Longitude of a place; with geoloc_lat"), _with_other_half),
     Filter(param("include", params.ids(), "Only these IDs; dates are ignored then"),

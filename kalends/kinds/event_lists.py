@@ -26,8 +26,9 @@ def event_page(kind: Kind, listing: Listing, clauses: list[Clause]) -> Sql:
         clauses = [*clauses, Sql("r.end_utc >= ?", window.start_from)]
     # One more than a page tells a cursor's reader whether there is another.
     wanted, offset = (listing.per_page + 1, 0) if by_cursor else (listing.per_page, listing.offset)
+    distance = join_distance(listing, window.start_from, window.last_start)
     arms = [
-        Sql("(SELECT " + keys + " FROM") + source + join_distance(listing) + Sql("WHERE") + where
+        Sql("(SELECT " + keys + " FROM") + source + distance + Sql("WHERE") + where
         + (Sql("AND") + after_cursor(listing) if by_cursor else Sql(""))
         + Sql("ORDER BY") + ordered(listing, "r.") + Sql("LIMIT ?)", offset + wanted)
         for source, where in find_parts(listing, window, clauses)

@@ -108,16 +108,40 @@ def after_cursor(listing: Listing) -> Sql:
     return Sql("(" + ", ".join(columns) + sign + places(len(columns)) + ")", *listing.values["cursor"].keys)
 
 
-def join_distance(listing: Listing) -> Sql:
-    """The nearest venue of each event, where the list is ordered by distance."""
+def join_distance(listing: Listing, begins: datetime | None, ends: datetime | None) -> Sql:
+    """Join each event with the distance of its nearest venue, where the list is ordered by distance.
+
+    Each venue inside the circle is measured once, then its events that start between two moments are looked up.
+    """
     if order_of(listing)[0] != "distance":
         return Sql("")
-    values = listing.values
-    return Sql(
-        """CROSS JOIN LATERAL (
-            SELECT min(ST_Distance(v.location, ST_MakePoint(?, ?)::geography)) AS distance
-            FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
-            WHERE l.site_id = r.site_id AND l.event_id = r.id AND v.status = 'publish') g""",
-        values["geoloc_lng"],
-        values["geoloc_lat"],
+    values, site_id = listing.values, listing.site.id
+    place = values["geoloc_lng"], values["geoloc_lat"]
+    limits = Sql("")
+    if begins is not None:
+        limits += Sql("AND l.start_utc >= ?", begins)
+    if ends is not None:
+        limits += Sql("AND l.start_utc <= ?", ends)
+    return (
+        Sql(
+            """JOIN (SELECT l.event_id, min(d.distance) AS distance FROM (
+                    SELECT v.id, ST_Distance(v.location, ST_MakePoint(?, ?)::geography) AS distance FROM venues v
+                    WHERE v.site_id = ? AND v.status = 'publish'
+                        AND ST_DWithin(v.location, ST_MakePoint(?, ?)::geography, ?)
+                    OFFSET 0) d
+                JOIN event_venues l ON l.site_id = ? AND l.venue_id = d.id""",
+            *place,
+            site_id,
+            *place,
+            radius_of(listing),
+            site_id,
+        )
+        + limits
+        + Sql("GROUP BY l.event_id) g ON g.event_id = r.id")
     )
+
+
+def radius_of(listing: Listing) -> float:
+    """In metres."""
+    radius: float = listing.values.get("geoloc_radius", 40.0)
+    return radius * 1000

@@ -10,7 +10,7 @@ from asyncpg import Record
 
 from kalends.core import errors, params, times
 from kalends.core.params import Param, param
-from kalends.core.search import like_pattern, read_search
+from kalends.core.search import has_trigram, like_pattern, read_search
 from kalends.core.slugs import TRASHED, make_slug
 from kalends.core.statuses import settle_status
 from kalends.core.text import clean_html
@@ -182,10 +182,21 @@ def search_clause(value: str) -> Sql:
     words = read_search(value)
     return all_of(
         [
-            *[Sql("r.search_text LIKE ?", like_pattern(word)) for word in words.wanted],
+            *[_contains(word) for word in words.wanted],
             *[Sql("r.search_text NOT LIKE ?", like_pattern(word)) for word in words.unwanted],
         ]
     )
+
+
+def _contains(word: str) -> Sql:
+    """Find a word through the index, which knows groups of three characters.
+
+    A shorter word is kept away from it. A plan for all words, which PostgreSQL keeps after a few requests, would read
+    the whole index for such a word: this takes ten times as long as reading the rows.
+    """
+    if has_trigram(word):
+        return Sql("r.search_text LIKE ?", like_pattern(word))
+    return Sql("r.search_text || '' LIKE ?", like_pattern(word))
 
 
 def _read_search(value: str) -> str:

@@ -1,5 +1,6 @@
 """Linked records of an event: "ID, slug, name or data" -> IDs, and their representations."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,7 +101,8 @@ async def _resolve_post(link: Link, kind: Kind, call: Call, entry: int | dict[st
             raise errors.invalid(link.param, "nothing here has the ID {ids}.", ids=entry)
         return entry
     try:
-        sent = read_params(kind.fields, entry)
+        # Cleaning long texts takes time, and everybody else waits for the event loop.
+        sent = await asyncio.to_thread(read_params, kind.fields, entry)
     except Refusal as refusal:
         raise errors.invalid_params({link.param: errors.problem_of(link.param, refusal.sentence)}) from refusal
     permissions.require_writer(call.actor, kind)

@@ -19,7 +19,7 @@ EVENT_COLUMNS: Final = (
     "site_id", "id", "uid", "revision", "author", "status", "slug", "date_utc", "modified_utc",
     "title", "description", "excerpt", "timezone", "all_day", "start_local", "end_local", "start_fold",
     "end_fold", "start_utc", "end_utc", "cost", "website", "ticket_url", "show_map", "show_map_link",
-    "hide_from_listings", "sticky", "featured", "search_text",
+    "hide_from_listings", "sticky", "featured", "search_text", "placed",
 )  # fmt: skip
 LINK_COLUMNS: Final = {
     table: ("site_id", "event_id", column, "position", "start_utc", "listed", "published")
@@ -105,6 +105,7 @@ class EventMaker:
             pick(chance, COSTS), f"https://events.example.org/{event_id}" if web < 0.3 else "",
             f"https://tickets.example.com/{event_id}" if web > 0.75 else "", bool(places), bool(places),
             hidden, chance() < 0.004, chance() < 0.02, "\n".join([text.folded for text in texts]),
+            bool(places),  # Every made-up venue has coordinates; otherwise the triggers would correct it.
         ))  # fmt: skip
         tail = (span.start.utc, status == "publish" and not hidden, status == "publish")
         links = chunk.links

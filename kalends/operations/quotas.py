@@ -30,4 +30,4 @@ async def count_new_record(call: Call) -> None:
     )
     if not counted:
         midnight = tx.now.replace(hour=0, minute=0, second=0) + timedelta(days=1)
-        raise errors.too_many_records(limit, int((midnight - tx.now).total_seconds()))
+        raise errors.quota_exceeded(limit, int((midnight - tx.now).total_seconds()))

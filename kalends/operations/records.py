@@ -17,6 +17,8 @@ from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
 MOST_PER_PAGE = 50
+# Records that `page` may skip: the database reads all of them to find the page behind them.
+MAX_OFFSET = 10_000
 
 
 async def list_records(kind: Kind, call: Call, *, counted: bool = True) -> Outcome:
@@ -26,7 +28,10 @@ async def list_records(kind: Kind, call: Call, *, counted: bool = True) -> Outco
     listing = listing_of(kind, call)
     clauses = await clauses_of(kind, call, listing)
     page = kind.page(kind, listing, clauses)
-    if counted:
+    if listing.offset > MAX_OFFSET and "cursor" not in listing.values:
+        rows: list[Record] = []
+        total = await _total_above(tx, kind, listing, clauses)
+    elif counted:
         rows, total = await _rows_and_total(tx, page, kind.total(kind, listing, clauses))
     else:
         rows = await tx.rows(page)
@@ -91,6 +96,21 @@ async def clauses_of(kind: Kind, call: Call, listing: Listing) -> list[Clause]:
     if kind.guarded & set(values):
         clauses.append(protection.opened(call))
     return clauses
+
+
+async def _total_above(tx: Transaction, kind: Kind, listing: Listing, clauses: list[Clause]) -> int:
+    """Return the total of a list that ends before the page asked for; refuse a page that is too far into it."""
+    total: int = await tx.value(kind.total(kind, listing, clauses))
+    if total <= listing.offset:
+        return total
+    if kind.continues:
+        raise errors.invalid(
+            "page",
+            "at most {most} records can be skipped; continue with `cursor`, the `next_cursor` of an answer.",
+            most=MAX_OFFSET,
+        )
+    narrower = "at most {most} records can be skipped; narrow the list by filters."
+    raise errors.invalid("page", narrower, most=MAX_OFFSET)
 
 
 async def _rows_and_total(tx: Transaction, page: Sql, total: Sql) -> tuple[list[Record], int]:

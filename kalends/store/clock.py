@@ -6,9 +6,13 @@ so revisions become visible in order and without gaps, and two writers never mee
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
+from kalends.core import errors
 from kalends.store.sql import Sql
+
+# Records that one request may create, those inside others included: each of them is written under the lock.
+MAX_NEW_RECORDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class Clock:
     now: datetime
     user_id: int | None = None
     changes: list[Change] = field(default_factory=list[Change])
+    max_new: int | None = None  # None: any number of new records
+    new: int = 0  # including those that were undone: they took their time, too
 
     def stamp(
         self,
@@ -53,12 +59,19 @@ class Clock:
         return self.revision
 
     def next_post_id(self) -> int:
+        self._count_new()
         self.last_post_id += 1
         return self.last_post_id
 
     def next_term_id(self) -> int:
+        self._count_new()
         self.last_term_id += 1
         return self.last_term_id
+
+    def _count_new(self) -> None:
+        self.new += 1
+        if self.max_new is not None and self.new > self.max_new:
+            raise errors.too_many_records(self.max_new)
 
     def written(self) -> Sql:
         """Raises the site's row and adds to the log, in one statement."""

@@ -19,12 +19,14 @@ from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.core.sentences import Sentence
 from kalends.core.turns import Shares, Turns
-from kalends.store.clock import Clock, locked_clock
+from kalends.store.clock import MAX_NEW_RECORDS, Clock, locked_clock
 from kalends.store.sites import Site
 from kalends.store.sql import Sql
 
 log = logging.getLogger(__name__)
 
+# The session is on a server that takes no writes, such as a primary that has been demoted.
+READ_ONLY = "25006"
 # What a client is told when PostgreSQL refuses. States that are not listed are faults of ours: 500.
 SQLSTATES: dict[str, Callable[[], Refusal]] = {
     "23503": errors.conflict,  # foreign key: the other record vanished at the same moment
@@ -39,7 +41,7 @@ SQLSTATES: dict[str, Callable[[], Refusal]] = {
     "57P01": errors.unavailable,  # the server shuts down
     "57P02": errors.unavailable,
     "57P03": errors.unavailable,  # the server starts up
-    "25006": errors.unavailable,  # a standby: the primary has moved
+    READ_ONLY: errors.unavailable,  # a standby: the primary has moved
     "08P01": errors.unavailable,  # a pooler in between gave up waiting
 }
 # The connection broke, or PostgreSQL ended it: whether a commit was done is not known.
@@ -60,6 +62,8 @@ class Options:
     size: int = 10
     wait: float = 1.0  # seconds a request waits for a connection before it is refused
     deadline: float = 10.0  # seconds one statement may take
+    public_deadline: float = 3.0  # the same, for reads without credentials
+    transaction_deadline: float = 10.0  # seconds one write may take, from its beginning to its commit
     prepared: bool = True  # False behind a pooler in transaction mode
     purging: bool = False  # True: shared caches are told of every write, by a job
     per_client: int = 0  # connections that one client has in use at a time; 0: any number
@@ -68,9 +72,12 @@ class Options:
 class Transaction:
     """What an operation may do with the database."""
 
-    def __init__(self, connection: Any, site: Site, now: datetime, *, purging: bool = False) -> None:
+    def __init__(
+        self, connection: Any, site: Site, now: datetime, *, purging: bool = False, max_new: int | None = None
+    ) -> None:
         self._connection = connection
         self._purging = purging
+        self._max_new = max_new
         self.site = site
         self.now = now
         self.statements = 0
@@ -106,6 +113,7 @@ class Transaction:
             last_term_id=row["last_term_id"],
             now=self.now,
             user_id=user_id,
+            max_new=self._max_new,
         )
 
     @property
@@ -143,11 +151,14 @@ class Database:
         self._options = options
         self._turns = Turns(Shares(per_owner=options.per_client or options.size, total=options.size))
         self._recovering: set[asyncio.Task[None]] = set()
-        timeout = f"SET LOCAL statement_timeout = {int(options.deadline * 1000)}; "
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.deadline * 1000)}; "
-        step_down = "SET LOCAL ROLE kalends_app"
-        self._begin_read = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {timeout}{idle}{step_down}"
-        self._begin_write = f"BEGIN; {timeout}{idle}{step_down}"
+        step_down = f"{idle}SET LOCAL ROLE kalends_app"
+        reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+        timeout = f"SET LOCAL statement_timeout = {int(options.deadline * 1000)}; "
+        public = f"SET LOCAL statement_timeout = {int(min(options.public_deadline, options.deadline) * 1000)}; "
+        self._begin_read = f"{reading}{timeout}{step_down}"
+        self._begin_public_read = f"{reading}{public}{step_down}"
+        self._begin_write = f"BEGIN; {timeout}{step_down}"
 
     @classmethod
     async def open(cls, options: Options) -> Self:
@@ -163,34 +174,53 @@ class Database:
 
     @asynccontextmanager
     async def transaction(
-        self, site: str | int, now: datetime, *, writing: bool, client: str = "", patience: float | None = None
+        self,
+        site: str | int,
+        now: datetime,
+        *,
+        writing: bool,
+        anonymous: bool = False,
+        client: str = "",
+        patience: float | None = None,
     ) -> AsyncIterator[Transaction]:
-        """One transaction in a site, named by its host or its ID; committed unless something is raised.
+        """Run one transaction in a site, named by its host or its ID; commit it unless something is raised.
 
-        `client` has a fair share of the connections, and waits for one for `patience` seconds.
+        `anonymous`: a read without credentials, whose statements have a shorter deadline. `client` has a fair share
+        of the connections, and waits for one for `patience` seconds.
         """
         async with AsyncExitStack() as stack:
             if client:
                 await stack.enter_async_context(self._turns.of(client, patience or self._options.wait))
-            yield await stack.enter_async_context(self._transaction(site, now, writing=writing))
+            begin = self._begin(writing=writing, anonymous=anonymous)
+            yield await stack.enter_async_context(self._transaction(site, now, begin, writing=writing))
 
     @asynccontextmanager
-    async def _transaction(self, site: str | int, now: datetime, *, writing: bool) -> AsyncIterator[Transaction]:
+    async def _transaction(
+        self, site: str | int, now: datetime, begin: str, *, writing: bool
+    ) -> AsyncIterator[Transaction]:
         connection = await self._acquire(self._pool)
         committing = False
         held = True
+        limit = asyncio.timeout(self._options.transaction_deadline if writing else None)
         try:
-            await connection.execute(self._begin_write if writing else self._begin_read)
-            row = await connection.fetchrow(ENTER_HOST if isinstance(site, str) else ENTER_NUMBER, site)
-            if row is None:
-                raise errors.unknown_site()
-            transaction = Transaction(connection, Site.of(row), now, purging=self._options.purging)
-            yield transaction
-            await transaction.write_clock()
-            committing = writing
-            await self._commit(connection, writing)
+            async with limit:
+                await connection.execute(begin)
+                row = await connection.fetchrow(ENTER_HOST if isinstance(site, str) else ENTER_NUMBER, site)
+                if row is None:
+                    raise errors.unknown_site()
+                transaction = Transaction(
+                    connection, Site.of(row), now, purging=self._options.purging, max_new=MAX_NEW_RECORDS
+                )
+                yield transaction
+                await transaction.write_clock()
+                # A commit that is cut short has an unknown outcome; the driver's own limit is enough for it.
+                limit.reschedule(None)
+                committing = writing
+                await self._commit(connection, writing)
         except asyncpg.PostgresError as error:
             await self._roll_back(connection)
+            if error.sqlstate == READ_ONLY:
+                await self._reconnect(connection)
             broken = (error.sqlstate or "").startswith(BROKEN)
             raise (errors.outcome_unknown() if committing and broken else translated(error)) from error
         except TimeoutError as error:
@@ -198,6 +228,8 @@ class Database:
             # while its backend is busy, another one in its place would be one too many.
             held = False
             self._recover(connection)
+            if limit.expired():
+                raise errors.too_slow(self._options.transaction_deadline) from error
             raise (errors.outcome_unknown() if committing else errors.unavailable()) from error
         except GONE as error:
             _end(connection)
@@ -206,8 +238,13 @@ class Database:
         except Exception:
             await self._roll_back(connection)
             raise
+        except asyncio.CancelledError:
+            # The client is gone. A connection that is closed in the middle of a statement would keep the lock of
+            # the site until that statement ends, so it is cancelled and rolled back instead.
+            held = False
+            self._recover(connection)
+            raise
         except BaseException:
-            # Cancelled in the middle of something: what the connection does now is not known.
             _end(connection)
             raise
         finally:
@@ -227,16 +264,27 @@ class Database:
         return rows
 
     async def answers(self) -> str:
-        """The schema revision, or an exception while the database is away."""
+        """Return the schema revision. Raises 503 while the database is away or is a standby."""
         connection = await self._acquire(self._lookups)
         try:
-            version = await connection.fetchval("SELECT version_num FROM alembic_version")
+            version, standby = await connection.fetchrow(
+                "SELECT version_num, pg_is_in_recovery() FROM alembic_version"
+            )
+            if standby:
+                await self._reconnect(connection)
         except LOST as error:
             _end(connection)
             raise errors.unavailable(Sentence("The database does not answer.")) from error
         finally:
             await self._lookups.release(connection)
+        if standby:
+            raise errors.unavailable(Sentence("The database is a standby and does not accept writes."))
         return str(version)
+
+    def _begin(self, *, writing: bool, anonymous: bool) -> str:
+        if writing:
+            return self._begin_write
+        return self._begin_public_read if anonymous else self._begin_read
 
     async def _acquire(self, pool: Any) -> Any:
         try:
@@ -266,6 +314,15 @@ class Database:
                 connection.remove_log_listener(listener)
         if any(notice.sqlstate == "01000" for notice in notices):
             raise errors.outcome_unknown()
+
+    async def _reconnect(self, connection: Any) -> None:
+        """Close this connection, and replace each of the others before its next use.
+
+        They reached the same server by the same address, so each of them would fail one more write.
+        """
+        _end(connection)
+        for pool in (self._pool, self._lookups):
+            await pool.expire_connections()
 
     def _recover(self, connection: Any) -> None:
         async def roll_back() -> None:

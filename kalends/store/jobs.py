@@ -29,3 +29,18 @@ async def find_old_logs(database: Database, cutoff: datetime) -> list[int]:
     """Sites whose change log begins before a moment."""
     rows = await database.ask(Sql("SELECT site_id FROM sites_with_old_changes(?)", cutoff))
     return [row["site_id"] for row in rows]
+
+
+async def find_unsettled(database: Database, most: int = 100) -> list[Record]:
+    """Find venues of all sites whose events have to follow a change of their place."""
+    return await database.ask(Sql("SELECT site_id, id FROM unsettled_venues(?)", most))
+
+
+async def settle_places(tx: Transaction, venue_id: int, most: int = 500) -> bool:
+    """Let some events follow a change of their venue's place; return whether there may be more of them."""
+    await tx.lock(None)
+    site_id = tx.site.id
+    if await tx.value(Sql("SELECT settle_places(?, ?, ?)", site_id, venue_id, most)):
+        return True
+    await tx.run(Sql("UPDATE venues SET unsettled = false WHERE site_id = ? AND id = ?", site_id, venue_id))
+    return False

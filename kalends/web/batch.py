@@ -1,7 +1,7 @@
 """POST /batch: many writes of the interface in one request and one transaction."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kalends.core import errors
 from kalends.core.errors import Invalid, Refusal
@@ -10,16 +10,23 @@ from kalends.operations import permissions
 from kalends.operations.call import Call, Outcome
 from kalends.web import responses
 
+if TYPE_CHECKING:
+    from kalends.web.routes import Endpoint
+
 MOST = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One write of a batch: a method, a path below the namespace of the interface, and its parameters."""
+    """One write of a batch: a method, a path below the namespace of the interface, and its body.
+
+    `params` are the parameters in the body, or why they are refused; that is said when the operation's turn comes.
+    """
 
     method: str
     path: str
     values: dict[str, Any]
+    params: dict[str, Any] | Refusal
 
 
 def _read_operations(value: object) -> list[Written]:
@@ -35,7 +42,31 @@ def _read_operation(entry: object) -> Written:
     method, path, body = found.get("method"), found.get("path"), found.get("body", {})
     if method not in ("POST", "PUT", "PATCH", "DELETE") or not isinstance(path, str) or not isinstance(body, dict):
         raise Invalid("every operation has a `method` (POST, PUT, PATCH, DELETE), a `path` and an object as `body`.")
-    return Written(method, path.removesuffix("/"), body)  # pyright: ignore[reportUnknownArgumentType]
+    path, values = path.removesuffix("/"), cast("dict[str, Any]", body)
+    return Written(method, path, values, _read_body(method, path, values))
+
+
+def _read_body(method: str, path: str, values: dict[str, Any]) -> dict[str, Any] | Refusal:
+    """Read parameters before the transaction begins: cleaning long texts must not hold the lock of the site."""
+    try:
+        endpoint, _ = _find_endpoint(method, path)
+        return read_params(endpoint.params, values, update=endpoint.updates)
+    except Refusal as refusal:
+        return refusal
+
+
+def _find_endpoint(method: str, path: str) -> "tuple[Endpoint, dict[str, str]]":
+    # Imported late to break the cycle with `routes`.
+    from kalends.web.routes import INTERFACE
+
+    found = INTERFACE.find(path)
+    if found is None:
+        raise errors.no_route()
+    route, address = found
+    endpoint = route.endpoint(method)
+    if endpoint is None or endpoint.kind is None:
+        raise errors.method_not_allowed(method, route.methods)
+    return endpoint, address
 
 
 OPERATIONS = {
@@ -64,7 +95,10 @@ PARAMS = (
 
 
 async def run_batch(_: None, call: Call) -> Outcome:
-    """A result per operation. All or nothing, unless `atomic` is false: then each by itself."""
+    """Return a result per operation. All or nothing, unless `atomic` is false: then each by itself.
+
+    Too many new records refuse the whole batch in either case.
+    """
     atomic: bool = call.values.get("atomic", True)
     results: list[dict[str, Any]] = []
     for number, operation in enumerate(call.values["operations"]):
@@ -72,7 +106,7 @@ async def run_batch(_: None, call: Call) -> Outcome:
             async with call.transaction.attempt():
                 outcome = await _run(operation, call)
         except Refusal as refusal:
-            if atomic:
+            if atomic or refusal.code == "rest_too_many_records":
                 raise errors.batch_failed(number, refusal, responses.shape(refusal)) from refusal
             results.append({"status": refusal.status, "body": responses.shape(refusal)})
         else:
@@ -81,19 +115,13 @@ async def run_batch(_: None, call: Call) -> Outcome:
 
 
 async def _run(operation: Written, call: Call) -> Outcome:
-    # The routes name this module; it can look at them only once they are there.
-    from kalends.web.routes import INTERFACE, locate
+    from kalends.web.routes import locate
 
-    found = INTERFACE.find(operation.path)
-    if found is None:
-        raise errors.no_route()
-    route, address = found
-    endpoint = route.endpoint(operation.method)
-    if endpoint is None or endpoint.kind is None:
-        raise errors.method_not_allowed(operation.method, route.methods)
+    endpoint, address = _find_endpoint(operation.method, operation.path)
     permissions.require_writer(call.actor, endpoint.kind)
-    values = read_params(endpoint.params, operation.values, update=endpoint.updates)
+    if isinstance(operation.params, Refusal):
+        raise operation.params
     record_id, slug = locate(address)
     return await endpoint.operation(
-        endpoint.kind, replace(call, values=values, record_id=record_id, slug=slug, expected=None)
+        endpoint.kind, replace(call, values=operation.params, record_id=record_id, slug=slug, expected=None)
     )

@@ -95,6 +95,7 @@ class Exchange:
             self.host,
             self.now,
             writing=writing,
+            anonymous=not self.credentials,
             client=self.client,
             patience=PATIENCE_OF_WRITERS if self.credentials else None,
         )

@@ -41,6 +41,9 @@ JSON = _problem(400, "rest_invalid_json", mark("The body is not readable as JSON
 FORM = _problem(400, "rest_invalid_form", mark("The form or the query string cannot be read."))
 HOST = _problem(400, "rest_invalid_host", mark("The Host header is not one name with or without a port."))
 TERM_EXISTS = _problem(400, "term_exists", mark("The name or slug of a term is taken; `data.term_id` has it."))
+TOO_MANY = _problem(
+    400, "rest_too_many_records", mark("The request creates more records than `data.limit`; send them in several.")
+)
 CREDENTIALS = _problem(401, "incorrect_password", mark("The user name or the application password is wrong."))
 SIGN_IN = _problem(401, "rest_forbidden", mark("The caller has to sign in."))
 FORBIDDEN = _problem(403, "rest_forbidden", mark("The role of the caller does not permit this."))
@@ -70,7 +73,7 @@ TOO_LARGE = _problem(413, "rest_body_too_large", mark("The body has more bytes t
 HEAD = _problem(431, "rest_head_too_large", mark("The headers have more bytes than the server reads."))
 KEY_REUSED = _problem(422, "rest_idempotency_mismatch", mark("The Idempotency-Key was used for another request."))
 SLOW_DOWN = _problem(429, "rest_too_many_attempts", mark("Guessing is slowed down; `Retry-After` says for how long."))
-QUOTA = _problem(429, "rest_too_many_records", mark("The account has created too many records today."))
+QUOTA = _problem(429, "rest_quota_exceeded", mark("The account has created too many records today."))
 FAULT = _problem(500, "internal_server_error", mark("A fault of the server, logged under `X-Request-ID`."))
 BUSY = _problem(503, "rest_unavailable", mark("The database is busy or away; try again."))
 UNKNOWN = _problem(
@@ -120,7 +123,7 @@ def problems_of(endpoint: Endpoint, method: str) -> list[Problem]:
     if operation is restore_record or operation is list_changes:
         found.add(EXPIRED)
     if operation is run_batch:
-        found |= {MISSING, *BATCH}
+        found |= {MISSING, TOO_MANY, *BATCH}
     if method == "POST":  # It may stand for a method that the path does not know.
         found |= {RUNNING, KEY_REUSED, METHOD}
     return sorted((row for row in PROBLEMS if row in found), key=lambda row: row.status)

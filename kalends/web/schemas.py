@@ -384,6 +384,7 @@ ERRORS: Final[Schema] = {
         {"status": {"const": 400}, "json_error_code": {"enum": [4, 5]}, "json_error_message": TEXT},
     ),
     "term_exists": _refusal({"const": "term_exists"}, {"status": {"const": 400}, "term_id": ID}),
+    "rest_too_many_records": _refusal({"const": "rest_too_many_records"}, {"status": {"const": 400}, "limit": WHOLE}),
     "rest_batch_failed": _refusal(
         {"const": "rest_batch_failed"},
         {"status": STATUS, "operation": WHOLE, "error": {"type": "object", "required": ["code", "message", "data"]}},

@@ -76,7 +76,9 @@ class Visit:
         return base_url_of(self.request, self.service, self.authority, site_url)
 
     def transaction(self, *, writing: bool = False) -> AbstractAsyncContextManager[Transaction]:
-        return self.service.database.transaction(self.host, self.now, writing=writing, client=self.client)
+        return self.service.database.transaction(
+            self.host, self.now, writing=writing, anonymous=True, client=self.client
+        )
 
 
 @dataclass(frozen=True, slots=True)

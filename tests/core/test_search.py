@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalends.core.errors import Invalid
-from kalends.core.search import Words, like_pattern, read_search
+from kalends.core.search import Words, has_trigram, like_pattern, read_search
 from kalends.core.text import fold
 from tests.core.kit import quick
 
@@ -71,3 +71,10 @@ def like(text: str, pattern: str) -> bool:
     meaning = {"%": ".*", "_": "."}
     expression = "".join(meaning.get(part) or re.escape(part[-1]) for part in parts)
     return re.fullmatch(expression, text, re.DOTALL) is not None
+
+
+@pytest.mark.parametrize(
+    ("word", "found"), [("abc", True), ("a", False), ("ab", False), ("a-b-c", False), ("été", True)]
+)
+def test_an_index_of_trigrams_needs_three_characters_in_a_row(word: str, found: bool) -> None:
+    assert has_trigram(word) is found

@@ -97,6 +97,20 @@ def in_pairs(site: Site) -> dict[str, Raw]:
     }
 
 
+def in_the_wide_window(site: Site) -> dict[str, Raw]:
+    """Filters over all of the past: what they find must come from an index of their own."""
+    wide = {"start_date": "1970-01-01", "end_date": "2100-01-01"}
+    return {
+        "nothing": wide,
+        "geoloc": {**wide, "geoloc": "true"},
+        "geoloc (none)": {**wide, "geoloc": "false"},
+        "geoloc_lat": {**wide, **_circle()},
+        "categories": {**wide, "categories": site.category},
+        "tags": {**wide, "tags": site.tag},
+        "venue": {**wide, "venue": site.venue},
+    }
+
+
 def _circle() -> dict[str, object]:
     """Around Tübingen, where made-up venues are."""
     return {"geoloc_lat": 48.52, "geoloc_lng": 9.05}

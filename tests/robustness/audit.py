@@ -37,6 +37,11 @@ FAULTS: dict[str, LiteralString] = {
             SELECT status, day, starts, ends FROM event_days
             WHERE site_id = %(site)s AND (starts <> 0 OR ends <> 0))
         (TABLE counted EXCEPT TABLE kept) UNION ALL (TABLE kept EXCEPT TABLE counted)""",
+    "events are placed where their published venues are not, or the other way round": """
+        SELECT e.id, e.placed FROM events e WHERE e.site_id = %(site)s AND e.placed <> EXISTS (
+            SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
+            WHERE l.site_id = e.site_id AND l.event_id = e.id AND v.status = 'publish' AND v.location IS NOT NULL)
+        AND NOT EXISTS (SELECT FROM venues v WHERE v.site_id = e.site_id AND v.unsettled)""",
     "identifiers are held twice or lie beyond their counter": """
         WITH posts AS (
             SELECT id FROM events WHERE site_id = %(site)s UNION ALL

@@ -30,7 +30,7 @@ def test_one_more_than_the_limit_is_refused(interface: Interface, role: str) -> 
     for _ in range(LIMIT):
         done(add_event(caller), 201)
     refused = caller.post("/venues", SAMPLES["venues"].body())
-    assert_refused(refused, 429, "rest_too_many_records")
+    assert_refused(refused, 429, "rest_quota_exceeded")
     assert 0 < int(refused.headers["retry-after"]) <= 86_400
     assert count(interface) == LIMIT
     # Changing what is there is no new record, and others have quotas of their own.
@@ -48,7 +48,7 @@ def test_inline_records_and_those_of_a_batch_count(interface: Interface) -> None
     caller = interface.caller("contributor")
     venues = [{"venue": unique("Venue")} for _ in range(LIMIT)]
     # What is refused as a whole is not counted.
-    assert_refused(add_event(caller, venue=venues), 429, "rest_too_many_records")
+    assert_refused(add_event(caller, venue=venues), 429, "rest_quota_exceeded")
     assert count(interface) == 0
     operations = [
         {"method": "POST", "path": "/events", "body": {"title": f"E{n}", **DATES, "venue": [venues[n]]}}

@@ -1,12 +1,16 @@
 """Brings the database to the current schema. Revisions are plain SQL; two runs at once are safe."""
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 HERE = Path(__file__).parent
 
 
-def migrate(database_url: str) -> None:
-    """Runs what is missing. A second run at the same moment waits, then finds nothing to do."""
+def migrate(database_url: str, *, server_url: str = "", queue_url: str = "") -> None:
+    """Runs what is missing. A second run at the same moment waits, then finds nothing to do.
+
+    The logins in the addresses of the server and of the job queue are granted the rights that they need.
+    """
     # A server never migrates, and starts in half the time without these.
     from alembic import command
     from alembic.config import Config
@@ -14,6 +18,10 @@ def migrate(database_url: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(HERE))
     config.attributes["database_url"] = database_url
+    config.attributes["logins"] = {
+        "kalends_app": urlsplit(server_url).username,
+        "kalends_queue": urlsplit(queue_url).username,
+    }
     command.upgrade(config, "head")
 
 

@@ -1,10 +1,26 @@
 """Alembic's entry: one connection, one advisory lock, one transaction per revision."""
 
+from collections.abc import Mapping
+
 from alembic import context
-from sqlalchemy import create_engine, pool, text
+from sqlalchemy import Connection, create_engine, pool, text
 
 # Any fixed number will do; it keeps two migrations of one database apart.
 MIGRATION_LOCK = 5_254_637_101
+
+
+def settle_rights(connection: Connection, logins: Mapping[str, str]) -> None:
+    """Grant roles to logins. After each migration, since a restored dump brings no rights on the database itself.
+
+    `logins` maps each of the roles `kalends_app` and `kalends_queue` to the login that gets it.
+    """
+    quote = connection.dialect.identifier_preparer.quote
+    owner, database = connection.execute(text("SELECT current_user, current_database()")).one()
+    connection.execute(text(f"REVOKE TEMPORARY ON DATABASE {quote(database)} FROM PUBLIC"))
+    for role, login in logins.items():
+        if login and login != owner:
+            connection.execute(text(f"GRANT {quote(role)} TO {quote(login)}"))
+    connection.commit()
 
 
 def run() -> None:
@@ -20,6 +36,7 @@ def run() -> None:
             context.configure(connection=connection, transaction_per_migration=True)
             with context.begin_transaction():
                 context.run_migrations()
+            settle_rights(connection, context.config.attributes["logins"])
         finally:
             connection.rollback()
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": MIGRATION_LOCK})

@@ -1,0 +1,31 @@
+"""The login of the server: whether it may do more than a server needs."""
+
+import asyncpg
+
+from kalends.store.database import LOST
+
+
+async def find_excess_rights(database_url: str) -> str:
+    """Say what the login has beyond the role `kalends_app`; "" if nothing, or while the database is away."""
+    try:
+        connection = await asyncpg.connect(database_url, timeout=2)
+    except LOST:
+        return ""
+    try:
+        row = await connection.fetchrow(
+            """
+            SELECT r.rolsuper, EXISTS (
+                SELECT FROM pg_tables t
+                WHERE t.tablename = 'sites' AND pg_has_role(current_user, t.tableowner, 'USAGE')) AS owner
+            FROM pg_roles r WHERE r.rolname = current_user
+            """
+        )
+    except LOST:
+        return ""
+    finally:
+        connection.terminate()
+    if row is None:
+        return ""
+    if row["rolsuper"]:
+        return "is a superuser"
+    return "owns the tables" if row["owner"] else ""

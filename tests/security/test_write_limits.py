@@ -1,0 +1,167 @@
+"""A write cannot keep others of its site waiting: it has a deadline, a bound on new records, and can be cancelled."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import httpx
+import psycopg
+import pytest
+
+from kalends.store.database import Database, Options
+from kalends.store.sql import Sql
+from tests.robustness.audit import revision_of
+from tests.robustness.kit import DATES, NS, Login, add_people, application
+
+BATCH = "http://x/api/kalends/v1/batch"
+SLOW = """
+    CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END $$;
+    CREATE TRIGGER slow BEFORE INSERT ON organizers FOR EACH ROW EXECUTE FUNCTION slow();
+"""
+
+
+@pytest.fixture
+def people(database_url: str) -> dict[str, Login]:
+    return add_people(database_url, {"con": "contributor", "ed": "editor"})
+
+
+@pytest.fixture
+async def client(database_url: str, people: dict[str, Login]) -> AsyncIterator[httpx.AsyncClient]:
+    async with (
+        application(database_url, transaction_deadline=1) as transport,
+        httpx.AsyncClient(
+            transport=transport, base_url=f"http://x{NS}", auth=people["ed"], trust_env=False, timeout=30
+        ) as client,
+    ):
+        yield client
+
+
+def operations(events: int, venues: int) -> list[dict[str, object]]:
+    return [
+        {
+            "method": "POST",
+            "path": "/events",
+            "body": {"title": f"e{i}", **DATES, "venue": [{"venue": f"v{i}-{j}"} for j in range(venues)]},
+        }
+        for i in range(events)
+    ]
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+async def test_a_batch_creates_at_most_a_thousand_records(
+    database_url: str, people: dict[str, Login], atomic: bool
+) -> None:
+    async with (
+        application(database_url, transaction_deadline=60) as transport,
+        httpx.AsyncClient(transport=transport, auth=people["con"], trust_env=False, timeout=90) as client,
+    ):
+        answer = await client.post(BATCH, json={"operations": operations(500, 50), "atomic": atomic})
+        error = answer.json()["data"]["error"]
+        assert (answer.status_code, answer.json()["code"]) == (400, "rest_batch_failed")
+        assert (error["code"], error["data"]["limit"], "1000" in error["message"]) == (
+            "rest_too_many_records",
+            1000,
+            True,
+        )
+        assert revision_of(database_url, 1) == 0
+        within = await client.post(BATCH, json={"operations": operations(2, 3)})
+        assert within.status_code == 200
+        assert revision_of(database_url, 1) == 8
+
+
+async def test_a_write_beyond_its_deadline_is_rolled_back(database_url: str, client: httpx.AsyncClient) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute(SLOW)
+    many = [{"method": "POST", "path": "/organizers", "body": {"organizer": f"o{n}"}} for n in range(50)]
+    began = time.monotonic()
+    slow = asyncio.create_task(client.post(BATCH, json={"operations": many}))
+    await asyncio.sleep(0.3)
+    other = await client.post("/venues", json={"venue": "In between"})
+    waited = time.monotonic() - began
+    refused = await slow
+    assert time.monotonic() - began < 2
+    assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (
+        503,
+        "rest_unavailable",
+        "1",
+    )
+    assert "longer than 1 s" in refused.json()["message"]
+    assert (other.status_code, waited < 2) == (201, True)
+    assert revision_of(database_url, 1) == 1, "only the other write is stored"
+    assert (await client.post("/organizers", json={"organizer": "Alone"})).status_code == 201
+
+
+@pytest.mark.parametrize("busy", [True, False])
+async def test_a_cancelled_write_releases_the_lock_at_once(database_url: str, busy: bool) -> None:
+    database = await Database.open(Options(database_url))
+    locked = asyncio.Event()
+
+    async def write() -> None:
+        async with database.transaction("x", datetime.now(UTC), writing=True) as tx:
+            await tx.lock(None)
+            tx.clock.stamp("venues", 1, "create")
+            locked.set()
+            if busy:
+                await tx.run(Sql("SELECT pg_sleep(9)"))
+            await asyncio.sleep(9)
+
+    try:
+        task = asyncio.create_task(write())
+        await locked.wait()
+        await asyncio.sleep(0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        began = time.monotonic()
+        async with database.transaction("x", datetime.now(UTC), writing=True) as tx:
+            await tx.lock(None)
+        assert time.monotonic() - began < 2
+        assert revision_of(database_url, 1) == 0
+    finally:
+        await database.close()
+
+
+async def test_a_batch_reads_its_parameters_before_it_locks(
+    database_url: str, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where one of them is refused: that is said when its turn comes."""
+    from kalends.web import batch
+
+    free: list[bool] = []
+    read_params = batch.read_params
+
+    def look(*arguments: object, **more: object) -> object:
+        with psycopg.connect(database_url) as connection:
+            found = connection.execute("SELECT id FROM sites FOR UPDATE SKIP LOCKED").fetchall()
+        free.append(bool(found))
+        return read_params(*arguments, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(batch, "read_params", look)
+    writes = [
+        {"method": "POST", "path": "/venues", "body": {"venue": "Good"}},
+        {"method": "POST", "path": "/venues", "body": {"venue": ["bad"]}},
+        {"method": "POST", "path": "/nowhere", "body": {}},
+        {"method": "PUT", "path": "/venues", "body": {}},
+    ]
+    answer = await client.post(BATCH, json={"operations": writes, "atomic": False})
+    assert [result["status"] for result in answer.json()["results"]] == [201, 400, 404, 405]
+    assert free == [True, True]
+
+
+async def test_a_public_read_has_a_shorter_deadline(database_url: str, people: dict[str, Login]) -> None:
+    async with (
+        application(database_url, public_deadline=0.5, statement_deadline=2) as transport,
+        httpx.AsyncClient(transport=transport, base_url=f"http://x{NS}", trust_env=False, timeout=30) as client,
+    ):
+        with psycopg.connect(database_url) as holder:
+            holder.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
+            for address, login, least, most in (
+                ("/events", None, 0.5, 1.5),
+                ("http://x/events/list/", None, 0.5, 1.5),
+                ("/events", people["ed"], 2.0, 3.5),
+            ):
+                began = time.monotonic()
+                answer = await client.get(address, auth=login)
+                assert answer.status_code == 503, address
+                assert least <= time.monotonic() - began < most, address
