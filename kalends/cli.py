@@ -78,6 +78,9 @@ def serve(
     if rights := asyncio.run(logins.find_excess_rights(settings.database_url)):
         why = f"Warning: the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md."
         typer.echo(why, err=True)
+    if not settings.base_url:
+        why = "links contain the host that each request names, unless the site has its own base_url."
+        typer.echo(f"Warning: KALENDS_BASE_URL is not set; {why}", err=True)
     helper = subprocess.Popen([sys.executable, "-m", "kalends", "worker"]) if with_worker else None
     try:
         _run_server(host, port, workers)

@@ -109,8 +109,9 @@ async def _total_above(tx: Transaction, kind: Kind, listing: Listing, clauses: l
             "at most {most} records can be skipped; continue with `cursor`, the `next_cursor` of an answer.",
             most=MAX_OFFSET,
         )
-    narrower = "at most {most} records can be skipped; narrow the list by filters."
-    raise errors.invalid("page", narrower, most=MAX_OFFSET)
+    raise errors.invalid(
+        "page", "at most {most} records can be skipped; use filters to narrow the list.", most=MAX_OFFSET
+    )
 
 
 async def _rows_and_total(tx: Transaction, page: Sql, total: Sql) -> tuple[list[Record], int]:

@@ -36,8 +36,9 @@ class Incoming:
     async def run[T](self, request: Request, work: Coroutine[Any, Any, T]) -> T:
         """Returns the result of the work; raises ClientGone and cancels it when the client goes away first."""
         self._work = asyncio.create_task(work)
-        # A body is not asked for before the work wants it: whoever may not send it is refused first.
-        if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
+        # The body of a read means nothing. Others are not asked for before the work wants them: whoever may not
+        # send one is refused first.
+        if request.method in ("GET", "HEAD"):
             self._watch()
         try:
             result: T = await self._work

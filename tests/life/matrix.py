@@ -173,7 +173,7 @@ class Table:
     def _caller(self, role: str) -> Caller:
         """Each request comes from an address of its own, so that wrong passwords do not add up."""
         caller = self.interface.caller(role)
-        caller.headers = {"X-Forwarded-For": f"2001:db8::{next(self._addresses):x}"}
+        caller.headers = {"X-Forwarded-For": f"2001:db8:0:{next(self._addresses):x}::1"}
         return caller
 
     def move(self, case: Case, asked: str) -> Answer:

@@ -118,7 +118,7 @@ def _compare_links(answer: _Answer, page: int, *, has_next: bool, has_previous: 
     __tracebackhide__ = True
     # Tags have no parents: there the parameter is unknown, and means nothing.
     dropped = ("page", "parent") if answer.query.kind == "tags" else ("page",)
-    kept = [pair for pair in answer.sent if pair[0] not in dropped]
+    kept = sorted((pair for pair in answer.sent if pair[0] not in dropped), key=lambda pair: pair[0])
     wanted = {"rest_url": page if not any(name == "cursor" for name, _ in kept) else 1}
     if has_next:
         wanted["next_rest_url"] = page + 1

@@ -127,7 +127,7 @@ def open_site(database_url: str) -> Iterator[Site]:
         with redirect_stderr(Faults()):
             app = create_application()
         owner = loop.run(_connect(database_url))
-        database = loop.run(Database.open(Options(database_url, size=1)))
+        database = loop.run(Database.open(Options(database_url, size=1, transaction_deadline=600)))
         site = Site(loop, app, database, owner)
         patch.setattr("kalends.web.application.utc_now", lambda: site.now)
         loop.run(site.add_people())

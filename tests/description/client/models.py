@@ -393,6 +393,23 @@ class Data6(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
+    status: Literal[400]
+    limit: conint(ge=0)
+
+
+class RestTooManyRecords(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["rest_too_many_records"]
+    message: str = Field(..., description="For people, in their language")
+    data: Data6
+
+
+class Data7(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
     status: conint(ge=400, le=599)
     operation: conint(ge=0)
     error: dict[str, Any]
@@ -404,7 +421,7 @@ class RestBatchFailed(BaseModel):
     )
     code: Literal["rest_batch_failed"]
     message: str = Field(..., description="For people, in their language")
-    data: Data6
+    data: Data7
 
 
 class UsedByItem(BaseModel):
@@ -415,7 +432,7 @@ class UsedByItem(BaseModel):
     id: conint(ge=1, le=9007199254740991)
 
 
-class Data7(BaseModel):
+class Data8(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
@@ -429,10 +446,10 @@ class RestMediaInUse(BaseModel):
     )
     code: Literal["rest_media_in_use"]
     message: str = Field(..., description="For people, in their language")
-    data: Data7
+    data: Data8
 
 
-class Data8(BaseModel):
+class Data9(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
@@ -446,7 +463,7 @@ class RestHistoryExpired(BaseModel):
     )
     code: Literal["rest_history_expired"]
     message: str = Field(..., description="For people, in their language")
-    data: Data8
+    data: Data9
 
 
 class Method(StrEnum):

@@ -1,0 +1,49 @@
+"""Parameters without a meaning make no entries of their own, and a malformed host none at all."""
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from kalends.web.request_head import GENERAL
+from kalends.web.routes import EXTENSION, INTERFACE
+from kalends.web.site import ROUTES
+from tests.varnish.conftest import NS, Stage
+
+pytestmark = pytest.mark.slow
+VCL = Path("deploy/varnish/default.vcl")
+
+
+def test_the_file_names_the_parameters_of_the_server() -> None:
+    found = re.search(r"\(\?!\(\?:([a-z_|]+)\)", VCL.read_text())
+    assert found is not None
+    routes = [*INTERFACE.routes, *EXTENSION.routes, *ROUTES]
+    known = {name for route in routes for name in route.known_names}
+    assert set(found[1].split("|")) == known | GENERAL | {"lang", "namespace", "password"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["?z=1", "?utm_source=news&z", "?z=1&per_page=5&y=2", "?per_page=5&z=%20", "?per_page=5&&", "?&per_page=5&z=1"],
+)
+def test_meaningless_parameters_share_the_entry_of_the_plain_address(stage: Stage, query: str) -> None:
+    plain = "?per_page=5" if "per_page" in query else ""
+    stage.fill(f"/venues{plain}")
+    assert stage.is_hit(f"/venues{query}")
+    assert stage.get(f"/venues{query}").json() == stage.get(f"/venues{plain}").json()
+
+
+@pytest.mark.parametrize("query", ["?include[]=1", "?include%5B%5D=1", "?_fields=total", "?lang=de", "?search=z=1"])
+def test_parameters_with_a_meaning_keep_their_own_entries(stage: Stage, query: str) -> None:
+    stage.fill("/venues")
+    answer = stage.public.get(f"{NS}/venues{query}")
+    assert answer.headers["x-cache"] == "miss"
+
+
+@pytest.mark.parametrize("host", ["a.test:80@evil.example", "a.test:999999", "a.test/x", "a b", "a" * 256])
+def test_a_malformed_host_is_refused_and_not_kept(stage: Stage, host: str) -> None:
+    for _ in range(2):
+        answer = httpx.get(f"{stage.varnish.address}{NS}/venues", headers={"Host": host}, trust_env=False)
+        assert (answer.status_code, answer.headers.get("x-cache", "miss")) == (400, "miss")
+        assert "evil" not in answer.text
