@@ -1,0 +1,21 @@
+"""Periodic jobs run as often as the recovery of lost work needs."""
+
+from itertools import pairwise
+
+import pytest
+
+from kalends.settings import Settings
+from kalends.store.database import Database, Options
+from kalends.worker import create_queue, register_tasks
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("publish_overdue", 5), ("take_over", 10), ("settle_places", 10)])
+def test_a_periodic_job_runs_every_few_seconds(name: str, seconds: int) -> None:
+    settings = Settings()
+    queue = create_queue(settings)
+    register_tasks(queue, Database(None, Options("")), settings)
+    [periodic] = [entry for entry in queue.periodic_registry.periodic_tasks.values() if entry.task.name == name]
+    schedule = periodic.croniter
+    schedule.set_current(start_time=61.0)
+    ticks = [schedule.get_next(ret_type=float) for _ in range(4)]
+    assert [later - earlier for earlier, later in pairwise(ticks)] == [seconds] * 3
