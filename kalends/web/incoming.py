@@ -27,7 +27,8 @@ class Incoming:
     async def receive(self) -> Message:
         """Returns the next message, as ASGI's `receive` does."""
         if self._watching is not None:
-            return {"type": "http.request", "body": b"", "more_body": False}
+            await asyncio.wait([self._watching])
+            return {"type": "http.disconnect"}
         message = await self._receive()
         if message["type"] == "http.request" and not message.get("more_body"):
             self._watch()
