@@ -18,7 +18,7 @@ from random import Random
 from urllib.parse import quote
 
 from bench.stage import NS
-from tests.security.wire import HALF_HEAD, SILENT, WHOLE_HEAD, allow_files, hostile_body
+from tests.security.sockets import HALF_HEAD, SILENT, WHOLE_HEAD, allow_files, hostile_body
 
 ONE_CLIENT = ("127.0.0.2",)
 MANY_CLIENTS = tuple(f"127.0.1.{number}" for number in range(1, 25))

@@ -41,7 +41,7 @@ from bench.load import Processes
 from bench.report import commit, table
 from bench.stage import NS, fill_world, find_cluster
 from kalends.store.migrations import migrate, newest_revision
-from tests.security.wire import allow_files, memory_mb
+from tests.security.sockets import allow_files, memory_mb
 from tests.servers import Server
 from tools import postgres
 
