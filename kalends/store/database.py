@@ -18,6 +18,7 @@ from asyncpg import Record
 from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.core.sentences import Sentence
+from kalends.core.throttle import counted_as
 from kalends.core.turns import Shares, Turns
 from kalends.store.clock import MAX_NEW_RECORDS, Clock, locked_clock
 from kalends.store.sites import Site
@@ -190,7 +191,7 @@ class Database:
         """
         async with AsyncExitStack() as stack:
             if client:
-                await stack.enter_async_context(self._turns.of(client, patience or self._options.wait))
+                await stack.enter_async_context(self._turns.of(counted_as(client), patience or self._options.wait))
             begin = self._begin(writing=writing, anonymous=anonymous)
             yield await stack.enter_async_context(self._transaction(site, now, begin, writing=writing))
 

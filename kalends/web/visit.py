@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from kalends.core import errors
 from kalends.core.params import Param, read_params
+from kalends.core.throttle import counted_as
 from kalends.kinds.kind import Actor, Kind
 from kalends.operations.call import Call
 from kalends.operations.filters import Filters, settle_filters
@@ -130,7 +131,8 @@ async def answer(visit: Visit, route: PageRoute) -> Response:
     async with AsyncExitStack() as stack:
         values = await stack.enter_async_context(admit_password(visit, read_params(route.params, sent)))
         if route.is_feed:
-            await stack.enter_async_context(visit.service.feeds.of(visit.client, PATIENCE_FOR_FEEDS))
+            owner = counted_as(visit.client)
+            await stack.enter_async_context(visit.service.feeds.of(owner, PATIENCE_FOR_FEEDS))
         tx = await stack.enter_async_context(visit.transaction())
         visit.site_language = tx.site.language
         call, visit.filters = await settle_filters(make_call(visit, tx, values))

@@ -20,6 +20,7 @@ from tests.servers import Server, find_free_port
 
 POOL = 10
 CACHED = f"{NS}/events?per_page=5"
+PROXY = "127.0.0.9"
 MANY = [f"127.0.1.{number}" for number in range(1, 25)]
 
 
@@ -34,7 +35,11 @@ class Stage:
 def stage(postgres_url: str, template_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     log: Path = tmp_path_factory.mktemp("fairness") / "log"
     port = find_free_port()
-    settings = {"KALENDS_POOL_SIZE": str(POOL), "KALENDS_METRICS_PORT": str(port)}
+    settings = {
+        "KALENDS_POOL_SIZE": str(POOL),
+        "KALENDS_METRICS_PORT": str(port),
+        "KALENDS_TRUSTED_PROXIES": PROXY,
+    }
     with (
         seeded(postgres_url, template_database, events=500) as url,
         Server.start(url, log=log, environment=settings) as server,
@@ -57,6 +62,13 @@ def test_one_client_does_not_hold_all_database_connections(stage: Stage) -> None
         assert count_waiting(stage.url) < POOL
     assert_refused_politely(replies)
     assert ask(stage.server, f"{NS}/events?search=b", source="127.0.0.3").status == 200
+
+
+def test_the_addresses_of_one_ipv6_network_are_one_client(stage: Stage) -> None:
+    """Whoever has one address of a /64 has all of them."""
+    with attacking(stage, [PROXY] * 12, f"{NS}/events?search=e", locked=True, network="2001:db8::") as replies:
+        assert count_waiting(stage.url) <= 4
+    assert_refused_politely(replies)
 
 
 @pytest.mark.parametrize("sources", [["127.0.0.2"] * 12, MANY[:12]], ids=["one client", "many clients"])
@@ -97,15 +109,18 @@ def locked_events(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def attacking(stage: Stage, sources: list[str], path: str, *, locked: bool) -> Iterator[list[Reply]]:
+def attacking(
+    stage: Stage, sources: list[str], path: str, *, locked: bool, network: str = ""
+) -> Iterator[list[Reply]]:
     """Each source asks for another address at the same time; the replies are complete afterwards.
 
-    With `locked` whatever reads events waits while the block runs.
+    With `locked` whatever reads events waits while the block runs. With a `network` each forwards for another of it.
     """
     replies: list[Reply] = []
 
     def attack(number: int, source: str) -> None:
-        replies.append(ask(stage.server, f"{path}{number}x{time.time_ns()}", source=source))
+        headers = {"X-Forwarded-For": f"{network}{number + 1:x}"} if network else {}
+        replies.append(ask(stage.server, f"{path}{number}x{time.time_ns()}", headers=headers, source=source))
 
     attackers = [threading.Thread(target=attack, args=pair) for pair in enumerate(sources)]
     try:
