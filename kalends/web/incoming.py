@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+# Methods whose body nobody reads, though a client may send one.
+WITHOUT_BODY: Final = ("GET", "HEAD", "OPTIONS")
 
 
 class ClientGone(Exception):
@@ -37,7 +40,7 @@ class Incoming:
         """Returns the result of the work; raises ClientGone and cancels it when the client goes away first."""
         self._work = asyncio.create_task(work)
         # A body is not asked for before the work wants it: whoever may not send it is refused first.
-        if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
+        if request.method in WITHOUT_BODY or not {"content-length", "transfer-encoding"} & set(request.headers):
             self._watch()
         try:
             result: T = await self._work

@@ -39,6 +39,7 @@ def stage(postgres_url: str, template_database: str, tmp_path_factory: pytest.Te
         "KALENDS_POOL_SIZE": str(POOL),
         "KALENDS_METRICS_PORT": str(port),
         "KALENDS_TRUSTED_PROXIES": PROXY,
+        "KALENDS_PUBLIC_DEADLINE": "10",  # What ends before is ended by something else.
     }
     with (
         seeded(postgres_url, template_database, events=500) as url,
@@ -88,11 +89,22 @@ def test_meaningless_parameters_share_one_build(stage: Stage) -> None:
     assert count_hits(stage.metrics_port)[1] - before == 1
 
 
-def test_reads_of_clients_that_left_end(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        "\r\n",
+        "Content-Length: 0\r\n\r\n",
+        "Content-Length: 5\r\n\r\nab",
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+    ],
+    ids=["no body", "empty", "unfinished", "chunked", "announced"],
+)
+def test_reads_of_clients_that_left_end(stage: Stage, body: str) -> None:
     with locked_events(stage.url):
         with ThreadPoolExecutor(4) as asking:
             for number in range(4):
-                asking.submit(leave, stage.server, f"{NS}/events?search=d{number}")
+                asking.submit(leave, stage.server, f"{NS}/events?search=d{number}{time.time_ns()}", body)
         deadline = time.monotonic() + 3
         while count_waiting(stage.url) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -147,10 +159,10 @@ def timed(server: Server, path: str) -> tuple[Reply, float]:
     return ask(server, path), time.monotonic() - began
 
 
-def leave(server: Server, path: str) -> None:
+def leave(server: Server, path: str, body: str) -> None:
     """Asks and closes the connection before the response."""
     with connect(server) as connection:
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{body}".encode())
         time.sleep(0.5)
 
 
