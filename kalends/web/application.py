@@ -98,8 +98,8 @@ class Application:
         self._observer = observer
         self._opened: Service | None = None
         self._pages = Pages(front.cache_bytes)
-        # Answers that are being made, for whoever asks the same meanwhile.
-        self._making: dict[bytes | None, asyncio.Future[Page | None]] = {}
+        # Answers that are being made, for whoever asks the same meanwhile: whether to look for them again in the end.
+        self._making: dict[bytes | None, asyncio.Future[bool]] = {}
         self._afterwards: set[asyncio.Task[None]] = set()
 
     @property
@@ -250,8 +250,8 @@ class Application:
             making = self._making.get(key)
             if page is not None or making is None:
                 return page, 0.0
-            # Somebody makes it already; perhaps at a revision that is too old for this caller.
-            if await asyncio.shield(making) is None:
+            # Somebody makes it already; perhaps at a revision that is too old for this caller, or only to give up.
+            if not await asyncio.shield(making):
                 return None, 0.0
         return None, 0.0
 
@@ -267,26 +267,29 @@ class Application:
     def _making_of(self, key: bytes | None) -> Iterator[Callable[[Page | None], None] | None]:
         """Tells the others that this response is being made, unless somebody makes it already.
 
-        What is yielded takes the response, keeps it and hands it to the others; they make it themselves if it
-        never comes. None: the response is not to be kept.
+        What is yielded takes the response, keeps it and wakes the others. If it cannot be kept each of them makes
+        it; if it never comes one of them does. None: the response is not to be kept.
         """
         if key is None:
             yield None
             return
-        making: asyncio.Future[Page | None] = asyncio.get_running_loop().create_future()
+        making: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         is_first = self._making.setdefault(key, making) is making
+
+        def wake(*, look_again: bool) -> None:
+            if is_first and not making.done():
+                del self._making[key]
+                making.set_result(look_again)
 
         def settle(page: Page | None) -> None:
             if page is not None:
                 self._pages.put(key, page)
-            if is_first and not making.done():
-                del self._making[key]
-                making.set_result(page)
+            wake(look_again=page is not None)
 
         try:
             yield settle
         finally:
-            settle(None)
+            wake(look_again=True)
 
     async def _send_page(self, arrival: Arrival, page: Page, now: datetime, age: float = 0.0) -> int:
         """Sends a response from memory and returns its status. With an age it may be out of date: nobody keeps it."""

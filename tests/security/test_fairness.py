@@ -112,6 +112,19 @@ def test_reads_of_clients_that_left_end(stage: Stage, body: str) -> None:
         assert ask(stage.server, CACHED).status in (200, 503)
 
 
+def test_a_feed_whose_first_client_left_is_made_once_for_all_the_others(stage: Stage) -> None:
+    path = f"/events.ics?search=f{time.time_ns()}"
+    with ThreadPoolExecutor(6) as asking:
+        with locked_events(stage.url):
+            with connect(stage.server) as first:
+                first.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                wait_for_waiting(stage.url)
+                others = [asking.submit(ask, stage.server, path, source=source) for source in MANY[:6]]
+                time.sleep(1)
+            time.sleep(3)  # Longer than anybody waits for a turn.
+        assert [other.result().status for other in others] == [200] * 6
+
+
 @contextmanager
 def locked_events(url: str) -> Iterator[None]:
     """Every statement that reads events waits until this ends."""
