@@ -169,7 +169,9 @@ class Application:
         elif isinstance(response, FileResponse):
             await response(request.scope, request.receive, arrival.send)
         else:
-            await send_whole(arrival.send, response.status_code, response.raw_headers, bytes(response.body))
+            # The length stays that of the answer to GET; only the body is dropped.
+            body = b"" if request.method == "HEAD" else bytes(response.body)
+            await send_whole(arrival.send, response.status_code, response.raw_headers, body)
         user = exchange.actor.user_id if isinstance(exchange, Exchange) else None
         self._note(arrival, response.status_code, _route(exchange), user=user)
         if isinstance(exchange, Exchange) and exchange.password_id is not None:
@@ -331,9 +333,6 @@ class Application:
         except Exception as error:
             self._observer.fault(error, request_id=request_id, method=request.method, path=request.scope["path"])
             response = responses.refuse(errors.fault(request_id), _language(request, exchange))
-        if request.method == "HEAD" and not isinstance(response, FileResponse):
-            # The length stays that of the answer to GET; only the body is dropped.
-            response.body = b""
         return response
 
     async def _answer_to(self, request: Request, exchange: Exchange | Visit | None) -> Response:

@@ -112,6 +112,17 @@ def test_reads_of_clients_that_left_end(stage: Stage, body: str) -> None:
         assert ask(stage.server, CACHED).status in (200, 503)
 
 
+@pytest.mark.parametrize("path", ["/events.ics?search=g", f"{NS}/events?search=g"])
+def test_what_a_head_request_made_is_kept_for_all(stage: Stage, path: str) -> None:
+    hits, others = count_hits(stage.metrics_port)
+    heads = [ask(stage.server, path, method="HEAD") for _ in range(3)]
+    whole = ask(stage.server, path)
+    assert [(head.status, head.body) for head in heads] == [(200, b"")] * 3
+    assert {head.headers["content-length"] for head in heads} == {str(len(whole.body))}
+    assert {head.headers["etag"] for head in heads} == {whole.headers["etag"]}
+    assert count_hits(stage.metrics_port) == (hits + 3, others + 1)
+
+
 def test_a_feed_whose_first_client_left_is_made_once_for_all_the_others(stage: Stage) -> None:
     path = f"/events.ics?search=f{time.time_ns()}"
     with ThreadPoolExecutor(6) as asking:
