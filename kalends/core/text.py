@@ -106,10 +106,11 @@ def clean_term_description(text: str, limit: int = 20_000) -> str:
 
 def clean_title(text: str, limit: int = 10_000) -> str:
     """A title on one line with inline markup; characters are escaped only where they would read as markup."""
-    line = clean_text(text, limit).replace("\n", " ").replace("\t", " ")
+    line = _in_one_line(clean_text(text, limit))
     if "<" not in line and "&" not in line:
         return line
-    escaped = _sanitize(_escape_loose_ampersands(line), INLINE, {})
+    # An entity (`&NewLine;`) can bring back a line end.
+    escaped = _in_one_line(_sanitize(_escape_loose_ampersands(line), INLINE, {}))
     plain = html.unescape(escaped)
     if _LOOKS_LIKE_TAG.search(escaped) or _sanitize(plain, INLINE, {}) != escaped:
         return _bound(escaped, limit)
@@ -133,6 +134,10 @@ def clean_plain(text: str, limit: int = 1000) -> str:
             return _bound(current, limit)
         current = cleaned
     raise Invalid(IRREGULAR)
+
+
+def _in_one_line(text: str) -> str:
+    return text.replace("\n", " ").replace("\t", " ")
 
 
 def _single_line(text: str) -> str:

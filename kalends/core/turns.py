@@ -74,15 +74,17 @@ class Turns:
         self._in_progress -= 1
         self._forget(owner)
         while self._in_progress < self._shares.total and (following := self._next()) is not None:
-            turn = self._queues[following].popleft()
+            queue = self._queues.pop(following)
+            turn = queue.popleft()
             self._waiting -= 1
+            self._queues[following] = queue  # Behind the others: it has had its turn.
             if not turn.cancelled():
                 self._begin(following)
                 turn.set_result(None)
             self._forget(following)
 
     def _next(self) -> Hashable | None:
-        """Returns the waiting owner with the least work in progress; the one that waits longest among equals."""
+        """Returns the waiting owner with the least work in progress; among equals, the one that waits longest."""
         eligible = [owner for owner in self._queues if self._running[owner] < self._shares.per_owner]
         return min(eligible, key=lambda owner: self._running[owner], default=None)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from kalends.core.errors import Refusal
-from kalends.store.database import Database
+from kalends.store.database import LOOKUP_SECONDS, Database
 from kalends.store.sql import Sql
 
 # A single site answers to every host, so the number of hosts that are remembered has to be bounded.
@@ -73,8 +73,11 @@ class Clocks:
         age = time.monotonic() - known[1] if known else 0.0
         return (known[0], age) if known and age <= seconds else None
 
-    def _remember(self, found: dict[str, SiteClock]) -> None:
+    def _remember(self, asked: set[str], found: dict[str, SiteClock]) -> None:
+        """Replaces what was known of the hosts that were asked for; some have no site any more."""
         now = time.monotonic()
+        for host in asked - found.keys():
+            self._last.pop(host, None)
         for host, clock in found.items():
             self._last[host] = (clock, now)
             self._last.move_to_end(host)
@@ -87,13 +90,14 @@ class Clocks:
             self._next = None
             try:
                 rows = await self._database.ask(
-                    Sql("SELECT host, site_id, revision FROM site_clocks(?)", list(question.hosts))
+                    Sql("SELECT host, site_id, revision FROM site_clocks(?)", list(question.hosts)),
+                    seconds=LOOKUP_SECONDS,
                 )
             except Exception as error:  # Whoever waits is told; the next question is asked all the same.
                 question.answer.set_exception(error)
                 question.answer.exception()
                 continue
             found = {row["host"]: SiteClock(row["site_id"], row["revision"]) for row in rows}
-            self._remember(found)
+            self._remember(question.hosts, found)
             question.answer.set_result(found)
         self._asking = None

@@ -55,6 +55,8 @@ ENTER_HOST = "SELECT * FROM enter_site($1)"
 ENTER_NUMBER = "SELECT * FROM enter_site_number($1)"
 # Connections for the lookup of revisions and for /readyz: both work while all others are in use.
 LOOKUP_CONNECTIONS = 2
+# For so long they wait for an answer: a database that hangs is away, too.
+LOOKUP_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,11 +254,11 @@ class Database:
             if held:
                 await self._pool.release(connection)
 
-    async def ask(self, sql: Sql) -> list[Record]:
-        """One statement by itself, for functions of the owner that need no site."""
+    async def ask(self, sql: Sql, *, seconds: float | None = None) -> list[Record]:
+        """One statement by itself, for functions of the owner that need no site; `seconds` is its own deadline."""
         connection = await self._acquire(self._lookups)
         try:
-            rows: list[Record] = await connection.fetch(sql.numbered(), *sql.values)
+            rows: list[Record] = await connection.fetch(sql.numbered(), *sql.values, timeout=seconds)
         except BaseException as error:
             _end(connection)
             raise (errors.unavailable() if isinstance(error, LOST) else error) from error
@@ -269,7 +271,7 @@ class Database:
         connection = await self._acquire(self._lookups)
         try:
             version, standby = await connection.fetchrow(
-                "SELECT version_num, pg_is_in_recovery() FROM alembic_version"
+                "SELECT version_num, pg_is_in_recovery() FROM alembic_version", timeout=LOOKUP_SECONDS
             )
             if standby:
                 await self._reconnect(connection)

@@ -98,8 +98,8 @@ class Application:
         self._observer = observer
         self._opened: Service | None = None
         self._pages = Pages(front.cache_bytes)
-        # Answers that are being made, for whoever asks the same meanwhile.
-        self._making: dict[bytes | None, asyncio.Future[Page | None]] = {}
+        # Answers that are being made, for whoever asks the same meanwhile: whether to look for them again in the end.
+        self._making: dict[bytes | None, asyncio.Future[bool]] = {}
         self._afterwards: set[asyncio.Task[None]] = set()
 
     @property
@@ -169,7 +169,9 @@ class Application:
         elif isinstance(response, FileResponse):
             await response(request.scope, request.receive, arrival.send)
         else:
-            await send_whole(arrival.send, response.status_code, response.raw_headers, bytes(response.body))
+            # The length stays that of the answer to GET; only the body is dropped.
+            body = b"" if request.method == "HEAD" else bytes(response.body)
+            await send_whole(arrival.send, response.status_code, response.raw_headers, body)
         user = exchange.actor.user_id if isinstance(exchange, Exchange) else None
         self._note(arrival, response.status_code, _route(exchange), user=user)
         if isinstance(exchange, Exchange) and exchange.password_id is not None:
@@ -250,8 +252,8 @@ class Application:
             making = self._making.get(key)
             if page is not None or making is None:
                 return page, 0.0
-            # Somebody makes it already; perhaps at a revision that is too old for this caller.
-            if await asyncio.shield(making) is None:
+            # Somebody makes it already; perhaps at a revision that is too old for this caller, or only to give up.
+            if not await asyncio.shield(making):
                 return None, 0.0
         return None, 0.0
 
@@ -267,26 +269,29 @@ class Application:
     def _making_of(self, key: bytes | None) -> Iterator[Callable[[Page | None], None] | None]:
         """Tells the others that this response is being made, unless somebody makes it already.
 
-        What is yielded takes the response, keeps it and hands it to the others; they make it themselves if it
-        never comes. None: the response is not to be kept.
+        What is yielded takes the response, keeps it and wakes the others. If it cannot be kept each of them makes
+        it; if it never comes one of them does. None: the response is not to be kept.
         """
         if key is None:
             yield None
             return
-        making: asyncio.Future[Page | None] = asyncio.get_running_loop().create_future()
+        making: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         is_first = self._making.setdefault(key, making) is making
+
+        def wake(*, look_again: bool) -> None:
+            if is_first and not making.done():
+                del self._making[key]
+                making.set_result(look_again)
 
         def settle(page: Page | None) -> None:
             if page is not None:
                 self._pages.put(key, page)
-            if is_first and not making.done():
-                del self._making[key]
-                making.set_result(page)
+            wake(look_again=page is not None)
 
         try:
             yield settle
         finally:
-            settle(None)
+            wake(look_again=True)
 
     async def _send_page(self, arrival: Arrival, page: Page, now: datetime, age: float = 0.0) -> int:
         """Sends a response from memory and returns its status. With an age it may be out of date: nobody keeps it."""
@@ -328,9 +333,6 @@ class Application:
         except Exception as error:
             self._observer.fault(error, request_id=request_id, method=request.method, path=request.scope["path"])
             response = responses.refuse(errors.fault(request_id), _language(request, exchange))
-        if request.method == "HEAD" and not isinstance(response, FileResponse):
-            # The length stays that of the answer to GET; only the body is dropped.
-            response.body = b""
         return response
 
     async def _answer_to(self, request: Request, exchange: Exchange | Visit | None) -> Response:

@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+# Methods whose body nobody reads, though a client may send one.
+WITHOUT_BODY: Final = ("GET", "HEAD", "OPTIONS")
 
 
 class ClientGone(Exception):
@@ -39,7 +42,7 @@ class Incoming:
         self._work = asyncio.create_task(work)
         # The body of a read means nothing. Others are not asked for before the work wants them: whoever may not
         # send one is refused first.
-        if request.method in ("GET", "HEAD"):
+        if request.method in WITHOUT_BODY:
             self._watch()
         try:
             result: T = await self._work

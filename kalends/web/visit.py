@@ -131,7 +131,8 @@ async def answer(visit: Visit, route: PageRoute) -> Response:
     async with AsyncExitStack() as stack:
         values = await stack.enter_async_context(admit_password(visit, read_params(route.params, sent)))
         if route.is_feed:
-            await stack.enter_async_context(visit.service.feeds.of(counted_as(visit.client), PATIENCE_FOR_FEEDS))
+            owner = counted_as(visit.client)
+            await stack.enter_async_context(visit.service.feeds.of(owner, PATIENCE_FOR_FEEDS))
         tx = await stack.enter_async_context(visit.transaction())
         visit.site_language = tx.site.language
         call, visit.filters = await settle_filters(make_call(visit, tx, values))

@@ -153,6 +153,7 @@ def test_text_is_bounded() -> None:
         ("Emoji 🎉👨‍👩‍👧 event", "Emoji 🎉👨‍👩‍👧 event"),
         ("  padded   title  ", "padded   title"),
         ("two\nlines\tand a tab", "two lines and a tab"),
+        ("two&NewLine;lines&Tab;and&#10;&amp;", "two lines and &"),
         ("Rock & Roll, R&D, AT&T", "Rock & Roll, R&D, AT&T"),
         ("Rock &amp; Roll &copy;", "Rock & Roll ©"),
         ("5 > 3 & 2 < 4", "5 > 3 & 2 < 4"),

@@ -20,6 +20,7 @@ from tests.servers import Server, find_free_port
 
 POOL = 10
 CACHED = f"{NS}/events?per_page=5"
+PROXY = "127.0.0.9"
 MANY = [f"127.0.1.{number}" for number in range(1, 25)]
 
 
@@ -34,7 +35,12 @@ class Stage:
 def stage(postgres_url: str, template_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     log: Path = tmp_path_factory.mktemp("fairness") / "log"
     port = find_free_port()
-    settings = {"KALENDS_POOL_SIZE": str(POOL), "KALENDS_METRICS_PORT": str(port)}
+    settings = {
+        "KALENDS_POOL_SIZE": str(POOL),
+        "KALENDS_METRICS_PORT": str(port),
+        "KALENDS_TRUSTED_PROXIES": PROXY,
+        "KALENDS_PUBLIC_DEADLINE": "10",  # What ends before is ended by something else.
+    }
     with (
         seeded(postgres_url, template_database, events=500) as url,
         Server.start(url, log=log, environment=settings) as server,
@@ -59,6 +65,13 @@ def test_one_client_does_not_hold_all_database_connections(stage: Stage) -> None
     assert ask(stage.server, f"{NS}/events?search=b", source="127.0.0.3").status == 200
 
 
+def test_the_addresses_of_one_ipv6_network_are_one_client(stage: Stage) -> None:
+    """Whoever has one address of a /64 has all of them."""
+    with attacking(stage, [PROXY] * 12, f"{NS}/events?search=e", locked=True, network="2001:db8::") as replies:
+        assert count_waiting(stage.url) <= 4
+    assert_refused_politely(replies)
+
+
 @pytest.mark.parametrize("sources", [["127.0.0.2"] * 12, MANY[:12]], ids=["one client", "many clients"])
 def test_few_feeds_are_built_at_once(stage: Stage, sources: list[str]) -> None:
     with attacking(stage, sources, "/events.ics?search=c", locked=True) as replies:
@@ -76,16 +89,51 @@ def test_meaningless_parameters_share_one_build(stage: Stage) -> None:
     assert count_hits(stage.metrics_port)[1] - before == 1
 
 
-def test_reads_of_clients_that_left_end(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        "\r\n",
+        "Content-Length: 0\r\n\r\n",
+        "Content-Length: 5\r\n\r\nab",
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+    ],
+    ids=["no body", "empty", "unfinished", "chunked", "announced"],
+)
+def test_reads_of_clients_that_left_end(stage: Stage, body: str) -> None:
     with locked_events(stage.url):
         with ThreadPoolExecutor(4) as asking:
             for number in range(4):
-                asking.submit(leave, stage.server, f"{NS}/events?search=d{number}")
+                asking.submit(leave, stage.server, f"{NS}/events?search=d{number}{time.time_ns()}", body)
         deadline = time.monotonic() + 3
         while count_waiting(stage.url) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert count_waiting(stage.url) == 0
         assert ask(stage.server, CACHED).status in (200, 503)
+
+
+@pytest.mark.parametrize("path", ["/events.ics?search=g", f"{NS}/events?search=g"])
+def test_what_a_head_request_made_is_kept_for_all(stage: Stage, path: str) -> None:
+    hits, others = count_hits(stage.metrics_port)
+    heads = [ask(stage.server, path, method="HEAD") for _ in range(3)]
+    whole = ask(stage.server, path)
+    assert [(head.status, head.body) for head in heads] == [(200, b"")] * 3
+    assert {head.headers["content-length"] for head in heads} == {str(len(whole.body))}
+    assert {head.headers["etag"] for head in heads} == {whole.headers["etag"]}
+    assert count_hits(stage.metrics_port) == (hits + 3, others + 1)
+
+
+def test_a_feed_whose_first_client_left_is_made_once_for_all_the_others(stage: Stage) -> None:
+    path = f"/events.ics?search=f{time.time_ns()}"
+    with ThreadPoolExecutor(6) as asking:
+        with locked_events(stage.url):
+            with connect(stage.server) as first:
+                first.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                wait_for_waiting(stage.url)
+                others = [asking.submit(ask, stage.server, path, source=source) for source in MANY[:6]]
+                time.sleep(1)
+            time.sleep(3)  # Longer than anybody waits for a turn.
+        assert [other.result().status for other in others] == [200] * 6
 
 
 @contextmanager
@@ -97,15 +145,18 @@ def locked_events(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def attacking(stage: Stage, sources: list[str], path: str, *, locked: bool) -> Iterator[list[Reply]]:
+def attacking(
+    stage: Stage, sources: list[str], path: str, *, locked: bool, network: str = ""
+) -> Iterator[list[Reply]]:
     """Each source asks for another address at the same time; the replies are complete afterwards.
 
-    With `locked` whatever reads events waits while the block runs.
+    With `locked` whatever reads events waits while the block runs. With a `network` each forwards for another of it.
     """
     replies: list[Reply] = []
 
     def attack(number: int, source: str) -> None:
-        replies.append(ask(stage.server, f"{path}{number}x{time.time_ns()}", source=source))
+        headers = {"X-Forwarded-For": f"{network}{number + 1:x}"} if network else {}
+        replies.append(ask(stage.server, f"{path}{number}x{time.time_ns()}", headers=headers, source=source))
 
     attackers = [threading.Thread(target=attack, args=pair) for pair in enumerate(sources)]
     try:
@@ -132,10 +183,10 @@ def timed(server: Server, path: str) -> tuple[Reply, float]:
     return ask(server, path), time.monotonic() - began
 
 
-def leave(server: Server, path: str) -> None:
+def leave(server: Server, path: str, body: str) -> None:
     """Asks and closes the connection before the response."""
     with connect(server) as connection:
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{body}".encode())
         time.sleep(0.5)
 
 

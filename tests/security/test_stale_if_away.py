@@ -1,14 +1,21 @@
 """While the database is away, what was right a moment ago is still shown to the public (R2)."""
 
+import asyncio
 import base64
 import json
+import os
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
+from bench.cpu import process_family
+from kalends.store.clocks import Clocks, SiteClock
 from kalends.store.migrations import migrate
 from tests.robustness.kit import DATES, Login, add_editor
 from tests.security.sockets import NS, Reply, ask
@@ -36,6 +43,19 @@ class Stage:
 
     def read_all(self) -> list[Reply]:
         return [ask(self.server, path) for path in ADDRESSES]
+
+
+@contextmanager
+def hanging(cluster: postgres.Server) -> Iterator[None]:
+    """All processes of a PostgreSQL stand still, as when its machine or the network to it does."""
+    pids = process_family(cluster.pid)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 def start_again(cluster: postgres.Server) -> None:
@@ -80,6 +100,31 @@ def test_public_responses_outlive_the_database_for_a_while(stage: Stage) -> None
     while any(reply.status != 200 for reply in stage.read_all()) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert all("age" not in reply.headers for reply in stage.read_all())
+
+
+@pytest.mark.parametrize("stage", [30], indirect=True)
+def test_a_database_that_hangs_is_away(stage: Stage) -> None:
+    assert [reply.status for reply in stage.read_all()] == [200] * 3
+    with hanging(stage.cluster):
+        began = time.monotonic()
+        replies = stage.read_all()
+        took = time.monotonic() - began
+    assert [(reply.status, "age" in reply.headers) for reply in replies] == [(200, True)] * 3
+    assert took < 9  # It was 11 s for each.
+
+
+def test_a_host_that_has_lost_its_site_has_no_stale_responses() -> None:
+    async def play() -> None:
+        answers = [[{"host": "a.test", "site_id": 1, "revision": 1}], []]
+        database = AsyncMock()
+        database.ask.side_effect = lambda *_, **__: answers.pop(0)
+        clocks = Clocks(database)
+        assert await clocks.current("a.test") == SiteClock(1, 1)
+        assert clocks.last("a.test", 60) is not None
+        assert await clocks.current("a.test") is None
+        assert clocks.last("a.test", 60) is None
+
+    asyncio.run(play())
 
 
 def test_shared_caches_may_go_on_as_well(stage: Stage) -> None:
