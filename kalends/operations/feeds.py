@@ -26,7 +26,7 @@ MOST: Final = 5000
 REMEMBERED: Final = timedelta(days=30)
 MOST_WITHDRAWN: Final = 500
 # Events that are represented in one go; in between, others get their turn.
-BATCH: Final = 100
+BATCH: Final = 25
 WITHDRAWN_COLUMNS: Final = (
     "r.id, r.uid, r.sequence, r.modified_utc, r.withdrawn_at, r.timezone, r.all_day, "
     "r.start_local, r.end_local, r.start_utc, r.end_utc"

@@ -8,7 +8,7 @@ from kalends.store.database import LOST
 async def find_excess_rights(database_url: str) -> str:
     """Say what the login has beyond the role `kalends_app`; "" if nothing, or while the database is away."""
     try:
-        connection = await asyncpg.connect(database_url, timeout=2)
+        connection = await asyncpg.connect(database_url, timeout=2, command_timeout=2)
     except LOST:
         return ""
     try:

@@ -235,8 +235,8 @@ class Application:
         # Pages speak the language of their site, unless another is asked for in the query string.
         accepted = "" if isinstance(exchange, Visit) else headers.get("accept-language", "")
         language = find_wanted(scope["query_string"], accepted) or ""
-        parts = (scope["scheme"], exchange.authority, scope["path"], scope["query_string"].decode("ascii"), language)
-        return hashlib.blake2b("\n".join(parts).encode(errors="surrogateescape"), digest_size=16).digest()
+        parts = (scope["scheme"], exchange.authority, scope["path"], scope["query_string"], language)
+        return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
     async def _recall(self, exchange: Exchange | Visit, key: bytes) -> tuple[Page | None, float]:
         """Returns a response in memory that is right, or was so lately if the database is away, and its age."""

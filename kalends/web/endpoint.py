@@ -94,16 +94,14 @@ async def _read_query(exchange: Exchange, endpoint: Endpoint) -> tuple[Raw, dict
 
 
 async def _change(exchange: Exchange, endpoint: Endpoint) -> Response:
-    """Answers a write. Nothing is parsed before the caller has signed in, and nothing is locked meanwhile."""
+    """Answers a write. Nothing is read before the caller has signed in, and nothing is locked meanwhile."""
     refuse_cross_site(exchange.request, exchange.service.origins)
-    library = exchange.service.library
+    site, library = await sign_in_writer(exchange, endpoint.kind), exchange.service.library
     if endpoint.takes_file and library is not None:
-        site = await sign_in_writer(exchange, endpoint.kind)
         require_writer(exchange, endpoint.kind)
         raw, values = await take_file(exchange, endpoint, library, site.id)
     else:
         body = await requests.read_body(exchange.request, exchange.service.body_limit)
-        site = await sign_in_writer(exchange, endpoint.kind)
         raw = await requests.read_values(exchange.request, body)
         if raw.files and endpoint.kind is MEDIA:
             raise errors.invalid("file", "the file of an image is not replaced: send it as a new image.")

@@ -1,5 +1,6 @@
 """The addresses of feeds: .ics of one event and of any filtered list, news of it, and what crawlers read."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -38,13 +39,15 @@ async def show_calendar(visit: Visit, call: Call, _: dict[str, str]) -> Shown:
     calendar = _calendar(visit, call)
     withdrawn = [_withdrawn(row) for row in found.withdrawn]
     spans = [_times(row) for row in found.rows]
-    parts = [ics.begin_calendar(calendar, [*spans, *[event.times for event in withdrawn]])]
+    # The time zones of thousands of events take a while to find.
+    times = [*spans, *[event.times for event in withdrawn]]
+    parts = [await asyncio.to_thread(ics.begin_calendar, calendar, times)]
     async for batch in feeds.represent_feed(call, found.rows):
         parts += [ics.write_event(record, found.sequences[record["id"]]) for record in batch]
     parts += [ics.write_withdrawn(event, calendar) for event in withdrawn]
     parts.append(ics.end_calendar())
     return Shown(
-        "".join(parts), CALENDAR_TYPE, found.until, found.keys,
+        await asyncio.to_thread("".join(parts).encode), CALENDAR_TYPE, found.until, found.keys,
         headers={"Content-Disposition": 'inline; filename="events.ics"'},
     )  # fmt: skip
 

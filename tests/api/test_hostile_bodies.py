@@ -79,16 +79,23 @@ def test_huge_integers_are_refused(editor: Caller, field: str, digits: int) -> N
 
 
 @pytest.mark.parametrize("path", ["/events", "/events/1", "/events/by-slug/a", "/tags"])
-def test_a_body_over_the_limit_is_413(interface: Interface, anonymous: Caller, path: str) -> None:
+def test_a_body_over_the_limit_is_413(interface: Interface, editor: Caller, path: str) -> None:
     for content_type in (JSON, FORM, "multipart/form-data; boundary=x", "text/plain"):
-        assert_refused(send(anonymous, b"x" * (LIMIT + 1), content_type, path), 413, "rest_body_too_large")
+        assert_refused(send(editor, b"x" * (LIMIT + 1), content_type, path), 413, "rest_body_too_large")
     # The length is refused before anything is read, and what has no length while it is read.
-    claimed = [("content-length", str(LIMIT + 1)), ("content-type", JSON)]
+    credentials = ("authorization", authorization_of(editor))
+    claimed = [credentials, ("content-length", str(LIMIT + 1)), ("content-type", JSON)]
     assert interface.raw("POST", NAMESPACE + path, headers=claimed, body=[b"{}"])[0] == 413
-    lying = [("content-length", "2"), ("content-type", JSON)]
+    lying = [credentials, ("content-length", "2"), ("content-type", JSON)]
     pieces = [b"x" * 300_000] * 8
     assert interface.raw("POST", NAMESPACE + path, headers=lying, body=pieces)[0] == 413
-    assert interface.raw("POST", NAMESPACE + path, headers=[("content-type", JSON)], body=pieces)[0] == 413
+    assert (
+        interface.raw("POST", NAMESPACE + path, headers=[credentials, ("content-type", JSON)], body=pieces)[0] == 413
+    )
+
+
+def authorization_of(caller: Caller) -> str:
+    return next(caller.auth.auth_flow(httpx.Request("GET", "http://a"))).headers["authorization"]  # type: ignore[union-attr]
 
 
 def test_a_body_at_the_limit_is_read(fresh: Any) -> None:
@@ -101,8 +108,7 @@ def test_a_body_at_the_limit_is_read(fresh: Any) -> None:
 
 def test_a_body_in_pieces_is_put_together(interface: Interface, editor: Caller) -> None:
     text = json.dumps({"name": unique("pieces"), "description": "日本"}, ensure_ascii=False).encode()
-    credentials = next(editor.auth.auth_flow(httpx.Request("GET", "http://a"))).headers["authorization"]  # type: ignore[union-attr]
-    headers = [("authorization", credentials), ("content-type", JSON)]
+    headers = [("authorization", authorization_of(editor)), ("content-type", JSON)]
     pieces = [text[at : at + 1] for at in range(len(text))]
     status, _, body = interface.raw("POST", f"{NAMESPACE}/tags", headers=headers, body=pieces)
     assert (status, json.loads(body)["description"]) == (201, "日本")
