@@ -152,7 +152,9 @@ class Database:
         self._pool = pool
         self._lookups = lookups
         self._options = options
-        self._turns = Turns(Shares(per_owner=options.per_client or options.size, total=options.size))
+        self._turns = Turns(
+            Shares(options.per_client or options.size, total=options.size, waiting_per_owner=100, waiting=400)
+        )
         self._recovering: set[asyncio.Task[None]] = set()
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.deadline * 1000)}; "
         step_down = f"{idle}SET LOCAL ROLE kalends_app"
@@ -184,16 +186,16 @@ class Database:
         writing: bool,
         anonymous: bool = False,
         client: str = "",
-        patience: float | None = None,
     ) -> AsyncIterator[Transaction]:
         """Run one transaction in a site, named by its host or its ID; commit it unless something is raised.
 
         `anonymous`: a read without credentials, whose statements have a shorter deadline. `client` has a fair share
-        of the connections, and waits for one for `patience` seconds.
+        of the connections; with credentials it waits longer for one, because writes come one after another.
         """
+        patience = self._options.wait if anonymous else max(self._options.wait, self._options.deadline)
         async with AsyncExitStack() as stack:
             if client:
-                await stack.enter_async_context(self._turns.of(counted_as(client), patience or self._options.wait))
+                await stack.enter_async_context(self._turns.of(counted_as(client), patience))
             begin = self._begin(writing=writing, anonymous=anonymous)
             yield await stack.enter_async_context(self._transaction(site, now, begin, writing=writing))
 

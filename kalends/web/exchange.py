@@ -22,8 +22,6 @@ from kalends.web.routes import Interface, Route
 NOBODY = Actor()
 # Feeds and sitemaps that a process makes at a time: each takes seconds of its processor.
 FEED_SHARES = Shares(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
-# Seconds that a client with credentials waits for its turn: writes come one after another.
-PATIENCE_OF_WRITERS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,6 @@ class Exchange:
             writing=writing,
             anonymous=not self.credentials,
             client=self.client,
-            patience=PATIENCE_OF_WRITERS if self.credentials else None,
         )
 
 

@@ -1,5 +1,6 @@
 """What only a real process shows: bytes on a socket, and its log."""
 
+import base64
 import json
 import re
 import socket
@@ -93,11 +94,17 @@ def test_no_header_line_makes_a_fault(server: Server, line: bytes) -> None:
     assert 200 <= status < 500, answer
 
 
-def test_a_body_in_chunks_is_read_and_bounded(server: Server) -> None:
+def authorization(peopled: tuple[str, dict[str, Person]]) -> bytes:
+    """The header of a subscriber, who may read but not write."""
+    person = peopled[1]["subscriber"]
+    return b"Authorization: Basic " + base64.b64encode(f"{person.login}:{person.password}".encode())
+
+
+def test_a_body_in_chunks_is_read_and_bounded(server: Server, peopled: tuple[str, dict[str, Person]]) -> None:
     head = b"POST " + NS.encode() + b"/tags HTTP/1.1"
-    headers = (b"Content-Type: application/json", b"Transfer-Encoding: chunked")
+    headers = (b"Content-Type: application/json", b"Transfer-Encoding: chunked", authorization(peopled))
     status, answer = talk(server, plain(head, *headers, body=b"b\r\n" + b'{"name":"x"' + b"\r\n1\r\n}\r\n0\r\n\r\n"))
-    assert (status, b"rest_forbidden" in answer) == (401, True)
+    assert (status, b"rest_forbidden" in answer) == (403, True)
     many = b"".join(b"10000\r\n" + b"x" * 65536 + b"\r\n" for _ in range(33)) + b"0\r\n\r\n"
     status, answer = talk(server, plain(head, *headers, body=many))
     assert (status, b"rest_body_too_large" in answer) == (413, True)
@@ -111,9 +118,12 @@ def test_head_over_the_wire_has_no_body(server: Server) -> None:
     assert length is None or int(length[1]) > 0
 
 
-def test_who_leaves_in_the_middle_of_a_body_is_no_fault(server: Server) -> None:
+def test_who_leaves_in_the_middle_of_a_body_is_no_fault(
+    server: Server, peopled: tuple[str, dict[str, Person]]
+) -> None:
     host, port = server.address.removeprefix("http://").split(":")
-    head = f"POST {NS}/tags HTTP/1.1\r\nHost: x\r\nX-Request-ID: left-1\r\nContent-Length: 100\r\n\r\n"
+    head = f"POST {NS}/tags HTTP/1.1\r\nHost: x\r\nX-Request-ID: left-1\r\nContent-Length: 100\r\n"
+    head += authorization(peopled).decode() + "\r\n\r\n"
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(head.encode() + b'{"name": ')
     assert [(line["event"], line["status"]) for line in log_of(server, "left-1")] == [("request", 408)]

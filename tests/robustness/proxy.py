@@ -14,6 +14,7 @@ class Proxy:
         self._flows = asyncio.Event()
         self._flows.set()
         self._swallowed = b""
+        self._passing = 0
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -35,9 +36,12 @@ class Proxy:
         for writer in self._writers:
             writer.transport.abort()
 
-    def swallow_answer_to(self, words: bytes) -> None:
-        """The next such words still reach the database; then the connection is cut before it answers."""
-        self._swallowed = words
+    def swallow_answer_to(self, words: bytes, *, after: int = 0) -> None:
+        """The next such words still reach the database; then the connection is cut before it answers.
+
+        `after` is the number of times that they pass before.
+        """
+        self._swallowed, self._passing = words, after
 
     async def __aenter__(self) -> Self:
         self._listener = await asyncio.start_server(self._join, "127.0.0.1", self._port)
@@ -80,8 +84,10 @@ class Proxy:
                 sink.write(words)
                 await sink.drain()
                 if self._swallowed and self._swallowed in words:
-                    self._swallowed = b""
-                    pair[0].transport.abort()
+                    self._passing -= 1
+                    if self._passing < 0:
+                        self._swallowed = b""
+                        pair[0].transport.abort()
         finally:
             # One end is closed, so both are.
             for end in pair:

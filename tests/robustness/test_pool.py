@@ -137,7 +137,7 @@ async def test_a_commit_whose_answer_is_lost_has_an_unknown_outcome(
     client: httpx.AsyncClient, proxy: Proxy, tenant: Tenant, module_database_url: str
 ) -> None:
     key = {"Idempotency-Key": "once"}
-    proxy.swallow_answer_to(b"COMMIT")
+    proxy.swallow_answer_to(b"COMMIT", after=2)  # The first one, and its answer, end the sign-in.
     first = await client.post("/venues", json={"venue": "Once"}, headers=key)
     assert _refusal(first)[:2] == (503, "rest_outcome_unknown")
     assert revision_of(module_database_url, tenant.id) == 1, "it was stored after all"

@@ -37,7 +37,9 @@ def stage(
 ) -> Iterator[Stage]:
     template, people = peopled
     with temporary_database(postgres_url, template=template) as name:
-        server = start_server(address(postgres_url, name), workers=2, environment={"KALENDS_TRUSTED_PROXIES": "127.0.0.1"})
+        server = start_server(
+            address(postgres_url, name), workers=2, environment={"KALENDS_TRUSTED_PROXIES": "127.0.0.1"}
+        )
         with server.client(login="editor", password=people["editor"].password) as editor:
             body = {
                 "title": "Guessed",

@@ -119,7 +119,7 @@ def test_the_whole_server_works_with_logins_that_own_nothing(logins: Logins, tmp
             owner.execute("UPDATE venues SET date_utc = now() - interval '1 minute' WHERE id = %s", [later])
             owner.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'publish'")
         wait_until(lambda: client.get(f"{NS}/venues/{later}").json()["status"] == "publish", 60)
-        assert "Warning" not in server.read_log()
+        assert "Warning: the login" not in server.read_log()
     listed = run_command(logins.server, "jobs", settings=queue)
     assert listed.exit_code == 0, listed.output
     added = run_command(logins.server, "site", "add", "b.example", settings={"KALENDS_MIGRATION_URL": logins.owner})

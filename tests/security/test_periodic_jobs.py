@@ -13,7 +13,7 @@ from kalends.worker import create_queue, register_tasks
 def test_a_periodic_job_runs_every_few_seconds(name: str, seconds: int) -> None:
     settings = Settings()
     queue = create_queue(settings)
-    register_tasks(queue, Database(None, Options("")), settings)
+    register_tasks(queue, Database(None, None, Options("")), settings)
     [periodic] = [entry for entry in queue.periodic_registry.periodic_tasks.values() if entry.task.name == name]
     schedule = periodic.croniter
     schedule.set_current(start_time=61.0)
