@@ -113,11 +113,11 @@ def check(addresses: Sequence[str], world: World, seconds: float, writes: int = 
         script.write_text(CHECKING.format(file=Path(directory) / "number", event=world.event_id))
         auth = (world.login, world.password)
         clients = [stack.enter_context(httpx.Client(base_url=f"{one}{NS}", auth=auth)) for one in addresses]
-        first = _write(clients[0], world)
+        path, first = f"{NS}/events?include={world.event_id}", _write(clients[0], world)
         board.show(first + ahead)
         for address in addresses:
-            httpx.get(f"{address}{NS}/events").raise_for_status()
-        readers = [_read(address, seconds, script, CONNECTIONS // len(addresses)) for address in addresses]
+            httpx.get(f"{address}{path}").raise_for_status()
+        readers = [_read(f"{address}{path}", seconds, script, CONNECTIONS // len(addresses)) for address in addresses]
         written: list[int] = []
 
         def write_one(client: httpx.Client) -> None:
@@ -151,9 +151,9 @@ def _at_pace(per_second: int, seconds: float, work: Callable[[int], None]) -> No
         work(turn)
 
 
-def _read(address: str, seconds: float, script: Path, connections: int) -> subprocess.Popen[str]:
+def _read(url: str, seconds: float, script: Path, connections: int) -> subprocess.Popen[str]:
     size = ["-t", "1", "-c", str(connections), "-d", f"{round(seconds)}s", "--timeout", "20s"]
-    command = ["wrk", *size, "-s", str(script), f"{address}{NS}/events"]
+    command = ["wrk", *size, "-s", str(script), url]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
 
 
