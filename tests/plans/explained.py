@@ -108,7 +108,8 @@ async def explaining(url: str, now: datetime):
     connection = await asyncpg.connect(url, statement_cache_size=1024)
     try:
         await connection.execute(_SETTINGS)
-        explained = Explaining(Database(_OneConnection(connection), Options(url)), now)
+        pool = _OneConnection(connection)
+        explained = Explaining(Database(pool, pool, Options(url)), now)
         connection.add_log_listener(explained.hear)
         yield explained
     finally:
