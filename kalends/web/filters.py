@@ -15,7 +15,8 @@ from kalends.operations.filters import LINKS
 from kalends.operations.records import list_records
 from kalends.pages.addresses import readable
 from kalends.pages.cards import shorten
-from kalends.web.showing import CIRCLE, Frame, as_number, plain_name
+from kalends.web.requests import plain_name
+from kalends.web.showing import CIRCLE, Frame, as_number
 
 CHOICES_SHOWN: Final = 40
 CATEGORIES_SHOWN: Final = 8

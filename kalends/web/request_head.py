@@ -15,7 +15,7 @@ from starlette.requests import Request
 from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.web.language import find
-from kalends.web.requests import read_pairs
+from kalends.web.requests import plain_name, read_pairs
 
 HEAD_LIMIT: Final = 32 * 1024
 HOST_LIMIT: Final = 255
@@ -53,13 +53,8 @@ def normalize_query(request: Request, known: Collection[str]) -> list[tuple[str,
         pairs = read_pairs(request.scope["query_string"])
     except Refusal:
         return None
-    kept = [pair for pair in pairs if (name := _plain(pair[0])) in known or name in GENERAL]
+    kept = [pair for pair in pairs if (name := plain_name(pair[0])) in known or name in GENERAL]
     kept += [("lang", language) for name, value in pairs if name == "lang" and (language := find(value))][:1]
     kept.sort(key=itemgetter(0))
     request.scope["query_string"] = urlencode(kept, safe="[],:@/").encode()
     return kept
-
-
-def _plain(name: str) -> str:
-    """Of `categories[]` and `categories[0]`, the parameter."""
-    return name.partition("[")[0]

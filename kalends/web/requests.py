@@ -84,6 +84,11 @@ async def read_values(request: Request, body: bytes) -> Raw:
     return raw
 
 
+def plain_name(name: str) -> str:
+    """Of `categories[]` and `categories[0]`, the parameter."""
+    return name.partition("[")[0]
+
+
 def nested(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """`a[]=1`, `a[b]=1` and `a[0][b]=1` become lists and objects; a repeated `a` is kept as such."""
     root: dict[str, Any] = {}

@@ -20,6 +20,7 @@ from kalends.pages.speech import Speech, make_speech
 from kalends.store.sites import Site
 from kalends.web.feeds import FEED_PARAMS
 from kalends.web.language import translator
+from kalends.web.requests import plain_name
 from kalends.web.visit import Shown, Visit
 
 PAGE_TYPE: Final = "text/html; charset=utf-8"
@@ -79,11 +80,6 @@ def make_frame(visit: Visit, call: Call, *, dated: bool = True) -> Frame:
         embedded=visit.embedded,
     )
     return Frame(visit, call, speech, links)
-
-
-def plain_name(name: str) -> str:
-    """Of `categories[]` and `categories[0]`, the parameter."""
-    return name.partition("[")[0]
 
 
 def _last(settled: Filters, filters: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
