@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from kalends.core.egress import read_permitted
 from kalends.core.forwarded import read_network
-from kalends.core.outbound import read_permitted
 
 Names = Annotated[tuple[str, ...], NoDecode]
 

@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 from procrastinate import App, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
-from kalends.app import database_options, open_library
-from kalends.operations import filekeeping, lifecycle, purging
+from kalends.bootstrap import database_options, open_library
+from kalends.core.clock import utc_now
+from kalends.operations import lifecycle, purging
+from kalends.operations.media import maintenance
 from kalends.settings import Settings
 from kalends.store import jobs
 from kalends.store.database import Database
-from kalends.web.exchange import utc_now
 
 log = logging.getLogger(__name__)
 
@@ -111,12 +112,12 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
 
     @queue.task(name="make_sizes", retry=RETRY)
     async def make_sizes(media_id: int, site_id: int) -> None:
-        await filekeeping.make_sizes(database, library, utc_now(), site_id, media_id)
+        await maintenance.make_sizes(database, library, utc_now(), site_id, media_id)
 
     @queue.periodic(cron="23 4 * * *")
     @queue.task(name="collect_orphans", queueing_lock="collect_orphans", retry=RETRY)
     async def collect_orphans(timestamp: int) -> None:
-        await filekeeping.collect_orphans(database, library, utc_now())
+        await maintenance.collect_orphans(database, library, utc_now())
 
     # In a schedule of six fields the last one is the second.
     # The safety net of `publish`: what is overdue because a worker died with its job in hand.

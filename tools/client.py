@@ -8,8 +8,8 @@ import orjson
 from datamodel_code_generator import InputFileType, PythonVersion, generate
 from datamodel_code_generator.enums import DataModelType
 
-from kalends.web.doc import make_document
-from kalends.web.routes import INTERFACE
+from kalends.api.description.document import make_document
+from kalends.api.routes import INTERFACE
 
 MODELS = Path(__file__).resolve().parent.parent / "tests" / "description" / "client" / "models.py"
 

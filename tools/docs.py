@@ -7,9 +7,9 @@ from typing import Any
 
 import orjson
 
-from kalends.web.doc import make_document
-from kalends.web.reference import kind_of, resolve
-from kalends.web.routes import EXTENSION, INTERFACE
+from kalends.api.description.document import make_document
+from kalends.api.description.reference import kind_of, resolve
+from kalends.api.routes import EXTENSION, INTERFACE
 from tools import differences
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -90,7 +90,7 @@ def _operation(
 
 
 def _errors() -> Iterator[str]:
-    from kalends.web.problems import PROBLEMS
+    from kalends.api.description.errors import PROBLEMS
 
     yield from ("# Error codes", "", NOTE, "")
     yield 'Every refusal is `{"code", "message", "data": {"status"}}`.'

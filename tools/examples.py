@@ -17,12 +17,12 @@ from uuid import UUID
 import httpx
 from PIL import Image
 
-from kalends.app import create_application
-from kalends.operations import administration
+from kalends.api.description.document import EXAMPLE_BASE, EXAMPLE_HOME, EXAMPLE_OURS, EXAMPLES
+from kalends.asgi import create_application
+from kalends.http.language import LANGUAGES
+from kalends.operations import accounts
 from kalends.store.database import Database, Options
 from kalends.store.migrations import migrate
-from kalends.web.doc import EXAMPLE_BASE, EXAMPLE_HOME, EXAMPLE_OURS, EXAMPLES
-from kalends.web.language import LANGUAGES
 from tools.postgres import throwaway
 
 HOST = EXAMPLE_BASE.partition("://")[2]
@@ -177,11 +177,11 @@ async def _add_people(database_url: str) -> None:
     database = await Database.open(Options(url=database_url))
     try:
         async with database.transaction(HOST, NOW, writing=True) as tx:
-            await administration.set_site(tx, "timezone", "Europe/Berlin")
-            with patch("kalends.core.secrets.new_application_password", return_value=PASSWORD):
+            await accounts.set_site(tx, "timezone", "Europe/Berlin")
+            with patch("kalends.core.credentials.new_application_password", return_value=PASSWORD):
                 for login, role in ((LOGIN, "administrator"), ("berta", "contributor"), ("reader", "editor")):
-                    await administration.add_user(tx, login, role, f"{login}@example.org")
-                    await administration.add_application_password(tx, login, "examples", read_only=login == "reader")
+                    await accounts.add_user(tx, login, role, f"{login}@example.org")
+                    await accounts.add_application_password(tx, login, "examples", read_only=login == "reader")
     finally:
         await database.close()
 
@@ -194,9 +194,10 @@ def _standing_still(database_url: str) -> Iterator[None]:
     with (
         TemporaryDirectory() as directory,
         patch.dict(os.environ, {**environment, "KALENDS_MEDIA_DIR": f"{directory}/media"}),
-        patch("kalends.web.application.utc_now", return_value=NOW),
+        patch("kalends.asgi.utc_now", return_value=NOW),
         patch(
-            "kalends.core.secrets.new_uid", side_effect=lambda: UUID(int=(0x019D << 112) + (7 << 76) + next(numbers))
+            "kalends.core.credentials.new_uid",
+            side_effect=lambda: UUID(int=(0x019D << 112) + (7 << 76) + next(numbers)),
         ),
     ):
         yield

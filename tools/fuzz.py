@@ -20,10 +20,10 @@ from pathlib import Path
 
 import httpx
 
-from kalends.operations import administration
+from kalends.api.routes import EXTENSION, INTERFACE
+from kalends.operations import accounts
 from kalends.store.database import Database, Options
 from kalends.store.migrations import migrate
-from kalends.web.routes import EXTENSION, INTERFACE
 from tools.postgres import throwaway
 
 ROLES = ("subscriber", "contributor", "author", "editor", "administrator")
@@ -94,8 +94,8 @@ async def _people(database_url: str) -> dict[str, str]:
     try:
         async with database.transaction("127.0.0.1", datetime.now(UTC).replace(microsecond=0), writing=True) as tx:
             for role in ROLES:
-                await administration.add_user(tx, role, role, "")
-                passwords[role] = await administration.add_application_password(tx, role, "fuzz")
+                await accounts.add_user(tx, role, role, "")
+                passwords[role] = await accounts.add_application_password(tx, role, "fuzz")
     finally:
         await database.close()
     return passwords

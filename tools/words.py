@@ -16,7 +16,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 from jinja2.ext import babel_extract
 
-from kalends.web.language import CATALOGUES, DEFAULT, LANGUAGES
+from kalends.http.language import CATALOGUES, DEFAULT, LANGUAGES
 
 PACKAGE = CATALOGUES.parent
 # Functions whose argument with this number is a text for people.
@@ -31,7 +31,7 @@ KEYWORDS = {
     "invalid": (2,),
 }
 # What only an operator at a terminal reads.
-ENGLISH_ONLY = {"operations/administration.py", "operations/seed.py", "operations/madeup_events.py"}
+ENGLISH_ONLY = {"operations/accounts.py", "demo/seed.py", "demo/events.py"}
 NO_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 PLACE = re.compile(r"\{(\w+)\}")
 

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from kalends.core.errors import Invalid
+from kalends.core.sanitize import clean_plain
 from kalends.core.slugs import make_slug
-from kalends.core.text import clean_plain
 
 MAX_CHARACTERS: Final = 250
 MAX_AMOUNTS: Final = 50

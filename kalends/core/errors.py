@@ -43,7 +43,7 @@ Refusal                     an answer other than success: code, status, message,
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kalends.core.sentences import Sentence
+from kalends.core.messages import Sentence
 
 
 class Invalid(ValueError):

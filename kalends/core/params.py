@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kalends.core import errors
-from kalends.core.addresses import read_email, read_website
+from kalends.core.booleans import read_switch
 from kalends.core.cost import read_cost
 from kalends.core.errors import Invalid
-from kalends.core.sentences import Sentence
+from kalends.core.messages import Sentence
 from kalends.core.statuses import STATUSES, WRITABLE
-from kalends.core.switches import read_switch
 from kalends.core.times import read_moment, read_zone
+from kalends.core.urls import read_email, read_website
 
 LARGEST_ID: Final = 2**53 - 1
 MIN_PASSWORD: Final = 6  # characters of a new event password

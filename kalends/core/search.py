@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kalends.core.errors import Invalid
-from kalends.core.text import clean_text, fold
+from kalends.core.sanitize import clean_text, fold
 
 MAX_CHARACTERS: Final = 200
 MAX_WORDS: Final = 20

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from kalends.core.errors import Invalid
-from kalends.core.paragraphs import plain_lines, plain_words
+from kalends.core.html_text import plain_lines, plain_words
 from kalends.core.zones import utc_of
 from kalends.feeds.vtimezone import FIRST, LAST, zone_lines
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from kalends.core.paragraphs import plain_words
+from kalends.core.html_text import plain_words
 
 RSS_TYPE: Final = "application/rss+xml; charset=utf-8"
 ATOM_TYPE: Final = "application/atom+xml; charset=utf-8"

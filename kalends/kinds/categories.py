@@ -1,16 +1,15 @@
 """Event categories: terms that may be nested through a parent."""
 
-from asyncpg import Record
-
 from kalends.core import errors, params
+from kalends.core.messages import mark
 from kalends.core.params import param
-from kalends.core.sentences import mark
 from kalends.kinds.kind import Filter, Kind, Listing, Represented, Values, View, Writing
 from kalends.kinds.terms import order_terms, represent_term, store_term, term_fields, term_filters
+from kalends.store import Row
 from kalends.store.sql import Sql
 
 
-def represent_category(row: Record, view: View) -> Represented:
+def represent_category(row: Row, view: View) -> Represented:
     term = represent_term(row, view, "tribe_events_cat", "categories")
     parent = row["parent"] or 0
     if parent:

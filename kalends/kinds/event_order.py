@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
 
 import orjson
-from asyncpg import Record
 
 from kalends.core import params
 from kalends.core.errors import Invalid
 from kalends.kinds.kind import Listing
+from kalends.store import Row
 from kalends.store.sql import Sql, places
 
 # What `orderby` names, and the columns that decide, the last of them always the ID.
@@ -64,7 +64,7 @@ def _read_key(column: str, value: Any) -> object:
     return value
 
 
-def cursor_behind(listing: Listing, rows: list[Record], total: int) -> str | None:
+def cursor_behind(listing: Listing, rows: list[Row], total: int) -> str | None:
     """The cursor of the next page; None says that the list ends here."""
     by_cursor = "cursor" in listing.values
     more = len(rows) > listing.per_page if by_cursor else listing.offset + len(rows) < total

@@ -10,7 +10,11 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from kalends.core import errors, secrets
+from kalends.core import credentials, errors, params
+from kalends.core.params import param
+
+# The query parameter that unlocks a protected event.
+PASSWORD: Final = param("password", params.PASSWORD, "The event password")
 
 # 32 MB of memory and 50 to 150 ms of CPU for one hash.
 COST: Final = {"n": 2**15, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024, "dklen": 32}
@@ -21,7 +25,7 @@ MAX_KEPT: Final = 1000
 
 def hash_fast(secret: bytes, password: str) -> bytes:
     """Return the form in which earlier versions stored a password; it still opens their events."""
-    return secrets.keyed_hash(secret, "event-password", password)
+    return credentials.keyed_hash(secret, "event-password", password)
 
 
 def hash_slowly(secret: bytes, password: str) -> bytes:

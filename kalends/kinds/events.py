@@ -4,14 +4,12 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, LiteralString
 
-from asyncpg import Record
-
-from kalends.core import errors, params, secrets, times
+from kalends.core import credentials, errors, params, times
 from kalends.core.cost import show_cost
 from kalends.core.errors import Invalid
 from kalends.core.params import LINKED, MOMENT, SWITCH, WEBSITE, ZONE, param
+from kalends.core.sanitize import clean_html, clean_title, fold, paragraphs, plain_words
 from kalends.core.slugs import make_slug
-from kalends.core.text import clean_html, clean_title, fold, paragraphs, plain_words
 from kalends.core.times import Moment, Span
 from kalends.kinds.event_filters import EVENT_FILTERS, GUARDED
 from kalends.kinds.event_lists import event_page, event_total
@@ -22,13 +20,14 @@ from kalends.kinds.json_ld import describe_event
 from kalends.kinds.kind import Kind, Link, Represented, Values, View, Writing
 from kalends.kinds.posts import DESCRIPTION, POST_COLUMNS, merged, post_fields, represent_post, show_image, store_post
 from kalends.kinds.terms import represent_term_in_event
+from kalends.store import Row
 
 FLAGS: tuple[LiteralString, ...] = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
 WRITTEN_TIMES = ("start_local", "end_local", "start_fold", "end_fold", "timezone", "all_day")
 NO_COST = {"currency_symbol": "", "currency_code": "", "currency_position": "", "values": []}
 
 
-def represent_event(row: Record, view: View) -> Represented:
+def represent_event(row: Row, view: View) -> Represented:
     post = represent_post(row, view, "event")
     linked, site = view.linked, view.site
     cost, cost_details = show_cost(row["cost"], site.currency_symbol, site.currency_position)
@@ -121,7 +120,7 @@ async def store_event(writing: Writing) -> Values:
         offered = sent["new_password"]
         values["password_hash"] = await HASHES.set(writing.site.secret, offered) if offered else None
     if row is None:
-        values["uid"] = secrets.new_uid()
+        values["uid"] = credentials.new_uid()
     if row is None or {"start_date", "end_date", "timezone", "all_day"} & set(sent):
         values.update(_times(writing))
     texts = [plain_words(str(merged(values, row, column))) for column in ("title", "excerpt", "description")]
@@ -158,7 +157,7 @@ def _times(writing: Writing) -> Values:
     }
 
 
-def _written(row: Record | None, side: str, zone: str) -> Moment:
+def _written(row: Row | None, side: str, zone: str) -> Moment:
     """A stored wall time. In its own zone it keeps its instant, also where the clock shows it twice."""
     if row is None:
         raise AssertionError("a new event without its dates")

@@ -2,16 +2,15 @@
 
 from typing import Any
 
-from asyncpg import Record
-
-from kalends.core.text import plain_words
+from kalends.core.sanitize import plain_words
 from kalends.core.times import in_zone
 from kalends.kinds.kind import Represented, View
+from kalends.store import Row
 
 MOST_TEXT = 5000
 
 
-def describe_event(record: Represented, row: Record, view: View) -> Represented:
+def describe_event(record: Represented, row: Row, view: View) -> Represented:
     """The record with its `json_ld`, and with those of what it links to."""
     venues = record["venue"] if isinstance(record["venue"], list) else [record["venue"]]
     described: Represented = {
@@ -38,11 +37,11 @@ def describe_event(record: Represented, row: Record, view: View) -> Represented:
     return {**record, "json_ld": described}
 
 
-def describe_venue(record: Represented, _: Record, __: View) -> Represented:
+def describe_venue(record: Represented, _: Row, __: View) -> Represented:
     return {**record, "json_ld": {"@context": "https://schema.org", **place(record)}}
 
 
-def describe_organizer(record: Represented, _: Record, __: View) -> Represented:
+def describe_organizer(record: Represented, _: Row, __: View) -> Represented:
     return {**record, "json_ld": {"@context": "https://schema.org", **organization(record)}}
 
 

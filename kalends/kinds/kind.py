@@ -4,14 +4,20 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Any, LiteralString
+from typing import Any, Final, LiteralString
 
-from asyncpg import Record
-
-from kalends.core.params import Param
+from kalends.core import params
+from kalends.core.params import Param, param
+from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sites import Site
 from kalends.store.sql import Sql, all_of
+
+# The page of a list, for every kind.
+PAGING: Final = (
+    param("page", params.integer(least=1), "The page of the list to return", default=1),
+    param("per_page", params.integer(least=1), "The number of records per page", default=12),
+)
 
 Values = dict[LiteralString, object]
 Represented = dict[str, Any]
@@ -25,6 +31,9 @@ class Actor:
     role: str = "anonymous"
     login: str = ""
     read_only: bool = False  # signed in with a password that may only read
+
+
+ANONYMOUS_ACTOR = Actor()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,7 @@ class Writing:
 
     transaction: Transaction
     sent: Mapping[str, Any]
-    row: Record | None
+    row: Row | None
     record_id: int
     user_id: int
     may_publish: bool
@@ -184,7 +193,7 @@ class Kind:
     columns: LiteralString  # what every read selects from the table of the same name, as `r`
     fields: tuple[Param, ...]
     filters: tuple[Filter, ...]
-    represent: Callable[[Record, View], Represented]
+    represent: Callable[[Row, View], Represented]
     store: Callable[[Writing], Awaitable[Values]]
     order: Callable[[Listing], Sql]
     is_post: bool = True
@@ -193,7 +202,7 @@ class Kind:
     total: "Callable[[Kind, Listing, list[Clause]], Sql]" = total_of
     links: tuple[Link, ...] = ()
     # Where a list goes on behind these rows, for kinds that page by cursor.
-    continues: Callable[[Listing, list[Record], int], str | None] | None = None
+    continues: Callable[[Listing, list[Row], int], str | None] | None = None
     # Filters that tell what a protected record hides: they find only what is open to the caller.
     guarded: frozenset[str] = frozenset()
     # When the clock alone changes what a list shows; None: never.
@@ -203,10 +212,10 @@ class Kind:
     # Columns whose change is one of time, place or status, which subscribers of feeds must be told.
     moves: frozenset[str] = frozenset()
     # What only a single read shows.
-    complete: Callable[[Represented, Record, View], Represented] | None = None
+    complete: Callable[[Represented, Row, View], Represented] | None = None
 
     # What else a change of these columns brings about, under the same lock.
-    changed: Callable[[Transaction, Record, Collection[str]], Awaitable[None]] | None = None
+    changed: Callable[[Transaction, Row, Collection[str]], Awaitable[None]] | None = None
 
     def select(self, where: Sql) -> Sql:
         return Sql("SELECT " + self.columns + " FROM " + self.name + " r WHERE") + where

@@ -4,16 +4,15 @@ from collections.abc import Collection
 from typing import LiteralString
 
 import orjson
-from asyncpg import Record
 
 from kalends.core import params, times
+from kalends.core.image_types import BY_MIME
 from kalends.core.params import param
-from kalends.core.pictures import BY_MIME
-from kalends.core.text import clean_plain, clean_term_description, fold
-from kalends.kinds.images import DESCRIBING, represent_image
+from kalends.core.sanitize import clean_plain, clean_term_description, fold
+from kalends.kinds.image_json import DESCRIBING, represent_image
 from kalends.kinds.kind import Filter, Kind, Represented, Values, View, Writing, plain
 from kalends.kinds.posts import SEARCH, newest_first, search_clause
-from kalends.store import jobs, media
+from kalends.store import Row, jobs, media
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -21,7 +20,7 @@ TEXTS: tuple[LiteralString, ...] = ("title", "alt_text", "caption")
 FOCUS: tuple[LiteralString, ...] = ("focus_x", "focus_y")
 
 
-def represent_media(row: Record, view: View) -> Represented:
+def represent_media(row: Row, view: View) -> Represented:
     zone = view.site.timezone
     image = {**row, "sizes": orjson.loads(row["sizes"])}
     return {
@@ -48,7 +47,7 @@ async def store_media(writing: Writing) -> Values:
     return values
 
 
-async def media_changed(tx: Transaction, row: Record, columns: Collection[str]) -> None:
+async def media_changed(tx: Transaction, row: Row, columns: Collection[str]) -> None:
     """Records that show the image have changed with it; a new focus point cuts another thumbnail."""
     if set(columns) & {*DESCRIBING, "sizes", "url"}:
         await media.stamp_users(tx, row["id"])

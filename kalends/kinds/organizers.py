@@ -1,10 +1,8 @@
 """Organizers: people or bodies that organize events."""
 
-from asyncpg import Record
-
 from kalends.core import params
 from kalends.core.params import param
-from kalends.core.text import clean_plain, clean_title, fold, paragraphs, plain_words
+from kalends.core.sanitize import clean_plain, clean_title, fold, paragraphs, plain_words
 from kalends.kinds.json_ld import describe_organizer
 from kalends.kinds.kind import Kind, Represented, Values, View, Writing
 from kalends.kinds.posts import (
@@ -20,9 +18,10 @@ from kalends.kinds.posts import (
     store_post,
     until_next_start,
 )
+from kalends.store import Row
 
 
-def represent_organizer(row: Record, view: View) -> Represented:
+def represent_organizer(row: Row, view: View) -> Represented:
     return omit_empty(
         {
             **represent_post(row, view, "organizer"),
@@ -37,7 +36,7 @@ def represent_organizer(row: Record, view: View) -> Represented:
     )
 
 
-def _searched(values: Values, row: Record | None) -> str:
+def _searched(values: Values, row: Row | None) -> str:
     texts = [str(merged(values, row, column)) for column in ("phone", "email", "website")]
     rich = [plain_words(str(merged(values, row, column))) for column in ("title", "description")]
     return "\n".join(fold(text) for text in [*rich, *texts] if text)

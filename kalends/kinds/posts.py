@@ -6,19 +6,18 @@ from functools import lru_cache
 from typing import Any, LiteralString
 
 import orjson
-from asyncpg import Record
 
 from kalends.core import errors, params, times
 from kalends.core.params import Param, param
+from kalends.core.sanitize import clean_html
 from kalends.core.search import has_trigram, like_pattern, read_search
 from kalends.core.slugs import TRASHED, make_slug
 from kalends.core.statuses import settle_status
-from kalends.core.text import clean_html
 from kalends.core.times import Moment
-from kalends.kinds.images import represent_image
+from kalends.kinds.image_json import represent_image
 from kalends.kinds.kind import Filter, Listing, Represented, Values, View, Writing, plain, unfiltered
 from kalends.kinds.terms import links_of_event
-from kalends.store import people, records
+from kalends.store import Row, records, users
 from kalends.store.sql import Sql, all_of
 
 # Columns that every representation of a post needs.
@@ -48,12 +47,12 @@ def post_fields() -> tuple[Param, ...]:
     )
 
 
-def show_image(row: Record, view: View) -> Represented | None:
+def show_image(row: Row, view: View) -> Represented | None:
     """The image of a post (behaviour 5.6), with what a page needs to show it well."""
     return represent_image(orjson.loads(row["image"]), view) if row["image"] else None
 
 
-def represent_post(row: Record, view: View, collection: str) -> Represented:
+def represent_post(row: Row, view: View, collection: str) -> Represented:
     zone = view.site.timezone
     own_id = f"{_host(view.base_url)}?id={row['id']}"
     public = row["slug"] and row["status"] in ("publish", "private")
@@ -98,7 +97,7 @@ async def store_post(writing: Writing, table: LiteralString, title: str) -> Valu
 
 async def _author(writing: Writing) -> int:
     wanted: int = writing.sent.get("author", writing.user_id)
-    if wanted != writing.user_id and not await people.is_user(writing.transaction, wanted):
+    if wanted != writing.user_id and not await users.is_user(writing.transaction, wanted):
         raise errors.invalid("author", "there is no user {id}.", id=wanted)
     return wanted
 
@@ -257,7 +256,7 @@ def omit_empty(record: Represented) -> Represented:
     return {key: value for key, value in record.items() if value != "" and value is not None}
 
 
-def merged(values: Values, row: Record | None, column: LiteralString) -> Any:
+def merged(values: Values, row: Row | None, column: LiteralString) -> Any:
     """The value that a column will have after the write."""
     return values[column] if column in values else row[column] if row is not None else ""
 

@@ -1,13 +1,12 @@
 """Event tags: flat terms."""
 
-from asyncpg import Record
-
-from kalends.core.sentences import mark
+from kalends.core.messages import mark
 from kalends.kinds.kind import Kind, Represented, Values, View, Writing
 from kalends.kinds.terms import order_terms, represent_term, store_term, term_fields, term_filters
+from kalends.store import Row
 
 
-def represent_tag(row: Record, view: View) -> Represented:
+def represent_tag(row: Row, view: View) -> Represented:
     return {
         **represent_term(row, view, "post_tag", "tags"),
         "meta": [],

@@ -2,16 +2,14 @@
 
 from typing import LiteralString
 
-from asyncpg import Record
-
 from kalends.core import errors, params
 from kalends.core.errors import Invalid
 from kalends.core.params import Param, param
+from kalends.core.sanitize import clean_name, clean_term_description, clean_text, fold
 from kalends.core.search import like_pattern
 from kalends.core.slugs import make_slug, normalize_lookup
-from kalends.core.text import clean_name, clean_term_description, clean_text, fold
 from kalends.kinds.kind import Filter, Listing, Represented, Values, View, Writing, plain, unfiltered
-from kalends.store import records
+from kalends.store import Row, records
 from kalends.store.sql import Sql
 
 # What `orderby` may name, and the column that stands behind it.
@@ -42,7 +40,7 @@ def term_fields(name: str) -> tuple[Param, ...]:
     )
 
 
-def represent_term(row: Record, view: View, taxonomy: str, collection: str) -> Represented:
+def represent_term(row: Row, view: View, taxonomy: str, collection: str) -> Represented:
     """What both representations of a term share: its own, and the one inside an event."""
     urls = {"self": f"{view.ns}/{collection}/{row['id']}", "collection": f"{view.ns}/{collection}"}
     return {
@@ -201,7 +199,7 @@ async def links_of_event(
     )
 
 
-async def find_event(event_id: int, listing: Listing, name: str) -> Record:
+async def find_event(event_id: int, listing: Listing, name: str) -> Row:
     row = await listing.transaction.row(
         Sql("SELECT")
         + listing.readable

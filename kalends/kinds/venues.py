@@ -2,11 +2,9 @@
 
 from typing import LiteralString
 
-from asyncpg import Record
-
 from kalends.core import errors, params
 from kalends.core.params import param
-from kalends.core.text import clean_plain, clean_title, fold, paragraphs, plain_words
+from kalends.core.sanitize import clean_plain, clean_title, fold, paragraphs, plain_words
 from kalends.kinds.json_ld import describe_venue
 from kalends.kinds.kind import Kind, Represented, Values, View, Writing
 from kalends.kinds.posts import (
@@ -22,6 +20,7 @@ from kalends.kinds.posts import (
     store_post,
     until_next_start,
 )
+from kalends.store import Row
 
 # Plain text fields: parameter and column have the same name.
 TEXTS: tuple[LiteralString, ...] = (
@@ -45,7 +44,7 @@ SEARCHED: tuple[LiteralString, ...] = (
 )
 
 
-def represent_venue(row: Record, view: View) -> Represented:
+def represent_venue(row: Row, view: View) -> Represented:
     post = represent_post(row, view, "venue")
     return {
         **omit_empty(
@@ -73,7 +72,7 @@ def represent_venue(row: Record, view: View) -> Represented:
     }
 
 
-def _searched(values: Values, row: Record | None) -> str:
+def _searched(values: Values, row: Row | None) -> str:
     texts = [str(merged(values, row, column)) for column in SEARCHED]
     description = plain_words(str(merged(values, row, "description")))
     return "\n".join(
@@ -100,7 +99,7 @@ async def store_venue(writing: Writing) -> Values:
     return values
 
 
-def _state_or_province(values: Values, row: Record | None) -> object:
+def _state_or_province(values: Values, row: Row | None) -> object:
     """Not sent, it is the state where there is no country or it is the US, else the province."""
     state, province = merged(values, row, "state"), merged(values, row, "province")
     american = merged(values, row, "country") in ("", "US", "United States")

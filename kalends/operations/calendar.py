@@ -8,8 +8,6 @@ from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final, LiteralString
 
-from asyncpg import Record
-
 from kalends.core.params import Param, Type
 from kalends.core.times import Moment
 from kalends.kinds.event_window import find_parts, window_of
@@ -17,8 +15,9 @@ from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Clause, Filter, Listing, Represented
 from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.venues import VENUES
-from kalends.operations.call import Call, Outcome
+from kalends.operations.context import Call, Outcome
 from kalends.operations.records import clauses_of, list_records, listing_of
+from kalends.store import Row
 from kalends.store.sql import Sql, join
 
 DAY: Final = timedelta(days=1)
@@ -46,7 +45,7 @@ DAY_EVENTS: Final = replace(
 )
 
 
-async def list_days(call: Call, first: date, last: date, most: int) -> list[Record]:
+async def list_days(call: Call, first: date, last: date, most: int) -> list[Row]:
     """Events that touch some days: of those within one day the first few of each, with how many there are.
 
     One statement, whose answer does not grow with the number of events of a day. A protected event shows its
@@ -122,7 +121,7 @@ async def list_similar(call: Call, event: Represented, most: int) -> list[Repres
     return list(found.values())[:most]
 
 
-async def list_main_categories(call: Call, most: int) -> list[Record]:
+async def list_main_categories(call: Call, most: int) -> list[Row]:
     """The most used ones at the top of the tree, with what is right below them."""
     return await call.transaction.rows(
         Sql(
@@ -162,7 +161,7 @@ def days_call(call: Call, first: date, last: date) -> Call:
     return replace(call, values=values)
 
 
-async def _first(call: Call, dates: dict[str, Any], exactly: Sql) -> Record | None:
+async def _first(call: Call, dates: dict[str, Any], exactly: Sql) -> Row | None:
     """The first event of a list; dates of the list are read in the site's zone, so the clause is more exact."""
     values = {name: value for name, value in call.values.items() if name not in DATES}
     asked = replace(call, values={**values, **dates})

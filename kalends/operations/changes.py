@@ -4,17 +4,15 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
-from asyncpg import Record
-
 from kalends.core import errors
 from kalends.core.errors import Refusal
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.event_filters import link_clauses
 from kalends.kinds.kind import Clause, Kind, Represented, View, for_each
-from kalends.operations import permissions, protection
-from kalends.operations.call import Call, Outcome
+from kalends.operations import event_passwords, permissions
+from kalends.operations.context import Call, Outcome
 from kalends.operations.records import listing_of
-from kalends.store import history
+from kalends.store import Row, history
 from kalends.store.sql import Sql, all_of
 
 LINK_FILTERS = ("categories", "tags", "venue", "organizer")
@@ -50,7 +48,7 @@ async def list_changes(_: Kind | None, call: Call) -> Outcome:
     )
 
 
-def flat(kind: Kind, row: Record, view: View) -> Represented:
+def flat(kind: Kind, row: Row, view: View) -> Represented:
     """A record by itself: links as IDs, as a write takes them, and no counts, which are others' doing."""
     if not kind.is_post:
         term = kind.represent(row, view)
@@ -70,7 +68,7 @@ def _kinds(values: Any) -> list[str]:
     return [values["kind"]] if "kind" in values else [kind.name for kind in KINDS]
 
 
-async def _shown(call: Call, page: list[Record]) -> dict[tuple[str, int], Represented]:
+async def _shown(call: Call, page: list[Row]) -> dict[tuple[str, int], Represented]:
     """The records of a page that this caller may see, kind by kind."""
     ids: dict[str, list[int]] = defaultdict(list)
     for row in page:
@@ -81,7 +79,7 @@ async def _shown(call: Call, page: list[Record]) -> dict[tuple[str, int], Repres
         kind = BY_NAME[name]
         of_page = Sql("r.site_id = ? AND r.id = ANY(?)", call.transaction.site.id, wanted)
         rows = await call.transaction.rows(kind.select(all_of([of_page, *await _visible(kind, call)])))
-        shut = protection.shut_of(call, rows)
+        shut = event_passwords.shut_of(call, rows)
         view = replace(call.view, linked={k.name: {} for k in KINDS}, shut=shut)
         shown.update({(name, row["id"]): flat(kind, row, view) for row in rows})
     return shown
@@ -96,7 +94,7 @@ async def _visible(kind: Kind, call: Call) -> list[Sql]:
         clauses.append(Sql("(NOT r.hide_from_listings OR") + permissions.editable(call.actor) + Sql(")"))
         clauses += for_each(await _links(kind, call))
         if kind.guarded & set(call.values):
-            clauses.append(protection.opened(call))
+            clauses.append(event_passwords.opened(call))
     return clauses
 
 
@@ -117,6 +115,6 @@ async def _told(call: Call, settled: int, missing: list[tuple[str, int]]) -> set
     return await history.once_seen(call.transaction, settled, missing, call.actor.user_id)
 
 
-def _entry(row: Record, record: Represented | None) -> dict[str, Any]:
+def _entry(row: Row, record: Represented | None) -> dict[str, Any]:
     entry = {"revision": row["revision"], "kind": row["kind"], "id": row["id"]}
     return {**entry, "deleted": True} if record is None else {**entry, "deleted": False, "record": record}

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from asyncpg import Record
-
 from kalends.core import errors, times
 from kalends.core.slugs import TRASHED, normalize_lookup
 from kalends.core.times import Moment
@@ -15,9 +13,10 @@ from kalends.core.zones import SECOND
 from kalends.kinds.event_window import BOUNDS, window_of
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Represented, for_each
-from kalends.operations import keys, protection
-from kalends.operations.call import Call
+from kalends.operations import cache_tags, event_passwords
+from kalends.operations.context import Call
 from kalends.operations.records import clauses_of, listing_of, represent_rows
+from kalends.store import Row
 from kalends.store.sql import Sql, all_of
 
 # Of a larger site a feed has the next ones; filters make it smaller.
@@ -37,9 +36,9 @@ WITHDRAWN_COLUMNS: Final = (
 class Feed:
     """What a feed shows. `sequences` are those of the rows by ID; `until` is when time alone changes it."""
 
-    rows: list[Record]
+    rows: list[Row]
     sequences: Mapping[int, int]
-    withdrawn: list[Record]
+    withdrawn: list[Row]
     until: datetime | None
     keys: tuple[str, ...]
 
@@ -62,7 +61,7 @@ async def find_feed(call: Call, most: int = MOST, *, coming_only: bool = False) 
         sequences,
         withdrawn,
         min([*([until] if until else []), *forgotten], default=None),
-        keys.of_list(EVENTS, call.transaction.site, rows, call.values),
+        cache_tags.of_list(EVENTS, call.transaction.site, rows, call.values),
     )
 
 
@@ -70,22 +69,22 @@ def _is_dated(call: Call) -> bool:
     return any(name in call.values for name, *_ in BOUNDS) or "include" in call.values
 
 
-async def represent_feed(call: Call, rows: Sequence[Record]) -> AsyncIterator[list[Represented]]:
+async def represent_feed(call: Call, rows: Sequence[Row]) -> AsyncIterator[list[Represented]]:
     """The records of a feed, batch by batch."""
     for begin in range(0, len(rows), BATCH):
         batch = list(rows[begin : begin + BATCH])
-        yield await represent_rows(EVENTS, call, batch, protection.shut_of(call, batch))
+        yield await represent_rows(EVENTS, call, batch, event_passwords.shut_of(call, batch))
         await asyncio.sleep(0)
 
 
-async def _find_around_today(call: Call, most: int, *, coming_only: bool) -> tuple[list[Record], datetime]:
+async def _find_around_today(call: Call, most: int, *, coming_only: bool) -> tuple[list[Row], datetime]:
     zone, now = call.transaction.site.timezone, call.transaction.now
     today = times.local_of(now, zone).replace(hour=0, minute=0, second=0)
     month = today.replace(day=1)
     last_month = (month - timedelta(days=1)).replace(day=1) if month.year > 1 else month
     begins = Moment(today, None, True)
     coming = await _find(call, {"overlaps_from": begins}, most)
-    past: list[Record] = []
+    past: list[Row] = []
     if len(coming) < most and not coming_only:
         asked = {
             "overlaps_from": Moment(last_month, None, True),
@@ -103,7 +102,7 @@ def _instant(utc: datetime) -> Moment:
     return Moment(utc.replace(tzinfo=None), timedelta(0), False)
 
 
-async def _find(call: Call, more: Mapping[str, Any], most: int) -> list[Record]:
+async def _find(call: Call, more: Mapping[str, Any], most: int) -> list[Row]:
     """The first rows of a list, with these parameters added."""
     asked = replace(call, values={**call.values, **more})
     listing = replace(listing_of(EVENTS, asked), page=1, per_page=most)
@@ -124,7 +123,7 @@ async def read_sequences(call: Call, ids: list[int]) -> dict[int, int]:
     return {row["id"]: row["sequence"] for row in rows}
 
 
-async def find_withdrawn(call: Call) -> list[Record]:
+async def find_withdrawn(call: Call) -> list[Row]:
     """What lists showed until lately; a rewritten event has no `withdrawn_at`, so no more is told than was known."""
     tx = call.transaction
     listing = replace(listing_of(EVENTS, call), statuses=None)
@@ -140,7 +139,7 @@ async def find_withdrawn(call: Call) -> list[Record]:
     )
 
 
-async def find_withdrawn_one(call: Call) -> Record:
+async def find_withdrawn_one(call: Call) -> Row:
     """The event that had this slug until lately."""
     tx, slug = call.transaction, normalize_lookup(call.slug or "")
     row = await tx.row(

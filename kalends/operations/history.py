@@ -3,18 +3,17 @@
 from typing import Any
 
 import orjson
-from asyncpg import Record
 
 from kalends.core import errors, times
 from kalends.core.params import LARGEST_ID
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind, Link, Values
 from kalends.kinds.posts import untrashed
-from kalends.kinds.recall import sent_again, shown
-from kalends.operations.call import Call, Outcome
+from kalends.kinds.snapshots import sent_again, shown
+from kalends.operations.context import Call, Outcome
 from kalends.operations.records import changeable_row, outcome_of
 from kalends.operations.writes import DERIVED, make_writing, write_changes
-from kalends.store import history, records
+from kalends.store import Row, history, records
 
 # Columns that follow the status; a restore leaves them to the rules of statuses and slugs.
 RULED = {"status", "slug", "trashed_status", "trashed_at"}
@@ -30,7 +29,7 @@ async def read_history(kind: Kind, call: Call) -> Outcome:
     return Outcome({"history": [represent_change(kind, change) for change in page], "next_before": following})
 
 
-def represent_change(kind: Kind, change: Record) -> dict[str, Any]:
+def represent_change(kind: Kind, change: Row) -> dict[str, Any]:
     before, after = _columns(kind, change["before"]), _columns(kind, change["after"])
     return {
         "revision": change["revision"],
@@ -57,7 +56,7 @@ async def restore_record(kind: Kind, call: Call) -> Outcome:
     return await outcome_of(kind, call, row["id"])
 
 
-async def _columns_at(kind: Kind, call: Call, row: Record, revision: int) -> dict[str, Any]:
+async def _columns_at(kind: Kind, call: Call, row: Row, revision: int) -> dict[str, Any]:
     """The columns that differ from those at a revision, by undoing the changes since."""
     tx = call.transaction
     if revision < tx.site.trimmed_revision:
@@ -72,7 +71,7 @@ async def _columns_at(kind: Kind, call: Call, row: Record, revision: int) -> dic
     return columns
 
 
-async def _write_back(kind: Kind, call: Call, row: Record, columns: dict[str, Any]) -> None:
+async def _write_back(kind: Kind, call: Call, row: Row, columns: dict[str, Any]) -> None:
     """Through the rules for whatever has rules; the rest exactly as it was."""
     links = {link: await _still_there(call, link, columns) for link in kind.links if f"{link.column}s" in columns}
     for link in links:

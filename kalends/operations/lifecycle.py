@@ -2,12 +2,10 @@
 
 from datetime import datetime
 
-from asyncpg import Record
-
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind
 from kalends.operations.writes import remove_record, write_changes
-from kalends.store import history
+from kalends.store import Row, history
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -39,5 +37,5 @@ async def forget_changes(tx: Transaction, cutoff: datetime) -> int:
     return await history.trim(tx, cutoff)
 
 
-async def _row(kind: Kind, tx: Transaction, record_id: int, where: Sql) -> Record | None:
+async def _row(kind: Kind, tx: Transaction, record_id: int, where: Sql) -> Row | None:
     return await tx.row(kind.select(Sql("r.site_id = ? AND r.id = ? AND", tx.site.id, record_id) + where))

@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from asyncpg import Record
-
 from kalends.core import errors
 from kalends.core.errors import Refusal
-from kalends.core.sentences import Sentence
+from kalends.core.messages import Sentence
 from kalends.core.statuses import LISTED
 from kalends.kinds.kind import Actor, Kind
+from kalends.store import Row
 from kalends.store.sql import Sql
 
 ROLES: Final = ("anonymous", "subscriber", "contributor", "author", "editor", "administrator")
@@ -117,12 +116,12 @@ def whole_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str] | 
     return None
 
 
-def is_open(row: Record | Mapping[str, Any]) -> bool:
+def is_open(row: Row | Mapping[str, Any]) -> bool:
     """Whether everybody may read this record, be it in lists or not."""
     return row.get("status", "publish") == "publish"
 
 
-def is_public(row: Record | Mapping[str, Any]) -> bool:
+def is_public(row: Row | Mapping[str, Any]) -> bool:
     """Whether everybody may see this record in a list. Terms always are."""
     return is_open(row) and not row.get("hide_from_listings", False)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from kalends.operations import keys
+from kalends.operations import cache_tags
 from kalends.store import history
 from kalends.store.database import Transaction
 from kalends.store.sites import Site
@@ -30,7 +30,7 @@ async def keys_between(tx: Transaction, first: int, last: int) -> set[str]:
 def keys_of(site: Site, changes: Iterable[Mapping[str, Any]]) -> set[str]:
     wrong: set[str] = set()
     for change in changes:
-        wrong |= keys.of_change(site, change["kind"], change["record_id"], _recounted(change))
+        wrong |= cache_tags.of_change(site, change["kind"], change["record_id"], _recounted(change))
         if len(wrong) > MOST:
             return {f"s{site.id}"}
     return wrong

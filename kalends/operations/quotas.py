@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from kalends.core import errors
 from kalends.operations import permissions
-from kalends.operations.call import Call
+from kalends.operations.context import Call
 from kalends.store.sql import Sql
 
 

@@ -4,15 +4,14 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from asyncpg import Record
-
 from kalends.core import errors
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds.kind import Clause, Kind, Listing
-from kalends.operations import keys, permissions, protection
-from kalends.operations.call import Call, Outcome, Page
-from kalends.operations.linked import load_linked, resolve_links
+from kalends.operations import cache_tags, event_passwords, permissions
+from kalends.operations.context import Call, Outcome, Page
+from kalends.operations.links import load_linked, resolve_links
 from kalends.operations.writes import add_record, change_record, remove_record, write_changes
+from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -29,7 +28,7 @@ async def list_records(kind: Kind, call: Call, *, counted: bool = True) -> Outco
     clauses = await clauses_of(kind, call, listing)
     page = kind.page(kind, listing, clauses)
     if listing.offset > MAX_OFFSET and "cursor" not in listing.values:
-        rows: list[Record] = []
+        rows: list[Row] = []
         total = await _total_above(tx, kind, listing, clauses)
     elif counted:
         rows, total = await _rows_and_total(tx, page, kind.total(kind, listing, clauses))
@@ -49,7 +48,7 @@ async def read_record(kind: Kind, call: Call) -> Outcome:
         raise await _why_not(kind, call)
     if kind.links and row["status"] == "trash":
         raise errors.no_longer_available(kind.singular)
-    if protection.is_shut(call, row):
+    if event_passwords.is_shut(call, row):
         raise errors.password_needed()
     return await _outcome(kind, call, row, in_full=True)
 
@@ -94,7 +93,7 @@ async def clauses_of(kind: Kind, call: Call, listing: Listing) -> list[Clause]:
         elif row.param.default is True:
             clauses.append(await row.clause(True, listing))
     if kind.guarded & set(values):
-        clauses.append(protection.opened(call))
+        clauses.append(event_passwords.opened(call))
     return clauses
 
 
@@ -114,7 +113,7 @@ async def _total_above(tx: Transaction, kind: Kind, listing: Listing, clauses: l
     )
 
 
-async def _rows_and_total(tx: Transaction, page: Sql, total: Sql) -> tuple[list[Record], int]:
+async def _rows_and_total(tx: Transaction, page: Sql, total: Sql) -> tuple[list[Row], int]:
     """Both in one statement; an empty page is a row without an ID."""
     rows = await tx.rows(
         Sql("SELECT t.total, p.* FROM (SELECT (") + total + Sql(") AS total) t LEFT JOIN LATERAL (") + page
@@ -139,11 +138,11 @@ def listing_of(kind: Kind, call: Call) -> Listing:
     )
 
 
-async def _page(kind: Kind, call: Call, listing: Listing, rows: list[Record], total: int) -> Outcome:
+async def _page(kind: Kind, call: Call, listing: Listing, rows: list[Row], total: int) -> Outcome:
     """The envelope of a list. Links keep every parameter that was sent."""
     pages = -(-total // listing.per_page)
     collection = f"{call.collection(kind)}/"
-    shut = protection.shut_of(call, rows)
+    shut = event_passwords.shut_of(call, rows)
 
     def link(page: int) -> str:
         pairs = [*call.sent, *([("page", str(page))] if page > 1 else [])]
@@ -168,12 +167,12 @@ async def _page(kind: Kind, call: Call, listing: Listing, rows: list[Record], to
         body,
         page=Page(total, pages, following, previous),
         until=kind.until(listing),
-        keys=keys.of_list(kind, call.transaction.site, rows, listing.values),
+        keys=cache_tags.of_list(kind, call.transaction.site, rows, listing.values),
     )
 
 
 async def represent_rows(
-    kind: Kind, call: Call, rows: list[Record], shut: frozenset[int] = frozenset()
+    kind: Kind, call: Call, rows: list[Row], shut: frozenset[int] = frozenset()
 ) -> list[dict[str, Any]]:
     view = replace(call.view, linked=await load_linked(kind, call, rows), shut=shut)
     return [kind.represent(row, view) for row in rows]
@@ -196,12 +195,12 @@ async def _why_not(kind: Kind, call: Call) -> Exception:
     return errors.not_accessible(kind.singular)
 
 
-async def _outcome(kind: Kind, call: Call, row: Record, status: int = 200, *, in_full: bool = False) -> Outcome:
+async def _outcome(kind: Kind, call: Call, row: Row, status: int = 200, *, in_full: bool = False) -> Outcome:
     body = (await represent_rows(kind, call, [row]))[0]
     if in_full and kind.complete:
         body = kind.complete(body, row, call.view)
     location = f"{call.collection(kind)}/{row['id']}" if status == 201 else ""
-    named = keys.of_record(kind, call.transaction.site, row)
+    named = cache_tags.of_record(kind, call.transaction.site, row)
     return Outcome(body, status, revision=row["revision"], location=location, keys=named)
 
 
@@ -214,7 +213,7 @@ async def outcome_of(kind: Kind, call: Call, record_id: int, status: int = 200) 
     return await _outcome(kind, call, row, status)
 
 
-async def changeable_row(kind: Kind, call: Call) -> Record:
+async def changeable_row(kind: Kind, call: Call) -> Row:
     """The row as it is under the lock, if the caller may change it and expects it so."""
     permissions.require_writer(call.actor, kind)
     row = await call.transaction.row(kind.select(_address(call)))
@@ -226,7 +225,7 @@ async def changeable_row(kind: Kind, call: Call) -> Record:
     return row
 
 
-async def _remove_term(kind: Kind, call: Call, row: Record) -> None:
+async def _remove_term(kind: Kind, call: Call, row: Row) -> None:
     """Children of a category move up to its parent before it goes."""
     tx = call.transaction
     if kind.name == "categories":

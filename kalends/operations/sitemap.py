@@ -3,7 +3,7 @@
 from typing import Final, LiteralString
 
 from kalends.kinds import BY_NAME
-from kalends.operations.call import Call
+from kalends.operations.context import Call
 from kalends.store.sql import Sql
 
 # IDs of one part. Events, venues and organizers share one counter.

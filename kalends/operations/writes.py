@@ -3,17 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from asyncpg import Record
-
 from kalends.kinds import KINDS
 from kalends.kinds.kind import Kind, Link, Values, Writing
 from kalends.kinds.posts import untrashed
 from kalends.operations import permissions
-from kalends.operations.call import Call
-from kalends.operations.images import with_image_id
+from kalends.operations.context import Call
+from kalends.operations.media.images import with_image_id
 from kalends.operations.quotas import count_new_record
-from kalends.store import jobs, old_slugs, records
-from kalends.store.clock import Action
+from kalends.store import Row, jobs, records, slug_redirects
+from kalends.store.change_log import Action
 from kalends.store.database import Transaction
 from kalends.store.history import encode
 from kalends.store.links import replace_links, stamp_events_below, stamp_linked_events
@@ -47,7 +45,7 @@ async def add_record(
 async def change_record(
     kind: Kind,
     call: Call,
-    row: Record,
+    row: Row,
     sent: Mapping[str, Any],
     links: Mapping[Link, list[int]] | None = None,
 ) -> None:
@@ -57,7 +55,7 @@ async def change_record(
 
 
 async def write_changes(
-    kind: Kind, tx: Transaction, row: Record, values: Values, links: Mapping[Link, list[int]]
+    kind: Kind, tx: Transaction, row: Row, values: Values, links: Mapping[Link, list[int]]
 ) -> None:
     changed: Values = {name: value for name, value in values.items() if name not in row or row[name] != value}
     relinked = {link: ids for link, ids in links.items() if row[f"{link.column}s"] != ids}
@@ -83,7 +81,7 @@ async def write_changes(
         changed.update(_withdrawal(tx, row, changed, relinked=bool(relinked)))
     await records.change(tx, kind.name, row["id"], changed)
     if "slug" in changed and permissions.is_open(row):
-        await old_slugs.keep(tx, kind.name, row["slug"], row["id"])
+        await slug_redirects.keep(tx, kind.name, row["slug"], row["id"])
     for link, ids in relinked.items():
         await replace_links(tx, link.table, link.column, row["id"], ids)
     if kind.name == "categories" and "parent" in changed:
@@ -94,7 +92,7 @@ async def write_changes(
     await _schedule(kind, tx, row["id"], changed, {**row, **changed})
 
 
-def _withdrawal(tx: Transaction, row: Record, changed: Values, *, relinked: bool) -> Values:
+def _withdrawal(tx: Transaction, row: Row, changed: Values, *, relinked: bool) -> Values:
     """Since when an event that everybody could read is shut: feeds say for a while that it is off.
 
     They say so by its times, words and links, which must be those that everybody knew: a write that withdraws an
@@ -110,12 +108,12 @@ def _withdrawal(tx: Transaction, row: Record, changed: Values, *, relinked: bool
     return {"withdrawn_at": tx.now} if was_open else {}
 
 
-def _has_new_slug(row: Record, changed: Values) -> bool:
+def _has_new_slug(row: Row, changed: Values) -> bool:
     """Whether the slug is another one, beyond what the trash adds to it."""
     return "slug" in changed and untrashed(str(changed["slug"])) != row["slug"]
 
 
-async def remove_record(kind: Kind, tx: Transaction, row: Record) -> None:
+async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
     """For good. Events that lose a link by it have changed too, and say so."""
     for link in (link for other in KINDS for link in other.links if link.kind == kind.name):
         await stamp_linked_events(tx, link.table, link.column, row["id"])
@@ -129,7 +127,7 @@ async def _schedule(kind: Kind, tx: Transaction, record_id: int, changed: Values
         await jobs.enqueue(tx, "publish", {"kind": kind.name, "record_id": record_id}, at=now["date_utc"])
 
 
-def make_writing(call: Call, sent: Mapping[str, Any], row: Record | None, record_id: int) -> Writing:
+def make_writing(call: Call, sent: Mapping[str, Any], row: Row | None, record_id: int) -> Writing:
     if call.actor.user_id is None:
         raise AssertionError("a write without a writer")
     permissions.require_author_right(call.actor, sent.get("author"))
@@ -148,7 +146,7 @@ def _told(values: Values) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in DERIVED}
 
 
-def _action(row: Record, changed: Values) -> Action:
+def _action(row: Row, changed: Values) -> Action:
     if "status" not in changed:
         return "update"
     if changed["status"] == "trash":

@@ -1,1 +1,5 @@
-"""The only code that runs SQL."""
+"""Tables, connections and transactions. The only package that imports the database driver."""
+
+from asyncpg import Record as Row
+
+__all__ = ["Row"]

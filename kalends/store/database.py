@@ -17,10 +17,10 @@ from asyncpg import Record
 
 from kalends.core import errors
 from kalends.core.errors import Refusal
-from kalends.core.sentences import Sentence
+from kalends.core.limiter import Shares, Turns
+from kalends.core.messages import Sentence
 from kalends.core.throttle import counted_as
-from kalends.core.turns import Shares, Turns
-from kalends.store.clock import MAX_NEW_RECORDS, Clock, locked_clock
+from kalends.store.change_log import MAX_NEW_RECORDS, Clock, locked_clock
 from kalends.store.sites import Site
 from kalends.store.sql import Sql
 

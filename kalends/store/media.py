@@ -5,7 +5,7 @@ from typing import LiteralString
 
 from asyncpg import Record
 
-from kalends.store import records, spare_files
+from kalends.store import orphan_files, records
 from kalends.store.database import Transaction
 from kalends.store.history import encode
 from kalends.store.sql import Sql
@@ -72,7 +72,7 @@ async def replace_files(tx: Transaction, media_id: int, files: Iterable[tuple[st
     """The files that a record needs from now on: name and size of each."""
     listed = list(files)
     names = [name for name, _ in listed]
-    await spare_files.claim(tx, names)
+    await orphan_files.claim(tx, names)
     dropped = await tx.rows(
         Sql("DELETE FROM media_files WHERE site_id = ? AND media_id = ? RETURNING name", tx.site.id, media_id)
     )
@@ -87,7 +87,7 @@ async def replace_files(tx: Transaction, media_id: int, files: Iterable[tuple[st
             [size for _, size in listed],
         )
     )
-    await spare_files.release(tx, [row["name"] for row in dropped])
+    await orphan_files.release(tx, [row["name"] for row in dropped])
 
 
 async def list_files(tx: Transaction, after: int, most: int) -> list[Record]:

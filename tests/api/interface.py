@@ -15,11 +15,10 @@ from unittest.mock import patch
 import asyncpg
 import httpx
 
-from kalends.app import create_application
-from kalends.operations import administration
+from kalends.asgi import Application, create_application
+from kalends.core.clock import utc_now
+from kalends.operations import accounts
 from kalends.store.database import Database, Options, Transaction
-from kalends.web.application import Application
-from kalends.web.exchange import utc_now
 
 HOST = "calendar.test"
 NAMESPACE = "/api/calendar/events/v1"
@@ -43,8 +42,8 @@ async def add_people(database_url: str) -> dict[str, Person]:
     try:
         async with database.transaction(HOST, utc_now(), writing=True) as tx:
             for role in ROLES:
-                user_id = await administration.add_user(tx, role, role, f"{role}@example.org")
-                password = await administration.add_application_password(tx, role, "tests")
+                user_id = await accounts.add_user(tx, role, role, f"{role}@example.org")
+                password = await accounts.add_application_password(tx, role, "tests")
                 people[role] = Person(user_id, role, password)
     finally:
         await database.close()
@@ -112,7 +111,7 @@ class Interface:
         return self.run(operate())
 
     def set_site(self, key: str, value: str) -> None:
-        self.operate(lambda tx: administration.set_site(tx, key, value))
+        self.operate(lambda tx: accounts.set_site(tx, key, value))
 
     def raw(self, method: str, path: str, *, query: bytes = b"", headers: Sequence[tuple[str, str]] = (),
             body: Sequence[bytes] = (b"",)) -> tuple[int, dict[str, str], bytes]:  # fmt: skip

@@ -70,7 +70,7 @@ def test_the_default_list_is_made_anew_after_midnight_of_the_site(fresh: Start) 
     interface.caller("editor").post("/events", {**EVENT, "start_date": start, "end_date": start})
     assert b'"total":1' in interface.raw("GET", LIST)[2]
     assert statements_of(interface, b"") == 0
-    with patch("kalends.web.application.utc_now", lambda: (today + timedelta(days=1)).replace(microsecond=0)):
+    with patch("kalends.asgi.utc_now", lambda: (today + timedelta(days=1)).replace(microsecond=0)):
         assert b'"total":0' in interface.raw("GET", LIST)[2]
 
 

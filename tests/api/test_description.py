@@ -6,8 +6,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from kalends.api.catalog import Endpoint
+from kalends.api.routes import ROUTES
 from kalends.core.params import Param
-from kalends.web.routes import ROUTES, Endpoint
 from tests.api.interface import NS, Caller, Interface, assert_refused, done
 from tests.api.samples import Sample
 

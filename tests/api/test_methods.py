@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kalends.web.routes import ROUTES
+from kalends.api.routes import ROUTES
 from tests.api.interface import NS, Caller, Interface, assert_refused, done
 from tests.api.samples import POSTS, SAMPLES, Sample, shown_text
 

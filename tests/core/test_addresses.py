@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kalends.core.addresses import read_email, read_website
 from kalends.core.errors import Invalid
+from kalends.core.urls import read_email, read_website
 from tests.core.kit import may_be_accepted, may_be_refused, rows, step
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalends.core import markup
+from kalends.core import html_limits
 from kalends.core.errors import Invalid
-from kalends.core.markup import VOID, bound_markup
-from kalends.core.text import clean_html
+from kalends.core.html_limits import VOID, bound_markup
+from kalends.core.sanitize import clean_html
 from tests.core.kit import quick
 
 SIZE = 256_000
@@ -169,7 +169,7 @@ TOKENS += [
 def test_what_passes_is_not_deep(pattern: str) -> None:
     """Whatever leaks a level each time it is repeated would be 400 levels deep."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(markup, "MAX_DEPTH", 20)
+        patch.setattr(html_limits, "MAX_DEPTH", 20)
         try:
             html = bound_markup(pattern * 400)
         except Invalid:

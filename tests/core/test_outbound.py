@@ -4,8 +4,8 @@ from ipaddress import ip_address
 
 import pytest
 
+from kalends.core.egress import is_public, may_connect, read_permitted, read_target
 from kalends.core.errors import Invalid
-from kalends.core.outbound import is_public, may_connect, read_permitted, read_target
 
 PUBLIC = ["1.1.1.1", "8.8.8.8", "93.184.215.14", "100.63.255.255", "172.15.0.1", "172.32.0.1", "2606:4700::1111",
           "2001:4860:4860::8888", "64:ff9b::808:808"]  # fmt: skip

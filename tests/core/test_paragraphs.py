@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalends.core.text import clean_html, paragraphs, plain_words
+from kalends.core.sanitize import clean_html, paragraphs, plain_words
 from tests.core.kit import quick
 
 

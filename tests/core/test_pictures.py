@@ -3,7 +3,7 @@
 import pytest
 
 from kalends.core.errors import Invalid
-from kalends.core.pictures import AVIF, GIF, JPEG, PNG, WEBP, key_of, name_in, read_key, tell_type
+from kalends.core.image_types import AVIF, GIF, JPEG, PNG, WEBP, key_of, name_in, read_key, tell_type
 
 HASH = "ab" + "0123456789abcdef" * 3 + "0123456789abcd"
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalends.core.errors import Invalid
+from kalends.core.sanitize import fold
 from kalends.core.search import Words, has_trigram, like_pattern, read_search
-from kalends.core.text import fold
 from tests.core.kit import quick
 
 

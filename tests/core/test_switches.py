@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kalends.core.booleans import read_switch
 from kalends.core.errors import Invalid
-from kalends.core.switches import read_switch
 from tests.core.kit import rows, step
 
 SENT = [row for row in rows("booleans") if next(iter(row["input"].values())) is not None]

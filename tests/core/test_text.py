@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalends.core.errors import Invalid
-from kalends.core.text import (
+from kalends.core.sanitize import (
     ATTRIBUTES,
     DESCRIPTION,
     INLINE,

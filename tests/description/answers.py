@@ -11,10 +11,10 @@ from urllib.parse import parse_qs
 import jsonschema_rs
 import orjson
 
-from kalends.web import headers
-from kalends.web.application import Application
-from kalends.web.doc import make_document, path_of
-from kalends.web.routes import Interface
+from kalends.api.catalog import Interface
+from kalends.api.description import headers
+from kalends.api.description.document import make_document, path_of
+from kalends.asgi import Application
 
 OF_THE_TRANSPORT = {"content-type", "content-length", "content-encoding"}
 COMMON = {name.lower() for name in headers.COMMON}

@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kalends.web.application import Application
+from kalends.asgi import Application
 from tests.description.answers import checked
 
 

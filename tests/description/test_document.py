@@ -11,13 +11,14 @@ import jsonschema_rs
 import pytest
 from openapi_spec_validator import validate
 
+from kalends.api.catalog import Endpoint, Interface
+from kalends.api.description import document, headers, operations, schemas
+from kalends.api.description.errors import BATCH, PROBLEMS
+from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core import errors
+from kalends.http.language import LANGUAGES
 from kalends.kinds import KINDS
 from kalends.operations.records import create_record, delete_record, list_records, read_record, update_record
-from kalends.web import doc, headers, schemas, summaries
-from kalends.web.language import LANGUAGES
-from kalends.web.problems import BATCH, PROBLEMS
-from kalends.web.routes import EXTENSION, INTERFACE, Endpoint, Interface
 from tests.description.answers import resolved
 from tools import examples
 
@@ -25,8 +26,8 @@ BOTH = pytest.mark.parametrize("interface", [INTERFACE, EXTENSION], ids=lambda i
 WORDS = {"description", "summary", "title", "message"}
 
 
-def document(interface: Interface, language: str = "en") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(doc.make_document(interface.namespace, language, 12))
+def read_document(interface: Interface, language: str = "en") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(document.make_document(interface.namespace, language, 12))
     return found
 
 
@@ -34,18 +35,18 @@ def endpoints(interface: Interface) -> Iterator[tuple[str, str, Endpoint]]:
     for route in interface.routes:
         for endpoint in route.endpoints:
             for method in endpoint.methods:
-                yield doc.path_of(route), method.lower(), endpoint
+                yield document.path_of(route), method.lower(), endpoint
 
 
 @BOTH
 def test_the_document_is_valid(interface: Interface) -> None:
-    validate(document(interface))
+    validate(read_document(interface))
 
 
 @BOTH
 def test_every_route_method_and_parameter_is_described(interface: Interface) -> None:
-    described = document(interface)
-    assert set(described["paths"]) == {"/", "/doc", *(doc.path_of(route) for route in interface.routes)}
+    described = read_document(interface)
+    assert set(described["paths"]) == {"/", "/doc", *(document.path_of(route) for route in interface.routes)}
     for path, method, endpoint in endpoints(interface):
         operation = described["paths"][path][method]
         parameters = [resolved(described, row) for row in operation["parameters"]]
@@ -62,7 +63,7 @@ def test_every_route_method_and_parameter_is_described(interface: Interface) -> 
 @BOTH
 def test_names_of_operations_are_unique(interface: Interface) -> None:
     names = [
-        operation["operationId"] for path in document(interface)["paths"].values() for operation in path.values()
+        operation["operationId"] for path in read_document(interface)["paths"].values() for operation in path.values()
     ]
     assert len(names) == len(set(names))
 
@@ -70,22 +71,22 @@ def test_names_of_operations_are_unique(interface: Interface) -> None:
 @BOTH
 def test_every_operation_has_words_and_a_schema_of_its_own(interface: Interface) -> None:
     common = {list_records, create_record, read_record, update_record, delete_record}
-    ours = {summaries.list_changes, summaries.read_history, summaries.restore_record, *schemas.OTHERS}
-    ours |= {summaries.create_media, summaries.delete_media}
+    ours = {operations.list_changes, operations.read_history, operations.restore_record, *schemas.OTHERS}
+    ours |= {operations.create_media, operations.delete_media}
     for path, _, endpoint in endpoints(interface):
-        assert (endpoint.operation, endpoint.kind.name if endpoint.kind else "") in summaries.SUMMARIES, path
+        assert (endpoint.operation, endpoint.kind.name if endpoint.kind else "") in operations.SUMMARIES, path
         assert endpoint.operation in common | ours, path
 
 
 def test_extensions_are_marked() -> None:
-    described = document(INTERFACE)
+    described = read_document(INTERFACE)
     rows = {row["name"]: row for row in described["paths"]["/events"]["get"]["parameters"] if "name" in row}
     ours = {p.name for kind in KINDS if kind.name == "events" for row in kind.filters if (p := row.param).ours}
     assert ours == {name for name, row in rows.items() if row.get("x-extension")}
     assert {"cursor", "overlaps_from"} <= ours
-    assert all(summaries.EXTENSION in rows[name]["description"] for name in ours)
+    assert all(operations.EXTENSION in rows[name]["description"] for name in ours)
     assert described["components"]["schemas"]["EventNew"]["properties"]["ticket_url"]["x-extension"] is True
-    assert document(EXTENSION)["paths"]["/changes"]["get"]["x-extension"] is True
+    assert read_document(EXTENSION)["paths"]["/changes"]["get"]["x-extension"] is True
 
 
 # Error codes ----------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ def test_every_error_code_is_in_the_table_and_nothing_else() -> None:
 
 def test_every_error_code_but_those_of_unknown_paths_is_described() -> None:
     described = {
-        name for interface in (INTERFACE, EXTENSION) for name in document(interface)["components"]["responses"]
+        name for interface in (INTERFACE, EXTENSION) for name in read_document(interface)["components"]["responses"]
     }
     told = {code for name in described for code in name.split(".")[1:]}
     wanted = {row.code for row in PROBLEMS if "*" not in row.code} - {"rest_no_route"}
@@ -135,7 +136,7 @@ def test_the_docstring_of_the_errors_names_every_code() -> None:
 
 @BOTH
 def test_examples_of_answers_fit_their_schemas(interface: Interface) -> None:
-    described = document(interface)
+    described = read_document(interface)
     seen = 0
     for path in described["paths"].values():
         for operation in path.values():
@@ -149,14 +150,14 @@ def test_examples_of_answers_fit_their_schemas(interface: Interface) -> None:
 
 
 def test_examples_of_requests_fit_their_schemas() -> None:
-    described = document(INTERFACE)
+    described = read_document(INTERFACE)
     for kind in KINDS:
         schema = {"$ref": f"#/components/schemas/{schemas.name_of(kind)}New", "components": described["components"]}
         jsonschema_rs.validate(schema, examples.REQUESTS[kind.name])
 
 
 def test_examples_are_what_the_server_answers_today() -> None:
-    assert json.loads(doc.EXAMPLES.read_text()) == json.loads(examples.render()), "run `just examples`"
+    assert json.loads(document.EXAMPLES.read_text()) == json.loads(examples.render()), "run `just examples`"
 
 
 # Languages ------------------------------------------------------------------------------------
@@ -179,14 +180,14 @@ def _shape(value: Any) -> Any:
 
 @BOTH
 def test_without_words_the_documents_of_all_languages_are_equal(interface: Interface) -> None:
-    bare = {language: strip(document(interface, language)) for language in LANGUAGES}
+    bare = {language: strip(read_document(interface, language)) for language in LANGUAGES}
     assert len(bare) == 8
     assert all(found == bare["en"] for found in bare.values())
-    full = {json.dumps(document(interface, language)) for language in LANGUAGES}
+    full = {json.dumps(read_document(interface, language)) for language in LANGUAGES}
     assert len(full) == 8
 
 
 def test_headers_that_are_described_are_sent_somewhere() -> None:
-    told = json.dumps([document(INTERFACE), document(EXTENSION)])
+    told = json.dumps([read_document(INTERFACE), read_document(EXTENSION)])
     for name in headers.HEADERS:
         assert f"#/components/headers/{name}" in told or name in headers.COMMON, name

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kalends.core.sentences import Sentence
-from kalends.web.language import LANGUAGES, choose, find, translator
+from kalends.core.messages import Sentence
+from kalends.http.language import LANGUAGES, choose, find, translator
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
 from tests.api.interface import NS, Caller, Interface, done
 from tools import words

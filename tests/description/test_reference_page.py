@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from kalends.web.doc import path_of
-from kalends.web.language import LANGUAGES
-from kalends.web.reference import FILES, POLICY
-from kalends.web.routes import EXTENSION, INTERFACE
+from kalends.api.description.document import path_of
+from kalends.api.description.reference import FILES, POLICY
+from kalends.api.routes import EXTENSION, INTERFACE
+from kalends.http.language import LANGUAGES
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
 from tests.api.interface import Caller, Interface, assert_refused
 

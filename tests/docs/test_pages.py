@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from kalends.api.description import headers
+from kalends.api.description.errors import PROBLEMS
+from kalends.api.routes import EXTENSION, INTERFACE
+from kalends.core.clock import utc_now
 from kalends.core.params import Param
-from kalends.operations import administration
+from kalends.operations import accounts
 from kalends.settings import Settings
 from kalends.store.database import Database, Options
-from kalends.web import headers
-from kalends.web.exchange import utc_now
-from kalends.web.problems import PROBLEMS
-from kalends.web.routes import EXTENSION, INTERFACE
 from tests.docs.pages import BLOCK, PROJECT, commands_of, is_as_shown, needs_server, run
 from tests.servers import Server, make_environment
 from tools import differences, docs, reference
@@ -47,8 +47,8 @@ async def add_anna(database_url: str) -> str:
     database = await Database.open(Options(url=database_url))
     try:
         async with database.transaction("127.0.0.1", utc_now(), writing=True) as tx:
-            await administration.add_user(tx, "anna", "administrator", "")
-            return await administration.add_application_password(tx, "anna", "laptop")
+            await accounts.add_user(tx, "anna", "administrator", "")
+            return await accounts.add_application_password(tx, "anna", "laptop")
     finally:
         await database.close()
 

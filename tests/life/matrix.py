@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import httpx
 
-from kalends.operations import administration
+from kalends.operations import accounts
 from tests.api.interface import Caller, Interface, done
 from tests.api.samples import SAMPLES
 from tests.life import rules
@@ -100,7 +100,7 @@ class Table:
         self._many = cache(self._ask_for_many)
         self._administrator.create("tags", **SAMPLES["tags"].body())  # 0 would be a copy that begins
         self._since: int = interface.sql("SELECT revision FROM sites")[0]["revision"]
-        stranger = interface.operate(lambda tx: administration.add_user(tx, f"stranger to {kind}", "author", ""))
+        stranger = interface.operate(lambda tx: accounts.add_user(tx, f"stranger to {kind}", "author", ""))
         self._owners = {**{role: person.id for role, person in interface.people.items()}, "stranger": stranger}
         guards: tuple[Guard, ...] = get_args(Guard) if kind == "events" else ("open",)
         keys = list(product(self._owners, STATES, guards))

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from kalends.core.throttle import Limit
-from kalends.operations import administration
+from kalends.http import auth
+from kalends.operations import accounts
 from kalends.store.database import Transaction
-from kalends.web import auth
 from tests.api.interface import HOST, NAMESPACE, Caller, Interface, assert_refused, done
 from tests.api.samples import SAMPLES
 from tests.life.conftest import Place
@@ -100,7 +100,7 @@ def test_after_the_seconds_that_were_named_the_right_password_is_looked_at_again
 @pytest.mark.parametrize("name", ["editor", "EDITOR", "editor@example.org"])
 def test_the_owner_is_not_locked_out_by_what_others_do_elsewhere(fresh: Callable[..., Interface], name: str) -> None:
     interface = fresh()
-    password = interface.operate(lambda tx: administration.add_application_password(tx, "editor", "phone"))
+    password = interface.operate(lambda tx: accounts.add_application_password(tx, "editor", "phone"))
     assert attempt(interface, name, password, HOME) == 200
     wait_until(lambda: len(interface.sql("SELECT FROM application_password_uses")) == 1, 5)
     statuses = [attempt(interface, name, "wrong", f"198.51.100.{n}") for n in range(20)]
@@ -168,7 +168,7 @@ def test_time_does_not_tell_an_unknown_user_from_a_wrong_password(fresh: Callabl
 
 def test_the_password_of_an_account_is_none_for_clients(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
-    interface.operate(lambda tx: administration.set_account_password(tx, "editor", "correct horse battery"))
+    interface.operate(lambda tx: accounts.set_account_password(tx, "editor", "correct horse battery"))
     answer = somebody(interface, "editor", "correct horse battery", HOME).get("/tags")
     assert_refused(answer, 401, "incorrect_password")
 
@@ -178,9 +178,7 @@ def test_the_password_of_an_account_is_none_for_clients(fresh: Callable[..., Int
 
 def test_a_password_that_only_reads_reads_everything_and_writes_nothing(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
-    secret = interface.operate(
-        lambda tx: administration.add_application_password(tx, "editor", "display", read_only=True)
-    )
+    secret = interface.operate(lambda tx: accounts.add_application_password(tx, "editor", "display", read_only=True))
     editor, reader = interface.caller("editor"), somebody(interface, "editor", secret, HOME)
     draft = editor.create("events", **SAMPLES["events"].body(status="draft"))["id"]
     path = f"/events/{draft}"
@@ -202,7 +200,7 @@ def test_a_password_that_only_reads_reads_everything_and_writes_nothing(fresh: C
 
 def test_the_use_of_passwords_is_logged_by_hour_and_address(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
-    secret = interface.operate(lambda tx: administration.add_application_password(tx, "author", "laptop"))
+    secret = interface.operate(lambda tx: accounts.add_application_password(tx, "author", "laptop"))
 
     def use(address: str) -> None:
         caller = somebody(interface, "author", secret, address)

@@ -16,13 +16,13 @@ import asyncpg
 import httpx
 import pytest
 
-from kalends.app import create_application
-from kalends.core import secrets
+from kalends.asgi import create_application
+from kalends.core import credentials
 from kalends.core.params import read_params
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Actor, Kind
-from kalends.operations.call import Call
-from kalends.operations.linked import resolve_links
+from kalends.operations.context import Call
+from kalends.operations.links import resolve_links
 from kalends.operations.writes import add_record, change_record
 from kalends.store.database import Database, Options, Transaction
 from kalends.store.sql import Sql
@@ -105,7 +105,7 @@ class Site:
     async def add_people(self) -> None:
         secret = await self._owner.fetchval("SELECT secret FROM sites")
         for role, user_id in USERS.items():
-            self._passwords[role] = secrets.new_application_password()
+            self._passwords[role] = credentials.new_application_password()
             await self._owner.execute(
                 "INSERT INTO users (site_id, id, login, role) VALUES (1, $1, $2::text, $2::text)", user_id, role
             )
@@ -114,7 +114,7 @@ class Site:
                 "INSERT INTO application_passwords (site_id, user_id, name, hash, last_used_at) "
                 "VALUES (1, $1, 'tests', $2, $3)",
                 user_id,
-                secrets.hash_application_password(secret, self._passwords[role]),
+                credentials.hash_application_password(secret, self._passwords[role]),
                 datetime(9999, 1, 1, tzinfo=UTC),
             )
 
@@ -129,7 +129,7 @@ def open_site(database_url: str) -> Iterator[Site]:
         owner = loop.run(_connect(database_url))
         database = loop.run(Database.open(Options(database_url, size=1, transaction_deadline=600)))
         site = Site(loop, app, database, owner)
-        patch.setattr("kalends.web.application.utc_now", lambda: site.now)
+        patch.setattr("kalends.asgi.utc_now", lambda: site.now)
         loop.run(site.add_people())
         life = loop.run(_start(app))
         try:

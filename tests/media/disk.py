@@ -10,11 +10,11 @@ from pathlib import Path
 
 import psycopg
 
-from kalends.app import open_library
-from kalends.operations import filekeeping
+from kalends.bootstrap import open_library
+from kalends.core.clock import utc_now
+from kalends.operations.media import maintenance
 from kalends.settings import read_settings
 from kalends.store.database import Database, Options
-from kalends.web.exchange import utc_now
 
 
 def files_in(root: Path) -> set[str]:
@@ -51,7 +51,7 @@ def collect(database_url: str, root: Path, days: float = 0) -> int:
         database = await Database.open(Options(url=database_url))
         try:
             library = open_library(read_settings(media_dir=str(root)))
-            return await filekeeping.collect_orphans(database, library, utc_now() + timedelta(days=days))
+            return await maintenance.collect_orphans(database, library, utc_now() + timedelta(days=days))
         finally:
             await database.close()
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import httpx
 
-from kalends.app import open_library
-from kalends.operations import filekeeping
-from kalends.operations.library import Library
+from kalends.bootstrap import open_library
+from kalends.core.clock import utc_now
+from kalends.operations.media import maintenance
+from kalends.operations.media.library import Library
 from kalends.settings import read_settings
 from kalends.store.database import Database, Options
-from kalends.web.exchange import utc_now
 from tests.api.interface import Caller, Interface, done
 from tests.media.kit import EXTENSION, picture
 
@@ -42,7 +42,7 @@ def make_sizes(interface: Interface, image: dict[str, Any]) -> bool:
     async def work() -> bool:
         database = await Database.open(Options(url=interface.database_url))
         try:
-            return await filekeeping.make_sizes(database, library_of(interface), utc_now(), 1, image["id"])
+            return await maintenance.make_sizes(database, library_of(interface), utc_now(), 1, image["id"])
         finally:
             await database.close()
 

@@ -12,9 +12,9 @@ import struct
 import threading
 from collections import Counter
 
+from kalends.adapters.safe_fetch import Fetcher
+from kalends.core.egress import read_permitted
 from kalends.core.errors import Invalid
-from kalends.core.outbound import read_permitted
-from kalends.outside.fetching import Fetcher
 from tests.media.kit import listening
 
 NAME_SERVER = "127.0.0.53"

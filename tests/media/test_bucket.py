@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from kalends.app import open_library
-from kalends.operations import filekeeping
-from kalends.operations.library import Library
+from kalends.bootstrap import open_library
+from kalends.core.clock import utc_now
+from kalends.operations.media import maintenance
+from kalends.operations.media.library import Library
 from kalends.settings import WrongSettings, read_settings
 from kalends.store.database import Database, Options
-from kalends.web.exchange import utc_now
 from tests.api.interface import Interface, assert_refused, done
 from tests.media.disk import needed_files
 from tests.media.kit import EXTENSION, picture
@@ -47,13 +47,13 @@ def test_a_bucket_keeps_files_as_a_disk_does(here: Interface, served: tuple[Buck
     author, library = here.caller("author"), library_of(found, tmp_path)
     kept, gone = add(author, picture(width=400, seed=1)), add(author, picture("PNG", 400, seed=2))
 
-    async def with_database(now_in: timedelta = timedelta(0)) -> tuple[bool, int, list[filekeeping.Checked]]:
+    async def with_database(now_in: timedelta = timedelta(0)) -> tuple[bool, int, list[maintenance.Checked]]:
         """Sizes of what is kept, collection at a moment, and a check of everything."""
         database = await Database.open(Options(url=here.database_url))
         try:
-            sized = await filekeeping.make_sizes(database, library, utc_now(), 1, kept["id"])
-            removed = await filekeeping.collect_orphans(database, library, utc_now() + now_in)
-            checked = [entry async for entry in filekeeping.check_media(database, library, 1, utc_now())]
+            sized = await maintenance.make_sizes(database, library, utc_now(), 1, kept["id"])
+            removed = await maintenance.collect_orphans(database, library, utc_now() + now_in)
+            checked = [entry async for entry in maintenance.check_media(database, library, 1, utc_now())]
         finally:
             await database.close()
         return sized, removed, checked
@@ -95,7 +95,7 @@ def test_a_bucket_keeps_files_as_a_disk_does(here: Interface, served: tuple[Buck
 async def check(here: Interface, library: Library) -> list[tuple[int, bool]]:
     database = await Database.open(Options(url=here.database_url))
     try:
-        found = filekeeping.check_media(database, library, 1, utc_now())
+        found = maintenance.check_media(database, library, 1, utc_now())
         return [(len(entry.wrong), entry.whole) async for entry in found]
     finally:
         await database.close()

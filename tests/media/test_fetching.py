@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from kalends.adapters import safe_fetch
+from kalends.adapters.safe_fetch import Fetcher, look_up
+from kalends.core.egress import Address, read_permitted
 from kalends.core.errors import Invalid, Refusal
-from kalends.core.outbound import Address, read_permitted
-from kalends.outside import fetching
-from kalends.outside.fetching import Fetcher, look_up
 from tests.media.attempts import ADDRESSES, HOSTS, NAMES
 from tests.media.kit import listening, tell
 
@@ -297,7 +297,7 @@ async def test_a_certificate_is_that_of_the_name_although_the_address_is_pinned(
         with pytest.raises(Invalid):  # Nobody vouches for this certificate.
             await world.get(f"https://good.test:{world.permitted}/plain")
         trusting = ssl.create_default_context(cafile=str(made))
-        monkeypatch.setattr(fetching, "_tls", lambda: trusting)
+        monkeypatch.setattr(safe_fetch, "_tls", lambda: trusting)
         assert await world.get(f"https://good.test:{world.permitted}/plain") == b"hello"
         with pytest.raises(Invalid):  # The certificate is for another name.
             await world.get(f"https://rebinds.test:{world.permitted}/plain")

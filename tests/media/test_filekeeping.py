@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from kalends.adapters.file_store import DiskFiles
+from kalends.core.clock import utc_now
 from kalends.core.errors import Refusal
-from kalends.operations import filekeeping
-from kalends.operations.images import add_image
-from kalends.operations.library import Library, Taken
-from kalends.outside.files import DiskFiles
+from kalends.operations.media import maintenance
+from kalends.operations.media.images import add_image
+from kalends.operations.media.library import Library, Taken
 from kalends.store.database import Database, Options
-from kalends.web.exchange import utc_now
 from tests.api.interface import Caller, Interface, assert_refused, done
 from tests.life.processes import run_command
 from tests.media.disk import collect, files_in, grow_old, needed_files
@@ -85,7 +85,7 @@ def test_a_record_is_not_written_for_a_file_that_was_collected_meanwhile(here: I
     image = add(author, picture(seed=6))
     row = here.sql("SELECT url, width, height, filesize, sent_hash FROM media WHERE id = $1", image["id"])[0]
     (root_of(here) / image["url"].partition("/media/")[2]).unlink()
-    from kalends.core.pictures import JPEG
+    from kalends.core.image_types import JPEG
 
     taken = Taken(row["url"], JPEG, row["width"], row["height"], row["filesize"], row["sent_hash"])
 
@@ -149,7 +149,7 @@ def test_a_file_is_not_lost_to_a_slow_storage(here: Interface, author: Caller) -
         database = await Database.open(Options(url=here.database_url))
         try:
             library = Library(Slow(root_of(here)), root_of(here), limit=1000)
-            return await filekeeping.collect_orphans(database, library, utc_now() + timedelta(days=2))
+            return await maintenance.collect_orphans(database, library, utc_now() + timedelta(days=2))
         finally:
             await database.close()
 
@@ -254,7 +254,7 @@ def test_jobs_of_several_workers_do_not_disturb_each_other(here: Interface, auth
         database = await Database.open(Options(url=here.database_url))
         try:
             libraries = [library_of(here) for _ in range(3)]
-            work = [filekeeping.make_sizes(database, library, utc_now(), 1, image["id"]) for library in libraries]
+            work = [maintenance.make_sizes(database, library, utc_now(), 1, image["id"]) for library in libraries]
             return list(await asyncio.gather(*work))
         finally:
             await database.close()

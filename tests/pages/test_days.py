@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from kalends.pages.cards import last_day
-from kalends.pages.grid import Entry, make_agenda, make_weeks, month_span
+from kalends.website.models.cards import last_day
+from kalends.website.models.grid import Entry, make_agenda, make_weeks, month_span
 from tests.api.interface import Interface
 from tests.pages.asking import add, get
 

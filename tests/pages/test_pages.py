@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kalends.pages.cards import make_picture
+from kalends.website.models.cards import make_picture
 from tests.api.conftest import Start
 from tests.api.interface import Interface
 from tests.api.test_answers_from_memory import statements_of
@@ -371,7 +371,7 @@ def test_files_are_kept_for_ever_under_names_that_change_with_them(interface: In
 
 
 def test_the_accent_of_a_site_can_be_read_in_light_and_dark(interface: Interface) -> None:
-    from kalends.pages.colours import DARK_GROUND, LIGHT_GROUND, contrast, ink_on, readable
+    from kalends.website.models.theme import DARK_GROUND, LIGHT_GROUND, contrast, ink_on, readable
 
     for accent in ("#ffff00", "#000000", "#ffffff", "#0b5fff", "#b3341e", "#808080", "#00ff88"):
         for ground in (LIGHT_GROUND, DARK_GROUND):

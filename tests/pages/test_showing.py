@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kalends.core.paragraphs import plain_run
-from kalends.pages.speech import make_speech
+from kalends.core.html_text import plain_run
+from kalends.website.models.page_locale import make_speech
 from tests.api.interface import Interface
 from tests.pages.asking import add, get
 

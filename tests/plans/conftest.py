@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from kalends.operations.seed import Wanted, seed
+from kalends.demo.seed import Wanted, seed
 from tests.conftest import address, temporary_database
 from tests.plans.explained import Explaining, explaining
 

@@ -16,11 +16,10 @@ from typing import Any
 import asyncpg
 
 from kalends.core.params import read_params
-from kalends.kinds.kind import Actor, Kind
-from kalends.operations.call import Call, Outcome
+from kalends.kinds.kind import PAGING, Actor, Kind
+from kalends.operations.context import Call, Outcome
 from kalends.operations.records import list_records
 from kalends.store.database import Database, Options
-from kalends.web.routes import PAGING
 
 NOBODY = Actor()
 

@@ -13,8 +13,8 @@ from unittest.mock import patch
 import httpx
 import psycopg
 
-from kalends.app import create_application
-from kalends.core import secrets
+from kalends.asgi import create_application
+from kalends.core import credentials
 from tests.servers import make_environment
 
 NS = "/api/calendar/events/v1"
@@ -36,7 +36,7 @@ def add_people(database_url: str, roles: Mapping[str, str], *, site_id: int = 1)
         assert row is not None
         secret, last_id = row
         for user_id, (login, role) in enumerate(roles.items(), last_id + 1):
-            password = secrets.new_application_password()
+            password = credentials.new_application_password()
             connection.execute(
                 "INSERT INTO users (site_id, id, login, role) VALUES (%s, %s, %s, %s)",
                 [site_id, user_id, login, role],
@@ -44,7 +44,7 @@ def add_people(database_url: str, roles: Mapping[str, str], *, site_id: int = 1)
             connection.execute(
                 "INSERT INTO application_passwords (site_id, user_id, name, hash, last_used_at) "
                 "VALUES (%s, %s, 'test', %s, now())",
-                [site_id, user_id, secrets.hash_application_password(secret, password)],
+                [site_id, user_id, credentials.hash_application_password(secret, password)],
             )
             people[login] = (login, password)
         connection.execute("UPDATE sites SET last_user_id = %s WHERE id = %s", [last_id + len(roles), site_id])

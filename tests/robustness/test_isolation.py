@@ -5,8 +5,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from kalends.api.routes import EXTENSION
 from kalends.store.sites import add_host, add_site
-from kalends.web.routes import EXTENSION
 from tests.robustness.kit import add_editor, application
 from tests.robustness.two_sites import (
     NAMES_OF_A,

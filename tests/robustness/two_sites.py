@@ -11,8 +11,9 @@ import httpx
 import psycopg
 from psycopg import sql
 
+from kalends.api.catalog import Route
+from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.store.sites import add_host, add_site
-from kalends.web.routes import EXTENSION, INTERFACE, Route
 from tests.robustness.kit import DATES, Login, add_people, application
 
 ROOT = f"/api/{INTERFACE.namespace}"

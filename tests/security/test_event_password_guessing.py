@@ -168,7 +168,7 @@ def test_a_new_password_has_six_characters(fresh: Callable[..., Interface], leng
 
 
 def test_a_shorter_password_of_before_still_opens_its_event(fresh: Callable[..., Interface]) -> None:
-    from kalends.core.secrets import keyed_hash
+    from kalends.core.credentials import keyed_hash
 
     interface = fresh()
     event = interface.caller("editor").create("events", title="Old", new_password=WORD, **DATES)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from kalends.web.routes import EXTENSION, INTERFACE
+from kalends.api.routes import EXTENSION, INTERFACE
 from tests.api.hostile import DATES, TEXTS
 from tests.api.test_hostile_addresses import FORGED, SLUGS
 from tests.pages.test_hostile_addresses import ODD_PATHS, PATHS, QUERIES

@@ -15,8 +15,8 @@ from unittest.mock import AsyncMock
 import pytest
 
 from bench.cpu import process_family
-from kalends.store.clocks import Clocks, SiteClock
 from kalends.store.migrations import migrate
+from kalends.store.site_revisions import Clocks, SiteClock
 from tests.robustness.kit import DATES, Login, add_editor
 from tests.security.sockets import NS, Reply, ask
 from tests.servers import Server

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from kalends.core.errors import Refusal
-from kalends.core.turns import Shares, Turns
+from kalends.core.limiter import Shares, Turns
 
 FEEDS = Shares(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
 

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from kalends.web.routes import EXTENSION
+from kalends.api.routes import EXTENSION
 from tests.robustness.two_sites import FOREIGN_IMAGE, NAMES_OF_A, ROOT
 from tests.security.place import Tell
 from tests.security.two_hosts import TwoHosts, two_hosts_opened

@@ -126,7 +126,7 @@ async def test_a_batch_reads_its_parameters_before_it_locks(
     database_url: str, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where one of them is refused: that is said when its turn comes."""
-    from kalends.web import batch
+    from kalends.api import batch
 
     free: list[bool] = []
     read_params = batch.read_params

@@ -11,12 +11,12 @@ import pytest
 
 from kalends.core.errors import Invalid
 from kalends.core.params import read_params
+from kalends.core.sanitize import fold, plain_words
 from kalends.core.slugs import make_slug
-from kalends.core.text import fold, plain_words
 from kalends.core.times import event_span
+from kalends.demo.seed import Numbers, Wanted, read_upcoming, seed, settle_numbers
 from kalends.kinds.events import EVENTS
-from kalends.operations.seed import Numbers, Wanted, read_upcoming, seed, settle_numbers
-from kalends.store import seeding
+from kalends.store import bulk_load
 from tests.robustness.audit import audit
 from tests.servers import Server, make_environment
 
@@ -98,7 +98,7 @@ def test_many_at_once_leave_every_index_and_foreign_key_as_it_was(
         UNION ALL SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
         ORDER BY 1"""
     before = column(database_url, schema)
-    monkeypatch.setattr(seeding, "MANY", 100)
+    monkeypatch.setattr(bulk_load, "MANY", 100)
     make_up(database_url)
     assert column(database_url, schema) == before
     audit(database_url)

@@ -5,7 +5,7 @@ import re
 from types import SimpleNamespace
 from typing import cast
 
-from kalends.operations.keys import of_change
+from kalends.operations.cache_tags import of_change
 from kalends.operations.purging import IN_ONE_REQUEST, MOST, keys_of, requests_for
 from kalends.store.sites import Site
 

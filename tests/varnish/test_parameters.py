@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from kalends.web.request_head import GENERAL
-from kalends.web.routes import EXTENSION, INTERFACE
-from kalends.web.site import ROUTES
+from kalends.api.routes import EXTENSION, INTERFACE
+from kalends.http.request_head import GENERAL
+from kalends.website.routes import ROUTES
 from tests.varnish.conftest import NS, Stage
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,1 @@
+"""Systems outside of the process and the database: other servers, file storage, the image decoder process."""

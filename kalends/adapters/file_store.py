@@ -1,0 +1,211 @@
+"""Where the files of the media library are kept: a directory, or a bucket with the interface of S3.
+
+A key names the content of its file, so a file is never changed; putting it again only renews its age.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from kalends.core.image_types import BY_EXTENSION, read_key
+
+# Names never mean another content, so whoever has the answer may keep it.
+FOREVER: Final = "public, max-age=31536000, immutable"
+INCOMING: Final = "incoming"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    key: str
+    modified: datetime
+
+
+class Files(Protocol):
+    """Every method waits for a disk or a network: call them in a thread."""
+
+    def put(self, key: str, path: Path) -> None:
+        """Takes the file at `path`; when this returns, it is kept for good."""
+        ...
+
+    def modified(self, key: str) -> datetime | None:
+        """When it was put last; None: there is none."""
+        ...
+
+    def read(self, key: str) -> bytes | None: ...
+
+    def remove(self, key: str) -> None: ...
+
+    def every(self) -> Iterator[Kept]: ...
+
+    def path(self, key: str) -> Path | None:
+        """The file itself, if it lies on a disk of ours."""
+        ...
+
+
+class DiskFiles:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def put(self, key: str, path: Path) -> None:
+        target = self._root / key
+        made = [parent for parent in target.parents if not parent.exists()]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.chmod(0o644)
+        os.utime(path)
+        _write_through(path)
+        path.replace(target)
+        # The name of a file, and of a directory, is written to disk by the directory that it stands in.
+        for directory in dict.fromkeys([target.parent, *(parent.parent for parent in made)]):
+            _write_through(directory)
+
+    def modified(self, key: str) -> datetime | None:
+        try:
+            return datetime.fromtimestamp((self._root / key).stat().st_mtime, UTC)
+        except FileNotFoundError:
+            return None
+
+    def read(self, key: str) -> bytes | None:
+        try:
+            return (self._root / key).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def remove(self, key: str) -> None:
+        (self._root / key).unlink(missing_ok=True)
+
+    def every(self) -> Iterator[Kept]:
+        for site in sorted(self._root.glob("[0-9]*")):
+            for path in sorted(site.glob("??/*")):
+                key = path.relative_to(self._root).as_posix()
+                modified = self.modified(key) if read_key(key) else None
+                if modified is not None:
+                    yield Kept(key, modified)
+
+    def path(self, key: str) -> Path | None:
+        return self._root / key
+
+
+class BucketFiles:
+    """`client` is a Minio client of the library of that name, which speaks to every server with this interface."""
+
+    def __init__(self, client: Any, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    def put(self, key: str, path: Path) -> None:
+        self._client.fput_object(
+            self._bucket, key, str(path), content_type=mime_of(key), metadata={"Cache-Control": FOREVER}
+        )
+
+    def modified(self, key: str) -> datetime | None:
+        from minio.error import S3Error
+
+        try:
+            found: datetime = self._client.stat_object(self._bucket, key).last_modified
+        except S3Error as error:
+            if error.code in ("NoSuchKey", "NoSuchObject"):
+                return None
+            raise
+        return found
+
+    def read(self, key: str) -> bytes | None:
+        from minio.error import S3Error
+
+        try:
+            response = self._client.get_object(self._bucket, key)
+        except S3Error as error:
+            if error.code in ("NoSuchKey", "NoSuchObject"):
+                return None
+            raise
+        try:
+            content: bytes = response.read()
+        finally:
+            response.close()
+            response.release_conn()
+        return content
+
+    def remove(self, key: str) -> None:
+        self._client.remove_object(self._bucket, key)
+
+    def every(self) -> Iterator[Kept]:
+        for row in self._client.list_objects(self._bucket, recursive=True):
+            if read_key(row.object_name):
+                yield Kept(row.object_name, row.last_modified)
+
+    def path(self, key: str) -> Path | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketOptions:
+    endpoint: str
+    bucket: str
+    region: str
+    access_key: str
+    secret_key: str
+
+
+def open_bucket(options: BucketOptions) -> BucketFiles:
+    from urllib.parse import urlsplit
+
+    try:
+        import urllib3
+        from minio import Minio
+    except ImportError as error:
+        raise ImportError("A bucket needs more than a directory does: install kalends[s3].") from error
+
+    parts = urlsplit(options.endpoint)
+    # The library's own patience is five minutes; a request waits behind this.
+    http = urllib3.PoolManager(
+        timeout=urllib3.Timeout(connect=3, read=10), maxsize=10, retries=urllib3.Retry(1, backoff_factor=0.2)
+    )
+    client = Minio(
+        parts.netloc,
+        access_key=options.access_key,
+        secret_key=options.secret_key,
+        secure=parts.scheme == "https",
+        region=options.region or None,
+        http_client=http,
+    )
+    return BucketFiles(client, options.bucket)
+
+
+def mime_of(key: str) -> str:
+    return BY_EXTENSION[key.rpartition(".")[2]].mime
+
+
+@contextmanager
+def work_directory(root: Path) -> Iterator[Path]:
+    """A place for the files of one piece of work, on the disk that they may be moved to."""
+    incoming = root / INCOMING
+    incoming.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=incoming))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def remove_old_work(root: Path, cutoff: datetime) -> int:
+    """What processes left behind that were killed; the number of directories."""
+    removed = 0
+    for path in (root / INCOMING).glob("*"):
+        with suppress(FileNotFoundError):  # Its owner may tidy up at this moment.
+            if datetime.fromtimestamp(path.stat().st_mtime, UTC) < cutoff:
+                shutil.rmtree(path, ignore_errors=True)
+                removed += 1
+    return removed
+
+
+def _write_through(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

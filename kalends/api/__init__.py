@@ -1,0 +1,1 @@
+"""The REST API: its routes, the handling of requests, batches, uploads."""

@@ -1,0 +1,116 @@
+"""The headers of requests and answers, and the parameters that every route takes: what /doc says of them."""
+
+from typing import Any, Final
+
+from kalends.api.catalog import Endpoint
+from kalends.core.messages import mark
+from kalends.http.language import LANGUAGES
+from kalends.operations.changes import list_changes
+from kalends.operations.history import read_history
+from kalends.operations.media.records import create_media
+from kalends.operations.records import create_record, list_records, read_record
+
+DONE: Final = mark("Done.")
+CREATED: Final = mark("Created.")
+UNCHANGED: Final = mark("Nothing has changed since the answer that `If-None-Match` names.")
+SECURITY: Final = mark("User name and application password, as `kalends password add` prints it.")
+NAMESPACE: Final = mark("Only the namespace itself is known")
+CONTEXT: Final = mark("Without effect")
+
+TEXT: Final = {"type": "string"}
+WHOLE: Final = {"type": "integer", "minimum": 0}
+
+
+def _parameter(
+    name: str, where: str, schema: dict[str, Any], description: str, *, ours: bool = True
+) -> dict[str, Any]:
+    extension = {"x-extension": True} if ours else {}
+    return {"name": name, "in": where, "description": description, "schema": schema, **extension}
+
+
+# Each by its name. The last three change what an answer looks like, so no operation lists them.
+PARAMETERS: Final[dict[str, dict[str, Any]]] = {
+    "lang": _parameter("lang", "query", {"type": "string", "enum": list(LANGUAGES)},
+                       mark("The language of messages and descriptions")),
+    "Accept-Language": _parameter("Accept-Language", "header", TEXT, mark("Languages, the best first")),
+    "X-Request-ID": _parameter("X-Request-ID", "header", {"type": "string", "pattern": r"^[\w.:-]{1,100}$"},
+                               mark("A name for the request, kept in answer and log")),
+    "If-None-Match": _parameter("If-None-Match", "header", TEXT,
+                                mark("ETags that are known; if one still holds, the answer is 304")),
+    "If-Match": _parameter("If-Match", "header", TEXT,
+                           mark("The ETag that the caller knows; a record that differs by now gives 412")),
+    "Idempotency-Key": _parameter("Idempotency-Key", "header", {"type": "string", "maxLength": 255},
+                                  mark("A request that is repeated with the same key is done once, for a day")),
+    "_fields": _parameter("_fields", "query", {"type": "array", "items": TEXT},
+                          mark("Only these keys; dots reach into objects and lists"), ours=False),
+    "_envelope": _parameter("_envelope", "query", {"type": "boolean"},
+                            mark("Wraps the answer as `body`, `status` and `headers`"), ours=False),
+    "_method": _parameter("_method", "query", {"type": "string", "enum": ["PUT", "PATCH", "DELETE"]},
+                          mark("What a POST stands for; `X-HTTP-Method-Override` says the same"), ours=False),
+}  # fmt: skip
+EVERYWHERE: Final = ("lang", "Accept-Language", "X-Request-ID")
+
+
+def _header(schema: dict[str, Any], description: str) -> dict[str, Any]:
+    return {"description": description, "schema": schema}
+
+
+HEADERS: Final[dict[str, dict[str, Any]]] = {
+    "X-Request-ID": _header(TEXT, mark("The name of the request, as in the log")),
+    "Link": _header(TEXT, mark("The root of the interface; of a list also the pages before and after")),
+    "Allow": _header(TEXT, mark("The methods that the caller may use on this path")),
+    "Vary": _header(TEXT, mark("What the answer depends on")),
+    "Cache-Control": _header(TEXT, mark("Whether and how long the answer may be kept")),
+    "X-Content-Type-Options": _header({"const": "nosniff"}, mark("The type of the answer is not to be guessed")),
+    "X-Robots-Tag": _header({"const": "noindex"}, mark("Search engines leave it out")),
+    "Content-Language": _header({"type": "string", "enum": list(LANGUAGES)},
+                                mark("The language of messages and descriptions")),
+    "ETag": _header(TEXT, mark("Names this state, for `If-Match` and `If-None-Match`")),
+    "Location": _header({"type": "string", "format": "uri"}, mark("The address of the new record")),
+    "X-TEC-Total": _header(WHOLE, mark("How many records the whole list has")),
+    "X-TEC-TotalPages": _header(WHOLE, mark("How many pages the list has")),
+    "X-WP-Total": _header(WHOLE, mark("The same as `X-TEC-Total`")),
+    "X-WP-TotalPages": _header(WHOLE, mark("The same as `X-TEC-TotalPages`")),
+    "Retry-After": _header(WHOLE, mark("After how many seconds to try again")),
+    "Idempotent-Replay": _header({"const": "true"}, mark("The answer is the first one, repeated")),
+    "Surrogate-Key": _header(TEXT, mark("What is in the answer, for caches that forget by key")),
+    "Access-Control-Allow-Origin": _header(TEXT, mark("The origin whose scripts may read the answer")),
+    "Access-Control-Expose-Headers": _header(TEXT, mark("The headers that such scripts may read")),
+    "Access-Control-Allow-Methods": _header(TEXT, mark("The methods that such scripts may use")),
+    "Access-Control-Allow-Headers": _header(TEXT, mark("The headers that such scripts may send")),
+    "Access-Control-Max-Age": _header(WHOLE, mark("For how many seconds the permission holds")),
+}  # fmt: skip
+# Every answer has these, so only the first is repeated at each of them.
+COMMON: Final = (
+    "X-Request-ID", "Link", "Vary", "Cache-Control", "X-Content-Type-Options", "X-Robots-Tag", "Allow",
+    *[name for name in HEADERS if name.startswith("Access-Control-")],
+)  # fmt: skip
+ALWAYS: Final = COMMON[:1]
+TOTALS: Final = ("X-TEC-Total", "X-TEC-TotalPages", "X-WP-Total", "X-WP-TotalPages")
+
+
+def parameters_of(endpoint: Endpoint, method: str) -> list[str]:
+    names: list[str] = list(EVERYWHERE)
+    if endpoint.operation in (list_records, read_record):
+        names.append("If-None-Match")
+    if endpoint.path_params and (endpoint.writes or endpoint.operation is read_history):
+        names.append("If-Match")
+    if endpoint.writes:
+        names.append("Idempotency-Key")
+    return names
+
+
+def of_answer(endpoint: Endpoint, method: str) -> tuple[str, ...]:
+    """The headers of a success, besides those that every answer has."""
+    names: list[str] = []
+    if endpoint.operation is list_records:
+        names += TOTALS
+    if endpoint.operation not in (read_history, list_changes):
+        names.append("ETag")
+    if endpoint.operation in (create_record, create_media):
+        names.append("Location")
+    if endpoint.writes:
+        names.append("Idempotent-Replay")
+    if not endpoint.writes:
+        names.append("Surrogate-Key")
+    return tuple(names)

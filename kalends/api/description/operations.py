@@ -1,0 +1,119 @@
+"""What each operation does, in a few words; /doc and the reference pages are headed by them."""
+
+from typing import Final
+
+from kalends.api.batch import run_batch
+from kalends.api.catalog import Endpoint, Operation
+from kalends.core.messages import mark
+from kalends.operations.changes import list_changes
+from kalends.operations.history import read_history, restore_record
+from kalends.operations.media.records import create_media, delete_media
+from kalends.operations.records import create_record, delete_record, list_records, read_record, update_record
+
+TITLE: Final = mark("Calendar events")
+ABOUT: Final = mark(
+    "Events, venues, organizers, event categories and event tags. What is published may be read by everybody; "
+    "writing needs a user name and an application password (HTTP Basic). Parameters come from the query string, "
+    "a form or a JSON body; unknown ones are ignored. `HEAD` works wherever `GET` does, and `OPTIONS` describes "
+    "a path. A `POST` may stand for `PUT`, `PATCH` or `DELETE` by `_method` or `X-HTTP-Method-Override`."
+)
+ABOUT_FIELDS: Final = mark(
+    "`_fields` and `_envelope` work on every read and change the shape of its answer: the first leaves only the keys "
+    "that are named, the second wraps the answer with its status and headers. The schemas show answers without them."
+)
+ABOUT_LANGUAGE: Final = mark(
+    "Messages and descriptions come in the language of `lang`, of `Accept-Language` or of the site. Names, codes and "
+    "structure are the same in all languages."
+)
+TITLE_OF_OURS: Final = mark("Kalends: beside the interface")
+ABOUT_OURS: Final = mark(
+    "What this server offers beside the interface that existing clients know: images, the history of a record, the "
+    "way back, and everything that changed since a revision."
+)
+EXTENSION: Final = mark("Not in the interface: an extension of this server.")
+INDEX: Final = mark("The routes and their parameters")
+DESCRIPTION: Final = mark("This description")
+TAGS: Final = {
+    "events": mark("Events"),
+    "venues": mark("Venues"),
+    "organizers": mark("Organizers"),
+    "categories": mark("Event categories"),
+    "tags": mark("Event tags"),
+    "media": mark("Images"),
+    "changes": mark("Changes"),
+    "batch": mark("Batches"),
+    "interface": mark("The interface"),
+}
+SUMMARIES: Final[dict[tuple[Operation, str], str]] = {
+    (list_records, "events"): mark("List events"),
+    (create_record, "events"): mark("Create an event"),
+    (read_record, "events"): mark("Read an event"),
+    (update_record, "events"): mark("Update an event: only what is sent changes"),
+    (delete_record, "events"): mark("Move an event to the trash"),
+    (list_records, "venues"): mark("List venues"),
+    (create_record, "venues"): mark("Create a venue"),
+    (read_record, "venues"): mark("Read a venue"),
+    (update_record, "venues"): mark("Update a venue: only what is sent changes"),
+    (delete_record, "venues"): mark("Move a venue to the trash"),
+    (list_records, "organizers"): mark("List organizers"),
+    (create_record, "organizers"): mark("Create an organizer"),
+    (read_record, "organizers"): mark("Read an organizer"),
+    (update_record, "organizers"): mark("Update an organizer: only what is sent changes"),
+    (delete_record, "organizers"): mark("Move an organizer to the trash"),
+    (list_records, "categories"): mark("List categories"),
+    (create_record, "categories"): mark("Create a category"),
+    (read_record, "categories"): mark("Read a category"),
+    (update_record, "categories"): mark("Update a category: only what is sent changes"),
+    (delete_record, "categories"): mark("Delete a category for good; those below it move up"),
+    (list_records, "tags"): mark("List tags"),
+    (create_record, "tags"): mark("Create a tag"),
+    (read_record, "tags"): mark("Read a tag"),
+    (update_record, "tags"): mark("Update a tag: only what is sent changes"),
+    (delete_record, "tags"): mark("Delete a tag for good"),
+    (read_history, "events"): mark("The history of an event"),
+    (read_history, "venues"): mark("The history of a venue"),
+    (read_history, "organizers"): mark("The history of an organizer"),
+    (restore_record, "events"): mark("Restore an event"),
+    (restore_record, "venues"): mark("Restore a venue"),
+    (restore_record, "organizers"): mark("Restore an organizer"),
+    (list_records, "media"): mark("List images"),
+    (create_media, "media"): mark("Add an image: as a form with `file`, or as the body itself"),
+    (read_record, "media"): mark("Read an image"),
+    (update_record, "media"): mark("Update an image: only what is sent changes"),
+    (delete_media, "media"): mark("Remove an image for good, unless records show it"),
+    (run_batch, ""): mark("Many writes in one request"),
+    (list_changes, ""): mark("What changed since a revision"),
+}
+VERBS: Final[dict[Operation, str]] = {
+    list_records: "list",
+    create_record: "create",
+    read_record: "read",
+    update_record: "update",
+    delete_record: "delete",
+    read_history: "read",
+    restore_record: "restore",
+    create_media: "create",
+    delete_media: "delete",
+}
+
+
+def summary_of(endpoint: Endpoint) -> str:
+    key = (endpoint.operation, endpoint.kind.name if endpoint.kind else "")
+    return SUMMARIES.get(key, endpoint.operation.__name__.replace("_", " "))
+
+
+def tag_of(endpoint: Endpoint) -> str:
+    return endpoint.kind.name if endpoint.kind else "batch" if endpoint.operation is run_batch else "changes"
+
+
+def operation_id(endpoint: Endpoint, method: str) -> str:
+    """listEvents, createEvent, readEventBySlug, updateEventByPut …: what generators name functions after."""
+    if endpoint.kind is None or endpoint.operation not in VERBS:
+        first, *others = endpoint.operation.__name__.split("_")
+        return first + "".join(map(str.capitalize, others))
+    verb = VERBS[endpoint.operation]
+    name = (endpoint.kind.name if endpoint.operation is list_records else endpoint.kind.singular).capitalize()
+    more = "History" if endpoint.operation is read_history else ""
+    by_slug = "BySlug" if any(p.name == "slug" for p in endpoint.path_params) else ""
+    by_method = f"By{method.capitalize()}" if endpoint.updates and method != "PATCH" else ""
+    return f"{verb}{name}{more}{by_slug}{by_method}"

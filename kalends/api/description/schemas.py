@@ -1,0 +1,447 @@
+"""What answers look like, exactly: JSON Schema for every record, list and refusal of the interface.
+
+Every key is named; no other may come. Descriptions are marked here and translated where /doc is made.
+"""
+
+from typing import Any, Final
+
+from kalends.api.batch import run_batch
+from kalends.api.catalog import Operation
+from kalends.core.messages import mark
+from kalends.core.params import LARGEST_ID
+from kalends.core.statuses import STATUSES
+from kalends.kinds import KINDS
+from kalends.kinds.kind import Kind
+from kalends.kinds.media import MEDIA
+
+Schema = dict[str, Any]
+
+ANY: Final[Schema] = {}
+TEXT: Final[Schema] = {"type": "string"}
+FLAG: Final[Schema] = {"type": "boolean"}
+MAYBE_FLAG: Final[Schema] = {
+    "type": ["boolean", "null"],
+    "description": mark("null where the event is protected and its password was not given"),
+}
+WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
+ID: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": LARGEST_ID}
+URL: Final[Schema] = {"type": "string", "format": "uri"}
+NOTHING: Final[Schema] = {"type": "array", "items": {}, "maxItems": 0}
+STAMP: Final[Schema] = {
+    "type": "string",
+    "pattern": r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$",
+    "examples": ["2027-04-01 19:30:00"],
+}
+HTML: Final[Schema] = {"type": "string", "description": mark("HTML that was cleaned, or empty")}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def array(entry: Schema) -> Schema:
+    return {"type": "array", "items": entry}
+
+
+def record(keys: Schema, *, optional: tuple[str, ...] = (), description: str = "") -> Schema:
+    """An object with these keys and no others."""
+    described: Schema = {"description": description} if description else {}
+    return {
+        "type": "object",
+        **described,
+        "properties": keys,
+        "required": [key for key in keys if key not in optional],
+        "additionalProperties": False,
+    }
+
+
+def said(schema: Schema, description: str) -> Schema:
+    return {**schema, "description": description}
+
+
+def name_of(kind: Kind) -> str:
+    return kind.singular.capitalize()
+
+
+# Records -------------------------------------------------------------------------------------
+
+POST: Final[Schema] = {
+    "id": ID,
+    "global_id": said(TEXT, mark("The host of the site and the ID")),
+    "global_id_lineage": array(TEXT),
+    "author": {"type": "string", "pattern": "^[0-9]+$", "description": mark("The ID of the author, as digits")},
+    "status": {"type": "string", "enum": list(STATUSES)},
+    "date": said(STAMP, mark("The publication date, in the zone of the site")),
+    "date_utc": said(STAMP, mark("The publication date in UTC")),
+    "modified": said(STAMP, mark("The last change, in the zone of the site")),
+    "modified_utc": said(STAMP, mark("The last change in UTC")),
+    "url": said(URL, mark("The page of the record on the site")),
+}
+JSON_LD: Final[Schema] = {
+    "type": "object",
+    "description": mark("Structured data of schema.org; only where one record is read"),
+    "required": ["@context", "@type"],
+    "properties": {"@context": {"const": "https://schema.org"}, "@type": TEXT},
+    "additionalProperties": True,
+}
+DATE_DETAILS: Final = record(
+    {
+        "year": {"type": "string", "pattern": r"^\d{4}$"},
+        **{key: {"type": "string", "pattern": r"^\d\d$"} for key in ("month", "day", "hour", "minutes", "seconds")},
+    },
+    description=mark("The parts of a date, padded with zeros"),
+)
+IMAGE_SIZE: Final = record(
+    {
+        "width": WHOLE,
+        "height": WHOLE,
+        "mime-type": TEXT,
+        "filesize": WHOLE,
+        "url": URL,
+        "webp": {
+            **record({"url": URL, "filesize": WHOLE}),
+            "description": mark("The same size as WebP"),
+            "x-extension": True,
+        },
+    },
+    optional=("width", "height", "mime-type", "filesize", "url", "webp"),
+)
+PART: Final[Schema] = {"type": "number", "minimum": 0, "maximum": 1, "x-extension": True}
+IMAGE_KEYS: Final[Schema] = {
+    "url": URL,
+    "id": ID,
+    "extension": TEXT,
+    "width": WHOLE,
+    "height": WHOLE,
+    "filesize": WHOLE,
+    "sizes": {
+        "type": "object",
+        "description": mark("thumbnail, medium, large and full; absent until they are made"),
+        "additionalProperties": ref("ImageSize"),
+    },
+    "alt_text": {
+        "type": "string",
+        "description": mark("What the image shows, for those who do not see it"),
+        "x-extension": True,
+    },
+    "caption": {"type": "string", "description": mark("HTML that was cleaned, or empty"), "x-extension": True},
+    "focus_x": said(PART, mark("The point that must stay visible, from the left: 0 to 1")),
+    "focus_y": said(PART, mark("The point that must stay visible, from the top: 0 to 1")),
+}
+IMAGE: Final = record(IMAGE_KEYS, optional=("sizes",))
+MEDIA_KEYS: Final[Schema] = {
+    **IMAGE_KEYS,
+    "title": TEXT,
+    "mime_type": TEXT,
+    "author": {"type": "string", "pattern": "^[0-9]+$", "description": mark("The ID of the author, as digits")},
+    "date": said(STAMP, mark("When it was added, in the zone of the site")),
+    "date_utc": said(STAMP, mark("When it was added, in UTC")),
+    "modified": said(STAMP, mark("The last change, in the zone of the site")),
+    "modified_utc": said(STAMP, mark("The last change in UTC")),
+    "source_url": said(TEXT, mark("Where it was fetched from; empty: it was sent")),
+}
+COST_DETAILS: Final = record(
+    {
+        "currency_symbol": TEXT,
+        "currency_code": TEXT,
+        "currency_position": {"type": "string", "enum": ["prefix", "postfix", ""]},
+        "values": array(TEXT),
+    }
+)
+EVENT_KEYS: Final[Schema] = {
+    **POST,
+    "rest_url": said(URL, mark("The address of the record in this interface")),
+    "title": TEXT,
+    "description": HTML,
+    "excerpt": HTML,
+    "slug": TEXT,
+    "image": {"anyOf": [ref("Image"), {"const": False}]},
+    "all_day": MAYBE_FLAG,
+    "start_date": said(STAMP, mark("The start, in the zone of the event")),
+    "start_date_details": ref("DateDetails"),
+    "end_date": said(STAMP, mark("The end, in the zone of the event")),
+    "end_date_details": ref("DateDetails"),
+    "utc_start_date": said(STAMP, mark("The start in UTC")),
+    "utc_start_date_details": ref("DateDetails"),
+    "utc_end_date": said(STAMP, mark("The end in UTC")),
+    "utc_end_date_details": ref("DateDetails"),
+    "timezone": said(TEXT, mark("An IANA name such as Europe/Paris, or a fixed offset such as UTC+5")),
+    "timezone_abbr": TEXT,
+    "cost": said(TEXT, mark("The cost as it is shown, with its currency")),
+    "cost_details": ref("CostDetails"),
+    "website": TEXT,
+    "show_map": MAYBE_FLAG,
+    "show_map_link": MAYBE_FLAG,
+    "hide_from_listings": MAYBE_FLAG,
+    "sticky": MAYBE_FLAG,
+    "featured": MAYBE_FLAG,
+    "categories": array(ref("TermInEvent")),
+    "tags": array(ref("TermInEvent")),
+    "venue": {
+        "anyOf": [ref("Venue"), array(ref("Venue"))],
+        "description": mark("One venue is an object, none an empty list, several are a list"),
+    },
+    "organizer": array(ref("Organizer")),
+    "custom_fields": NOTHING,
+    "ticket_url": {"type": "string", "description": mark("Where tickets are sold"), "x-extension": True},
+    "uid": {"type": "string", "format": "uuid", "description": mark("The name of the event for life, worldwide"),
+            "x-extension": True},
+    "json_ld": JSON_LD,
+}  # fmt: skip
+VENUE_KEYS: Final[Schema] = {
+    **POST,
+    "venue": TEXT,
+    "description": HTML,
+    "slug": TEXT,
+    "image": ref("Image"),
+    "address": TEXT,
+    "city": TEXT,
+    "country": TEXT,
+    "province": TEXT,
+    "state": TEXT,
+    "zip": TEXT,
+    "phone": TEXT,
+    "website": TEXT,
+    "stateprovince": TEXT,
+    "geo_lat": {"type": "number", "minimum": -90, "maximum": 90},
+    "geo_lng": {"type": "number", "minimum": -180, "maximum": 180},
+    "show_map": FLAG,
+    "show_map_link": FLAG,
+    "json_ld": JSON_LD,
+}
+ORGANIZER_KEYS: Final[Schema] = {
+    **POST,
+    "organizer": TEXT,
+    "description": HTML,
+    "slug": TEXT,
+    "image": ref("Image"),
+    "phone": TEXT,
+    "website": TEXT,
+    "email": TEXT,
+    "json_ld": JSON_LD,
+}
+# Venues and organizers leave out what is empty.
+MAY_BE_EMPTY: Final = (
+    "description", "slug", "image", "address", "city", "country", "province", "state", "zip", "phone", "website",
+    "stateprovince", "geo_lat", "geo_lng", "email", "json_ld",
+)  # fmt: skip
+TERM_URLS: Final = record({"self": URL, "collection": URL, "up": URL}, optional=("up",))
+TERM_KEYS: Final[Schema] = {
+    "id": ID,
+    "count": said(WHOLE, mark("How many published events have it")),
+    "description": TEXT,
+    "name": TEXT,
+    "slug": TEXT,
+    "taxonomy": {"type": "string", "enum": ["tribe_events_cat", "post_tag"]},
+    "urls": TERM_URLS,
+    "meta": NOTHING,
+    "url": URL,
+}
+PARENT: Final = said(WHOLE, mark("The parent category; 0 is none"))
+TERM_IN_EVENT: Final = record(
+    {
+        "name": TEXT,
+        "slug": TEXT,
+        "term_group": WHOLE,
+        "term_taxonomy_id": ID,
+        "taxonomy": {"type": "string", "enum": ["tribe_events_cat", "post_tag"]},
+        "description": TEXT,
+        "parent": WHOLE,
+        "count": WHOLE,
+        "filter": {"const": "raw"},
+        "id": ID,
+        "urls": TERM_URLS,
+    }
+)
+KEYS: Final[dict[str, Schema]] = {
+    "events": EVENT_KEYS,
+    "venues": VENUE_KEYS,
+    "organizers": ORGANIZER_KEYS,
+    "categories": {**TERM_KEYS, "parent": PARENT},
+    "tags": TERM_KEYS,
+    "media": MEDIA_KEYS,
+}
+
+
+def record_of(kind: Kind) -> Schema:
+    if kind.is_ours:
+        return record(KEYS[kind.name], optional=("sizes",))
+    optional = ("json_ld",) if kind.links else MAY_BE_EMPTY if kind.is_post else ()
+    return record(KEYS[kind.name], optional=optional)
+
+
+def list_of(kind: Kind) -> Schema:
+    keys: Schema = {
+        kind.name: array(ref(name_of(kind))),
+        "rest_url": said(URL, mark("The address of this page")),
+        "next_rest_url": said(URL, mark("The address of the next page, if there is one")),
+        "previous_rest_url": said(URL, mark("The address of the page before, if there is one")),
+        "total": said(WHOLE, mark("How many records the whole list has")),
+        "total_pages": said(WHOLE, mark("How many pages the list has")),
+    }
+    if kind.continues:
+        words = mark("What `cursor` takes for the next page; null at the end")
+        keys["next_cursor"] = {"type": ["string", "null"], "description": words, "x-extension": True}
+    return record(keys, optional=("next_rest_url", "previous_rest_url"))
+
+
+# History and changes -------------------------------------------------------------------------
+
+HISTORY: Final = record(
+    {
+        "history": array(
+            record(
+                {
+                    "revision": WHOLE,
+                    "action": {"type": "string", "enum": ["create", "update", "trash", "restore"]},
+                    "date_utc": STAMP,
+                    "user": {
+                        "anyOf": [record({"id": ID, "login": {"type": ["string", "null"]}}), {"type": "null"}],
+                        "description": mark("Who did it; null: the server itself"),
+                    },
+                    "changes": {
+                        "type": "object",
+                        "description": mark("By parameter, what it was and what it became"),
+                        "additionalProperties": record({"before": ANY, "after": ANY}),
+                    },
+                }
+            )
+        ),
+        "next_before": {
+            "type": ["integer", "null"],
+            "description": mark("What `before` takes for the next page; null at the end"),
+        },
+    }
+)
+
+
+def changed_record(kind: Kind) -> Schema:
+    """A record by itself: links are IDs, and counts, which are others' doing, are left out."""
+    keys = dict(KEYS[kind.name])
+    for link in kind.links:
+        keys[link.param] = array(ID)
+    for name in ("json_ld",) if kind.is_post else ("count", "url"):
+        keys.pop(name)
+    return record(keys, optional=() if kind.links or not kind.is_post else MAY_BE_EMPTY)
+
+
+def changes() -> Schema:
+    entry: Schema = {"revision": WHOLE, "kind": {"type": "string", "enum": [kind.name for kind in KINDS]}, "id": ID}
+    gone = record(
+        {**entry, "deleted": {"const": True}}, description=mark("The record is gone, or hidden from the caller")
+    )
+    shown = [
+        record({**entry, "kind": {"const": kind.name}, "deleted": {"const": False}, "record": changed_record(kind)})
+        for kind in KINDS
+    ]
+    return record(
+        {
+            "changes": array({"anyOf": [gone, *shown]}),
+            "since": WHOLE,
+            "next_since": said(TEXT, mark("What `since` takes next")),
+            "more": said(FLAG, mark("Whether there is more to fetch at once")),
+        }
+    )
+
+
+# What other operations answer with. A test asks for a row here, or above, for every operation.
+OTHERS: Final[dict[Operation, Schema]] = {run_batch: ref("Results")}
+RESULTS: Final = record(
+    {
+        "results": said(
+            array(record({"status": {"type": "integer"}, "body": {"type": "object"}})),
+            mark("For each operation, in order, what it would have answered alone"),
+        )
+    }
+)
+
+# Refusals ------------------------------------------------------------------------------------
+
+
+def _refusal(code: Schema, data: Schema) -> Schema:
+    return record({"code": code, "message": said(TEXT, mark("For people, in their language")), "data": record(data)})
+
+
+STATUS: Final[Schema] = {"type": "integer", "minimum": 400, "maximum": 599}
+PROBLEM: Final = record(
+    {"code": {"const": "rest_invalid_param"}, "message": TEXT, "data": record({"param": TEXT})},
+)
+ERRORS: Final[Schema] = {
+    "Error": _refusal(said(TEXT, mark("For programs; never changes")), {"status": STATUS}),
+    "rest_missing_callback_param": _refusal(
+        {"const": "rest_missing_callback_param"}, {"status": {"const": 400}, "params": array(TEXT)}
+    ),
+    "rest_invalid_param": _refusal(
+        {"const": "rest_invalid_param"},
+        {
+            "status": {"const": 400},
+            "params": {"type": "object", "additionalProperties": TEXT},
+            "details": {"type": "object", "additionalProperties": PROBLEM},
+        },
+    ),
+    "rest_invalid_json": _refusal(
+        {"const": "rest_invalid_json"},
+        {"status": {"const": 400}, "json_error_code": {"enum": [4, 5]}, "json_error_message": TEXT},
+    ),
+    "term_exists": _refusal({"const": "term_exists"}, {"status": {"const": 400}, "term_id": ID}),
+    "rest_too_many_records": _refusal({"const": "rest_too_many_records"}, {"status": {"const": 400}, "limit": WHOLE}),
+    "rest_batch_failed": _refusal(
+        {"const": "rest_batch_failed"},
+        {"status": STATUS, "operation": WHOLE, "error": {"type": "object", "required": ["code", "message", "data"]}},
+    ),
+    "rest_media_in_use": _refusal(
+        {"const": "rest_media_in_use"},
+        {"status": {"const": 409}, "used_by": array(record({"kind": TEXT, "id": ID}))},
+    ),
+    "rest_history_expired": _refusal({"const": "rest_history_expired"}, {"status": {"const": 410}, "oldest": WHOLE}),
+}
+
+# The interface about itself ------------------------------------------------------------------
+
+LINKS: Final = {"type": "object", "additionalProperties": array(record({"href": URL}))}
+METHODS: Final = array({"type": "string", "enum": ["GET", "POST", "PUT", "PATCH", "DELETE"]})
+ROUTE: Final = record(
+    {
+        "namespace": TEXT,
+        "methods": METHODS,
+        "endpoints": array(
+            record({"methods": METHODS, "args": {"type": "object", "additionalProperties": ref("Argument")}})
+        ),
+        "_links": LINKS,
+    },
+    optional=("_links",),
+)
+ARGUMENT: Final = record(
+    {
+        "type": TEXT, "items": ANY, "enum": array(TEXT), "description": TEXT, "required": FLAG, "default": ANY,
+    },
+    optional=("type", "items", "enum", "description", "default"),
+)  # fmt: skip
+INDEX: Final = record(
+    {"namespace": TEXT, "routes": {"type": "object", "additionalProperties": ref("Route")}, "_links": LINKS}
+)
+DOCUMENT: Final[Schema] = {
+    "type": "object",
+    "required": ["openapi", "info", "servers", "paths", "components"],
+    "additionalProperties": True,
+}
+
+
+def components(*, of_interface: bool) -> dict[str, Schema]:
+    """All schemas by name: those of the interface, or those of what is ours beside it."""
+    schemas: dict[str, Schema] = {
+        "DateDetails": DATE_DETAILS,
+        "ImageSize": IMAGE_SIZE,
+        "Image": IMAGE,
+        "CostDetails": COST_DETAILS,
+        "TermInEvent": TERM_IN_EVENT,
+    }
+    for kind in KINDS:
+        schemas[name_of(kind)] = record_of(kind)
+        if of_interface:
+            schemas[f"{name_of(kind)}List"] = list_of(kind)
+    if not of_interface:
+        schemas |= {"Media": record_of(MEDIA), "MediaList": list_of(MEDIA)}
+        schemas |= {"History": HISTORY, "Changes": changes(), "Results": RESULTS}
+        del schemas["Category"], schemas["Tag"]
+    return {**schemas, **ERRORS, "Route": ROUTE, "Argument": ARGUMENT, "Index": INDEX, "Document": DOCUMENT}

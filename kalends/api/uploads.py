@@ -1,0 +1,111 @@
+"""Reads a file that is sent: as a part of a form, or as the body itself. It goes to disk as it comes, bounded."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+
+from kalends.core import errors
+from kalends.core.messages import Sentence
+from kalends.http.requests import Raw, arriving, bounded, nested, read_values
+from kalends.operations.media.library import telling_of_storage
+
+FIELD: Final = "file"
+FORM: Final = "multipart/form-data"
+# How long a file may take to arrive: 20 MB at the speed of a slow telephone.
+SECONDS: Final = 300
+# What a form may weigh besides its file.
+REST_OF_FORM: Final = 256 * 1024
+BLOCK: Final = 1024 * 1024
+ENDING: Final = 100  # bytes of a form in which its last boundary, and some space, must end
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    path: Path
+    name: str
+
+
+async def read_upload(request: Request, directory: Path, limit: int) -> tuple[Raw, Upload | None]:
+    """The parameters beside the file, and the file; None: there is none."""
+    raw = await read_values(request, b"")
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    disposition = request.headers.get("content-disposition", "")
+    async with arriving(SECONDS):
+        with telling_of_storage():
+            if content_type == FORM:
+                return raw, await _read_form(request, raw, directory / "sent", limit)
+            if disposition or content_type.startswith("image/") or content_type == "application/octet-stream":
+                return raw, await _read_body(request, directory / "sent", limit, file_name(disposition))
+    return raw, None
+
+
+async def _read_body(request: Request, path: Path, limit: int, name: str) -> Upload:
+    with path.open("wb") as file:
+        async for chunk in bounded(request, limit):
+            await asyncio.to_thread(file.write, chunk)
+    return Upload(path, name)
+
+
+async def _read_form(request: Request, raw: Raw, path: Path, limit: int) -> Upload | None:
+    end = b""
+
+    async def pieces() -> AsyncGenerator[bytes]:
+        nonlocal end
+        async for piece in bounded(request, limit + REST_OF_FORM):
+            end = (end + piece)[-ENDING:]
+            yield piece
+
+    parser = MultiPartParser(request.headers, pieces(), max_files=1, max_fields=50, max_part_size=64 * 1024)
+    upload: Upload | None = None
+    fields: list[tuple[str, str]] = []
+    try:
+        form = await parser.parse()
+        if not end.rstrip().endswith(b"--"):
+            raise errors.invalid_form(Sentence("its end is missing."))
+        for name, value in form.multi_items():
+            if not isinstance(value, UploadFile):
+                fields.append((name, value))
+            elif name == FIELD:
+                await _copy(value, path, limit)
+                upload = Upload(path, value.filename or "")
+    except (MultiPartException, ValueError, LookupError) as error:
+        raise errors.invalid_form(str(getattr(error, "message", error))[:200]) from error
+    finally:
+        # The parser leaves parts open that have no end, and all of them when whoever sends goes away.
+        for spooled in parser._files_to_close_on_error:
+            spooled.close()
+    raw.values.update(nested(fields))
+    return upload
+
+
+async def _copy(part: UploadFile, path: Path, limit: int) -> None:
+    if (part.size or 0) > limit:
+        raise errors.too_large(limit)
+    with path.open("wb") as file:
+        while block := await part.read(BLOCK):
+            await asyncio.to_thread(file.write, block)
+
+
+def file_name(disposition: str) -> str:
+    """Of `attachment; filename="a.jpg"; filename*=UTF-8''a%20b.jpg` the second one. Only a title is made of it."""
+    long = re.search(r"filename\*\s*=\s*utf-8'[a-z0-9-]*'([^;\s]+)", disposition, re.IGNORECASE)
+    if long:
+        return unquote(long[1], errors="replace")
+    short = re.search(r'filename\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', disposition, re.IGNORECASE)
+    if short is None:
+        return ""
+    return short[2] if short[1] is None else re.sub(r"\\(.)", r"\1", short[1])
+
+
+def fingerprinted(upload_hash: bytes, values: Mapping[str, Any]) -> bytes:
+    """What makes two uploads the same request; the boundary of a form is another one each time."""
+    pairs = sorted((name, str(value)) for name, value in values.items())
+    return upload_hash + repr(pairs).encode(errors="surrogatepass")

@@ -1,0 +1,47 @@
+"""From settings to the database and the media library, for the server, the worker and the commands."""
+
+from pathlib import Path
+
+from kalends.adapters.file_store import BucketOptions, DiskFiles, Files, open_bucket
+from kalends.core.egress import read_permitted
+from kalends.operations.media.library import Library
+from kalends.settings import Settings
+from kalends.store.database import Options
+
+
+def open_library(settings: Settings, *, at_once: int | None = None) -> Library:
+    """`at_once` images are worked on at the same time; None: as the settings say."""
+    root = Path(settings.media_dir).absolute()
+    files: Files = DiskFiles(root)
+    if settings.s3_bucket:
+        files = open_bucket(
+            BucketOptions(
+                endpoint=settings.s3_endpoint,
+                bucket=settings.s3_bucket,
+                region=settings.s3_region,
+                access_key=settings.s3_access_key,
+                secret_key=settings.s3_secret_key.get_secret_value(),
+            )
+        )
+    permitted = [read_permitted(text) for text in settings.fetch_allow]
+    return Library(
+        files,
+        root,
+        limit=settings.media_limit,
+        at_once=at_once or settings.media_processes,
+        permitted=permitted,
+    )
+
+
+def database_options(settings: Settings) -> Options:
+    return Options(
+        url=settings.database_url,
+        size=settings.pool_size,
+        wait=settings.pool_wait,
+        deadline=settings.statement_deadline,
+        public_deadline=settings.public_deadline,
+        transaction_deadline=settings.transaction_deadline,
+        prepared=settings.prepared_statements,
+        purging=bool(settings.purge_urls),
+        per_client=settings.client_connections,
+    )

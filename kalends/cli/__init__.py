@@ -1,0 +1,38 @@
+"""The command line: one module per group of commands."""
+
+import typer
+
+from kalends.cli import demo, jobs, media, records, serve, sites, users
+from kalends.cli.runtime import load_settings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Kalends, a calendar-events server.",
+)
+app.add_typer(users.user, name="user")
+app.add_typer(users.password, name="password")
+app.add_typer(sites.site, name="site")
+app.add_typer(jobs.job, name="jobs")
+app.add_typer(sites.zones, name="timezones")
+app.add_typer(media.media, name="media")
+
+
+def main() -> None:
+    app()
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the database to the current schema. Safe to run twice at once."""
+    settings = load_settings()
+    from kalends.store.migrations import migrate as run_migrations
+
+    run_migrations(settings.owner_url, server_url=settings.database_url, queue_url=settings.queue_url)
+
+
+app.command()(serve.serve)
+app.command("seed")(demo.make_up_records)
+app.command()(serve.worker)
+app.command()(records.history)

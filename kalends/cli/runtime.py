@@ -1,0 +1,78 @@
+"""Shared by all commands: settings, transactions, progress bars, error messages."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from kalends.bootstrap import database_options, open_library
+from kalends.core.clock import utc_now
+from kalends.core.errors import Invalid, Refusal
+from kalends.operations.media.library import Library
+from kalends.settings import Settings, WrongSettings, read_settings
+from kalends.store.database import Database, Transaction
+
+Host = Annotated[str, typer.Option("--host-name", help="Host of the site; needed where there are several.")]
+
+
+@contextmanager
+def show_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar per stage with the time that is left, on standard error."""
+    columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        stages: dict[str, TaskID] = {}
+
+        def told(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                stages[stage] = progress.add_task(stage, total=total)
+            progress.update(stages[stage], completed=done)
+
+        yield told
+
+
+def run_in_transaction(host_name: str, work: Callable[[Transaction], Awaitable[Any]]) -> Any:
+    """One command in one transaction."""
+
+    async def in_transaction() -> Any:
+        database = await Database.open(database_options(load_settings()))
+        try:
+            async with database.transaction(host_name, utc_now(), writing=True) as tx:
+                return await work(tx)
+        finally:
+            await database.close()
+
+    return run_command(in_transaction())
+
+
+def run_command(work: Coroutine[Any, Any, Any]) -> Any:
+    """A refusal is a sentence, not a traceback."""
+    try:
+        return asyncio.run(work)
+    except (Refusal, Invalid) as problem:
+        fail(problem.message)
+
+
+async def run_with_library(work: Callable[[Database, Library], Awaitable[Any]]) -> Any:
+    settings = load_settings()
+    database = await Database.open(database_options(settings))
+    try:
+        return await work(database, open_library(settings, at_once=os.cpu_count()))
+    finally:
+        await database.close()
+
+
+def load_settings() -> Settings:
+    try:
+        return read_settings()
+    except WrongSettings as problem:
+        fail(str(problem))
+
+
+def fail(message: str) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(1)

@@ -1,0 +1,115 @@
+"""HTML as it is shown: plain text becomes paragraphs, existing blocks stay; and text without its markup.
+
+Works on text that was cleaned before it was stored; it makes nothing safe.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+
+from kalends.core.html_limits import BLOCKS, TAG, VOID
+
+_TAG = re.compile(TAG)
+_GAP = re.compile(r"\n[ \t]*+(?:\n[ \t]*+)++")
+_TAG_OR_GAP = re.compile(TAG + "|" + _GAP.pattern)
+_STOPS = frozenset(".,;:!?…。！？、：")
+_LINE_END = re.compile(r"(?:<br ?/?>[ \t]*+)?+\n[ \t]*+")
+
+
+def paragraphs(text: str) -> str:
+    """What the interface shows of a description: blank lines part paragraphs, single ones break the line."""
+    if "<" not in text:
+        return "\n".join(map(_paragraph, filter(None, map(str.strip, _GAP.split(text) if "\n" in text else (text,)))))
+    shown: list[str] = []
+    for is_block, part in _parts(text):
+        if is_block:
+            shown.append(part.strip())
+        else:
+            shown.extend(_wrap(part))
+    return "\n".join(filter(None, shown))
+
+
+def plain_words(text: str) -> str:
+    """The text without markup, with entities resolved and single spaces."""
+    bare = _TAG.sub(_space_for_block, text) if "<" in text else text
+    return " ".join(html.unescape(bare).split())
+
+
+def plain_run(text: str) -> str:
+    """The text on one line, for an excerpt: what were blocks of their own do not run into each other."""
+    run = ""
+    for line in filter(None, (line.removeprefix("- ") for line in plain_lines(text).split("\n"))):
+        run += (" " if run[-1:] in _STOPS else " · ") + line if run else line
+    return run
+
+
+def plain_lines(text: str) -> str:
+    """The text without markup, its paragraphs parted by blank lines, its list entries marked by dashes."""
+    bare = _TAG.sub(_line_for_block, " ".join(text.split())) if "<" in text else text
+    lines = [" ".join(line.split()) for line in html.unescape(bare).split("\n")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def _wrap(text: str) -> Iterator[str]:
+    """Each paragraph of inline text; what is written inside an inline element stays in one paragraph."""
+    for chunk in _chunks(text):
+        if chunk := chunk.strip():
+            yield _paragraph(chunk)
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{_LINE_END.sub('<br />\n', text) if '\n' in text else text}</p>"
+
+
+def _chunks(text: str) -> Iterator[str]:
+    begin = depth = 0
+    for found in _TAG_OR_GAP.finditer(text):
+        if found["name"]:
+            depth += _step(found)
+        elif depth == 0:
+            yield text[begin : found.start()]
+            begin = found.end()
+    yield text[begin:]
+
+
+def _parts(text: str) -> Iterator[tuple[bool, str]]:
+    """The text in turns: inline text, and whole elements that are blocks or contain one."""
+    begin = depth = 0
+    outermost = 0
+    has_block = False
+    for tag in _TAG.finditer(text):
+        name = tag["name"].lower()
+        if depth == 0:
+            outermost = tag.start()
+        if name in BLOCKS and not has_block:
+            has_block = True
+            yield False, text[begin:outermost]
+            begin = outermost
+        depth = max(depth + _step(tag), 0)
+        if depth == 0 and has_block:
+            yield True, text[begin : tag.end()]
+            begin = tag.end()
+            has_block = False
+    yield has_block, text[begin:]
+
+
+def _step(tag: re.Match[str]) -> int:
+    if tag["name"].lower() in VOID:
+        return 0
+    return -1 if tag["slash"] else 1
+
+
+def _line_for_block(tag: re.Match[str]) -> str:
+    name = tag["name"].lower()
+    if name == "li":
+        return "" if tag["slash"] else "\n- "
+    if name in ("br", "tr", "dt", "dd", "hr"):
+        return "\n" if name in ("br", "hr") or not tag["slash"] else ""
+    if name in ("td", "th"):
+        return " "
+    return "\n\n" if name in BLOCKS else ""
+
+
+def _space_for_block(tag: re.Match[str]) -> str:
+    name = tag["name"].lower()
+    return " " if name in BLOCKS or name in ("br", "li", "dt", "dd", "td", "th", "tr", "caption") else ""

@@ -1,0 +1,210 @@
+"""Text from outside: bounded, normalised, and freed of unsafe markup before it is stored; folded for search.
+
+Cleaning twice changes nothing. Nothing is decorated and nothing harmless is lost: quotes, dashes, smileys and
+backslashes stay as they were written.
+"""
+
+import html
+import re
+import unicodedata
+from collections.abc import Mapping, Set
+from typing import Final
+
+import nh3
+
+from kalends.core.errors import Invalid
+from kalends.core.html_limits import bound_markup, element_set
+from kalends.core.html_text import paragraphs, plain_words
+from kalends.core.messages import mark
+
+__all__ = [
+    "clean_html",
+    "clean_name",
+    "clean_plain",
+    "clean_term_description",
+    "clean_text",
+    "clean_title",
+    "fold",
+    "paragraphs",
+    "plain_words",
+]
+
+INLINE: Final = element_set("abbr b bdi cite code del em i ins mark q s small strong sub sup u")
+TERM: Final = element_set("a abbr b blockquote cite code del em i ins q s strike strong sub sup")
+DESCRIPTION: Final = INLINE | element_set(
+    "a address article aside blockquote br caption center col colgroup dd details dfn div dl dt figcaption "
+    "figure footer h1 h2 h3 h4 h5 h6 header hr img kbd li ol p pre rp rt ruby samp section span strike "
+    "summary table tbody td tfoot th thead time tr tt ul var wbr"
+)
+ATTRIBUTES: Final[Mapping[str, Set[str]]] = {
+    "*": {"dir", "lang", "title"},
+    "a": {"href", "hreflang"},
+    "col": {"span"},
+    "colgroup": {"span"},
+    "del": {"datetime"},
+    "details": {"open"},
+    "img": {"alt", "height", "src", "width"},
+    "ins": {"datetime"},
+    "li": {"value"},
+    "ol": {"reversed", "start"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan", "scope"},
+    "time": {"datetime"},
+}
+# These go with what they contain; of all other elements that are not allowed the text stays.
+DROPPED: Final = element_set("iframe noembed noframes object script style textarea title xmp") | {
+    f"x-{name}"
+    for name in ("math", "noscript", "svg", "template")  # renamed by bound_markup
+}
+SCHEMES: Final = frozenset(["http", "https", "mailto"])
+
+# Cleaning is repeated until nothing changes; text that needs more rounds than this is refused.
+ROUNDS: Final = 6
+IRREGULAR: Final = mark("The HTML is too irregular to be understood in one way; close every tag in its order.")
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_LINE_END = re.compile(r"\r\n?|[\u2028\u2029]")
+_SPACE = re.compile(r"\s+")
+_PRE_START = re.compile(r"(<pre(?: [^>]*)?>)\n+")
+_OUTER_SPACE = re.compile(r"\A(?:\s|&nbsp;)++|(?:(?<!\s)(?<!&nbsp;)(?:\s|&nbsp;)++)\Z")
+_LOOSE_AMPERSAND = re.compile(r"&(?!(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);)")
+_REPEATED_AMPERSAND = re.compile(r"&(?:amp;)+", re.IGNORECASE)
+_NEEDS_CARE = re.compile(r"[<>&\xa0]")
+_LOOKS_LIKE_TAG = re.compile(r"&lt;\s*[a-zA-Z/!?]")
+
+
+def clean_text(text: str, limit: int) -> str:
+    """Bounds and normal form of any text: NFC, lines end in \\n, no other control characters but tabs."""
+    _bound(text, limit)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Invalid("The text contains half of a surrogate pair, which is no character.") from None
+    return _bound(_normalize(text).strip(), limit)
+
+
+def _bound(text: str, limit: int) -> str:
+    """The text, if it is short enough. What is stored must be too, and cleaning may make it longer."""
+    if len(text) > limit:
+        raise Invalid(
+            "A text here may have at most {limit} characters; this one has {length}.", limit=limit, length=len(text)
+        )
+    return text
+
+
+def clean_html(text: str, limit: int = 256_000) -> str:
+    """HTML of a description: an allow-list of elements, links to http, https and mailto."""
+    loose = _escape_loose_ampersands(clean_text(text, limit))
+    return _bound(_sanitize(loose, DESCRIPTION, ATTRIBUTES), limit)
+
+
+def clean_term_description(text: str, limit: int = 20_000) -> str:
+    """HTML of a category's or tag's description: links and emphasis, no blocks (behaviour 4.8)."""
+    loose = _escape_loose_ampersands(clean_text(text, limit))
+    return _bound(_sanitize(loose, TERM, {"a": {"href", "title"}, "abbr": {"title"}}), limit)
+
+
+def clean_title(text: str, limit: int = 10_000) -> str:
+    """A title on one line with inline markup; characters are escaped only where they would read as markup."""
+    line = _in_one_line(clean_text(text, limit))
+    if "<" not in line and "&" not in line:
+        return line
+    # An entity (`&NewLine;`) can bring back a line end.
+    escaped = _in_one_line(_sanitize(_escape_loose_ampersands(line), INLINE, {}))
+    plain = html.unescape(escaped)
+    if _LOOKS_LIKE_TAG.search(escaped) or _sanitize(plain, INLINE, {}) != escaped:
+        return _bound(escaped, limit)
+    return _bound(plain, limit)
+
+
+def clean_name(text: str, limit: int = 200) -> str:
+    """The name of a category or tag: plain text."""
+    return clean_plain(text, limit)
+
+
+def clean_plain(text: str, limit: int = 1000) -> str:
+    """Plain text on one line: no markup, entities resolved; harmless also to those who take it for HTML."""
+    current = _single_line(clean_text(text, limit))
+    for _ in range(ROUNDS):
+        if "<" not in current and "&" not in current:
+            return _bound(current, limit)
+        # Removing a tag may join its neighbours to another one, so this is repeated until nothing changes.
+        cleaned = _single_line(_sanitize(_escape_loose_ampersands(current), frozenset(), {}))
+        if cleaned == current:
+            return _bound(current, limit)
+        current = cleaned
+    raise Invalid(IRREGULAR)
+
+
+def _in_one_line(text: str) -> str:
+    return text.replace("\n", " ").replace("\t", " ")
+
+
+def _single_line(text: str) -> str:
+    return _SPACE.sub(" ", _normalize(_resolve_entities(text))).strip()
+
+
+def _resolve_entities(text: str) -> str:
+    """Resolves entities, also those that were escaped several times (`&amp;amp;lt;`)."""
+    if "&" not in text:
+        return text
+    text = _REPEATED_AMPERSAND.sub("&", text)
+    for _ in range(ROUNDS):
+        resolved = _REPEATED_AMPERSAND.sub("&", html.unescape(_escape_loose_ampersands(text)))
+        if resolved == text:
+            return text
+        text = resolved
+    raise Invalid(IRREGULAR)
+
+
+def fold(text: str) -> str:
+    """The form in which stored text and a query are compared: no case, no accents, single spaces."""
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    bare = "".join(character for character in decomposed if not _is_accent(character))
+    return " ".join(unicodedata.normalize("NFC", bare.translate(_PLAIN_LETTERS)).split())
+
+
+# Letters and marks that Unicode does not take apart, as people type them on a plain keyboard.
+_PLAIN_LETTERS: Final = str.maketrans(
+    {
+        "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "ł": "l", "þ": "th", "ŧ": "t",
+        "‘": "'", "’": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "‐": "-", "‑": "-", "–": "-", "—": "-",
+    }
+)  # fmt: skip
+
+
+def _is_accent(character: str) -> bool:
+    """Accents, and the vowel points of Hebrew and Arabic; not the marks that Indian scripts spell with."""
+    combining = unicodedata.combining(character)
+    return combining >= 200 or 10 <= combining <= 35
+
+
+def _normalize(text: str) -> str:
+    return unicodedata.normalize("NFC", _CONTROL.sub("", _LINE_END.sub("\n", text)))
+
+
+def _escape_loose_ampersands(text: str) -> str:
+    """Browsers read the beginning of `Food&section` as a paragraph sign; the author meant an ampersand."""
+    return _LOOSE_AMPERSAND.sub("&amp;", text)
+
+
+def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> str:
+    """Clean until cleaning changes nothing: taking an element away can change how its neighbours are read."""
+    if not _NEEDS_CARE.search(text):
+        return text
+    current = text
+    for _ in range(ROUNDS):
+        cleaned = nh3.clean(
+            bound_markup(current),
+            tags=set(tags),
+            clean_content_tags=set(DROPPED),
+            attributes={tag: set(names) for tag, names in attributes.items()},
+            url_schemes=set(SCHEMES),
+            link_rel=None,
+        )
+        # A numeric entity can bring back what clean_text removed; readers skip a line end after <pre>.
+        cleaned = _OUTER_SPACE.sub("", _PRE_START.sub(r"\1", _normalize(cleaned)))
+        if cleaned == current:
+            return cleaned
+        current = cleaned
+    raise Invalid(IRREGULAR)

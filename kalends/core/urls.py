@@ -1,0 +1,57 @@
+"""Websites and e-mail addresses: whether they can be one. Nothing is looked up."""
+
+import re
+import unicodedata
+from typing import Final
+from urllib.parse import SplitResult, quote, urlsplit
+
+from kalends.core.errors import Invalid
+from kalends.core.sanitize import clean_text
+
+MAX_WEBSITE: Final = 2000
+MAX_EMAIL: Final = 254
+
+_HOST_AND_PORT = re.compile(r"(?P<host>(?:[\w-]+\.)*[\w-]+\.?|\[[0-9a-fA-F:.]+\])(?::(?P<port>[0-9]{1,5}))?")
+_UNWISE = re.compile(r"[\"<>\\^`{|}]")
+_EMAIL = re.compile(r"[^@\s<>()\[\],;:\\\"]+@[^@\s<>()\[\],;:\\\"/?#]+")
+
+
+def read_website(value: object) -> str:
+    """An http or https address as it was written, international or not; "" for none.
+
+    Only characters that no address may contain (quotation marks, angle brackets and the like) are encoded,
+    so that it can be put into a page as it is.
+    """
+    if value is None or value is False or value == "":
+        return ""
+    if not isinstance(value, str):
+        raise _no_website()
+    text = clean_text(value, MAX_WEBSITE)
+    if not text or any(c.isspace() or unicodedata.category(c) in ("Cf", "Co", "Cn") for c in text):
+        raise _no_website()
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise _no_website() from None
+    if parts.scheme not in ("http", "https") or not _has_host(parts):
+        raise _no_website()
+    address = parts.scheme + text[len(parts.scheme) :]
+    return _UNWISE.sub(lambda found: quote(found[0]), address)
+
+
+def read_email(value: str) -> str:
+    """Something before and after one @, no markup; "" for none. Only a message that arrives proves more."""
+    text = clean_text(value, MAX_EMAIL)
+    if text and not _EMAIL.fullmatch(text):
+        raise Invalid("An e-mail address looks like name@example.org.")
+    return text
+
+
+def _has_host(parts: SplitResult) -> bool:
+    """A host and perhaps a port. Names and passwords before an @ are refused: they mislead readers."""
+    found = _HOST_AND_PORT.fullmatch(parts.netloc)
+    return found is not None and len(found["host"]) <= 253 and 0 < int(found["port"] or 80) < 65536
+
+
+def _no_website() -> Invalid:
+    return Invalid("A website is a full http or https address, such as https://example.org/page.")

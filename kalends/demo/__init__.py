@@ -1,0 +1,1 @@
+"""Demo data for `kalends seed`: words, places, texts, dates, and the loader."""

@@ -1,0 +1,69 @@
+"""When made-up events take place and when they were published: eleven years back, two years ahead."""
+
+from datetime import datetime, time, timedelta
+from functools import lru_cache
+from typing import Final
+
+from kalends.core.times import Moment, Span, event_span
+from kalends.demo.texts import Chance, pick
+from kalends.demo.words import Theme
+
+DAYS_BACK: Final = 11 * 365 + 3
+DAYS_AHEAD: Final = 600  # A long exhibition that begins then still ends inside the default list.
+DAY_SECONDS: Final = 86_400
+
+_BITS: Final = 16
+_MIDDLE: Final = 1 << (_BITS - 1)
+
+
+def plan_days(chance: Chance, past: int, upcoming: int) -> list[int]:
+    """When each event is published and takes place, packed, in the order of publication.
+
+    Editors enter events weeks ahead, so IDs follow the calendar loosely, as on a real site. Two numbers
+    in one keep two million plans small and quick to sort.
+    """
+    days = [-1 - int(chance() * DAYS_BACK) for _ in range(past)]
+    days += [int(DAYS_AHEAD * chance() ** 2.5) for _ in range(upcoming)]
+    return sorted(_pack(_published(chance, day), day) for day in days)
+
+
+def unpack(plan: int) -> tuple[int, int]:
+    """Seconds from the beginning of today to publication, and days from today to the event."""
+    return plan >> _BITS, (plan & ((1 << _BITS) - 1)) - _MIDDLE
+
+
+def _pack(published: int, day: int) -> int:
+    return published << _BITS | (day + _MIDDLE)
+
+
+def _published(chance: Chance, day: int) -> int:
+    """Nothing is published after today began."""
+    ahead = 3 + int(120 * chance() ** 2)
+    latest = min(day - ahead, -1 - int(200 * chance() ** 2) if day - ahead >= 0 else -1)
+    return latest * DAY_SECONDS + int(chance() * DAY_SECONDS)
+
+
+def choose_span(chance: Chance, theme: Theme, midnight: datetime, zone: str) -> tuple[Span, bool]:
+    """Start and end of an event on this day, and whether it lasts whole days."""
+    kind = chance()
+    if theme.category == "Exhibitions" and kind < 0.12:
+        # Exhibitions run for weeks; a few stay for most of a year.
+        days = int(14 + 110 * chance() ** 2) if kind < 0.115 else 150 + int(200 * chance())
+        return _span(midnight, midnight + timedelta(days=days), zone, True), True
+    if kind > 0.94:
+        days = 0 if kind > 0.965 else 1 + int(3 * chance())
+        return _span(midnight, midnight + timedelta(days=days), zone, True), True
+    minutes = pick(chance, theme.hours) * 60 + (30 if chance() < 0.3 else 0)
+    start = midnight + timedelta(minutes=minutes)
+    # Two or three days, from the first evening to the last afternoon.
+    length = 60 * 24 * (1 + int(2 * chance())) if kind < 0.02 else 0
+    return _span(start, start + timedelta(minutes=length + pick(chance, theme.lengths)), zone, False), False
+
+
+@lru_cache(maxsize=1 << 17)
+def _span(start: datetime, end: datetime, zone: str, all_day: bool) -> Span:
+    return event_span(Moment(start, None, all_day), Moment(end, None, all_day), zone, all_day)
+
+
+def midnight_of(day: datetime) -> datetime:
+    return datetime.combine(day, time())

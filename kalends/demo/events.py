@@ -1,0 +1,174 @@
+"""Rows of made-up events and their links, in chunks for COPY. Two million of them should take minutes."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from kalends.core.cost import read_cost
+from kalends.core.slugs import numbered
+from kalends.core.times import local_of
+from kalends.demo.dates import choose_span, unpack
+from kalends.demo.texts import Chance, Writer, pick
+from kalends.demo.words import THEMES, Theme
+from kalends.store.sites import Site
+
+CHUNK: Final = 20_000
+
+EVENT_COLUMNS: Final = (
+    "site_id", "id", "uid", "revision", "author", "status", "slug", "date_utc", "modified_utc",
+    "title", "description", "excerpt", "timezone", "all_day", "start_local", "end_local", "start_fold",
+    "end_fold", "start_utc", "end_utc", "cost", "website", "ticket_url", "show_map", "show_map_link",
+    "hide_from_listings", "sticky", "featured", "search_text", "placed",
+)  # fmt: skip
+LINK_COLUMNS: Final = {
+    table: ("site_id", "event_id", column, "position", "start_utc", "listed", "published")
+    for table, column in (
+        ("event_venues", "venue_id"),
+        ("event_organizers", "organizer_id"),
+        ("event_categories", "category_id"),
+        ("event_tags", "tag_id"),
+    )
+}
+COSTS: Final = tuple(
+    read_cost(cost)
+    for cost in ("", "", "", "0", "0", "Free", "5", "8.50", "10", "12", "12", "15", "20", "25", "48", "10 - 25",
+                 "€7", "€ 14 – 22", "£9.50", "120 kr", "Pay what you can", "Donations welcome", "1,250")
+)  # fmt: skip
+
+Row = tuple[object, ...]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    id: int
+    name: str
+    town: str
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    events: list[Row] = field(default_factory=list[Row])
+    links: dict[str, list[Row]] = field(default_factory=lambda: {table: [] for table in LINK_COLUMNS})
+    ids: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])  # with their revisions
+
+
+@dataclass(frozen=True, slots=True)
+class EventMaker:
+    site: Site
+    now: datetime
+    chance: Chance
+    writer: Writer
+    authors: list[int]
+    categories: dict[str, list[int]]
+    tags: dict[str, int]
+    places: list[Place]
+    organizers: list[int]
+    taken_slugs: set[str]
+    counted: dict[str, int] = field(default_factory=dict[str, int])
+
+    def make(self, plans: list[int], last_id: int, last_revision: int) -> Chunk:
+        chunk = Chunk()
+        today = local_of(self.now, self.site.timezone)
+        for n, plan in enumerate(plans, 1):
+            published, days = unpack(plan)
+            event_id, revision = last_id + n, last_revision + n
+            chunk.ids.append((event_id, revision))
+            self._add(
+                chunk, event_id, revision, self.now + timedelta(seconds=published), today + timedelta(days=days)
+            )
+        return chunk
+
+    def _add(self, chunk: Chunk, event_id: int, revision: int, date_utc: datetime, midnight: datetime) -> None:
+        chance, site_id = self.chance, self.site.id
+        theme = pick(chance, THEMES)
+        places = self._places()
+        place = places[0] if places else Place(0, "the market hall", "town", self.site.timezone)
+        zone = place.zone if chance() < 0.15 else self.site.timezone
+        span, all_day = choose_span(chance, theme, midnight, zone)
+        status, hidden = self._status()
+        title = self.writer.title(theme, place.name, place.town)
+        description = self.writer.description(theme, place.name, place.town)
+        excerpt = self.writer.sentence(theme) if chance() < 0.3 else None
+        texts = (title, excerpt, description) if excerpt else (title, description)
+        modified = min(date_utc + timedelta(days=int(40 * chance() ** 4)), self.now)
+        has_slug = status not in ("draft", "pending")  # As the interface has it (behaviour 4.7).
+        web = chance()
+        chunk.events.append((
+            site_id, event_id, self._uid(date_utc, event_id), revision, pick(chance, self.authors), status,
+            self._free_slug(title.slug or str(event_id)) if has_slug else "", date_utc, modified,
+            title.written, description.written, excerpt.written if excerpt else "", zone, all_day,
+            span.start.wall, span.end.wall, span.start.fold, span.end.fold, span.start.utc, span.end.utc,
+            pick(chance, COSTS), f"https://events.example.org/{event_id}" if web < 0.3 else "",
+            f"https://tickets.example.com/{event_id}" if web > 0.75 else "", bool(places), bool(places),
+            hidden, chance() < 0.004, chance() < 0.02, "\n".join([text.folded for text in texts]),
+            bool(places),  # Every made-up venue has coordinates; otherwise the triggers would correct it.
+        ))  # fmt: skip
+        tail = (span.start.utc, status == "publish" and not hidden, status == "publish")
+        links = chunk.links
+        for position, venue in enumerate(places, 1):
+            links["event_venues"].append((site_id, event_id, venue.id, position, *tail))
+        for position, organizer in enumerate(self._organizers(), 1):
+            links["event_organizers"].append((site_id, event_id, organizer, position, *tail))
+        for position, category in enumerate(self._categories(theme), 1):
+            links["event_categories"].append((site_id, event_id, category, position, *tail))
+        for position, tag in enumerate(self._tags(theme), 1):
+            links["event_tags"].append((site_id, event_id, tag, position, *tail))
+
+    def _status(self) -> tuple[str, bool]:
+        draw = self.chance()
+        if draw > 0.02:
+            return "publish", draw > 0.995
+        return ("draft" if draw < 0.01 else "pending" if draw < 0.015 else "private"), False
+
+    def _places(self) -> list[Place]:
+        """Some houses have much more going on than others; some events take place nowhere."""
+        draw = self.chance()
+        if draw < 0.05 or not self.places:
+            return []
+        number = 2 if draw > 0.99 and len(self.places) > 1 else 1
+        first = int(self.chance() ** 2 * len(self.places))
+        return [self.places[(first + n) % len(self.places)] for n in range(number)]
+
+    def _organizers(self) -> list[int]:
+        draw = self.chance()
+        if draw < 0.12 or not self.organizers:
+            return []
+        number = 2 if draw > 0.9 and len(self.organizers) > 1 else 1
+        first = int(self.chance() ** 2 * len(self.organizers))
+        return [self.organizers[(first + n) % len(self.organizers)] for n in range(number)]
+
+    def _categories(self, theme: Theme) -> list[int]:
+        top, *below = self.categories[theme.category]
+        return [top, pick(self.chance, below)] if below and self.chance() < 0.3 else [top]
+
+    def _tags(self, theme: Theme) -> list[int]:
+        tags, chance = self.tags, self.chance
+        found = [tags[name] for name in theme.tags if name in tags and chance() < 0.4]
+        if tags and chance() < 0.35:
+            other = pick(chance, list(tags.values()))
+            return found if other in found else [*found, other]
+        return found
+
+    def _free_slug(self, wanted: str) -> str:
+        """What the interface would choose: the first free number."""
+        n = self.counted.get(wanted, 0) + 1
+        slug = wanted if n == 1 else numbered(wanted, n)
+        while slug in self.taken_slugs:
+            n += 1
+            slug = numbered(wanted, n)
+        self.counted[wanted] = n
+        self.taken_slugs.add(slug)
+        return slug
+
+    def _uid(self, date_utc: datetime, event_id: int) -> UUID:
+        """A UUID of version 7 for the moment of publication, the same for the same seed.
+
+        The ID makes it unique also where the same seed is used twice in one site.
+        """
+        milliseconds = (date_utc - _EPOCH) // timedelta(milliseconds=1)
+        low = int(self.chance() * (1 << 40)) << 34 | event_id
+        return UUID(int=milliseconds << 80 | 0x7 << 76 | (low >> 62) << 64 | 0x2 << 62 | low & ((1 << 62) - 1))

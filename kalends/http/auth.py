@@ -1,0 +1,129 @@
+"""HTTP Basic with application passwords -> the actor. Anything else is nobody.
+
+Wrong tries are counted in the database, so that all processes slow a guesser down together.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from kalends.core import credentials, errors
+from kalends.core.throttle import Limit, counted_as, seconds_to_wait
+from kalends.kinds.kind import Actor
+from kalends.store import users
+from kalends.store.database import Transaction
+
+# Wrong tries that are free, and in how many seconds one of them is forgiven.
+SAME_ADDRESS = Limit(burst=10, seconds=30)  # one account from one address
+ADDRESS = Limit(burst=60, seconds=10)  # any account from one address
+ACCOUNT = Limit(burst=200, seconds=5)  # one account from anywhere; known addresses are exempt
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    actor: Actor
+    password_id: UUID | None = None
+
+
+class WrongCredentials(Exception):
+    """Raised inside the transaction; the try is counted after it. `account` is what it is counted for."""
+
+    def __init__(self, account: str) -> None:
+        super().__init__(account)
+        self.account = account
+
+
+async def sign_in(tx: Transaction, header: str, address: str) -> SignedIn:
+    """Who asks. Wrong credentials fail every request; credentials of another scheme are nobody's."""
+    pair = _basic(header)
+    if pair is None:
+        return SignedIn(Actor())
+    login, password = pair
+    candidates = await users.find_credentials(tx, login)
+    account = _account(login, candidates)
+    await _check_patience(tx, login, account, address)
+    offered = credentials.hash_application_password(tx.site.secret, password)
+    found: users.Credential | None = None
+    # All are compared, so that the time tells nothing about which one matched.
+    for credential in candidates:
+        if credentials.same(credential.hash, offered):
+            found = credential
+    if found is None:
+        raise WrongCredentials(account)
+    actor = Actor(found.user_id, found.role, found.login, found.read_only)
+    return SignedIn(actor, found.password_id)
+
+
+def _account(login: str, candidates: list[users.Credential]) -> str:
+    """Return what wrong tries are counted for: the user, however the login is written, or a login of nobody."""
+    return f"user {candidates[0].user_id}" if candidates else f"login {login.lower()[:100]}"
+
+
+async def _check_patience(tx: Transaction, login: str, account: str, address: str) -> None:
+    """Refuses to look at a password while too many wrong ones are not yet forgiven."""
+    limits = limits_of(account, address)
+    failures = await users.find_failures(tx, list(limits))
+    if not failures:
+        return
+    waits = {
+        subject: seconds_to_wait(limits[subject], count, at, tx.now) for subject, (count, at) in failures.items()
+    }
+    everywhere = f"account {account}"
+    if waits.get(everywhere) and await users.is_known_address(tx, login, address):
+        # The owner is not locked out by what others do elsewhere.
+        waits[everywhere] = 0
+    longest = max(waits.values(), default=0)
+    if longest:
+        raise errors.slow_down(longest)
+
+
+def limits_of(account: str, address: str) -> dict[str, Limit]:
+    client = counted_as(address)
+    return {
+        # The address in front: a login may hold any text, " from " included.
+        f"from {client} account {account}": SAME_ADDRESS,
+        f"address {client}": ADDRESS,
+        f"account {account}": ACCOUNT,
+    }
+
+
+async def note_failure(tx: Transaction, account: str, address: str) -> None:
+    limits = limits_of(account, address)
+    await users.note_failures(tx, {subject: limit.seconds for subject, limit in limits.items()})
+
+
+class Uses:
+    """Which uses of passwords were noted lately by this process: one note an hour and address will do."""
+
+    MOST = 10_000
+
+    def __init__(self) -> None:
+        self._noted: dict[tuple[UUID, str], datetime] = {}
+
+    def is_new(self, password_id: UUID, address: str, now: datetime) -> bool:
+        key, hour = (password_id, address), now.replace(minute=0, second=0)
+        if self._noted.get(key) == hour:
+            return False
+        if len(self._noted) >= self.MOST:
+            self._noted.clear()
+        self._noted[key] = hour
+        return True
+
+
+def has_credentials(header: str) -> bool:
+    """Tells whether a header holds credentials that can be checked; those of another scheme are nobody's."""
+    return _basic(header) is not None
+
+
+def _basic(header: str) -> tuple[str, str] | None:
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        decoded = base64.b64decode(encoded.strip(), validate=True).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return None
+    login, colon, password = decoded.partition(":")
+    return (login, password) if colon and "\0" not in decoded else None

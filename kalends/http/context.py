@@ -1,0 +1,109 @@
+"""The state of the application and the context of one HTTP request."""
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from starlette.requests import Request
+
+from kalends.core.forwarded import Network, find_client
+from kalends.core.limiter import Shares, Turns
+from kalends.http import language
+from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
+from kalends.operations.media.library import Library
+from kalends.operations.representation_cache import Fragments
+from kalends.store.database import Database, Transaction
+from kalends.store.site_revisions import Clocks, SiteClock
+
+# Feeds and sitemaps that a process makes at a time: each takes seconds of its processor.
+FEED_SHARES = Shares(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What every request needs of the server."""
+
+    database: Database
+    clocks: Clocks
+    fragments: Fragments | None = None
+    base_url: str = ""
+    body_limit: int = 2 * 1024 * 1024
+    trusted_proxies: tuple[Network, ...] = ()
+    origins: tuple[str, ...] = ()  # whose scripts may read answers
+    library: Library | None = None
+    media_url: str = ""
+    feeds: Turns = field(default_factory=lambda: Turns(FEED_SHARES))
+    daily_records: int = 0
+
+
+class MatchedRoute(Protocol):
+    """The parts of a route that the shared request handling needs."""
+
+    @property
+    def pattern(self) -> str: ...
+
+    @property
+    def known_names(self) -> frozenset[str]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class RequestContext[R: MatchedRoute]:
+    """One HTTP request; `ApiRequest` and `PageRequest` extend it."""
+
+    request: Request
+    service: Service
+    authority: str  # the validated Host header
+    host: str  # the same without its port
+    now: datetime
+    home: str  # path prefix of the API that records link to
+    path: str
+    route: R | None = None
+    address: dict[str, str] = field(default_factory=dict[str, str])  # path parameters
+    actor: Actor = ANONYMOUS_ACTOR
+    site_language: str = ""  # set when the site has been read
+    # Set for a response that may be cached: the site revision it was made at, its expiry and its cache tags.
+    made_at: SiteClock | None = None
+    until: datetime | None = None
+    keys: tuple[str, ...] = ()
+
+    @property
+    def accept_language(self) -> str:
+        return self.request.headers.get("accept-language", "")
+
+    @property
+    def language(self) -> str:
+        """Return the language of messages and page texts."""
+        return language.choose(self.request.scope["query_string"], self.accept_language, self.site_language)
+
+    @property
+    def client(self) -> str:
+        """Return the client's IP address; behind trusted proxies, the address that they report."""
+        return client_of(self.request, self.service)
+
+    @property
+    def credentials(self) -> str:
+        """Return the Authorization header if it has credentials that can be checked, else an empty string."""
+        return ""
+
+    def base_url(self, site_url: str) -> str:
+        """Return the base URL of links: the site's own, else the server's, else the requested host."""
+        requested = f"{self.request.scope['scheme']}://{self.authority or 'localhost'}"
+        return (site_url or self.service.base_url or requested).rstrip("/")
+
+    def transaction(self, *, writing: bool = False) -> AbstractAsyncContextManager[Transaction]:
+        """Open a transaction on the site of the request."""
+        return self.service.database.transaction(
+            self.host,
+            self.now,
+            writing=writing,
+            anonymous=not self.credentials,
+            client=self.client,
+        )
+
+
+def client_of(request: Request, service: Service) -> str:
+    """Returns the address that asks; behind proxies that are trusted, the one that they saw."""
+    peer = request.client.host if request.client else ""
+    forwarded = ",".join(request.headers.getlist("x-forwarded-for"))
+    return find_client(peer, forwarded, service.trusted_proxies)

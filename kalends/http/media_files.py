@@ -1,0 +1,55 @@
+"""/media: the files of images. Their names never mean anything else, so whoever has one may keep it for ever."""
+
+import asyncio
+import os
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from kalends.adapters.file_store import FOREVER, mime_of
+from kalends.core import errors
+from kalends.core.image_types import read_key
+from kalends.http.context import Service
+from kalends.http.responses import is_known, split_tags
+
+PREFIX: Final = "/media"
+HEADERS: Final = {
+    "Cache-Control": FOREVER,
+    "Content-Disposition": "inline",
+    # An image is nothing but an image, wherever it is opened, and may be shown everywhere.
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Access-Control-Allow-Origin": "*",
+}
+
+
+async def serve_file(service: Service, request: Request, host: str) -> Response:
+    """Send a file of the site that the host names, or of any site under the host of KALENDS_MEDIA_URL."""
+    if request.method not in ("GET", "HEAD"):
+        raise errors.method_not_allowed(request.method, ["GET"])
+    key: str = request.scope["path"].removeprefix(f"{PREFIX}/")
+    found = read_key(key)
+    if found is None:
+        raise errors.no_route()
+    site_id, name = found
+    if host != urlsplit(service.media_url).hostname and await service.clocks.find_site(host) != site_id:
+        raise errors.no_route()
+    library = service.library
+    if library is None:
+        raise errors.no_route()
+    headers = {**HEADERS, "ETag": f'"{name[:32]}"'}
+    if is_known(headers["ETag"], split_tags(request.headers.get("if-none-match", ""))):
+        return Response(status_code=304, headers=headers)
+    path = library.files.path(key)
+    if path is None:
+        content = await library.read(site_id, name)
+        if content is None:
+            raise errors.no_route()
+        return Response(content, 200, headers, media_type=mime_of(key))
+    try:
+        there = await asyncio.to_thread(os.stat, path)
+    except OSError as error:
+        raise errors.no_route() from error
+    return FileResponse(path, 200, headers, mime_of(key), stat_result=there)

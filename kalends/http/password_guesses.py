@@ -1,0 +1,50 @@
+"""The password of an event in a request: each one is a guess until it has opened something."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+from kalends.core import errors
+from kalends.core.errors import Refusal
+from kalends.http.context import RequestContext
+from kalends.kinds.event_passwords import HASHES
+from kalends.operations import event_passwords
+from kalends.store.sites import Site
+
+# Different event passwords that one batch may set: hashing each takes about a tenth of a second.
+MAX_NEW: Final = 20
+
+
+@asynccontextmanager
+async def admit_password(request: RequestContext[Any], values: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    """Yield the parameters with the password replaced by its hashes; raise 429 after too many wrong ones.
+
+    The guess is counted in a transaction of its own before anything is compared, because the request itself only
+    reads, and so that requests at the same moment cannot pass together. A right password is given back afterwards.
+    """
+    if not values.get("password"):
+        yield dict(values)
+        return
+    async with request.transaction(writing=True) as tx:
+        await event_passwords.count_guess(tx, request.client)
+        site, protected = tx.site, await event_passwords.has_passwords(tx)
+    # Without a connection to the database in hand: it takes a while.
+    hashes = await event_passwords.hash_guess(site, values["password"]) if protected else []
+    try:
+        yield {**values, "password": hashes}
+    finally:
+        # If this fails the guess stays counted, which does no harm.
+        with suppress(Refusal):
+            if hashes:
+                async with request.transaction(writing=True) as tx:
+                    await event_passwords.give_back_guess(tx, request.actor, request.client, hashes)
+
+
+async def hash_new_passwords(site: Site, values: Mapping[str, Any]) -> None:
+    """Hash the event passwords that a write sets, those of a batch too, before it locks the site."""
+    written = [values, *[operation.values for operation in values.get("operations", ())]]
+    words = {word for each in written if isinstance(word := each.get("new_password"), str) and word}
+    if len(words) > MAX_NEW:
+        raise errors.invalid("operations", "can set at most {most} different event passwords.", most=MAX_NEW)
+    for word in words:
+        await HASHES.set(site.secret, word)

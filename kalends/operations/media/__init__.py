@@ -1,0 +1,1 @@
+"""Images: the media library, their records, maintenance and bulk adding."""

@@ -1,0 +1,72 @@
+"""After an update of the zone database: the instants of events are derived again.
+
+The wall time and the zone are what the author wrote and stay; only UTC moves.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from kalends.core.times import utc_of
+from kalends.kinds.kind import Values
+from kalends.store import Row, records
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
+
+PAGE = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    event_id: int
+    title: str
+    timezone: str
+    start_local: datetime
+    old_utc: datetime
+    new_utc: datetime
+
+
+async def find_moved(tx: Transaction, after: int) -> tuple[int | None, list[int]]:
+    """Looks through one page of events behind an ID: where to go on (None: done), and which differ."""
+    rows = await _events(tx, Sql("id > ? ORDER BY id LIMIT ?", after, PAGE))
+    differing = [row["id"] for row in rows if _derived(row) != (row["start_utc"], row["end_utc"])]
+    return (rows[-1]["id"] if len(rows) == PAGE else None), differing
+
+
+async def move_events(tx: Transaction, ids: list[int]) -> list[Moved]:
+    """Derives these again, each with a revision of its own. The caller holds no lock yet."""
+    await tx.lock(None)
+    moved: list[Moved] = []
+    for row in await _events(tx, Sql("id = ANY(?) ORDER BY id", ids)):
+        start_utc, end_utc = _derived(row)
+        if (start_utc, end_utc) == (row["start_utc"], row["end_utc"]):
+            continue
+        revision = tx.clock.stamp("events", row["id"], "update")
+        changed: Values = {
+            "start_utc": start_utc,
+            "end_utc": max(start_utc, end_utc),
+            "modified_utc": tx.now,
+            "revision": revision,
+            "sequence": revision,
+        }
+        await records.change(tx, "events", row["id"], changed)
+        moved.append(Moved(row["id"], row["title"], row["timezone"], row["start_local"], row["start_utc"], start_utc))
+    return moved
+
+
+async def count_events(tx: Transaction) -> int:
+    count: int = await tx.value(Sql("SELECT count(*) FROM events WHERE site_id = ?", tx.site.id))
+    return count
+
+
+async def _events(tx: Transaction, where: Sql) -> list[Row]:
+    columns = Sql(
+        """SELECT id, title, timezone, start_local, end_local, start_fold, end_fold, start_utc, end_utc
+            FROM events WHERE site_id = ? AND""",
+        tx.site.id,
+    )
+    return await tx.rows(columns + where)
+
+
+def _derived(row: Row) -> tuple[datetime, datetime]:
+    zone = row["timezone"]
+    return utc_of(row["start_local"], zone, row["start_fold"]), utc_of(row["end_local"], zone, row["end_fold"])

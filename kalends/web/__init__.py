@@ -1,1 +1,0 @@
-"""The only code that knows HTTP."""

@@ -1,0 +1,1 @@
+"""Public pages and feeds: routes, views, templates and static files."""

@@ -1,0 +1,66 @@
+"""Styles, scripts and the icon: each has a name with a hash of its bytes, and may be kept for ever."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from kalends.website.models.theme import theme
+
+STATIC: Final = Path(__file__).resolve().parent / "static"
+TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_STYLE: Final = re.compile(r"site\.(?P<hash>[0-9a-f]{12})\.(?P<accent>[0-9a-f]{6})\.css")
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    body: bytes
+    media_type: str
+
+
+def find_asset(name: str) -> Asset | None:
+    """The file with this hashed name."""
+    style = _STYLE.fullmatch(name)
+    if style is not None and name == style_name(f"#{style['accent']}"):
+        return Asset(theme(f"#{style['accent']}").encode() + _files()["site.css"], TYPES[".css"])
+    original = _by_hashed_name().get(name)
+    return Asset(_files()[original], TYPES[Path(original).suffix]) if original else None
+
+
+def asset_name(name: str) -> str:
+    stem, _, suffix = name.rpartition(".")
+    return f"{stem}.{_hash(_files()[name])}.{suffix}"
+
+
+@cache
+def style_name(accent: str) -> str:
+    return f"site.{_hash(_files()['site.css'] + theme(accent).encode())}.{accent[1:]}.css"
+
+
+@cache
+def _files() -> dict[str, bytes]:
+    files = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
+    return {**files, "site.css": _squeeze_style(files["site.css"]), "site.js": _squeeze_script(files["site.js"])}
+
+
+def _squeeze_style(style: bytes) -> bytes:
+    """Without comments and needless space."""
+    bare = re.sub(rb"\s+", b" ", re.sub(rb"/\*.*?\*/", b"", style, flags=re.DOTALL))
+    return re.sub(rb" ?([{};,>]) ?|(:) ", rb"\1\2", bare).strip()
+
+
+def _squeeze_script(script: bytes) -> bytes:
+    """Without indentation and lines of comment."""
+    lines = [line.strip() for line in script.splitlines()]
+    return b"\n".join(line for line in lines if line and not line.startswith(b"//"))
+
+
+@cache
+def _by_hashed_name() -> dict[str, str]:
+    return {asset_name(name): name for name in _files() if name != "site.css"}
+
+
+def _hash(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=6).hexdigest()

@@ -1,0 +1,183 @@
+"""The grid of a month or a week: weeks of days, with what lasts for days on lanes above what does not."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any, Final, Protocol
+
+from kalends.core.html_text import plain_words
+from kalends.core.times import abbreviation, offset_of, utc_of
+from kalends.website.models.cards import hue_of, shorten
+from kalends.website.models.page_locale import Speech
+from kalends.website.models.urls import Addresses
+
+
+class Row(Protocol):
+    """A database row or a mapping with the same keys."""
+
+    def __getitem__(self, key: str, /) -> Any: ...
+
+
+DAY: Final = timedelta(days=1)
+MOST_TITLE: Final = 70  # columns
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    title: str
+    url: str
+    clock: str  # "" for whole days
+    first: date
+    last: date
+    hue: int
+    featured: bool
+
+
+@dataclass(slots=True)
+class Day:
+    date: date
+    is_today: bool
+    is_outside: bool
+    entries: list[Entry] = field(default_factory=list[Entry])
+    rest: int = 0  # how many more there are within this day
+    running: list[Entry] = field(default_factory=list[Entry])  # what lasts for days
+    begins: list[Entry] = field(default_factory=list[Entry])  # of those, where they first show
+    without_lane: int = 0
+
+    @property
+    def more(self) -> int:
+        """How many the grid has no room for."""
+        return self.rest + self.without_lane
+
+    @property
+    def total(self) -> int:
+        return len(self.entries) + self.rest + len(self.running)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Some days of a lane, from the day of the week with this number: an entry, or nothing."""
+
+    begins: int
+    days: int
+    entry: Entry | None = None
+    goes_on: bool = False  # into the week after
+    came_in: bool = False  # from the week before
+
+
+@dataclass(frozen=True, slots=True)
+class Week:
+    days: list[Day]
+    lanes: list[list[Cell]]
+
+
+def month_span(month: date, first_weekday: int) -> tuple[date, date]:
+    """The first and last day of the weeks that a month touches."""
+    first = week_start(month, first_weekday)
+    following = (month.replace(day=28) + 4 * DAY).replace(day=1)
+    return first, week_start(following - DAY, first_weekday) + 6 * DAY
+
+
+def week_start(day: date, first_weekday: int) -> date:
+    return day - timedelta(days=(day.isoweekday() - first_weekday) % 7)
+
+
+def make_entry(row: Row, speech: Speech, links: Addresses, zone: str) -> Entry:
+    start: datetime = row["start_local"]
+    return Entry(
+        title=shorten(plain_words(row["title"]), MOST_TITLE),
+        url=links.event(row["slug"]),
+        clock="" if row["all_day"] else speech.time(start) + _foreign(start, row["timezone"], zone),
+        first=row["first_day"],
+        last=row["last_day"],
+        hue=hue_of(row["category_id"]),
+        featured=row["featured"],
+    )
+
+
+def _foreign(start: datetime, own: str, zone: str) -> str:
+    """The zone of a clock that is not the site's."""
+    if own == zone:
+        return ""
+    utc = utc_of(start, own)
+    return f" {abbreviation(utc, own)}" if offset_of(utc, own) != offset_of(utc, zone) else ""
+
+
+def make_weeks(
+    first: date,
+    last: date,
+    rows: Iterable[Row],
+    entries: list[Entry],
+    *,
+    today: date,
+    most: int,
+    month: date | None = None,
+) -> list[Week]:
+    """`rows` and `entries` are the same events; a row says how many there are on its day.
+
+    A day names `most` of them, and so many lanes are above it.
+    """
+    days = [
+        Day(first + n * DAY, first + n * DAY == today, month is not None and (first + n * DAY).month != month.month)
+        for n in range((last - first).days + 1)
+    ]
+    by_date = {day.date: day for day in days}
+    long: list[Entry] = []
+    counted: dict[date, int] = {}
+    for row, entry in zip(rows, entries, strict=True):
+        if entry.first != entry.last:
+            long.append(entry)
+        elif entry.first in by_date:
+            if len(by_date[entry.first].entries) < most:
+                by_date[entry.first].entries.append(entry)
+            counted[entry.first] = row["of_day"]
+    # A phone lists a month from today on: what runs already stands there.
+    earliest = max(today, month or first) if today in by_date and not by_date[today].is_outside else month or first
+    for entry in long:
+        begins = by_date.get(max(entry.first, min(earliest, entry.last)))
+        if begins is not None and len(begins.begins) < most:
+            begins.begins.append(entry)
+    for at, number in counted.items():
+        by_date[at].rest = number - len(by_date[at].entries)
+    return [_make_week(days[at : at + 7], long, most) for at in range(0, len(days), 7)]
+
+
+def make_agenda(weeks: list[Week], today: date) -> list[Day]:
+    """The days of the month that have something, from today on if it is among them."""
+    days = [day for week in weeks for day in week.days if not day.is_outside]
+    since = today if any(day.is_today for day in days) else date.min
+    return [day for day in days if day.date >= since and (day.entries or day.begins)]
+
+
+def _make_week(days: list[Day], long: list[Entry], most_lanes: int) -> Week:
+    first, last = days[0].date, days[-1].date
+    lanes: list[list[Entry]] = []
+    touching = [entry for entry in long if entry.first <= last and entry.last >= first]
+    for entry in sorted(touching, key=lambda entry: (max(entry.first, first), entry.first, first - entry.last)):
+        for day in days:
+            if entry.first <= day.date <= entry.last:
+                day.running.append(entry)
+        free = next((lane for lane in lanes if lane[-1].last < entry.first), None)
+        if free is not None:
+            free.append(entry)
+        elif len(lanes) < most_lanes:
+            lanes.append([entry])
+        else:
+            for day in days:
+                day.without_lane += entry.first <= day.date <= entry.last
+    return Week(days, [_cells(lane, first, last) for lane in lanes])
+
+
+def _cells(lane: list[Entry], first: date, last: date) -> list[Cell]:
+    cells: list[Cell] = []
+    at = first
+    for entry in lane:
+        begin, end = max(entry.first, first), min(entry.last, last)
+        if begin > at:
+            cells.append(Cell((at - first).days, (begin - at).days))
+        days = (end - begin).days + 1
+        cells.append(Cell((begin - first).days, days, entry, entry.last > last, entry.first < first))
+        at = end + DAY
+    if at <= last:
+        cells.append(Cell((at - first).days, (last - at).days + 1))
+    return cells

@@ -1,0 +1,152 @@
+"""How a page speaks: its texts, and dates and times as its language writes them (CLDR, by Babel)."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from functools import cache, lru_cache
+from typing import Any
+
+from babel import Locale, UnknownLocaleError
+from babel.core import get_global
+from babel.dates import (
+    format_date,
+    format_interval,
+    format_skeleton,
+    format_time,
+    get_datetime_format,
+    get_day_names,
+)
+from markupsafe import Markup, escape
+
+from kalends.core.messages import Translate
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    language: str  # the tag that the page carries
+    locale: Locale
+    translate: Translate
+
+    def say(self, text: str, /, **values: object) -> Markup:
+        """A text of ours in the language; what stands in it is escaped."""
+        translated = self.translate(text)
+        if not values:
+            return Markup(translated)  # noqa: S704  Our own catalogues.
+        return Markup(translated.format(**{name: escape(value) for name, value in values.items()}))  # noqa: S704
+
+    def plain(self, text: str, /, **values: object) -> str:
+        """The same where no markup is read, such as in a feed."""
+        return self.translate(text).format(**values) if values else self.translate(text)
+
+    def time(self, moment: datetime) -> str:
+        return _time(str(self.locale), moment.hour, moment.minute)
+
+    def month(self, day: date) -> str:
+        return _skeleton(str(self.locale), "yMMMM", day)
+
+    def month_step(self, day: date) -> str:
+        """Of a link to another month."""
+        return _skeleton(str(self.locale), "yMMM", day)
+
+    def short_month(self, day: date) -> str:
+        return _skeleton(str(self.locale), "MMM", day)
+
+    def weekday(self, day: date) -> str:
+        return _skeleton(str(self.locale), "E", day)
+
+    def day(self, day: date) -> str:
+        """With weekday and year."""
+        return _full(str(self.locale), day)
+
+    def short_day(self, day: date) -> str:
+        return _skeleton(str(self.locale), "MMMEd", day)
+
+    def bare_day(self, day: date) -> str:
+        """Without weekday."""
+        return _skeleton(str(self.locale), "yMMMd", day)
+
+    def days(self, first: date, last: date) -> str:
+        """From one day to another, with what they share said once."""
+        if first == last:
+            return self.day(first)
+        return _interval(str(self.locale), first, last)
+
+    def span(self, start: datetime, end: datetime, *, year: bool) -> str:
+        """From a time on one day to a time on another, each with its day."""
+        skeleton = "yMMMd" if year or start.year != end.year else "MMMd"
+        return _between(str(self.locale)).format(self._moment(skeleton, start), self._moment(skeleton, end))
+
+    def _moment(self, skeleton: str, at: datetime) -> str:
+        return _beside(str(self.locale)).format(self.time(at), _skeleton(str(self.locale), skeleton, at.date()))
+
+    @property
+    def region(self) -> str:
+        """Language and country, as Open Graph names them."""
+        return _region(str(self.locale))
+
+    def weekdays(self, first: int) -> list[tuple[str, str]]:
+        """Short and long names of the weekdays, beginning with this one (1 is Monday)."""
+        return [
+            (_weekday(str(self.locale), "abbreviated", n % 7), _weekday(str(self.locale), "wide", n % 7))
+            for n in range(first - 1, first + 6)
+        ]
+
+
+def make_speech(language: str, site_language: str, translate: Translate) -> Speech:
+    """`language` is one that we have texts in; a site that is `en-GB` writes its dates the British way."""
+    same = site_language.lower().replace("_", "-").partition("-")[0] == language.lower().partition("-")[0]
+    return Speech(language, _locale(site_language if same else language, language), translate)
+
+
+@lru_cache(maxsize=64)
+def _locale(wanted: str, known: str) -> Locale:
+    try:
+        return Locale.parse(wanted.replace("_", "-"), sep="-")
+    except (ValueError, UnknownLocaleError):
+        return Locale.parse(known, sep="-")
+
+
+@lru_cache(maxsize=20_000)
+def _time(locale: str, hour: int, minute: int) -> str:
+    return format_time(time(hour, minute), "short", locale=locale).replace("\u202f", "\u00a0")
+
+
+@lru_cache(maxsize=20_000)
+def _skeleton(locale: str, skeleton: str, day: date) -> str:
+    return format_skeleton(skeleton, datetime.combine(day, time()), locale=locale)
+
+
+@lru_cache(maxsize=20_000)
+def _full(locale: str, day: date) -> str:
+    return format_date(day, "full", locale=locale)
+
+
+@lru_cache(maxsize=20_000)
+def _interval(locale: str, first: date, last: date) -> str:
+    # Babel shows an end at midnight as a day of its own only if something of it is left.
+    end = datetime.combine(last, time()) + timedelta(hours=12)
+    return format_interval(datetime.combine(first, time(12)), end, "yMMMd", locale=locale)
+
+
+@cache
+def _beside(locale: str) -> str:
+    """How a time {0} stands beside a day {1}."""
+    return str(get_datetime_format("medium", locale=locale)).replace("'", "")
+
+
+@cache
+def _between(locale: str) -> str:
+    """How two of anything are said to be the ends of a span."""
+    return str(Locale.parse(locale).interval_formats[None])
+
+
+@cache
+def _region(locale: str) -> str:
+    parsed = Locale.parse(locale)
+    likely = get_global("likely_subtags").get(parsed.language, "")
+    territory = parsed.territory or likely.rpartition("_")[2]
+    return f"{parsed.language}_{territory}" if territory else parsed.language
+
+
+@cache
+def _weekday(locale: str, width: Any, number: int) -> str:
+    return str(get_day_names(width, "stand-alone", locale)[number])

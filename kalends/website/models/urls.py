@@ -1,0 +1,135 @@
+"""The addresses that a page links to: its views with their filters, feeds, and other people's calendars."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlencode
+
+from kalends.core.html_text import plain_lines, plain_words
+from kalends.core.slugs import normalize_lookup
+from kalends.feeds.ics import address_line
+
+VIEWS: Final = ("month", "week", "day", "list", "map")
+# What a view keeps when it is left for another: the filters, not its place in time or in a list.
+PLACES: Final = ("page", "per_page", "past", "lang", "cursor")
+FEEDS: Final = ("ics", "rss", "atom", "json")
+MOST_DETAILS: Final = 1000
+FIRST_YEAR, LAST_YEAR = 1000, 9000
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """`filters` are the parameters of the list that the page shows."""
+
+    base_url: str
+    filters: tuple[tuple[str, str], ...] = ()
+    lasting: tuple[tuple[str, str], ...] = ()  # the same, for what people keep: feeds and frames
+    language: str = ""  # where another than the site's was asked for
+    embedded: bool = False
+
+    def of(self, path: str, *more: tuple[str, Any], filtered: bool = True) -> str:
+        pairs = [*(self.filters if filtered else ()), *[(name, str(value)) for name, value in more]]
+        pairs += [("lang", self.language)] if self.language else []
+        prefix = "/embed" if self.embedded else ""
+        return f"{prefix}{path}" + (f"?{urlencode(pairs)}" if pairs else "")
+
+    def outside(self, path: str) -> str:
+        """A page of its own, also from within a frame."""
+        return path + (f"?lang={quote(self.language)}" if self.language else "")
+
+    def month(self, day: date) -> str:
+        return self.of(f"/events/month/{day.isoformat()[:7]}/")
+
+    def week(self, day: date) -> str:
+        return self.of(f"/events/week/{day.isoformat()}/")
+
+    def day(self, day: date) -> str:
+        return self.of(f"/events/day/{day.isoformat()}/")
+
+    def view(self, name: str, day: date | None = None) -> str:
+        """A view at the day that the page shows."""
+        if day is None or not has_page(day) or name in ("list", "map"):
+            return self.of(f"/events/{name}/")
+        return {"month": self.month, "week": self.week, "day": self.day}[name](day)
+
+    def event(self, slug: str) -> str:
+        return self.outside(f"/event/{readable(slug)}/")
+
+    def feed(self, kind: str) -> str:
+        return f"/events.{kind}" + (f"?{urlencode(self.lasting)}" if self.lasting else "")
+
+    def whole_feed(self, kind: str) -> str:
+        return self.base_url + self.feed(kind)
+
+    def with_filters(self, filters: Iterable[tuple[str, str]]) -> "Addresses":
+        kept = tuple(filters)
+        return replace(self, filters=kept, lasting=kept)
+
+    def kept_view(self, view: str) -> str:
+        """A view of this list as another site keeps it."""
+        return replace(self, embedded=False, filters=self.lasting).of(f"/events/{view}/")
+
+    def subscriptions(self) -> dict[str, str]:
+        """The feed for the calendars that people have."""
+        address = self.whole_feed("ics")
+        webcal = "webcal://" + address.partition("://")[2]
+        return {
+            "ics": address,
+            "webcal": webcal,
+            "google": f"https://calendar.google.com/calendar/render?{urlencode({'cid': webcal})}",
+            "outlook": f"https://outlook.live.com/calendar/0/addfromweb?{urlencode({'url': address})}",
+        }
+
+
+def has_page(day: date) -> bool:
+    """Far days have no calendar around them."""
+    return FIRST_YEAR <= day.year <= LAST_YEAR
+
+
+def readable(slug: str) -> str:
+    """A slug in its own letters, which weigh a third of their escapes; browsers write these themselves."""
+    written = unquote(slug)
+    return written if normalize_lookup(written) == slug else slug
+
+
+def add_links(record: dict[str, Any]) -> dict[str, str]:
+    """One event for the calendars that people have. Times are instants, so that no zone can be misread."""
+    title = plain_words(record["title"])
+    venues = record["venue"] if isinstance(record["venue"], list) else [record["venue"]]
+    place = "; ".join(map(address_line, venues))
+    details = f"{plain_lines(record['excerpt'] or record['description'])[:MOST_DETAILS]}\n\n{record['url']}".strip()
+    google = {
+        "action": "TEMPLATE",
+        "text": title,
+        "dates": "/".join(_google_times(record)),
+        "details": details,
+        "location": place,
+    }
+    outlook = {
+        "path": "/calendar/action/compose",
+        "rru": "addevent",
+        "subject": title,
+        "body": details,
+        "location": place,
+        **_outlook_times(record),
+    }
+    return {
+        "google": f"https://calendar.google.com/calendar/render?{urlencode(google)}",
+        "outlook": f"https://outlook.live.com/calendar/0/action/compose?{urlencode(outlook)}",
+        "ics": f"/event/{record['slug']}.ics",
+    }
+
+
+def _google_times(record: dict[str, Any]) -> tuple[str, str]:
+    if record["all_day"]:
+        first, last = date.fromisoformat(record["start_date"][:10]), date.fromisoformat(record["end_date"][:10])
+        return f"{first:%Y%m%d}", f"{date.fromordinal(last.toordinal() + 1):%Y%m%d}"
+    start, end = (datetime.fromisoformat(record[f"utc_{side}_date"]) for side in ("start", "end"))
+    return f"{start:%Y%m%dT%H%M%SZ}", f"{end:%Y%m%dT%H%M%SZ}"
+
+
+def _outlook_times(record: dict[str, Any]) -> dict[str, str]:
+    if record["all_day"]:
+        return {"startdt": record["start_date"][:10], "enddt": record["end_date"][:10], "allday": "true"}
+    return {f"{side}dt": record[f"utc_{side}_date"].replace(" ", "T") + "Z" for side in ("start", "end")}
