@@ -110,6 +110,10 @@ reference:
     uv run python -m tools.reference
     uv run python -m tools.docs
 
+# Generate docs/statuses.md and its diagram from the table of statuses
+statuses:
+    uv run python -m tools.statuses
+
 # Find the texts for people, bring the catalogues up to date and say what is untranslated; --check only looks
 words *arguments:
     uv run python -m tools.words "$@"

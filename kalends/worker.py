@@ -94,12 +94,12 @@ async def _work_until(stopping: asyncio.Event, settings: Settings, database: Dat
 
 
 def register_tasks(queue: App, database: Database, settings: Settings) -> None:
-    @queue.task(name="publish", retry=RETRY)
+    @queue.task(name=jobs.Task.PUBLISH, retry=RETRY)
     async def publish(kind: str, record_id: int, site_id: int) -> None:
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
             await lifecycle.publish_due(tx, kind, record_id)
 
-    @queue.task(name="purge", retry=RETRY)
+    @queue.task(name=jobs.Task.PURGE, retry=RETRY)
     async def purge(first: int, last: int, site_id: int, *, again: bool = True) -> None:
         async with database.transaction(site_id, utc_now(), writing=False) as tx:
             wrong = await purging.keys_between(tx, first, last)
@@ -110,7 +110,7 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
 
     library = open_library(settings)
 
-    @queue.task(name="make_sizes", retry=RETRY)
+    @queue.task(name=jobs.Task.MAKE_SIZES, retry=RETRY)
     async def make_sizes(media_id: int, site_id: int) -> None:
         await maintenance.make_sizes(database, library, utc_now(), site_id, media_id)
 

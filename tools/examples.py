@@ -1,4 +1,4 @@
-"""Writes kalends/web/examples.json: real answers of a server whose clock stands still; `--check` compares."""
+"""Write kalends/api/description/examples.json from a server whose clock stands still; `--check` compares."""
 
 import asyncio
 import io

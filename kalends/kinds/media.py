@@ -52,7 +52,7 @@ async def media_changed(tx: Transaction, row: Row, columns: Collection[str]) -> 
     if set(columns) & {*DESCRIBING, "sizes", "url"}:
         await media.stamp_users(tx, row["id"])
     if set(columns) & {*FOCUS, "url"}:
-        await jobs.enqueue(tx, "make_sizes", {"media_id": row["id"]})
+        await jobs.enqueue(tx, jobs.Task.MAKE_SIZES, {"media_id": row["id"]})
 
 
 PART = params.number(0, 1, cleared=0.5)

@@ -124,7 +124,7 @@ async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
 async def _schedule(kind: Kind, tx: Transaction, record_id: int, changed: Values, now: Mapping[str, Any]) -> None:
     """A record that is to appear later is published by a job, enqueued in this very transaction."""
     if now.get("status") == "future" and {"status", "date_utc"} & set(changed):
-        await jobs.enqueue(tx, "publish", {"kind": kind.name, "record_id": record_id}, at=now["date_utc"])
+        await jobs.enqueue(tx, jobs.Task.PUBLISH, {"kind": kind.name, "record_id": record_id}, at=now["date_utc"])
 
 
 def make_writing(call: Call, sent: Mapping[str, Any], row: Row | None, record_id: int) -> Writing:

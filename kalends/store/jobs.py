@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from enum import StrEnum
 
 import orjson
 from asyncpg import Record
@@ -10,7 +11,15 @@ from kalends.store.database import Database, Transaction
 from kalends.store.sql import Sql
 
 
-async def enqueue(tx: Transaction, task: str, arguments: Mapping[str, object], at: datetime | None = None) -> None:
+class Task(StrEnum):
+    """The names of the tasks that transactions enqueue."""
+
+    PUBLISH = "publish"
+    PURGE = "purge"
+    MAKE_SIZES = "make_sizes"
+
+
+async def enqueue(tx: Transaction, task: Task, arguments: Mapping[str, object], at: datetime | None = None) -> None:
     """The job belongs to the site of the transaction; without `at` it may begin at once."""
     await tx.run(Sql("SELECT enqueue_job(?, ?::jsonb, ?)", task, orjson.dumps(dict(arguments)).decode(), at))
 

@@ -613,6 +613,6 @@ def test_a_client_that_goes_away_leaves_nothing_behind(interface: Interface) -> 
 
 def test_ordinary_requests_are_served_without_the_libraries_of_images() -> None:
     """They take time and memory in every process, and most never need them."""
-    text = "import sys, kalends.app; print(sorted({'PIL', 'httpcore', 'minio'} & set(sys.modules)))"
+    text = "import sys, kalends.asgi; print(sorted({'PIL', 'httpcore', 'minio'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -89,7 +89,7 @@ async def add_image(
     revision = tx.clock.stamp("media", media_id, "create", after=encode({"title": texts["title"], "url": taken.name}))
     await records.add(tx, "media", {"id": media_id, "revision": revision, **values, **(source or {})})
     await media.replace_files(tx, media_id, [(taken.name, FULL)])
-    await jobs.enqueue(tx, "make_sizes", {"media_id": media_id})
+    await jobs.enqueue(tx, jobs.Task.MAKE_SIZES, {"media_id": media_id})
     return media_id
 
 
