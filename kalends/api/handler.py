@@ -21,18 +21,17 @@ from kalends.core.booleans import read_switch
 from kalends.core.errors import Refusal
 from kalends.core.params import listed, read_params
 from kalends.http import language, media_files, requests, responses
-from kalends.http.auth import Uses, WrongCredentials, note_failure
+from kalends.http.auth import WrongCredentials, note_failure
 from kalends.http.cross_site import refuse_cross_site
 from kalends.http.password_guesses import admit_password, hash_new_passwords
 from kalends.http.requests import Raw
 from kalends.kinds.media import MEDIA
 from kalends.operations import permissions
 from kalends.operations.context import Call, Outcome
-from kalends.store import idempotency, users
+from kalends.store import idempotency
 from kalends.store.database import Transaction
 from kalends.store.site_revisions import SiteClock
 
-USES = Uses()
 # Above this size parameters are read in a thread: cleaning long HTML takes time.
 LARGE_BODY = 2048
 MAX_FIELDS = 100
@@ -234,13 +233,19 @@ def allowed_methods(exchange: Exchange) -> list[str]:
     ]
 
 
-async def note_use(exchange: Exchange) -> None:
-    """Notes that a password was used, after the answer and once an hour."""
-    if exchange.password_id is None or not USES.is_new(exchange.password_id, exchange.client, exchange.now):
-        return
-    agent = exchange.request.headers.get("user-agent", "")[:200]
-    async with exchange.transaction(writing=True) as tx:
-        await users.note_use(tx, exchange.password_id, exchange.client, agent)
+def add_headers(exchange: Exchange, response: Response, vary: str) -> None:
+    """Add the headers of API responses: methods, discovery, and the request headers that they vary by."""
+    headers = response.headers
+    headers["X-Robots-Tag"] = "noindex"
+    headers["Vary"] = f"Authorization, {vary}"
+    if "Content-Language" in headers:  # Records are not translated, so they do not vary.
+        headers["Vary"] += ", Accept-Language"
+    # A throttled caller is not authenticated, so `Allow` cannot be computed.
+    if "Allow" not in headers and response.status_code not in (404, 429):
+        headers["Allow"] = ", ".join(allowed_methods(exchange))
+    api_root = exchange.base_url("") + exchange.prefix.removesuffix(f"/{exchange.namespace}")
+    discovery = f'<{api_root}/>; rel="https://api.w.org/"'
+    headers["Link"] = f"{discovery}, {headers['Link']}" if "Link" in headers else discovery
 
 
 def _method(request: Request) -> str:

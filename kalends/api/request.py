@@ -1,7 +1,6 @@
 """A request to the API."""
 
 from dataclasses import dataclass, field
-from uuid import UUID
 
 from kalends.api.catalog import Interface, Route
 from kalends.core.errors import Invalid
@@ -18,7 +17,6 @@ class Exchange(RequestContext[Route]):
     interface: Interface
     prefix: str
     namespace: str
-    password_id: UUID | None = None
     # The uploaded file, and the results of fetching the image URLs of the body.
     upload: Taken | None = None
     fetched: dict[str, Fetched | Invalid] = field(default_factory=dict[str, Fetched | Invalid])

@@ -7,10 +7,12 @@ import base64
 import binascii
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from kalends.core import credentials, errors
 from kalends.core.throttle import Limit, counted_as, seconds_to_wait
+from kalends.http.context import RequestContext
 from kalends.kinds.kind import Actor
 from kalends.store import users
 from kalends.store.database import Transaction
@@ -112,6 +114,9 @@ class Uses:
         return True
 
 
+USES = Uses()
+
+
 def has_credentials(header: str) -> bool:
     """Tells whether a header holds credentials that can be checked; those of another scheme are nobody's."""
     return _basic(header) is not None
@@ -127,3 +132,12 @@ def _basic(header: str) -> tuple[str, str] | None:
         return None
     login, colon, password = decoded.partition(":")
     return (login, password) if colon and "\0" not in decoded else None
+
+
+async def record_use(context: RequestContext[Any]) -> None:
+    """Record the use of an application password, after the response and once an hour."""
+    if context.password_id is None or not USES.is_new(context.password_id, context.client, context.now):
+        return
+    agent = context.request.headers.get("user-agent", "")[:200]
+    async with context.transaction(writing=True) as tx:
+        await users.note_use(tx, context.password_id, context.client, agent)

@@ -4,6 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
 from starlette.requests import Request
 
@@ -61,6 +62,7 @@ class RequestContext[R: MatchedRoute]:
     route: R | None = None
     address: dict[str, str] = field(default_factory=dict[str, str])  # path parameters
     actor: Actor = ANONYMOUS_ACTOR
+    password_id: UUID | None = None  # the application password of the caller
     site_language: str = ""  # set when the site has been read
     # Set for a response that may be cached: the site revision it was made at, its expiry and its cache tags.
     made_at: SiteClock | None = None
@@ -75,6 +77,15 @@ class RequestContext[R: MatchedRoute]:
     def language(self) -> str:
         """Return the language of messages and page texts."""
         return language.choose(self.request.scope["query_string"], self.accept_language, self.site_language)
+
+    @property
+    def error_language(self) -> str:
+        return self.language
+
+    @property
+    def route_pattern(self) -> str:
+        """Return the pattern of the route, for metrics."""
+        return self.route.pattern if self.route else "other"
 
     @property
     def client(self) -> str:

@@ -1,71 +1,174 @@
-"""Answers kept in memory, each right as long as its site is at the revision it was made at."""
+"""In-memory response cache, keyed by request and validated against the site's revision.
 
+Concurrent requests for the same response wait for the first one instead of rendering it again (single flight).
+"""
+
+import asyncio
 import gzip
-from collections import OrderedDict
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any, Final
 
+from starlette.responses import Response
+
+from kalends.core.errors import Refusal
+from kalends.core.lru import ByteLru
+from kalends.http.context import RequestContext
+from kalends.http.language import find_wanted
+from kalends.http.request_head import normalize_query
 from kalends.store.site_revisions import SiteClock
 
-# Below this size compressing costs more than it saves.
-LEAST_TO_COMPRESS = 1024
+# Smaller bodies cost more to compress than compression saves.
+MIN_COMPRESSED_BYTES: Final = 1024
+# Larger bodies are compressed in a thread: a feed of thousands of events would block the event loop.
+MIN_THREAD_BYTES: Final = 256 * 1024
+# Headers of one response, which are added again to each response from the cache.
+UNCACHED_HEADERS: Final = (b"x-request-id", b"content-length", b"cache-control")
+
+type Context = RequestContext[Any]
 
 
 @dataclass(slots=True)
-class Page:
-    """One answer. `until` is when the clock alone makes it wrong, such as midnight for the default list."""
+class CachedResponse:
+    """A response. `expires_at` is the time at which it becomes wrong without a write, such as midnight."""
 
     site_id: int
     revision: int
-    until: datetime | None
+    expires_at: datetime | None
     headers: list[tuple[bytes, bytes]]
     etag: str
     body: bytes
     route: str
     _compressed: bytes | None = field(default=None)
 
-    def compressed(self) -> bytes | None:
-        """Compressed once, when first asked for; None where it is not worth it."""
+    async def compress(self) -> bytes | None:
+        """Return the compressed body, which is computed once; None if compression is not worthwhile."""
         if self._compressed is None:
-            if len(self.body) < LEAST_TO_COMPRESS:
+            if len(self.body) < MIN_COMPRESSED_BYTES:
                 return None
-            self._compressed = gzip.compress(self.body, 6, mtime=0)
+            large = len(self.body) >= MIN_THREAD_BYTES
+            self._compressed = await asyncio.to_thread(_gzip, self.body) if large else _gzip(self.body)
         return self._compressed
 
+    def is_valid(self, current: SiteClock, now: datetime) -> bool:
+        expired = self.expires_at is not None and now >= self.expires_at
+        # A host may be moved to another site.
+        return not expired and self.site_id == current.site_id and self.revision >= current.revision
 
-class Pages:
-    """The most recently used answers, within a budget of bytes."""
 
-    def __init__(self, budget: int) -> None:
-        self._budget = budget
-        self._size = 0
-        self._pages: OrderedDict[object, Page] = OrderedDict()
+def make_cacheable(context: Context, response: Response) -> CachedResponse | None:
+    """Return a response in the form that the cache holds; None unless it is a complete public read."""
+    if context.made_at is None or response.status_code != 200 or not response.body:
+        return None
+    if context.until is not None and context.until <= context.now:
+        return None
+    return CachedResponse(
+        site_id=context.made_at.site_id,
+        revision=context.made_at.revision,
+        expires_at=context.until,
+        headers=[pair for pair in response.raw_headers if _is_cached(pair[0])],
+        etag=response.headers.get("etag", ""),
+        body=bytes(response.body),
+        route=context.route_pattern,
+    )
 
-    def get(self, key: object, clock: SiteClock, now: datetime) -> Page | None:
-        page = self._pages.get(key)
-        if page is None:
+
+class ResponseCache:
+    """`budget` is in bytes; `stale_seconds` is how long responses are used after the database became unavailable."""
+
+    def __init__(self, budget: int, stale_seconds: int) -> None:
+        self._is_enabled = budget > 0
+        self._stale_seconds = stale_seconds
+        self._entries: ByteLru[bytes, CachedResponse] = ByteLru(budget)
+        # Responses that are being rendered. The result tells the waiting requests whether to look into the cache.
+        self._in_flight: dict[bytes, asyncio.Future[bool]] = {}
+
+    def make_key(self, context: Context | None) -> bytes | None:
+        """Return a digest of everything that a public response depends on; None if it must not be cached.
+
+        Unknown parameters are removed from the query string here, for the whole request.
+        """
+        if context is None or context.route is None or context.request.method not in ("GET", "HEAD"):
             return None
-        late = page.until is not None and now >= page.until
-        # A host may come to belong to another site.
-        if late or page.site_id != clock.site_id or page.revision < clock.revision:
-            self._drop(key)
+        scope = context.request.scope
+        query = normalize_query(context.request, context.route.known_names)
+        if query is None or "authorization" in context.request.headers or not self._is_enabled:
             return None
-        self._pages.move_to_end(key)
-        return page
+        if any(name == "password" for name, _ in query):
+            return None
+        language = find_wanted(scope["query_string"], context.accept_language) or ""
+        parts = (scope["scheme"], context.authority, scope["path"], scope["query_string"], language)
+        return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
-    def put(self, key: object, page: Page) -> None:
-        self._drop(key)
-        self._size += _weight(page)
-        self._pages[key] = page
-        while self._size > self._budget and self._pages:
-            self._drop(next(iter(self._pages)))
+    async def find(self, context: Context, key: bytes) -> tuple[CachedResponse | None, float]:
+        """Return a valid response, or a recent one while the database is unavailable, with its age in seconds."""
+        try:
+            current = await context.service.clocks.current(context.host)
+        except Refusal:
+            stale = self._find_stale(context, key)
+            if stale is None:
+                raise
+            return stale
+        while current is not None:
+            response, in_flight = self._get(key, current, context.now), self._in_flight.get(key)
+            if response is not None or in_flight is None:
+                return response, 0.0
+            # The response in flight may have a revision that is too old for this request, or never arrive.
+            if not await asyncio.shield(in_flight):
+                break
+        return None, 0.0
 
-    def _drop(self, key: object) -> None:
-        page = self._pages.pop(key, None)
-        if page is not None:
-            self._size -= _weight(page)
+    def _get(self, key: bytes, current: SiteClock, now: datetime) -> CachedResponse | None:
+        response = self._entries.get(key)
+        if response is not None and not response.is_valid(current, now):
+            self._entries.discard(key)
+            return None
+        return response
+
+    def _find_stale(self, context: Context, key: bytes) -> tuple[CachedResponse, float] | None:
+        last = context.service.clocks.last(context.host, self._stale_seconds)
+        if last is None:
+            return None
+        known, age = last
+        response = self._get(key, known, context.now - timedelta(seconds=age))
+        return (response, max(age, 1.0)) if response is not None else None
+
+    @contextmanager
+    def rendering(self, key: bytes | None) -> Iterator[Callable[[CachedResponse | None], None] | None]:
+        """Announce that a response is being rendered; yield a function that stores it and wakes the waiting requests.
+
+        If the response turns out not to be cacheable (None), every waiting request renders its own; if the block ends
+        without a response, one of them does. Yields None if there is no key.
+        """
+        if key is None:
+            yield None
+            return
+        in_flight: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        is_first = self._in_flight.setdefault(key, in_flight) is in_flight
+
+        def wake(*, look_again: bool) -> None:
+            if is_first and not in_flight.done():
+                del self._in_flight[key]
+                in_flight.set_result(look_again)
+
+        def store(response: CachedResponse | None) -> None:
+            if response is not None:
+                # Twice the body leaves room for its compressed form.
+                self._entries.put(key, response, 2 * (len(response.body) + 1000))
+            wake(look_again=response is not None)
+
+        try:
+            yield store
+        finally:
+            wake(look_again=True)
 
 
-def _weight(page: Page) -> int:
-    """Twice the body: room for its compressed form, whenever that is made."""
-    return 2 * (len(page.body) + 1000)
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, 6, mtime=0)
+
+
+def _is_cached(header: bytes) -> bool:
+    return header not in UNCACHED_HEADERS and not header.startswith(b"access-control-")

@@ -12,16 +12,6 @@ from kalends.http.language import DEFAULT, speaker
 from kalends.operations.context import Outcome
 
 JSON = "application/json; charset=UTF-8"
-# What a script of another origin may read.
-EXPOSED = (
-    "X-TEC-Total, X-TEC-TotalPages, X-WP-Total, X-WP-TotalPages, Link, Location, ETag, Allow, "
-    "Content-Language, Retry-After, X-Request-ID, Idempotent-Replay"
-)
-# What a script of another origin may send.
-ACCEPTED = (
-    "Authorization, Content-Disposition, Content-Type, Idempotency-Key, If-Match, If-None-Match, "
-    "X-HTTP-Method-Override, X-Request-ID"
-)
 
 
 def respond(

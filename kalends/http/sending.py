@@ -2,9 +2,16 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
+from starlette.requests import Request
+
+from kalends.http import cors, responses
 from kalends.http.disconnects import ClientGone, Send
+from kalends.http.encoding import accepts_gzip
+from kalends.http.response_cache import CachedResponse
+from kalends.http.response_headers import HeaderPolicy
 
 PIECE: Final = 64 * 1024
 # A client that takes no piece for so long is disconnected.
@@ -21,3 +28,36 @@ async def send_whole(send: Send, status: int, headers: Sequence[tuple[bytes, byt
                 await send({"type": "http.response.body", "body": body[begin : begin + PIECE], "more_body": more})
         except TimeoutError as error:
             raise ClientGone from error
+
+
+async def send_cached(
+    request: Request,
+    send: Send,
+    cached: CachedResponse,
+    policy: HeaderPolicy,
+    headers: Sequence[tuple[bytes, bytes]],
+    *,
+    now: datetime,
+    age: float,
+) -> int:
+    """Send a cached response with additional headers and return its status.
+
+    A response with an age is stale, because the database is unavailable; nobody may store it.
+    """
+    control = "no-store" if age else policy.cache_control(cached.expires_at, now)
+    fields = [*cached.headers, *headers, (b"cache-control", control.encode())]
+    if age:
+        fields.append((b"age", str(int(age)).encode()))
+    allowed = cors.make_headers(request, policy.origins)
+    fields += [(name.lower().encode(), value.encode()) for name, value in allowed.items()]
+    body, status = cached.body, 200
+    known = responses.split_tags(request.headers.get("if-none-match", ""))
+    if cached.etag and responses.is_known(cached.etag, known):
+        body, status = b"", 304
+    elif accepts_gzip(request.headers.get("accept-encoding", "")) and (packed := await cached.compress()):
+        body = packed
+        fields.append((b"content-encoding", b"gzip"))
+    if status == 200:
+        fields.append((b"content-length", str(len(body)).encode()))
+    await send_whole(send, status, fields, b"" if request.method == "HEAD" else body)
+    return status

@@ -1,40 +1,27 @@
-"""Representations of linked records, kept in the process as long as their revision is the same."""
-
-from collections import OrderedDict
+"""JSON of linked records, cached in the process for as long as their revision is the same."""
 
 import orjson
 
+from kalends.core.lru import ByteLru
 from kalends.kinds.kind import Represented, View
 
 Key = tuple[object, ...]
 
 
 class Fragments:
-    """The most recently used ones, within a budget of bytes."""
+    """The most recently used representations, within a budget of bytes."""
 
     def __init__(self, budget: int) -> None:
-        self._budget = budget
-        self._size = 0
-        self._held: OrderedDict[Key, tuple[int, Represented]] = OrderedDict()
+        self._entries: ByteLru[Key, Represented] = ByteLru(budget)
 
     def get(self, key: Key) -> Represented | None:
-        held = self._held.get(key)
-        if held is None:
-            return None
-        self._held.move_to_end(key)
-        return held[1]
+        return self._entries.get(key)
 
     def put(self, key: Key, record: Represented) -> None:
-        # A dict takes a few times the room of its JSON.
-        size = 4 * len(orjson.dumps(record))
-        replaced = self._held.pop(key, None)
-        self._size += size - (replaced[0] if replaced else 0)
-        self._held[key] = (size, record)
-        while self._size > self._budget and self._held:
-            _, (gone, _) = self._held.popitem(last=False)
-            self._size -= gone
+        # A dict takes several times the memory of its JSON.
+        self._entries.put(key, record, 4 * len(orjson.dumps(record)))
 
 
 def key_of(view: View, kind: str, record_id: int, revision: int, count: int) -> Key:
-    """All that the representation of a linked record depends on."""
+    """Return everything that the representation of a linked record depends on."""
     return (view.site.id, view.site.timezone, view.base_url, view.ns, kind, record_id, revision, count)

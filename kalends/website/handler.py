@@ -12,7 +12,7 @@ from starlette.responses import Response
 from kalends.core import errors
 from kalends.core.params import Param, read_params
 from kalends.core.throttle import counted_as
-from kalends.http import media_files, requests, responses
+from kalends.http import language, media_files, requests, responses
 from kalends.http.context import RequestContext
 from kalends.http.password_guesses import admit_password
 from kalends.kinds.kind import Kind
@@ -45,6 +45,12 @@ class Visit(RequestContext["PageRoute"]):
     def accept_language(self) -> str:
         """Pages use the site's language, so that texts and records agree; only `?lang=` overrides it."""
         return ""
+
+    @property
+    def error_language(self) -> str:
+        """Errors without a page, such as those of feeds, follow the client instead."""
+        headers = self.request.headers
+        return language.choose(self.request.scope["query_string"], headers.get("accept-language", ""))
 
     @property
     def asked_language(self) -> str:

@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
+from starlette.requests import Request
 from starlette.responses import Response
 
 from kalends import __version__
 from kalends.api.description.document import make_document
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core import errors
+from kalends.core.clock import utc_now
 from kalends.core.messages import Sentence
-from kalends.http.language import LANGUAGES, translator
+from kalends.http.context import Service, client_of
+from kalends.http.language import LANGUAGES, choose, translator
 
 STATIC: Final = Path(__file__).resolve().parent / "static"
 FILES: Final = {"reference.css": "text/css", "reference.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -30,6 +33,20 @@ POLICY: Final = (
 Document = dict[str, Any]
 Shown = tuple[str, list[str], dict[str, Any]]  # a path, the methods that mean the same on it, and what they do
 METHODS: Final = ("get", "post", "put", "patch", "delete")
+
+
+async def show(service: Service, request: Request, host: str, home: str, extension: str) -> Response:
+    """Respond to /docs: the reference in the language of the reader or of the site."""
+    if request.method not in ("GET", "HEAD"):
+        raise errors.method_not_allowed(request.method, ["GET"])
+    name = request.scope["path"].removeprefix("/docs").strip("/")
+    if name:
+        return show_file(name)
+    client = client_of(request, service)
+    async with service.database.transaction(host, utc_now(), writing=False, anonymous=True, client=client) as tx:
+        site_language = tx.site.language
+    language = choose(request.scope["query_string"], request.headers.get("accept-language", ""), site_language)
+    return show_page(language, home, extension)
 
 
 def show_file(name: str) -> Response:

@@ -1,0 +1,49 @@
+"""Headers that every response has: request ID, caching, content negotiation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from kalends.http.context import RequestContext
+
+# Seconds for which a shared cache may serve an outdated response while it fetches the new one.
+REVALIDATION_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderPolicy:
+    """The settings that headers depend on."""
+
+    origins: Sequence[str]  # whose scripts may read responses
+    shared_seconds: int = 10
+    stale_seconds: int = 60  # for which a cached response is used while the database is unavailable
+    sends_tags: bool = False  # whether shared caches are purged by cache tags
+
+    def cache_control(self, expires_at: datetime | None, now: datetime) -> str:
+        """Let browsers revalidate each time, and shared caches store a public response until it expires."""
+        seconds = self.shared_seconds
+        if expires_at is not None:
+            seconds = max(0, min(seconds, int((expires_at - now).total_seconds())))
+        stale = f", stale-if-error={self.stale_seconds}" if self.stale_seconds else ""
+        return f"public, max-age=0, s-maxage={seconds}, stale-while-revalidate={REVALIDATION_SECONDS}{stale}"
+
+    @property
+    def vary(self) -> str:
+        return "Accept-Encoding" if "*" in self.origins else "Accept-Encoding, Origin"
+
+    def add_common(self, response: Response, context: RequestContext[Any] | None, request_id: str) -> None:
+        """Add the headers that do not depend on the kind of the request."""
+        headers = response.headers
+        headers["X-Request-ID"] = request_id
+        headers["X-Content-Type-Options"] = "nosniff"
+        if context is None:
+            return
+        if context.made_at is not None and response.status_code in (200, 304):
+            headers["Cache-Control"] = self.cache_control(context.until, context.now)
+            if context.keys and self.sends_tags:
+                headers["Surrogate-Key"] = " ".join(context.keys)
+        elif "Cache-Control" not in headers:
+            headers["Cache-Control"] = "private, no-store"
