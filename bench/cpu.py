@@ -1,6 +1,7 @@
 """CPU time of processes, from /proc: a server with its workers, and the database sessions that serve it."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -20,8 +21,10 @@ def process_family(pid: int) -> list[int]:
     """The process and all that descend from it."""
     family = [pid]
     for parent in family:  # It grows while it is walked.
-        for thread in Path(f"/proc/{parent}/task").iterdir():
-            family.extend(int(child) for child in (thread / "children").read_text().split())
+        # A process may end while the others are read.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for thread in Path(f"/proc/{parent}/task").iterdir():
+                family.extend(int(child) for child in (thread / "children").read_text().split())
     return family
 
 

@@ -14,7 +14,7 @@ from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 from tests.api.interface import HOST, Caller, Interface
 
-ASKING = ("rows", "row", "value", "run")
+ASKING = ("fetch_all", "fetch_one", "fetch_value", "execute")
 Statement = tuple[str, Sequence[object]]
 
 
@@ -48,7 +48,7 @@ def _caught() -> Iterator[list[Statement]]:
 
     def catching(original: Callable[..., Any]) -> Callable[..., Any]:
         async def ask(self: Transaction, sql: Sql) -> Any:
-            statements.append((sql.numbered(), sql.values))
+            statements.append((sql.render(), sql.values))
             return await original(self, sql)
 
         return ask

@@ -19,7 +19,7 @@ from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.bootstrap import database_options, open_library
 from kalends.core import errors
 from kalends.core.clock import utc_now
-from kalends.core.errors import Refusal
+from kalends.core.errors import ApiError
 from kalends.core.forwarded import read_network
 from kalends.http import cors, health, language, media_files, responses
 from kalends.http.auth import record_use
@@ -34,7 +34,7 @@ from kalends.operations.representation_cache import Fragments
 from kalends.settings import Settings, read_settings
 from kalends.store.database import Database
 from kalends.store.migrations import newest_revision
-from kalends.store.site_revisions import Clocks
+from kalends.store.site_revisions import SiteRevisions
 from kalends.website import routes
 from kalends.website.handler import Look, Visit
 
@@ -135,7 +135,7 @@ class Application:
             key = self._cache.make_key(arrival.context)
             if arrival.context is not None and key is not None:
                 cached, age = await self._cache.find(arrival.context, key)
-        except Refusal as refusal:
+        except ApiError as refusal:
             error = refusal
         try:
             if cached is not None:
@@ -148,7 +148,7 @@ class Application:
         except ClientGone:
             self._log(arrival, CLIENT_GONE, _route(arrival.context))
 
-    async def _render(self, arrival: Arrival, error: Refusal | None, store: StoreResponse | None) -> None:
+    async def _render(self, arrival: Arrival, error: ApiError | None, store: StoreResponse | None) -> None:
         """Handle a request, store the response if that is allowed, and send it. `error` is known already."""
         context, cached = arrival.context, None
         response = await self._handle(arrival, error)
@@ -165,7 +165,7 @@ class Application:
         if context is not None and context.password_id is not None:
             self._run_in_background(record_use(context))
 
-    async def _handle(self, arrival: Arrival, error: Refusal | None) -> Response:
+    async def _handle(self, arrival: Arrival, error: ApiError | None) -> Response:
         """Return the response of the part that the path belongs to. This is the error boundary."""
         request = arrival.request
         try:
@@ -176,12 +176,12 @@ class Application:
             if arrival.context is not None:
                 return await routes.show(arrival.context)
             return await self._handle_system_path(request, site_name(arrival.host))
-        except Refusal as refusal:
+        except ApiError as refusal:
             return responses.refuse(refusal, arrival.language)
         except Exception as exception:
             path = request.scope["path"]
             self._observer.fault(exception, request_id=arrival.request_id, method=request.method, path=path)
-            return responses.refuse(errors.fault(arrival.request_id), arrival.language)
+            return responses.refuse(errors.internal_error(arrival.request_id), arrival.language)
 
     async def _handle_system_path(self, request: Request, host: str) -> Response:
         path = request.scope["path"]
@@ -222,7 +222,7 @@ class Application:
         """Await work after the response. A busy database is not worth a line in the log."""
         try:
             await work
-        except Refusal:
+        except ApiError:
             return
         except Exception as error:
             self._observer.fault(error)
@@ -295,7 +295,7 @@ def create_application() -> Application:
 
     async def open_service() -> Service:
         database = await Database.open(database_options(settings))
-        clocks = Clocks(database)
+        clocks = SiteRevisions(database)
         return Service(
             database,
             clocks,

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from kalends.adapters.file_store import BucketOptions, DiskFiles, Files, open_bucket
-from kalends.core.egress import read_permitted
+from kalends.adapters.file_store import BucketOptions, DiskFileStore, FileStore, open_bucket
+from kalends.core.egress import read_allowed_network
 from kalends.operations.media.library import Library
 from kalends.settings import Settings
 from kalends.store.database import Options
@@ -12,7 +12,7 @@ from kalends.store.database import Options
 def open_library(settings: Settings, *, at_once: int | None = None) -> Library:
     """`at_once` images are worked on at the same time; None: as the settings say."""
     root = Path(settings.media_dir).absolute()
-    files: Files = DiskFiles(root)
+    files: FileStore = DiskFileStore(root)
     if settings.s3_bucket:
         files = open_bucket(
             BucketOptions(
@@ -23,7 +23,7 @@ def open_library(settings: Settings, *, at_once: int | None = None) -> Library:
                 secret_key=settings.s3_secret_key.get_secret_value(),
             )
         )
-    permitted = [read_permitted(text) for text in settings.fetch_allow]
+    permitted = [read_allowed_network(text) for text in settings.fetch_allow]
     return Library(
         files,
         root,
@@ -37,11 +37,11 @@ def database_options(settings: Settings) -> Options:
     return Options(
         url=settings.database_url,
         size=settings.pool_size,
-        wait=settings.pool_wait,
-        deadline=settings.statement_deadline,
-        public_deadline=settings.public_deadline,
-        transaction_deadline=settings.transaction_deadline,
+        pool_timeout=settings.pool_wait,
+        statement_timeout=settings.statement_deadline,
+        public_statement_timeout=settings.public_deadline,
+        transaction_timeout=settings.transaction_deadline,
         prepared=settings.prepared_statements,
-        purging=bool(settings.purge_urls),
-        per_client=settings.client_connections,
+        enqueue_purges=bool(settings.purge_urls),
+        max_per_client=settings.client_connections,
     )

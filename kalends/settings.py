@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from kalends.core.egress import read_permitted
+from kalends.core.egress import read_allowed_network
 from kalends.core.forwarded import read_network
 
 Names = Annotated[tuple[str, ...], NoDecode]
@@ -157,7 +157,7 @@ class Settings(BaseSettings):
     @classmethod
     def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
-            read_permitted(text)
+            read_allowed_network(text)
         return value
 
     @field_validator("trusted_proxies")

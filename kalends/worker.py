@@ -124,7 +124,7 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     @queue.periodic(cron="* * * * * */5")
     @queue.task(name="publish_overdue", queueing_lock="publish_overdue")
     async def publish_overdue(timestamp: int) -> None:
-        for row in await jobs.find_due(database):
+        for row in await jobs.find_due_records(database):
             try:
                 await publish(row["kind"], row["id"], row["site_id"])
             except Exception:
@@ -166,16 +166,16 @@ async def empty_old_trash(database: Database, days: int) -> int:
 
 async def settle_all_places(database: Database) -> None:
     """Let the events of busy venues follow changes of place, in small transactions."""
-    for row in await jobs.find_unsettled(database):
+    for row in await jobs.find_relocated_venues(database):
         more = True
         while more:
             async with database.transaction(row["site_id"], utc_now(), writing=True) as tx:
-                more = await jobs.settle_places(tx, row["id"])
+                more = await jobs.update_event_places(tx, row["id"])
 
 
 async def forget_old_changes(database: Database, days: int) -> None:
     cutoff = utc_now() - timedelta(days=days)
-    for site_id in await jobs.find_old_logs(database, cutoff):
+    for site_id in await jobs.find_sites_with_old_changes(database, cutoff):
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
             await lifecycle.forget_changes(tx, cutoff)
 

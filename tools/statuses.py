@@ -4,12 +4,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from kalends.core.statuses import GONE, MOVES, NEW, STATUSES, TABLE, Right
+from kalends.core.statuses import DELETED, NEW, STATUSES, TABLE, TRANSITIONS, Right
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, PICTURE = DOCS / "statuses.md", DOCS / "statuses.svg"
 
-WORDS: dict[Right, str] = {"edit": "edit", "publish": "publish", "clock": "time"}
+WORDS: dict[Right, str] = {"edit": "edit", "publish": "publish", "schedule": "time"}
 
 
 def render_page() -> str:
@@ -32,7 +32,7 @@ def render_page() -> str:
         counts = "yes" if status.is_public else "no"
         cells = [status.meaning, status.read, status.lists, status.embedded, counts, status.slug]
         lines.append(f"| `{status.name}` | {' | '.join(cells)} |")
-    theirs = ", ".join(f"`{status.name}`" for status in TABLE if not status.is_contributors)
+    theirs = ", ".join(f"`{status.name}`" for status in TABLE if not status.contributor_may_edit)
     lines += [
         "",
         "- Counts are those of categories and tags, `has_events` and `only_with_upcoming`. Protected events are "
@@ -50,14 +50,14 @@ def render_page() -> str:
         f"as long as it is not {theirs.replace(', ', ' or ')}, in the trash as before it. The right to **publish**: "
         "authors, editors and administrators. Who asks for a status without the right to publish gets `pending`.",
         "",
-        "| from \\ to | " + " | ".join(f"`{name}`" for name in (*STATUSES, GONE)) + " |",
+        "| from \\ to | " + " | ".join(f"`{name}`" for name in (*STATUSES, DELETED)) + " |",
         "|---|" + "---|" * (len(STATUSES) + 1),
     ]
     for origin in (NEW, *STATUSES):
-        cells = [_rights(origin, to) for to in (*STATUSES, GONE)]
+        cells = [_rights(origin, to) for to in (*STATUSES, DELETED)]
         lines.append(f"| `{origin}` | {' | '.join(cells)} |")
     lines += ["", "| To | Takes | When |", "|---|---|---|"]
-    lines += [f"| `{move.to}` | {WORDS[move.right]} | {move.when} |" for move in MOVES]
+    lines += [f"| `{move.target}` | {WORDS[move.right]} | {move.when} |" for move in TRANSITIONS]
     lines += [
         "",
         "An update without a status changes none, except that a new date publishes or schedules a record that is "
@@ -68,7 +68,9 @@ def render_page() -> str:
 
 
 def _rights(origin: str, to: str) -> str:
-    found = [WORDS[move.right] for move in MOVES if origin in move.origins and move.to == to and origin != to]
+    found = [
+        WORDS[move.right] for move in TRANSITIONS if origin in move.sources and move.target == to and origin != to
+    ]
     return " or ".join(found) or "–"
 
 
@@ -106,7 +108,7 @@ ARROWS = (
     Arrow(WRITING, SHOWING, "publish", ((320, 110), (500, 110)), (410, 101, "middle")),
     Arrow(SHOWING, WRITING, "edit", ((500, 190), (320, 190)), (410, 181, "middle")),
     Arrow(("draft",), ("pending",), "edit", ((235, 134), (235, 180)), (245, 162, "start"), both_ways=True),
-    Arrow(("future",), ("publish",), "clock", ((635, 98), (675, 98)), (655, 90, "middle")),
+    Arrow(("future",), ("publish",), "schedule", ((635, 98), (675, 98)), (655, 90, "middle")),
     Arrow(("future",), ("publish",), "publish", ((635, 117), (675, 117)), both_ways=True),
     Arrow(("future",), ("private",), "publish", ((590, 134), (630, 180)), (598, 166, "end"), both_ways=True),
     Arrow(("publish",), ("private",), "publish", ((720, 134), (680, 180)), (712, 166, "start"), both_ways=True),
@@ -114,7 +116,7 @@ ARROWS = (
     Arrow(SHOWING, ("trash",), "edit", ((700, 260), (700, 338), (470, 338)), (689, 290, "end")),
     Arrow(("trash",), WRITING, "edit", ((350, 358), (185, 358), (185, 260)), (174, 290, "end")),
     Arrow(("trash",), SHOWING, "publish", ((470, 358), (730, 358), (730, 260)), (741, 290, "start")),
-    Arrow(("trash",), (GONE,), "clock", ((410, 320), (410, 282)), (421, 306, "start")),
+    Arrow(("trash",), (DELETED,), "schedule", ((410, 320), (410, 282)), (421, 306, "start")),
 )
 LEGEND = "edit: takes the right to edit  ·  publish: takes the right to publish  ·  time: happens by itself"
 

@@ -21,11 +21,11 @@ from kalends.http.language import CATALOGUES, DEFAULT, LANGUAGES
 PACKAGE = CATALOGUES.parent
 # Functions whose argument with this number is a text for people.
 KEYWORDS = {
-    "Sentence": None,
-    "Invalid": None,
-    "mark": None,
+    "Message": None,
+    "InvalidValue": None,
+    "N_": None,
     "word": None,
-    "Refusal": (3,),
+    "ApiError": (3,),
     "param": (3,),
     "_date": (2,),
     "invalid": (2,),

@@ -16,17 +16,17 @@ from typing import Any, Final, Protocol
 from kalends.core.image_types import BY_EXTENSION, read_key
 
 # Names never mean another content, so whoever has the answer may keep it.
-FOREVER: Final = "public, max-age=31536000, immutable"
+IMMUTABLE_CACHE_CONTROL: Final = "public, max-age=31536000, immutable"
 INCOMING: Final = "incoming"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredFile:
     key: str
     modified: datetime
 
 
-class Files(Protocol):
+class FileStore(Protocol):
     """Every method waits for a disk or a network: call them in a thread."""
 
     def put(self, key: str, path: Path) -> None:
@@ -41,28 +41,28 @@ class Files(Protocol):
 
     def remove(self, key: str) -> None: ...
 
-    def every(self) -> Iterator[Kept]: ...
+    def iter_files(self) -> Iterator[StoredFile]: ...
 
     def path(self, key: str) -> Path | None:
         """The file itself, if it lies on a disk of ours."""
         ...
 
 
-class DiskFiles:
+class DiskFileStore:
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def put(self, key: str, path: Path) -> None:
         target = self._root / key
-        made = [parent for parent in target.parents if not parent.exists()]
+        new_directories = [parent for parent in target.parents if not parent.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         path.chmod(0o644)
         os.utime(path)
-        _write_through(path)
+        _fsync(path)
         path.replace(target)
         # The name of a file, and of a directory, is written to disk by the directory that it stands in.
-        for directory in dict.fromkeys([target.parent, *(parent.parent for parent in made)]):
-            _write_through(directory)
+        for directory in dict.fromkeys([target.parent, *(parent.parent for parent in new_directories)]):
+            _fsync(directory)
 
     def modified(self, key: str) -> datetime | None:
         try:
@@ -79,19 +79,19 @@ class DiskFiles:
     def remove(self, key: str) -> None:
         (self._root / key).unlink(missing_ok=True)
 
-    def every(self) -> Iterator[Kept]:
+    def iter_files(self) -> Iterator[StoredFile]:
         for site in sorted(self._root.glob("[0-9]*")):
             for path in sorted(site.glob("??/*")):
                 key = path.relative_to(self._root).as_posix()
                 modified = self.modified(key) if read_key(key) else None
                 if modified is not None:
-                    yield Kept(key, modified)
+                    yield StoredFile(key, modified)
 
     def path(self, key: str) -> Path | None:
         return self._root / key
 
 
-class BucketFiles:
+class BucketFileStore:
     """`client` is a Minio client of the library of that name, which speaks to every server with this interface."""
 
     def __init__(self, client: Any, bucket: str) -> None:
@@ -100,19 +100,23 @@ class BucketFiles:
 
     def put(self, key: str, path: Path) -> None:
         self._client.fput_object(
-            self._bucket, key, str(path), content_type=mime_of(key), metadata={"Cache-Control": FOREVER}
+            self._bucket,
+            key,
+            str(path),
+            content_type=get_mime_type(key),
+            metadata={"Cache-Control": IMMUTABLE_CACHE_CONTROL},
         )
 
     def modified(self, key: str) -> datetime | None:
         from minio.error import S3Error
 
         try:
-            found: datetime = self._client.stat_object(self._bucket, key).last_modified
+            last_modified: datetime = self._client.stat_object(self._bucket, key).last_modified
         except S3Error as error:
             if error.code in ("NoSuchKey", "NoSuchObject"):
                 return None
             raise
-        return found
+        return last_modified
 
     def read(self, key: str) -> bytes | None:
         from minio.error import S3Error
@@ -133,10 +137,10 @@ class BucketFiles:
     def remove(self, key: str) -> None:
         self._client.remove_object(self._bucket, key)
 
-    def every(self) -> Iterator[Kept]:
+    def iter_files(self) -> Iterator[StoredFile]:
         for row in self._client.list_objects(self._bucket, recursive=True):
             if read_key(row.object_name):
-                yield Kept(row.object_name, row.last_modified)
+                yield StoredFile(row.object_name, row.last_modified)
 
     def path(self, key: str) -> Path | None:
         return None
@@ -151,7 +155,7 @@ class BucketOptions:
     secret_key: str
 
 
-def open_bucket(options: BucketOptions) -> BucketFiles:
+def open_bucket(options: BucketOptions) -> BucketFileStore:
     from urllib.parse import urlsplit
 
     try:
@@ -173,10 +177,10 @@ def open_bucket(options: BucketOptions) -> BucketFiles:
         region=options.region or None,
         http_client=http,
     )
-    return BucketFiles(client, options.bucket)
+    return BucketFileStore(client, options.bucket)
 
 
-def mime_of(key: str) -> str:
+def get_mime_type(key: str) -> str:
     return BY_EXTENSION[key.rpartition(".")[2]].mime
 
 
@@ -185,11 +189,11 @@ def work_directory(root: Path) -> Iterator[Path]:
     """A place for the files of one piece of work, on the disk that they may be moved to."""
     incoming = root / INCOMING
     incoming.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=incoming))
+    directory = Path(tempfile.mkdtemp(dir=incoming))
     try:
-        yield made
+        yield directory
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def remove_old_work(root: Path, cutoff: datetime) -> int:
@@ -203,7 +207,7 @@ def remove_old_work(root: Path, cutoff: datetime) -> int:
     return removed
 
 
-def _write_through(path: Path) -> None:
+def _fsync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -12,117 +12,117 @@ from typing import Any, Final
 import orjson
 
 from kalends.core import errors
-from kalends.core.errors import Invalid
-from kalends.core.image_types import FULL, LONGEST_EDGE, MOST_PIXELS, SIZES, WEBP, PictureType
+from kalends.core.errors import InvalidValue
+from kalends.core.image_types import FULL, MAX_EDGE, MAX_PIXELS, SIZES, WEBP, ImageType
 
 PROGRAM: Final = Path(__file__).with_name("image_worker_main.py")
-MEGABYTES: Final = 1024
-SECONDS_OF_CPU: Final = 20
-SECONDS: Final = 60.0
+MAX_MEGABYTES: Final = 1024
+MAX_CPU_SECONDS: Final = 20
+PROCESS_TIMEOUT: Final = 60.0
 # Images that may wait for their turn; whoever comes then is asked to come again.
-MOST_WAITING: Final = 20
+MAX_WAITING: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class ImageFile:
     """A file that was made. `name` is that of its size."""
 
     name: str
-    kind: PictureType
+    image_type: ImageType
     path: Path
     width: int
     height: int
 
 
-class Images:
+class ImageWorker:
     """`at_once` images are worked on at the same time; the others wait, but not many."""
 
-    def __init__(self, at_once: int = 1) -> None:
-        self._threads = ThreadPoolExecutor(at_once, "images")
-        self._most = at_once + MOST_WAITING
-        self._in_hand = 0
+    def __init__(self, max_concurrent: int = 1) -> None:
+        self._threads = ThreadPoolExecutor(max_concurrent, "images")
+        self._max_pending = max_concurrent + MAX_WAITING
+        self._pending = 0
 
-    async def rewrite(self, source: Path, kind: PictureType, directory: Path) -> Version:
+    async def reencode(self, source: Path, image_type: ImageType, directory: Path) -> ImageFile:
         """The image itself, written anew in its own type: upright, without metadata, not too large."""
-        row = {"name": FULL, "edge": 0, "cut": False, "codecs": [kind.codec]}
-        return (await self._order(source, kind, directory, [row], (0.5, 0.5)))[0]
+        row = {"name": FULL, "edge": 0, "cut": False, "codecs": [image_type.codec]}
+        return (await self._run_job(source, image_type, directory, [row], (0.5, 0.5)))[0]
 
     async def make_sizes(
         self,
         source: Path,
-        kind: PictureType,
+        image_type: ImageType,
         directory: Path,
         dimensions: tuple[int, int],
         focus: tuple[float, float],
-    ) -> list[Version]:
+    ) -> list[ImageFile]:
         """All sizes that are smaller than the image, in its type and as WebP; and itself as WebP."""
-        codecs = list(dict.fromkeys([kind.codec, WEBP.codec]))
+        codecs = list(dict.fromkeys([image_type.codec, WEBP.codec]))
         rows: list[dict[str, object]] = [
-            {"name": size.name, "edge": size.edge, "cut": size.cut, "codecs": codecs}
+            {"name": size.name, "edge": size.edge, "cut": size.crop, "codecs": codecs}
             for size in SIZES
             if max(dimensions) > size.edge
         ]
-        if kind is not WEBP:
+        if image_type is not WEBP:
             rows.append({"name": FULL, "edge": 0, "cut": False, "codecs": [WEBP.codec]})
-        return await self._order(source, kind, directory, rows, focus) if rows else []
+        return await self._run_job(source, image_type, directory, rows, focus) if rows else []
 
-    async def _order(
+    async def _run_job(
         self,
         source: Path,
-        kind: PictureType,
+        image_type: ImageType,
         directory: Path,
         rows: Sequence[dict[str, object]],
         focus: tuple[float, float],
-    ) -> list[Version]:
-        order = {
+    ) -> list[ImageFile]:
+        job = {
             "source": str(source),
-            "codec": kind.codec,
+            "codec": image_type.codec,
             "directory": str(directory),
             "versions": rows,
             "focus": focus,
-            "most_pixels": MOST_PIXELS,
-            "longest_edge": LONGEST_EDGE,
-            "megabytes": MEGABYTES,
-            "seconds": SECONDS_OF_CPU,
+            "most_pixels": MAX_PIXELS,
+            "longest_edge": MAX_EDGE,
+            "megabytes": MAX_MEGABYTES,
+            "seconds": MAX_CPU_SECONDS,
         }
-        if self._in_hand >= self._most:
+        if self._pending >= self._max_pending:
             raise errors.unavailable()
-        self._in_hand += 1
+        self._pending += 1
         try:
-            answer = await asyncio.get_running_loop().run_in_executor(self._threads, _run, orjson.dumps(order))
+            result = await asyncio.get_running_loop().run_in_executor(self._threads, _run_process, orjson.dumps(job))
         finally:
-            self._in_hand -= 1
-        if "refused" in answer:
-            raise _refusal(answer["refused"])
-        by_codec = {kind.codec: kind, WEBP.codec: WEBP}
+            self._pending -= 1
+        if "refused" in result:
+            raise _error_for(result["refused"])
+        by_codec = {image_type.codec: image_type, WEBP.codec: WEBP}
         return [
-            Version(row["name"], by_codec[row["codec"]], Path(row["path"]), row["width"], row["height"])
-            for row in answer["made"]
+            ImageFile(row["name"], by_codec[row["codec"]], Path(row["path"]), row["width"], row["height"])
+            for row in result["made"]
         ]
 
 
-def _run(order: bytes) -> dict[str, Any]:
+def _run_process(job: bytes) -> dict[str, Any]:
     """One process for one image. It is given no environment: there are secrets in ours.
 
     In a thread and not by the loop: that of uvloop stands still for ten milliseconds while it forks.
     """
     command = [sys.executable, "-I", str(PROGRAM)]
     try:
-        done = subprocess.run(  # noqa: S603
-            command, input=order, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, timeout=SECONDS,
+        completed = subprocess.run(  # noqa: S603
+            command, input=job, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, timeout=PROCESS_TIMEOUT,
             start_new_session=True, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return {"refused": "too_costly"}
-    if done.returncode != 0 or not done.stdout:
+    if completed.returncode != 0 or not completed.stdout:
         return {"refused": "too_costly"}  # It was ended by one of its limits.
-    answer: dict[str, Any] = orjson.loads(done.stdout)
-    return answer
+    result: dict[str, Any] = orjson.loads(completed.stdout)
+    return result
 
 
-def _refusal(code: str) -> Invalid:
+def _error_for(code: str) -> InvalidValue:
     if code == "too_many_pixels":
-        return Invalid("the image has more than {most} million pixels.", most=MOST_PIXELS // 1_000_000)
+        return InvalidValue("the image has more than {most} million pixels.", most=MAX_PIXELS // 1_000_000)
     if code == "too_costly":
-        return Invalid("the image takes too much memory or time to read.")
-    return Invalid("the file is damaged or incomplete: it cannot be read as an image.")
+        return InvalidValue("the image takes too much memory or time to read.")
+    return InvalidValue("the file is damaged or incomplete: it cannot be read as an image.")

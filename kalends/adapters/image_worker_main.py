@@ -22,27 +22,27 @@ QUALITY: dict[str, dict[str, Any]] = {
 }
 
 
-class Refused(Exception):
+class UnreadableImage(Exception):
     """The image is not taken; the text is a code that the server turns into a sentence."""
 
 
 def main() -> None:
-    order = json.load(sys.stdin)
-    limit(order["megabytes"], order["seconds"])
+    job = json.load(sys.stdin)
+    set_limits(job["megabytes"], job["seconds"])
     try:
-        answer = work(order)
-    except Refused as refused:
-        answer = {"refused": str(refused)}
+        result = process_image(job)
+    except UnreadableImage as error:
+        result = {"refused": str(error)}
     except MemoryError:
-        answer = {"refused": "too_costly"}
+        result = {"refused": "too_costly"}
     except Exception:  # Whatever a library stumbles over, the file is the cause.
-        answer = {"refused": "damaged"}
-    print(json.dumps(answer))  # noqa: T201
+        result = {"refused": "damaged"}
+    print(json.dumps(result))  # noqa: T201
     sys.stdout.flush()
     os._exit(0)  # The libraries have nothing worth to tidy up.
 
 
-def limit(megabytes: int, seconds: int) -> None:
+def set_limits(megabytes: int, seconds: int) -> None:
     """Before anything is read: memory, time, size of files; others go first on the processor."""
     resource.setrlimit(resource.RLIMIT_AS, (megabytes * MEGABYTE, megabytes * MEGABYTE))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
@@ -55,38 +55,38 @@ def limit(megabytes: int, seconds: int) -> None:
         group.write("19")
 
 
-def work(order: dict[str, Any]) -> dict[str, Any]:
-    image = read_image(order["source"], order["codec"], order["most_pixels"], order["longest_edge"])
-    made: list[dict[str, Any]] = []
-    for row in order["versions"]:
-        version = cut(image, row["edge"], order["focus"]) if row["cut"] else fit(image, row["edge"])
+def process_image(job: dict[str, Any]) -> dict[str, Any]:
+    image = read_image(job["source"], job["codec"], job["most_pixels"], job["longest_edge"])
+    files: list[dict[str, Any]] = []
+    for row in job["versions"]:
+        resized = crop(image, row["edge"], job["focus"]) if row["cut"] else fit(image, row["edge"])
         for codec in row["codecs"]:
-            path = os.path.join(order["directory"], f"{row['name']}.{codec.lower()}")  # noqa: PTH118
-            write_image(version, path, codec)
-            made.append(
-                {"name": row["name"], "codec": codec, "path": path, "width": version.width, "height": version.height}
+            path = os.path.join(job["directory"], f"{row['name']}.{codec.lower()}")  # noqa: PTH118
+            write_image(resized, path, codec)
+            files.append(
+                {"name": row["name"], "codec": codec, "path": path, "width": resized.width, "height": resized.height}
             )
-    return {"width": image.width, "height": image.height, "made": made}
+    return {"width": image.width, "height": image.height, "made": files}
 
 
-def read_image(source: str, codec: str, most_pixels: int, longest_edge: int) -> Any:
+def read_image(source: str, codec: str, max_pixels: int, max_edge: int) -> Any:
     """The first picture of the file, upright, in the colours of the web, no larger than what is kept."""
     from PIL import Image, ImageOps
 
     Image.MAX_IMAGE_PIXELS = None  # Judged below, before anything is decoded.
     image: Any = Image.open(source, formats=[codec])
-    if image.width * image.height > most_pixels:
-        raise Refused("too_many_pixels")
+    if image.width * image.height > max_pixels:
+        raise UnreadableImage("too_many_pixels")
     profile = image.info.get("icc_profile")
-    image.draft(None, (longest_edge, longest_edge))
+    image.draft(None, (max_edge, max_edge))
     image.load()
     image = ImageOps.exif_transpose(image)
-    image = in_srgb(fit(of_the_web(image), longest_edge), profile)
+    image = to_srgb(fit(to_web_mode(image), max_edge), profile)
     image.info = {}
     return image
 
 
-def of_the_web(image: Any) -> Any:
+def to_web_mode(image: Any) -> Any:
     """Grey or RGB, with transparency where there is any; CMYK is left to its profile."""
     if image.mode.startswith("I"):  # 16 bits of grey
         image = image.point(lambda value: value / 256).convert("L")
@@ -97,7 +97,7 @@ def of_the_web(image: Any) -> Any:
     return image if image.mode == "CMYK" else image.convert("RGB")
 
 
-def in_srgb(image: Any, profile: bytes | None) -> Any:
+def to_srgb(image: Any, profile: bytes | None) -> Any:
     """The colours that the profile means, as the web understands them; transparency stays as it is."""
     import io
 
@@ -107,9 +107,11 @@ def in_srgb(image: Any, profile: bytes | None) -> Any:
     plain = opaque.convert("RGB") if opaque.mode == "CMYK" else opaque
     if profile:
         try:
-            given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-            turned = ImageCms.profileToProfile(opaque, given, ImageCms.createProfile("sRGB"), outputMode="RGB")
-            plain = turned.convert(plain.mode) if turned else plain
+            source_profile = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            converted = ImageCms.profileToProfile(
+                opaque, source_profile, ImageCms.createProfile("sRGB"), outputMode="RGB"
+            )
+            plain = converted.convert(plain.mode) if converted else plain
         except (ImageCms.PyCMSError, OSError, ValueError):
             pass  # A profile that cannot be read is as good as none.
     if image.mode == "RGBA":
@@ -125,17 +127,17 @@ def fit(image: Any, edge: int) -> Any:
     return image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))), reducing_gap=3.0)
 
 
-def cut(image: Any, edge: int, focus: list[float]) -> Any:
+def crop(image: Any, edge: int, focus: list[float]) -> Any:
     """A square of this edge around the focus point; narrower where the image is."""
     scale = max(edge / image.width, edge / image.height)
     if scale >= 1:
-        wide, high = min(edge, image.width), min(edge, image.height)
+        width, height = min(edge, image.width), min(edge, image.height)
     else:
-        wide, high = edge / scale, edge / scale
-    left = min(max(focus[0] * image.width - wide / 2, 0), image.width - wide)
-    top = min(max(focus[1] * image.height - high / 2, 0), image.height - high)
-    size = (min(edge, round(wide)), min(edge, round(high)))
-    return image.resize(size, box=(left, top, left + wide, top + high), reducing_gap=3.0)
+        width, height = edge / scale, edge / scale
+    left = min(max(focus[0] * image.width - width / 2, 0), image.width - width)
+    top = min(max(focus[1] * image.height - height / 2, 0), image.height - height)
+    size = (min(edge, round(width)), min(edge, round(height)))
+    return image.resize(size, box=(left, top, left + width, top + height), reducing_gap=3.0)
 
 
 def write_image(image: Any, path: str, codec: str) -> None:

@@ -17,19 +17,27 @@ import httpcore
 
 from kalends import __version__
 from kalends.core import errors
-from kalends.core.egress import USUAL_PORTS, Address, Permitted, Target, may_connect, read_redirect, read_target
-from kalends.core.errors import Invalid
+from kalends.core.egress import (
+    DEFAULT_PORTS,
+    AllowedNetwork,
+    IpAddress,
+    Target,
+    may_connect,
+    read_redirect,
+    read_target,
+)
+from kalends.core.errors import InvalidValue
 
-Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
-REDIRECTS: Final = (301, 302, 303, 307, 308)
-MOST_REDIRECTS: Final = 3
-SECONDS: Final = 10.0
-SECONDS_TO_CONNECT: Final = 4.0
-AT_ONCE: Final = 8
+Resolve = Callable[[str, int], Awaitable[Sequence[IpAddress]]]
+REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)
+MAX_REDIRECTS: Final = 3
+FETCH_TIMEOUT: Final = 10.0
+CONNECT_TIMEOUT: Final = 4.0
+MAX_CONCURRENT: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FetchResponse:
     """What came back: a status, headers with names in small letters, and how many bytes were written."""
 
     status: int
@@ -37,63 +45,65 @@ class Answer:
     size: int
 
 
-async def look_up(host: str, port: int) -> Sequence[Address]:
+async def resolve_host(host: str, port: int) -> Sequence[IpAddress]:
     """All addresses of a name, as the machine sees it."""
-    rows = await asyncio.get_running_loop().run_in_executor(_threads(), _look_up, host, port)
+    rows = await asyncio.get_running_loop().run_in_executor(_resolver_threads(), _resolve_blocking, host, port)
     return [ip_address(str(row[4][0]).partition("%")[0]) for row in rows]
 
 
 class Fetcher:
     def __init__(
         self,
-        permitted: Sequence[Permitted] = (),
+        allowed_networks: Sequence[AllowedNetwork] = (),
         *,
-        resolve: Resolve = look_up,
-        ports: Collection[int] = USUAL_PORTS,
-        seconds: float = SECONDS,
+        resolve: Resolve = resolve_host,
+        ports: Collection[int] = DEFAULT_PORTS,
+        seconds: float = FETCH_TIMEOUT,
     ) -> None:
-        self._permitted = permitted
+        self._allowed_networks = allowed_networks
         self._ports = ports
         self._resolve = resolve
         self._seconds = seconds
-        self._free = asyncio.Semaphore(AT_ONCE)
+        self._semaphore = asyncio.Semaphore(MAX_CONCURRENT)
 
-    async def get(self, url: str, into: BinaryIO, *, limit: int, headers: Mapping[str, str] | None = None) -> Answer:
+    async def get(
+        self, url: str, into: BinaryIO, *, limit: int, headers: Mapping[str, str] | None = None
+    ) -> FetchResponse:
         """Fetches within all limits, redirects included; what is refused or fails is `Invalid`."""
         try:
             async with asyncio.timeout(self._seconds):
-                await self._free.acquire()
+                await self._semaphore.acquire()
         except TimeoutError:
             raise errors.unavailable() from None  # Ours is the queue, not the other server's.
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._follow(url, into, limit, headers or {})
         except TimeoutError:
-            raise Invalid("the other server took too long: {seconds} s.", seconds=round(self._seconds)) from None
+            raise InvalidValue("the other server took too long: {seconds} s.", seconds=round(self._seconds)) from None
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, ConnectionError) as error:
             raise unreachable() from error
         except ssl.SSLError as error:
             raise unreachable() from error
         finally:
-            self._free.release()
+            self._semaphore.release()
 
-    async def _follow(self, url: str, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> Answer:
-        for _ in range(MOST_REDIRECTS + 1):
+    async def _follow(self, url: str, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> FetchResponse:
+        for _ in range(MAX_REDIRECTS + 1):
             target = read_target(url)
             into.seek(0)
             into.truncate()
-            answer = await self._ask(target, into, limit, headers)
-            if answer.status not in REDIRECTS or "location" not in answer.headers:
-                return answer
-            url = read_redirect(target, answer.headers["location"])
-        raise Invalid("the address leads on and on; at most {most} redirects are followed.", most=MOST_REDIRECTS)
+            response = await self._request(target, into, limit, headers)
+            if response.status not in REDIRECT_STATUSES or "location" not in response.headers:
+                return response
+            url = read_redirect(target, response.headers["location"])
+        raise InvalidValue("the address leads on and on; at most {most} redirects are followed.", most=MAX_REDIRECTS)
 
-    async def _ask(self, target: Target, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> Answer:
-        literal = target.literal
-        found = [literal] if literal is not None else await self._addresses(target)
-        if not found or not all(self._may_connect(address, target.port) for address in found):
+    async def _request(self, target: Target, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> FetchResponse:
+        literal = target.ip_literal
+        ips = [literal] if literal is not None else await self._resolve_target(target)
+        if not ips or not all(self._may_connect(ip, target.port) for ip in ips):
             raise unreachable()
-        sent = {
+        request_headers = {
             "Host": target.authority,
             "User-Agent": f"Kalends/{__version__}",
             "Accept": "*/*",
@@ -104,39 +114,39 @@ class Fetcher:
         url = httpcore.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
         async with (
             httpcore.AsyncConnectionPool(
-                ssl_context=_tls() if target.scheme == "https" else None, network_backend=Pinned(found)
+                ssl_context=_tls() if target.scheme == "https" else None, network_backend=PinnedBackend(ips)
             ) as pool,
-            pool.stream("GET", url, headers=list(sent.items())) as response,
+            pool.stream("GET", url, headers=list(request_headers.items())) as response,
         ):
-            names = _headers(response.headers)
+            response_headers = _headers(response.headers)
             if response.status != 200:
-                return Answer(response.status, names, 0)
-            length = names.get("content-length", "")
+                return FetchResponse(response.status, response_headers, 0)
+            length = response_headers.get("content-length", "")
             if length.isdecimal() and (len(length) > 15 or int(length) > limit):
-                raise too_much(limit)
+                raise too_large(limit)
             size = 0
             async for chunk in response.aiter_stream():
                 size += len(chunk)
                 if size > limit:
-                    raise too_much(limit)
+                    raise too_large(limit)
                 into.write(chunk)
-            return Answer(200, names, size)
+            return FetchResponse(200, response_headers, size)
 
-    def _may_connect(self, address: Address, port: int) -> bool:
-        return may_connect(address, port, self._permitted, self._ports)
+    def _may_connect(self, ip: IpAddress, port: int) -> bool:
+        return may_connect(ip, port, self._allowed_networks, self._ports)
 
-    async def _addresses(self, target: Target) -> Sequence[Address]:
+    async def _resolve_target(self, target: Target) -> Sequence[IpAddress]:
         try:
             return await self._resolve(target.host, target.port)
         except OSError as error:  # Unknown names and those that are not to be reached look the same.
             raise unreachable() from error
 
 
-class Pinned(httpcore.AsyncNetworkBackend):
+class PinnedBackend(httpcore.AsyncNetworkBackend):
     """Connects to addresses that were judged before, whatever the name of the host means by now."""
 
-    def __init__(self, addresses: Sequence[Address]) -> None:
-        self._addresses = [str(address) for address in addresses]
+    def __init__(self, ips: Sequence[IpAddress]) -> None:
+        self._ips = [str(ip) for ip in ips]
         self._sockets: Any = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -148,11 +158,9 @@ class Pinned(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         failure: Exception = unreachable()
-        for address in self._addresses[:3]:
+        for ip in self._ips[:3]:
             try:
-                stream: httpcore.AsyncNetworkStream = await self._sockets.connect_tcp(
-                    address, port, SECONDS_TO_CONNECT
-                )
+                stream: httpcore.AsyncNetworkStream = await self._sockets.connect_tcp(ip, port, CONNECT_TIMEOUT)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
                 continue
@@ -166,28 +174,28 @@ class Pinned(httpcore.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
 
-def unreachable() -> Invalid:
-    return Invalid("the address cannot be reached; only public servers are asked.")
+def unreachable() -> InvalidValue:
+    return InvalidValue("the address cannot be reached; only public servers are asked.")
 
 
-def too_much(limit: int) -> Invalid:
-    return Invalid("the file has more than {limit} bytes.", limit=limit)
+def too_large(limit: int) -> InvalidValue:
+    return InvalidValue("the file has more than {limit} bytes.", limit=limit)
 
 
 def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
 
 
-def _look_up(host: str, port: int) -> list[Any]:
+def _resolve_blocking(host: str, port: int) -> list[Any]:
     import socket
 
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
+def _resolver_threads() -> ThreadPoolExecutor:
     """Threads of its own: a name server that stalls must not hold up anything else."""
-    return ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look-up")
+    return ThreadPoolExecutor(MAX_CONCURRENT, thread_name_prefix="look-up")
 
 
 @cache

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from kalends.core import errors
-from kalends.core.errors import Invalid, Refusal
-from kalends.core.params import SWITCH, Type, param, read_params
+from kalends.core.errors import ApiError, InvalidValue
+from kalends.core.params import BOOLEAN, Type, param, read_params
 from kalends.http import responses
 from kalends.operations import permissions
 from kalends.operations.context import Call, Outcome
@@ -26,32 +26,34 @@ class Written:
     method: str
     path: str
     values: dict[str, Any]
-    params: dict[str, Any] | Refusal
+    params: dict[str, Any] | ApiError
 
 
 def _read_operations(value: object) -> list[Written]:
     if not isinstance(value, list) or not 0 < len(value) <= MOST:  # pyright: ignore[reportUnknownArgumentType]
-        raise Invalid("this must be a list of 1 to {most} operations.", most=MOST)
+        raise InvalidValue("this must be a list of 1 to {most} operations.", most=MOST)
     return [_read_operation(entry) for entry in value]  # pyright: ignore[reportUnknownVariableType]
 
 
 def _read_operation(entry: object) -> Written:
     if not isinstance(entry, dict):
-        raise Invalid("every operation is an object with `method`, `path` and `body`.")
+        raise InvalidValue("every operation is an object with `method`, `path` and `body`.")
     found: dict[str, Any] = entry  # pyright: ignore[reportUnknownVariableType]
     method, path, body = found.get("method"), found.get("path"), found.get("body", {})
     if method not in ("POST", "PUT", "PATCH", "DELETE") or not isinstance(path, str) or not isinstance(body, dict):
-        raise Invalid("every operation has a `method` (POST, PUT, PATCH, DELETE), a `path` and an object as `body`.")
+        raise InvalidValue(
+            "every operation has a `method` (POST, PUT, PATCH, DELETE), a `path` and an object as `body`."
+        )
     path, values = path.removesuffix("/"), cast("dict[str, Any]", body)
     return Written(method, path, values, _read_body(method, path, values))
 
 
-def _read_body(method: str, path: str, values: dict[str, Any]) -> dict[str, Any] | Refusal:
+def _read_body(method: str, path: str, values: dict[str, Any]) -> dict[str, Any] | ApiError:
     """Read parameters before the transaction begins: cleaning long texts must not hold the lock of the site."""
     try:
         endpoint, _ = _find_endpoint(method, path)
         return read_params(endpoint.params, values, update=endpoint.updates)
-    except Refusal as refusal:
+    except ApiError as refusal:
         return refusal
 
 
@@ -86,11 +88,11 @@ OPERATIONS = {
 PARAMS = (
     param(
         "operations",
-        Type({"type": "array", "items": {"type": "object"}}, _read_operations, exact=OPERATIONS),
+        Type({"type": "array", "items": {"type": "object"}}, _read_operations, exact_schema=OPERATIONS),
         "The writes, in order",
         required=True,
     ),
-    param("atomic", SWITCH, "All or nothing; false: each by itself", default=True),
+    param("atomic", BOOLEAN, "All or nothing; false: each by itself", default=True),
 )
 
 
@@ -103,9 +105,9 @@ async def run_batch(_: None, call: Call) -> Outcome:
     results: list[dict[str, Any]] = []
     for number, operation in enumerate(call.values["operations"]):
         try:
-            async with call.transaction.attempt():
+            async with call.transaction.savepoint():
                 outcome = await _run(operation, call)
-        except Refusal as refusal:
+        except ApiError as refusal:
             if atomic or refusal.code == "rest_too_many_records":
                 raise errors.batch_failed(number, refusal, responses.shape(refusal)) from refusal
             results.append({"status": refusal.status, "body": responses.shape(refusal)})
@@ -119,7 +121,7 @@ async def _run(operation: Written, call: Call) -> Outcome:
 
     endpoint, address = _find_endpoint(operation.method, operation.path)
     permissions.require_writer(call.actor, endpoint.kind)
-    if isinstance(operation.params, Refusal):
+    if isinstance(operation.params, ApiError):
         raise operation.params
     record_id, slug = locate(address)
     return await endpoint.operation(

@@ -17,9 +17,9 @@ from kalends.api.image_urls import addresses_of_images
 from kalends.api.images import fetch_images, require_writer, sign_in_writer, take_file
 from kalends.api.request import Exchange, identify
 from kalends.core import errors, times
-from kalends.core.booleans import read_switch
-from kalends.core.errors import Refusal
-from kalends.core.params import listed, read_params
+from kalends.core.booleans import parse_bool
+from kalends.core.errors import ApiError
+from kalends.core.params import read_list, read_params
 from kalends.http import language, media_files, requests, responses
 from kalends.http.auth import WrongCredentials, note_failure
 from kalends.http.cross_site import refuse_cross_site
@@ -30,7 +30,7 @@ from kalends.operations import permissions
 from kalends.operations.context import Call, Outcome
 from kalends.store import idempotency
 from kalends.store.database import Transaction
-from kalends.store.site_revisions import SiteClock
+from kalends.store.site_revisions import SiteRevision
 
 # Above this size parameters are read in a thread: cleaning long HTML takes time.
 LARGE_BODY = 2048
@@ -65,7 +65,7 @@ async def _answer(exchange: Exchange) -> Response:
 async def _show(exchange: Exchange, endpoint: Endpoint) -> Response:
     """Answers a read. Wrong credentials are refused before wrong parameters."""
     raw, read = await _read_query(exchange, endpoint)
-    if isinstance(read, Refusal):
+    if isinstance(read, ApiError):
         async with exchange.transaction() as tx:
             exchange.site_language = tx.site.language
             await identify(exchange, tx)
@@ -77,18 +77,18 @@ async def _show(exchange: Exchange, endpoint: Endpoint) -> Response:
         # What changed since a revision is asked once by each; what somebody else may see is not shared.
         shared = endpoint.kind is not None and "authorization" not in exchange.request.headers
         if shared and "password" not in values:
-            exchange.made_at = SiteClock(tx.site.id, tx.site.revision)
+            exchange.made_at = SiteRevision(tx.site.id, tx.site.revision)
             exchange.until, exchange.keys = outcome.until, outcome.keys
         return _respond(exchange, raw, outcome)
 
 
-async def _read_query(exchange: Exchange, endpoint: Endpoint) -> tuple[Raw, dict[str, Any] | Refusal]:
+async def _read_query(exchange: Exchange, endpoint: Endpoint) -> tuple[Raw, dict[str, Any] | ApiError]:
     """Returns the parameters of a read, or why they are refused."""
     raw = Raw()
     try:
         raw = await requests.read_values(exchange.request, b"")
         return raw, _read(endpoint, raw)
-    except Refusal as refusal:
+    except ApiError as refusal:
         return raw, refusal
 
 
@@ -114,7 +114,7 @@ async def _change(exchange: Exchange, endpoint: Endpoint) -> Response:
 
 def _read(endpoint: Endpoint, raw: Raw) -> dict[str, Any]:
     """Reads the parameters of an operation, and bounds those that shape its response."""
-    if len(listed(raw.values.get("_fields", []))) > MAX_FIELDS:
+    if len(read_list(raw.values.get("_fields", []))) > MAX_FIELDS:
         raise errors.invalid("_fields", "at most {limit} names are taken.", limit=MAX_FIELDS)
     return read_params(endpoint.params, raw.values, update=endpoint.updates)
 
@@ -124,24 +124,24 @@ async def _write(exchange: Exchange, endpoint: Endpoint, call: Call, raw: Raw) -
     tx, user_id = call.transaction, exchange.actor.user_id
     key = _idempotency_key(exchange.request)
     if not key or user_id is None:
-        await tx.lock(user_id)
+        await tx.lock_site(user_id)
         return _respond(exchange, raw, await endpoint.operation(endpoint.kind, call))
     fingerprint = _fingerprint(exchange.request, raw.body)
-    await idempotency.claim(tx, user_id, key)
-    await tx.lock(user_id)
-    kept = await idempotency.recall(tx, user_id, key, fingerprint)
+    await idempotency.lock_key(tx, user_id, key)
+    await tx.lock_site(user_id)
+    kept = await idempotency.find_response(tx, user_id, key, fingerprint)
     if kept is not None:
         return Response(kept.body, kept.status, {**kept.headers, "Idempotent-Replay": "true"})
     response = _respond(exchange, raw, await endpoint.operation(endpoint.kind, call))
     headers = {
         name: response.headers[name] for name in ("content-type", "location", "etag") if name in response.headers
     }
-    await idempotency.keep(
+    await idempotency.store_response(
         tx,
         user_id,
         key,
         fingerprint,
-        idempotency.KeptAnswer(response.status_code, headers, bytes(response.body)),
+        idempotency.StoredResponse(response.status_code, headers, bytes(response.body)),
     )
     return response
 
@@ -183,7 +183,7 @@ def _respond(exchange: Exchange, raw: Raw, outcome: Outcome) -> Response:
     known = (
         responses.split_tags(headers.get("if-none-match", "")) if exchange.request.method in ("GET", "HEAD") else []
     )
-    fields = [str(name) for name in listed(raw.values.get("_fields", []))]
+    fields = [str(name) for name in read_list(raw.values.get("_fields", []))]
     envelope = _switch(raw.values.get("_envelope"))
     return responses.respond(outcome, fields, envelope, known, language=exchange.language)
 
@@ -218,7 +218,11 @@ async def _describe(exchange: Exchange) -> Response:
 
 def _computed_defaults(tx: Transaction) -> dict[str, Any]:
     start, end = times.default_window(tx.now, tx.site.timezone)
-    return {"per_page": tx.site.per_page, "start_date": times.stamp(start), "end_date": times.stamp(end)}
+    return {
+        "per_page": tx.site.per_page,
+        "start_date": times.format_datetime(start),
+        "end_date": times.format_datetime(end),
+    }
 
 
 def allowed_methods(exchange: Exchange) -> list[str]:
@@ -281,6 +285,6 @@ def _fingerprint(request: Request, body: bytes) -> bytes:
 
 def _switch(value: object) -> bool:
     try:
-        return value is not None and read_switch(value)
-    except errors.Invalid:
+        return value is not None and parse_bool(value)
+    except errors.InvalidValue:
         return False

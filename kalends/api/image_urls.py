@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kalends.api.batch import Written
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.params import IMAGE
 
 MOST_ADDRESSES: Final = 10
@@ -22,7 +22,7 @@ def _find(values: Mapping[str, Any], found: dict[str, None]) -> None:
     if isinstance(image, str) and image:
         try:
             read = IMAGE.read(image)
-        except Invalid:
+        except InvalidValue:
             read = None
         if isinstance(read, str):
             found[read] = None

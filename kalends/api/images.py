@@ -9,7 +9,7 @@ from kalends.api.catalog import Endpoint
 from kalends.api.image_urls import MOST_ADDRESSES
 from kalends.api.request import Exchange, identify
 from kalends.core import errors
-from kalends.core.errors import Invalid, Refusal
+from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.params import read_params
 from kalends.http.requests import Raw
 from kalends.kinds.kind import Kind
@@ -23,16 +23,16 @@ async def take_file(
     exchange: Exchange, endpoint: Endpoint, library: Library, site_id: int
 ) -> tuple[Raw, dict[str, Any]]:
     """A request with a file, which is kept before it is recorded."""
-    async with library.turns.of((site_id, exchange.actor.user_id)), library.working() as directory:
+    async with library.turns.slot((site_id, exchange.actor.user_id)), library.working() as directory:
         raw, sent = await uploads.read_upload(exchange.request, directory, library.limit)
         values = read_params(endpoint.params, raw.values)
         if sent is None:
             raise errors.missing_params([uploads.FIELD])
         try:
             exchange.upload = await library.take(site_id, sent.path, title=sent.name)
-        except Invalid as problem:
+        except InvalidValue as problem:
             raise errors.invalid_params(
-                {uploads.FIELD: errors.problem_of(uploads.FIELD, problem.sentence)}
+                {uploads.FIELD: errors.for_param(uploads.FIELD, problem.message)}
             ) from problem
     raw.body = uploads.fingerprinted(exchange.upload.sent_hash, raw.values)
     return raw, values
@@ -50,16 +50,18 @@ async def fetch_images(exchange: Exchange, site_id: int, named: list[str]) -> No
     owner = (site_id, exchange.actor.user_id)
     answers = await asyncio.gather(*[_fetch(library, site_id, row, owner) for row in wanted])
     for row, found in zip(wanted, answers, strict=True):
-        if isinstance(found, Refusal):
+        if isinstance(found, ApiError):
             raise found
         exchange.fetched[row.address] = found
 
 
-async def _fetch(library: Library, site_id: int, wanted: Wanted, owner: Hashable) -> Fetched | Invalid | Refusal:
+async def _fetch(
+    library: Library, site_id: int, wanted: Wanted, owner: Hashable
+) -> Fetched | InvalidValue | ApiError:
     try:
-        async with library.turns.of(owner):
+        async with library.turns.slot(owner):
             return await library.fetch(site_id, wanted.address, etag=wanted.etag, date=wanted.date)
-    except (Invalid, Refusal) as problem:
+    except (InvalidValue, ApiError) as problem:
         return problem
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from kalends.api.catalog import Interface, Route
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.http.auth import has_credentials, sign_in
 from kalends.http.context import RequestContext
 from kalends.operations.media.library import Fetched, Taken
@@ -19,7 +19,7 @@ class Exchange(RequestContext[Route]):
     namespace: str
     # The uploaded file, and the results of fetching the image URLs of the body.
     upload: Taken | None = None
-    fetched: dict[str, Fetched | Invalid] = field(default_factory=dict[str, Fetched | Invalid])
+    fetched: dict[str, Fetched | InvalidValue] = field(default_factory=dict[str, Fetched | InvalidValue])
 
     @property
     def credentials(self) -> str:

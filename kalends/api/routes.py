@@ -27,8 +27,12 @@ ID: Final = param("id", params.integer(), "The ID of the record", required=True)
 SLUG: Final = param("slug", params.text(str), "The slug of the record", required=True)
 CONTEXT: Final = param("context", params.text(str), "edit shows a protected event to those who may edit it")
 REVISION: Final = param("revision", params.integer(), "The revision to go back to; none: out of the trash")
-MOST: Final = param("per_page", params.integer(least=1, most=500), "The number of records at the most", default=100)
-BEFORE: Final = param("before", params.integer(least=1), "Only what is older than this revision, or a `next_before`")
+MOST: Final = param(
+    "per_page", params.integer(minimum=1, maximum=500), "The number of records at the most", default=100
+)
+BEFORE: Final = param(
+    "before", params.integer(minimum=1), "Only what is older than this revision, or a `next_before`"
+)
 SINCE: Final = (
     param(
         "since",
@@ -40,7 +44,7 @@ SINCE: Final = (
     MOST,
 )
 FORCE: Final = param(
-    "force", params.SWITCH, "Take the image away from the records that show it, and remove it", default=False
+    "force", params.BOOLEAN, "Take the image away from the records that show it, and remove it", default=False
 )
 
 

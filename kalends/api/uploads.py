@@ -13,7 +13,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from kalends.core import errors
-from kalends.core.messages import Sentence
+from kalends.core.messages import Message
 from kalends.http.requests import Raw, arriving, bounded, nested, read_values
 from kalends.operations.media.library import telling_of_storage
 
@@ -69,7 +69,7 @@ async def _read_form(request: Request, raw: Raw, path: Path, limit: int) -> Uplo
     try:
         form = await parser.parse()
         if not end.rstrip().endswith(b"--"):
-            raise errors.invalid_form(Sentence("its end is missing."))
+            raise errors.invalid_form(Message("its end is missing."))
         for name, value in form.multi_items():
             if not isinstance(value, UploadFile):
                 fields.append((name, value))

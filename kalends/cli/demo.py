@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kalends.cli.runtime import Host, fail, load_settings, show_progress
-from kalends.core.errors import Invalid, Refusal
+from kalends.core.errors import ApiError, InvalidValue
 
 
 def make_up_records(
@@ -40,8 +40,8 @@ def make_up_records(
         )
         with show_progress() as told:
             made = asyncio.run(seeding.seed(load_settings().owner_url, host_name, wanted, told))
-    except (Refusal, Invalid) as problem:
-        fail(problem.message)
+    except (ApiError, InvalidValue) as problem:
+        fail(problem.text)
     took = time.monotonic() - began
     typer.echo(
         f"Made {made.events:,} events, {made.upcoming:,} of them from today on; {made.venues:,} venues, "

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from kalends.bootstrap import database_options, open_library
 from kalends.core.clock import utc_now
-from kalends.core.errors import Invalid, Refusal
+from kalends.core.errors import ApiError, InvalidValue
 from kalends.operations.media.library import Library
 from kalends.settings import Settings, WrongSettings, read_settings
 from kalends.store.database import Database, Transaction
@@ -53,8 +53,8 @@ def run_command(work: Coroutine[Any, Any, Any]) -> Any:
     """A refusal is a sentence, not a traceback."""
     try:
         return asyncio.run(work)
-    except (Refusal, Invalid) as problem:
-        fail(problem.message)
+    except (ApiError, InvalidValue) as problem:
+        fail(problem.text)
 
 
 async def run_with_library(work: Callable[[Database, Library], Awaitable[Any]]) -> Any:

@@ -2,18 +2,18 @@
 
 from typing import Final
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 
-WORDS: Final = {
+SPELLINGS: Final = {
     "true": True, "1": True, "yes": True, "on": True,
     "false": False, "0": False, "no": False, "off": False,
 }  # fmt: skip
 
 
-def read_switch(value: object) -> bool:
+def parse_bool(value: object) -> bool:
     if isinstance(value, int) and value in (0, 1):
         return bool(value)
-    meaning = WORDS.get(value.lower()) if isinstance(value, str) else None
-    if meaning is None:
-        raise Invalid("A switch is true or false; 1 and 0, yes and no, on and off mean the same.")
-    return meaning
+    parsed = SPELLINGS.get(value.lower()) if isinstance(value, str) else None
+    if parsed is None:
+        raise InvalidValue("A switch is true or false; 1 and 0, yes and no, on and off mean the same.")
+    return parsed

@@ -10,13 +10,13 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final, Literal
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.sanitize import clean_plain
 from kalends.core.slugs import make_slug
 
-MAX_CHARACTERS: Final = 250
+MAX_LENGTH: Final = 250
 MAX_AMOUNTS: Final = 50
-MAX_NUMBER: Final = 10**15  # Also what keeps out infinity and, by comparison, "not a number".
+NUMBER_LIMIT: Final = 10**15  # Also what keeps out infinity and, by comparison, "not a number".
 FREE: Final = "Free"
 
 type Position = Literal["prefix", "postfix", ""]
@@ -37,7 +37,7 @@ class Amount:
     plain: str
 
     @property
-    def size(self) -> Decimal:
+    def value(self) -> Decimal:
         return Decimal(self.plain)
 
 
@@ -58,27 +58,27 @@ def read_cost(value: object) -> str:
         return ""
     if isinstance(value, list):
         if len(value) > MAX_AMOUNTS:
-            raise Invalid("A list of costs has at most {most} numbers.", most=MAX_AMOUNTS)
+            raise InvalidValue("A list of costs has at most {most} numbers.", most=MAX_AMOUNTS)
         texts = filter(None, (_read_one(entry) for entry in value))
         text = ", ".join("0" if text.lower() == "free" else text for text in texts)
     else:
         text = _read_one(value)
-    cleaned = clean_plain(text, MAX_CHARACTERS)
+    cleaned = clean_plain(text, MAX_LENGTH)
     if any(_MINUS.search(before) for before in _texts_before_numbers(cleaned)):
-        raise _no_cost()
+        raise _invalid_cost()
     return cleaned
 
 
 @lru_cache(maxsize=4096)
-def show_cost(stored: str, symbol: str, position: Literal["prefix", "postfix"]) -> tuple[str, dict[str, object]]:
+def format_cost(stored: str, symbol: str, position: Literal["prefix", "postfix"]) -> tuple[str, dict[str, object]]:
     """`cost` and `cost_details` of the interface; the site's own symbol is used but not reported."""
-    cost = understand_cost(stored)
+    cost = parse_cost(stored)
     own_symbol, own_position = cost.symbol, cost.position
     if len(cost.amounts) > 1 and (own_symbol, own_position) == (symbol, position):
         own_symbol, own_position = "", ""  # In a range the site's own symbol is no news.
-    shown = _show(cost, own_symbol or symbol, own_position or position)
+    text = _format(cost, own_symbol or symbol, own_position or position)
     values = [amount.plain for amount in cost.amounts] or [make_slug(cost.text)] * bool(cost.text)
-    return shown, {
+    return text, {
         "currency_symbol": own_symbol,
         "currency_code": "",
         "currency_position": own_position,
@@ -87,17 +87,17 @@ def show_cost(stored: str, symbol: str, position: Literal["prefix", "postfix"]) 
 
 
 @lru_cache(maxsize=4096)
-def understand_cost(stored: str) -> Cost:
-    found = list(_NUMBER.finditer(stored))
-    if not found:
+def parse_cost(stored: str) -> Cost:
+    matches = list(_NUMBER.finditer(stored))
+    if not matches:
         return Cost(stored, (), "", "", has_words=bool(stored))
-    amounts = {amount.plain: amount for number in found for amount in _amounts(number[0])}
-    before, after = stored[: found[0].start()].strip(), stored[found[-1].end() :].strip()
-    symbol, position = _symbol(before, after)
+    amounts = {amount.plain: amount for number in matches for amount in _parse_amounts(number[0])}
+    before, after = stored[: matches[0].start()].strip(), stored[matches[-1].end() :].strip()
+    symbol, position = _find_symbol(before, after)
     rest = (before + after).replace(symbol, "", 1) if symbol else before + after
     return Cost(
         stored,
-        tuple(sorted(amounts.values(), key=lambda amount: amount.size)),
+        tuple(sorted(amounts.values(), key=lambda amount: amount.value)),
         symbol,
         position,
         has_words=any(character.isalnum() for character in rest),
@@ -107,8 +107,8 @@ def understand_cost(stored: str) -> Cost:
 def _read_one(value: object) -> str:
     if isinstance(value, str):
         return value.strip()
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MAX_NUMBER:
-        raise _no_cost()
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < NUMBER_LIMIT:
+        raise _invalid_cost()
     text = f"{Decimal(repr(value)):f}"
     return text.removesuffix(".0")
 
@@ -120,7 +120,7 @@ def _texts_before_numbers(text: str) -> list[str]:
     return [("" if n == 0 else "0") + text[ends[n] : start] for n, start in enumerate(starts)]
 
 
-def _amounts(written: str) -> list[Amount]:
+def _parse_amounts(written: str) -> list[Amount]:
     """One number, or several where commas cannot be anything but a list (10,20,30)."""
     compact = re.sub(r"[ \u00a0\u202f'’]", "", written)
     points, commas = compact.count("."), compact.count(",")
@@ -128,21 +128,21 @@ def _amounts(written: str) -> list[Amount]:
         decimal = "." if compact.rindex(".") > compact.rindex(",") else ","
         other = "," if decimal == "." else "."
         return _split(written, compact.replace(other, "").replace(decimal, "."), decimal)
-    mark = "." if points else ","
-    groups = compact.split(mark)
+    separator = "." if points else ","
+    groups = compact.split(separator)
     is_thousands = all(len(group) == 3 for group in groups[1:]) and len(groups[0]) <= 3
     if (points + commas > 1 or commas == 1) and is_thousands:
         return [Amount(written, "".join(groups))]
-    return _split(written, compact.replace(mark, "."), mark)
+    return _split(written, compact.replace(separator, "."), separator)
 
 
-def _split(written: str, plain: str, mark: str) -> list[Amount]:
+def _split(written: str, plain: str, separator: str) -> list[Amount]:
     if plain.count(".") <= 1:
         return [Amount(written, plain)]
-    return [Amount(part, part) for part in re.sub(r"[^0-9]", mark, written).split(mark)]
+    return [Amount(part, part) for part in re.sub(r"[^0-9]", separator, written).split(separator)]
 
 
-def _symbol(before: str, after: str) -> tuple[str, Position]:
+def _find_symbol(before: str, after: str) -> tuple[str, Position]:
     if _is_symbol(before):
         return before, "prefix"
     if _is_symbol(after):
@@ -158,18 +158,18 @@ def _is_symbol(text: str) -> bool:
     return has_sign or text in _LETTER_SYMBOLS or _LETTERS.fullmatch(text) is not None
 
 
-def _show(cost: Cost, symbol: str, position: str) -> str:
+def _format(cost: Cost, symbol: str, position: str) -> str:
     if not cost.amounts or (len(cost.amounts) == 1 and cost.has_words):
         return cost.text
-    ends = [_show_amount(amount, symbol, position) for amount in (cost.amounts[0], cost.amounts[-1])]
+    ends = [_format_amount(amount, symbol, position) for amount in (cost.amounts[0], cost.amounts[-1])]
     return " – ".join(dict.fromkeys(ends))
 
 
-def _show_amount(amount: Amount, symbol: str, position: str) -> str:
-    if amount.size == 0:
+def _format_amount(amount: Amount, symbol: str, position: str) -> str:
+    if amount.value == 0:
         return FREE
     return f"{symbol}{amount.written}" if position == "prefix" else f"{amount.written}{symbol}"
 
 
-def _no_cost() -> Invalid:
-    return Invalid("A cost is a number that is not negative, a list of numbers, or text such as $10 - $20.")
+def _invalid_cost() -> InvalidValue:
+    return InvalidValue("A cost is a number that is not negative, a list of numbers, or text such as $10 - $20.")

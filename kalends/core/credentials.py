@@ -12,15 +12,15 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 ALPHABET: Final = string.ascii_letters + string.digits
-LENGTH: Final = 24  # random characters: 142 bits, out of reach for guessing
+PASSWORD_LENGTH: Final = 24  # random characters: 142 bits, out of reach for guessing
 
-_slow = PasswordHasher()
+_hasher = PasswordHasher()
 
 
 def new_application_password() -> str:
     """Shown once, in groups of four: spaces do not count."""
-    letters = "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
-    return " ".join(letters[at : at + 4] for at in range(0, LENGTH, 4))
+    letters = "".join(secrets.choice(ALPHABET) for _ in range(PASSWORD_LENGTH))
+    return " ".join(letters[at : at + 4] for at in range(0, PASSWORD_LENGTH, 4))
 
 
 def keyed_hash(key: bytes, purpose: str, secret: str) -> bytes:
@@ -32,18 +32,18 @@ def hash_application_password(key: bytes, password: str) -> bytes:
     return keyed_hash(key, "application-password", password.replace(" ", ""))
 
 
-def same(one: bytes, other: bytes) -> bool:
+def constant_time_equals(one: bytes, other: bytes) -> bool:
     """Compares in a time that does not depend on where the two differ."""
     return hmac.compare_digest(one, other)
 
 
 def hash_account_password(password: str) -> str:
-    return _slow.hash(password)
+    return _hasher.hash(password)
 
 
-def is_account_password(stored: str, password: str) -> bool:
+def verify_account_password(stored: str, password: str) -> bool:
     try:
-        return _slow.verify(stored, password)
+        return _hasher.verify(stored, password)
     except (VerificationError, InvalidHashError):
         return False
 

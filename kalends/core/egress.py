@@ -10,16 +10,16 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
 
-LONGEST: Final = 2000
-PORTS: Final = {"http": 80, "https": 443}
-USUAL_PORTS: Final = frozenset(PORTS.values())
+MAX_URL_LENGTH: Final = 2000
+PORT_BY_SCHEME: Final = {"http": 80, "https": 443}
+DEFAULT_PORTS: Final = frozenset(PORT_BY_SCHEME.values())
 # Not marked as special in the tables of addresses, and yet never a server of the public.
-NOT_PUBLIC: Final[tuple[Network, ...]] = (
+NON_PUBLIC_NETWORKS: Final[tuple[IpNetwork, ...]] = (
     ip_network("192.0.0.0/24"),  # protocol assignments
     ip_network("192.88.99.0/24"),  # relays of 6to4
     ip_network("168.63.129.16/32"),  # the platform service of a large provider
@@ -39,7 +39,7 @@ class Target:
     path: str
 
     @property
-    def literal(self) -> Address | None:
+    def ip_literal(self) -> IpAddress | None:
         """The address itself, where the host is one."""
         try:
             return ip_address(self.host)
@@ -50,47 +50,47 @@ class Target:
     def authority(self) -> str:
         """What the Host header says."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == PORT_BY_SCHEME[self.scheme] else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
-class Permitted:
+class AllowedNetwork:
     """A network of the operator's own that may be reached, perhaps at one port only."""
 
-    network: Network
+    network: IpNetwork
     port: int | None  # None: the usual ones
 
-    def covers(self, address: Address, port: int) -> bool:
-        if address.version != self.network.version or address not in self.network:
+    def allows(self, ip: IpAddress, port: int) -> bool:
+        if ip.version != self.network.version or ip not in self.network:
             return False
-        return port in USUAL_PORTS if self.port is None else port == self.port
+        return port in DEFAULT_PORTS if self.port is None else port == self.port
 
 
-def read_permitted(text: str) -> Permitted:
+def read_allowed_network(text: str) -> AllowedNetwork:
     """`10.1.0.0/16`, `10.1.2.3:8080` or `[fd00::1]:8080`."""
-    found = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+)|([0-9a-fA-F:/.]+))(?::([0-9]{1,5}))?", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+)|([0-9a-fA-F:/.]+))(?::([0-9]{1,5}))?", text.strip())
+    if match is None:
         raise ValueError("each must be a network such as 10.1.0.0/16, or an address and port such as 10.1.2.3:8080")
-    network = ip_network(found[1] or found[2] or found[3], strict=False)
-    return Permitted(network, int(found[4]) if found[4] else None)
+    network = ip_network(match[1] or match[2] or match[3], strict=False)
+    return AllowedNetwork(network, int(match[4]) if match[4] else None)
 
 
 def read_target(text: str) -> Target:
     """http and https only, no names and passwords, no hosts in odd notations."""
-    if len(text) > LONGEST or re.search(r"[\s\\\x00-\x20\x7f]", text):
-        raise _not_fetched()
+    if len(text) > MAX_URL_LENGTH or re.search(r"[\s\\\x00-\x20\x7f]", text):
+        raise _invalid_url()
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise _not_fetched() from None
-    if parts.scheme not in PORTS or not parts.hostname or "@" in parts.netloc or port == 0:
-        raise _not_fetched()
+        raise _invalid_url() from None
+    if parts.scheme not in PORT_BY_SCHEME or not parts.hostname or "@" in parts.netloc or port == 0:
+        raise _invalid_url()
     if "[" in parts.netloc and ":" not in parts.hostname:
-        raise _not_fetched()
+        raise _invalid_url()
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     query = f"?{quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")}" if parts.query else ""
-    return Target(parts.scheme, _read_host(parts.hostname), port or PORTS[parts.scheme], path + query)
+    return Target(parts.scheme, _read_host(parts.hostname), port or PORT_BY_SCHEME[parts.scheme], path + query)
 
 
 def read_redirect(target: Target, location: str) -> str:
@@ -98,28 +98,28 @@ def read_redirect(target: Target, location: str) -> str:
     try:
         return urljoin(f"{target.scheme}://{target.authority}{target.path}", location)
     except ValueError:
-        raise _not_fetched() from None
+        raise _invalid_url() from None
 
 
 def may_connect(
-    address: Address, port: int, permitted: Sequence[Permitted] = (), ports: Collection[int] = USUAL_PORTS
+    ip: IpAddress, port: int, allowed_networks: Sequence[AllowedNetwork] = (), ports: Collection[int] = DEFAULT_PORTS
 ) -> bool:
     """The usual ports of public addresses, and what the operator permits besides."""
-    if any(row.covers(address, port) for row in permitted):
+    if any(entry.allows(ip, port) for entry in allowed_networks):
         return True
-    return port in ports and is_public(address)
+    return port in ports and is_public(ip)
 
 
-def is_public(address: Address) -> bool:
-    if isinstance(address, IPv6Address):
-        if address in NAT64:
-            return is_public(IPv4Address(int(address) & 0xFFFFFFFF))
-        if address.sixtofour or address.teredo or address not in GLOBAL_UNICAST:
+def is_public(ip: IpAddress) -> bool:
+    if isinstance(ip, IPv6Address):
+        if ip in NAT64:
+            return is_public(IPv4Address(int(ip) & 0xFFFFFFFF))
+        if ip.sixtofour or ip.teredo or ip not in GLOBAL_UNICAST:
             return False  # Others carry an IPv4 address in disguise, or are not routed.
-    if address.is_multicast or address.is_reserved or address.is_link_local or address.is_loopback:
+    if ip.is_multicast or ip.is_reserved or ip.is_link_local or ip.is_loopback:
         return False
-    return address.is_global and not any(
-        address.version == network.version and address in network for network in NOT_PUBLIC
+    return ip.is_global and not any(
+        ip.version == network.version and ip in network for network in NON_PUBLIC_NETWORKS
     )
 
 
@@ -128,26 +128,26 @@ def _read_host(host: str) -> str:
     `017700000001` and the like are only ever sent to mislead."""
     if ":" in host:
         try:
-            return str(IPv6Address(host)) if "%" not in host else _refuse()
+            return str(IPv6Address(host)) if "%" not in host else _reject_url()
         except ValueError:
-            raise _not_fetched() from None
+            raise _invalid_url() from None
     try:
         ascii_host = host.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError:
-        raise _not_fetched() from None
+        raise _invalid_url() from None
     if not re.fullmatch(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", ascii_host) or len(ascii_host) > 253:
-        raise _not_fetched()
+        raise _invalid_url()
     if re.fullmatch(r"[0-9]+|0x[0-9a-f]*", ascii_host.rpartition(".")[2]):
         try:
             return str(IPv4Address(ascii_host))
         except ValueError:
-            raise _not_fetched() from None
+            raise _invalid_url() from None
     return ascii_host
 
 
-def _refuse() -> str:
-    raise _not_fetched()
+def _reject_url() -> str:
+    raise _invalid_url()
 
 
-def _not_fetched() -> Invalid:
-    return Invalid("only http and https addresses of public servers can be fetched.")
+def _invalid_url() -> InvalidValue:
+    return InvalidValue("only http and https addresses of public servers can be fetched.")

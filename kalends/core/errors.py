@@ -43,32 +43,32 @@ Refusal                     an answer other than success: code, status, message,
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kalends.core.messages import Sentence
+from kalends.core.messages import Message
 
 
-class Invalid(ValueError):
+class InvalidValue(ValueError):
     """A value breaks a rule. The sentence says what would be right: `Invalid("at most {n}.", n=5)`."""
 
     def __init__(self, text: str, /, **values: object) -> None:
         super().__init__(text)
-        self.sentence = Sentence(text, **values)
+        self.message = Message(text, **values)
 
     @property
-    def message(self) -> str:
-        return str(self.sentence)
+    def text(self) -> str:
+        return str(self.message)
 
     def __str__(self) -> str:
-        return self.message
+        return self.text
 
 
-class Refusal(Exception):
+class ApiError(Exception):
     """An answer other than success."""
 
     def __init__(
         self,
         status: int,
         code: str,
-        message: str | Sentence,
+        message: str | Message,
         *,
         data: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -76,39 +76,39 @@ class Refusal(Exception):
         super().__init__(str(message))
         self.status = status
         self.code = code
-        self.sentence = message if isinstance(message, Sentence) else Sentence(message)
+        self.message = message if isinstance(message, Message) else Message(message)
         self.data = dict(data or {})  # Sentences in here are said where the answer is made, too.
         self.headers = dict(headers or {})
 
     @property
-    def message(self) -> str:
-        return str(self.sentence)
+    def text(self) -> str:
+        return str(self.message)
 
 
-def missing_params(names: Iterable[str]) -> Refusal:
-    listed = list(names)
-    return Refusal(
+def missing_params(names: Iterable[str]) -> ApiError:
+    missing = list(names)
+    return ApiError(
         400,
         "rest_missing_callback_param",
-        Sentence("Missing parameter(s): {names}.", names=", ".join(listed)),
-        data={"params": listed},
+        Message("Missing parameter(s): {names}.", names=", ".join(missing)),
+        data={"params": missing},
     )
 
 
-def invalid(name: str, text: str, /, **values: object) -> Refusal:
+def invalid(name: str, text: str, /, **values: object) -> ApiError:
     """One parameter breaks a rule: `invalid("parent", "there is no category {id}.", id=7)`."""
-    return invalid_params({name: problem_of(name, Sentence(text, **values))})
+    return invalid_params({name: for_param(name, Message(text, **values))})
 
 
-def problem_of(name: str, problem: Sentence) -> Sentence:
-    return Sentence("`{name}`: {problem}", name=name, problem=problem)
+def for_param(name: str, message: Message) -> Message:
+    return Message("`{name}`: {problem}", name=name, problem=message)
 
 
-def invalid_params(problems: Mapping[str, Sentence]) -> Refusal:
-    return Refusal(
+def invalid_params(problems: Mapping[str, Message]) -> ApiError:
+    return ApiError(
         400,
         "rest_invalid_param",
-        Sentence(
+        Message(
             "Invalid parameter(s): {names}. {problems}", names=", ".join(problems), problems=[*problems.values()]
         ),
         data={
@@ -121,39 +121,39 @@ def invalid_params(problems: Mapping[str, Sentence]) -> Refusal:
     )
 
 
-def invalid_json(reason: str, *, utf8: bool = True) -> Refusal:
+def invalid_json(reason: str, *, utf8: bool = True) -> ApiError:
     """The numbers of the codes are those that existing clients know: 4 syntax, 5 encoding."""
-    return Refusal(
+    return ApiError(
         400,
         "rest_invalid_json",
-        Sentence("The body is not readable as JSON: {reason}", reason=reason),
+        Message("The body is not readable as JSON: {reason}", reason=reason),
         data={"json_error_code": 4 if utf8 else 5, "json_error_message": reason},
     )
 
 
-def invalid_host() -> Refusal:
-    return Refusal(
+def invalid_host() -> ApiError:
+    return ApiError(
         400, "rest_invalid_host", "The Host header must be one name of at most 255 bytes, with or without a port."
     )
 
 
-def invalid_form(reason: str | Sentence) -> Refusal:
-    return Refusal(400, "rest_invalid_form", Sentence("The form cannot be read: {reason}", reason=reason))
+def invalid_form(reason: str | Message) -> ApiError:
+    return ApiError(400, "rest_invalid_form", Message("The form cannot be read: {reason}", reason=reason))
 
 
-def invalid_encoding() -> Refusal:
-    return invalid_form(Sentence("names and values must be UTF-8."))
+def invalid_encoding() -> ApiError:
+    return invalid_form(Message("names and values must be UTF-8."))
 
 
-def too_many_fields(limit: int) -> Refusal:
-    return invalid_form(Sentence("at most {limit} fields are read.", limit=limit))
+def too_many_fields(limit: int) -> ApiError:
+    return invalid_form(Message("at most {limit} fields are read.", limit=limit))
 
 
-def too_many_records(limit: int) -> Refusal:
-    return Refusal(
+def too_many_records(limit: int) -> ApiError:
+    return ApiError(
         400,
         "rest_too_many_records",
-        Sentence(
+        Message(
             "One request can create at most {limit} records, venues, organizers and terms inside events included; "
             "send the others in another request.",
             limit=limit,
@@ -162,90 +162,90 @@ def too_many_records(limit: int) -> Refusal:
     )
 
 
-def term_exists(term_id: int, what: str) -> Refusal:
-    return Refusal(
+def term_exists(term_id: int, field: str) -> ApiError:
+    return ApiError(
         400,
         "term_exists",
-        Sentence("A term with this `{what}` exists already: {id}.", what=what, id=term_id),
+        Message("A term with this `{what}` exists already: {id}.", what=field, id=term_id),
         data={"term_id": term_id},
     )
 
 
-def bad_credentials() -> Refusal:
+def bad_credentials() -> ApiError:
     """One answer for an unknown user and a wrong password, so that neither can be told from the other."""
-    return Refusal(401, "incorrect_password", "The user name or the application password is wrong.")
+    return ApiError(401, "incorrect_password", "The user name or the application password is wrong.")
 
 
-def forbidden(why: Sentence, *, anonymous: bool) -> Refusal:
+def forbidden(reason: Message, *, anonymous: bool) -> ApiError:
     if anonymous:
-        return Refusal(401, "rest_forbidden", Sentence("Sign in: {why}", why=why))
-    return Refusal(403, "rest_forbidden", Sentence("You are not allowed to do this: {why}", why=why))
+        return ApiError(401, "rest_forbidden", Message("Sign in: {why}", why=reason))
+    return ApiError(403, "rest_forbidden", Message("You are not allowed to do this: {why}", why=reason))
 
 
-def read_only() -> Refusal:
-    return Refusal(403, "rest_read_only", "This application password may only read.")
+def read_only() -> ApiError:
+    return ApiError(403, "rest_read_only", "This application password may only read.")
 
 
-def cross_site() -> Refusal:
-    return Refusal(
+def cross_site() -> ApiError:
+    return ApiError(
         403,
         "rest_cross_site",
         "Pages of another site may not send forms here: send JSON, or have the origin named in KALENDS_CORS_ORIGINS.",
     )
 
 
-def not_accessible(singular: str) -> Refusal:
-    return Refusal(403, f"{singular}-not-accessible", _of_kind(NOT_PUBLISHED, singular))
+def not_accessible(singular: str) -> ApiError:
+    return ApiError(403, f"{singular}-not-accessible", _select_message(NOT_PUBLISHED, singular))
 
 
-def no_longer_available(singular: str) -> Refusal:
-    return Refusal(403, f"{singular}-no-longer-available", _of_kind(IN_TRASH, singular))
+def no_longer_available(singular: str) -> ApiError:
+    return ApiError(403, f"{singular}-no-longer-available", _select_message(IN_TRASH, singular))
 
 
-def password_needed() -> Refusal:
-    return Refusal(403, "event-password-protected", "This event is protected: send its `password`.")
+def password_needed() -> ApiError:
+    return ApiError(403, "event-password-protected", "This event is protected: send its `password`.")
 
 
-def no_route() -> Refusal:
-    return Refusal(404, "rest_no_route", "There is nothing at this path.")
+def no_route() -> ApiError:
+    return ApiError(404, "rest_no_route", "There is nothing at this path.")
 
 
-def unknown_namespace(namespace: str) -> Refusal:
-    return Refusal(
+def unknown_namespace(namespace: str) -> ApiError:
+    return ApiError(
         404,
         "rest_invalid_namespace",
-        Sentence("There is no such namespace here; `namespace` can only be {namespace}.", namespace=namespace),
+        Message("There is no such namespace here; `namespace` can only be {namespace}.", namespace=namespace),
     )
 
 
-def unknown_site() -> Refusal:
-    return Refusal(404, "rest_unknown_site", "No site of this server answers to this host.")
+def unknown_site() -> ApiError:
+    return ApiError(404, "rest_unknown_site", "No site of this server answers to this host.")
 
 
-def not_found(singular: str) -> Refusal:
-    return Refusal(404, f"rest-{singular}-not-found", _of_kind(NOT_FOUND, singular))
+def not_found(singular: str) -> ApiError:
+    return ApiError(404, f"rest-{singular}-not-found", _select_message(NOT_FOUND, singular))
 
 
-def no_such_page(singular: str) -> Refusal:
-    return Refusal(404, f"{singular}-archive-page-not-found", "There is no such page: the list is shorter.")
+def no_such_page(singular: str) -> ApiError:
+    return ApiError(404, f"{singular}-archive-page-not-found", "There is no such page: the list is shorter.")
 
 
-def method_not_allowed(method: str, allowed: Iterable[str]) -> Refusal:
-    listed = ", ".join(allowed)
-    return Refusal(
+def method_not_allowed(method: str, allowed: Iterable[str]) -> ApiError:
+    allowed_methods = ", ".join(allowed)
+    return ApiError(
         405,
         "rest_method_not_allowed",
-        Sentence("{method} is not known here; this path knows {methods}.", method=method, methods=listed),
-        headers={"Allow": listed},
+        Message("{method} is not known here; this path knows {methods}.", method=method, methods=allowed_methods),
+        headers={"Allow": allowed_methods},
     )
 
 
-def body_timeout() -> Refusal:
-    return Refusal(408, "rest_request_timeout", "The body did not arrive in time.")
+def body_timeout() -> ApiError:
+    return ApiError(408, "rest_request_timeout", "The body did not arrive in time.")
 
 
-def in_progress() -> Refusal:
-    return Refusal(
+def in_progress() -> ApiError:
+    return ApiError(
         409,
         "rest_request_in_progress",
         "The first request with this Idempotency-Key is still running.",
@@ -253,112 +253,112 @@ def in_progress() -> Refusal:
     )
 
 
-def conflict() -> Refusal:
-    return Refusal(409, "rest_conflict", "This contradicts what is stored; read the record again.")
+def conflict() -> ApiError:
+    return ApiError(409, "rest_conflict", "This contradicts what is stored; read the record again.")
 
 
-def in_use(users: Sequence[Mapping[str, object]]) -> Refusal:
-    return Refusal(
+def in_use(references: Sequence[Mapping[str, object]]) -> ApiError:
+    return ApiError(
         409,
         "rest_media_in_use",
         "Records show this image; with `force` it is taken away from them.",
-        data={"used_by": users},
+        data={"used_by": references},
     )
 
 
-def expired(oldest: int) -> Refusal:
-    return Refusal(
+def expired(oldest: int) -> ApiError:
+    return ApiError(
         410,
         "rest_history_expired",
-        Sentence("What was before revision {oldest} has been forgotten; begin again without it.", oldest=oldest),
+        Message("What was before revision {oldest} has been forgotten; begin again without it.", oldest=oldest),
         data={"oldest": oldest},
     )
 
 
-def batch_failed(number: int, refusal: Refusal, error: Mapping[str, object]) -> Refusal:
+def batch_failed(number: int, cause: ApiError, error: Mapping[str, object]) -> ApiError:
     """The status is that of the operation that failed."""
-    return Refusal(
-        refusal.status,
+    return ApiError(
+        cause.status,
         "rest_batch_failed",
-        Sentence(
-            "Nothing was written: operation {number} was refused. {problem}", number=number, problem=refusal.sentence
+        Message(
+            "Nothing was written: operation {number} was refused. {problem}", number=number, problem=cause.message
         ),
         data={"operation": number, "error": error},
     )
 
 
-def in_trash(singular: str) -> Refusal:
-    return Refusal(410, f"{singular}-is-in-trash", _of_kind(IN_TRASH, singular))
+def in_trash(singular: str) -> ApiError:
+    return ApiError(410, f"{singular}-is-in-trash", _select_message(IN_TRASH, singular))
 
 
-def precondition_failed() -> Refusal:
-    return Refusal(
+def precondition_failed() -> ApiError:
+    return ApiError(
         412,
         "rest_precondition_failed",
         "The record has changed since: read it again, then repeat the change.",
     )
 
 
-def too_large(limit: int) -> Refusal:
-    return Refusal(413, "rest_body_too_large", Sentence("A body may have at most {limit} bytes.", limit=limit))
+def too_large(limit: int) -> ApiError:
+    return ApiError(413, "rest_body_too_large", Message("A body may have at most {limit} bytes.", limit=limit))
 
 
-def head_too_large(limit: int) -> Refusal:
-    return Refusal(
-        431, "rest_head_too_large", Sentence("The headers of a request may have at most {limit} bytes.", limit=limit)
+def head_too_large(limit: int) -> ApiError:
+    return ApiError(
+        431, "rest_head_too_large", Message("The headers of a request may have at most {limit} bytes.", limit=limit)
     )
 
 
-def key_reused() -> Refusal:
-    return Refusal(
+def key_reused() -> ApiError:
+    return ApiError(
         422, "rest_idempotency_mismatch", "This Idempotency-Key was used for another request: take a new one."
     )
 
 
-def slow_down(seconds: int) -> Refusal:
-    return Refusal(
+def too_many_attempts(seconds: int) -> ApiError:
+    return ApiError(
         429,
         "rest_too_many_attempts",
-        Sentence("Too many wrong attempts; try again in {seconds} s.", seconds=seconds),
+        Message("Too many wrong attempts; try again in {seconds} s.", seconds=seconds),
         headers={"Retry-After": str(seconds)},
     )
 
 
-def quota_exceeded(limit: int, seconds: int) -> Refusal:
-    return Refusal(
+def quota_exceeded(limit: int, seconds: int) -> ApiError:
+    return ApiError(
         429,
         "rest_quota_exceeded",
-        Sentence(
+        Message(
             "This account has created {limit} records today; retry in {seconds} s.", limit=limit, seconds=seconds
         ),
         headers={"Retry-After": str(seconds)},
     )
 
 
-BUSY = Sentence("The service is busy; try again in a moment.")
+BUSY = Message("The service is busy; try again in a moment.")
 
 
-def unavailable(message: str | Sentence = BUSY) -> Refusal:
-    return Refusal(503, "rest_unavailable", message, headers={"Retry-After": "1"})
+def unavailable(message: str | Message = BUSY) -> ApiError:
+    return ApiError(503, "rest_unavailable", message, headers={"Retry-After": "1"})
 
 
-def too_slow(seconds: float) -> Refusal:
+def too_slow(seconds: float) -> ApiError:
     return unavailable(
-        Sentence(
+        Message(
             "The write took longer than {seconds} s and was rolled back; write fewer records at once.",
             seconds=f"{seconds:g}",
         )
     )
 
 
-def fault(request_id: str) -> Refusal:
-    return Refusal(
-        500, "internal_server_error", Sentence("A fault of the server; it is logged as {id}.", id=request_id)
+def internal_error(request_id: str) -> ApiError:
+    return ApiError(
+        500, "internal_server_error", Message("A fault of the server; it is logged as {id}.", id=request_id)
     )
 
 
-def outcome_unknown() -> Refusal:
-    return Refusal(
+def outcome_unknown() -> ApiError:
+    return ApiError(
         503,
         "rest_outcome_unknown",
         "The write may or may not be stored; repeat it with the same Idempotency-Key.",
@@ -366,33 +366,33 @@ def outcome_unknown() -> Refusal:
     )
 
 
-def out_of_storage() -> Refusal:
-    return Refusal(507, "rest_insufficient_storage", "The server has no room left to store this.")
+def out_of_storage() -> ApiError:
+    return ApiError(507, "rest_insufficient_storage", "The server has no room left to store this.")
 
 
 # Sentences about a record, whole for each kind: in most languages more than the noun differs.
 NOT_FOUND = {
-    "event": Sentence("There is no such event."),
-    "venue": Sentence("There is no such venue."),
-    "organizer": Sentence("There is no such organizer."),
-    "category": Sentence("There is no such category."),
-    "tag": Sentence("There is no such tag."),
-    "media": Sentence("There is no such image."),
-    "": Sentence("There is no such record."),
+    "event": Message("There is no such event."),
+    "venue": Message("There is no such venue."),
+    "organizer": Message("There is no such organizer."),
+    "category": Message("There is no such category."),
+    "tag": Message("There is no such tag."),
+    "media": Message("There is no such image."),
+    "": Message("There is no such record."),
 }
 NOT_PUBLISHED = {
-    "event": Sentence("This event is not published."),
-    "venue": Sentence("This venue is not published."),
-    "organizer": Sentence("This organizer is not published."),
-    "": Sentence("This record is not published."),
+    "event": Message("This event is not published."),
+    "venue": Message("This venue is not published."),
+    "organizer": Message("This organizer is not published."),
+    "": Message("This record is not published."),
 }
 IN_TRASH = {
-    "event": Sentence("This event is in the trash."),
-    "venue": Sentence("This venue is in the trash."),
-    "organizer": Sentence("This organizer is in the trash."),
-    "": Sentence("This record is in the trash."),
+    "event": Message("This event is in the trash."),
+    "venue": Message("This venue is in the trash."),
+    "organizer": Message("This organizer is in the trash."),
+    "": Message("This record is in the trash."),
 }
 
 
-def _of_kind(sentences: Mapping[str, Sentence], singular: str) -> Sentence:
-    return sentences.get(singular, sentences[""])
+def _select_message(messages: Mapping[str, Message], singular: str) -> Message:
+    return messages.get(singular, messages[""])

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
 
 
-def read_network(text: str) -> Network:
+def read_network(text: str) -> IpNetwork:
     """Reads an address or a network: `127.0.0.1`, `10.1.0.0/16`, `fd00::/8`."""
     try:
         return ip_network(text.strip(), strict=False)
@@ -15,7 +15,7 @@ def read_network(text: str) -> Network:
         raise ValueError("each must be an address or a network, such as 127.0.0.1, 10.1.0.0/16 or fd00::/8") from None
 
 
-def find_client(peer: str, forwarded: str, trusted: Sequence[Network]) -> str:
+def find_client_ip(peer: str, forwarded: str, trusted: Sequence[IpNetwork]) -> str:
     """Returns the address that a request comes from, as far as it can be believed.
 
     Each proxy appends the address it was called from to `X-Forwarded-For` (`forwarded`), so an entry is
@@ -23,32 +23,32 @@ def find_client(peer: str, forwarded: str, trusted: Sequence[Network]) -> str:
     writers are `trusted`. The first address that is not a trusted proxy is the client; whatever stands
     to its left, the client may have made up. An entry that is not an address ends the reading.
     """
-    found = _read_address(peer)
-    if found is None:
+    client_ip = _parse_ip(peer)
+    if client_ip is None:
         return peer
     for entry in reversed(forwarded.split(",")):
-        if not _is_trusted(found, trusted):
+        if not _is_trusted(client_ip, trusted):
             break
-        earlier = _read_address(entry)
+        earlier = _parse_ip(entry)
         if earlier is None:
             break
-        found = earlier
-    return str(found)
+        client_ip = earlier
+    return str(client_ip)
 
 
-def _is_trusted(address: Address, trusted: Sequence[Network]) -> bool:
-    return any(address.version == network.version and address in network for network in trusted)
+def _is_trusted(ip: IpAddress, trusted: Sequence[IpNetwork]) -> bool:
+    return any(ip.version == network.version and ip in network for network in trusted)
 
 
-def _read_address(text: str) -> Address | None:
+def _parse_ip(text: str) -> IpAddress | None:
     """Reads an address; one of IPv4 that a socket for both families shows as IPv6 becomes what it is.
 
     A zone (`fe80::1%eth0`) is refused: it is text of any length and content.
     """
     try:
-        address = ip_address(text.strip())
+        ip = ip_address(text.strip())
     except ValueError:
         return None
-    if isinstance(address, IPv4Address):
-        return address
-    return None if address.scope_id is not None else address.ipv4_mapped or address
+    if isinstance(ip, IPv4Address):
+        return ip
+    return None if ip.scope_id is not None else ip.ipv4_mapped or ip

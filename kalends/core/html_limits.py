@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 
 MAX_TAGS: Final = 10_000
 MAX_DEPTH: Final = 100
@@ -23,7 +23,7 @@ def element_set(names: str) -> frozenset[str]:
 # Inside these elements browsers read by other rules. They get names that browsers do not know.
 FOREIGN: Final = element_set("frameset math noscript plaintext select svg template")
 # What these contain is text up to their end tag.
-RAW: Final = element_set("iframe noembed noframes script style textarea title xmp")
+RAW_TEXT: Final = element_set("iframe noembed noframes script style textarea title xmp")
 # Elements without content, including old ones.
 VOID: Final = element_set(
     "area base basefont bgsound br col embed hr image img input keygen link meta param source track wbr"
@@ -64,27 +64,27 @@ _START = re.compile(r"<[a-zA-Z]")
 _FOREIGN_TAG = re.compile(rf"<(/?)({'|'.join(sorted(FOREIGN))})(?=[ \t\n\f\r/>])", re.IGNORECASE | re.ASCII)
 
 
-def bound_markup(html: str) -> str:
+def enforce_html_limits(html: str) -> str:
     """The same text, fit for the sanitiser; refuses what would cost it too much."""
     if "<" not in html:
         return html
     if len(_START.findall(html)) > MAX_TAGS:
-        raise Invalid("HTML may have at most {most} tags.", most=MAX_TAGS)
-    tamed = _FOREIGN_TAG.sub(r"<\1x-\2", html)
+        raise InvalidValue("HTML may have at most {most} tags.", most=MAX_TAGS)
+    neutralized = _FOREIGN_TAG.sub(r"<\1x-\2", html)
     open_names: list[str] = []
-    for name, is_end in _tags(tamed):
+    for name, is_end in _iter_tags(neutralized):
         if is_end:
             _close(name, open_names)
         else:
             _open(name, open_names)
         if len(open_names) > MAX_DEPTH:
-            raise Invalid(
+            raise InvalidValue(
                 "HTML may nest at most {most} deep; an end tag missing or out of order counts too.", most=MAX_DEPTH
             )
-    return tamed
+    return neutralized
 
 
-def _tags(html: str) -> Iterator[tuple[str, bool]]:
+def _iter_tags(html: str) -> Iterator[tuple[str, bool]]:
     """The name of each tag and whether it is an end tag; neither comments nor raw text contain any."""
     position = 0
     while (token := _TOKEN.search(html, position)) is not None:
@@ -98,24 +98,24 @@ def _tags(html: str) -> Iterator[tuple[str, bool]]:
             _check_attributes(token["rest"])
             name = token["name"].lower() if token["name"].isascii() else token["name"]
             yield name, bool(token["slash"])
-            if name in RAW and not token["slash"]:
-                ending = _raw_end(name).search(html, position)
+            if name in RAW_TEXT and not token["slash"]:
+                ending = _raw_text_end(name).search(html, position)
                 position = ending.start() if ending else len(html)
 
 
 @cache
-def _raw_end(name: str) -> re.Pattern[str]:
+def _raw_text_end(name: str) -> re.Pattern[str]:
     return re.compile(rf"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE | re.ASCII)
 
 
 def _check_attributes(text: str) -> None:
     if len(text) > MAX_ATTRIBUTES and len(_ATTRIBUTES.findall(text)) > MAX_ATTRIBUTES:
-        raise Invalid("An HTML tag may have at most {most} attributes.", most=MAX_ATTRIBUTES)
+        raise InvalidValue("An HTML tag may have at most {most} attributes.", most=MAX_ATTRIBUTES)
 
 
 def _open(name: str, open_names: list[str]) -> None:
-    for ended in IMPLIED_ENDS.get(name, ()):
-        if open_names and open_names[-1] == ended:
+    for implied_end in IMPLIED_ENDS.get(name, ()):
+        if open_names and open_names[-1] == implied_end:
             open_names.pop()
     if name not in VOID:
         open_names.append(name)

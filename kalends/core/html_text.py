@@ -12,38 +12,38 @@ from kalends.core.html_limits import BLOCKS, TAG, VOID
 _TAG = re.compile(TAG)
 _GAP = re.compile(r"\n[ \t]*+(?:\n[ \t]*+)++")
 _TAG_OR_GAP = re.compile(TAG + "|" + _GAP.pattern)
-_STOPS = frozenset(".,;:!?…。！？、：")
+_SENTENCE_ENDS = frozenset(".,;:!?…。！？、：")
 _LINE_END = re.compile(r"(?:<br ?/?>[ \t]*+)?+\n[ \t]*+")
 
 
-def paragraphs(text: str) -> str:
+def to_paragraphs(text: str) -> str:
     """What the interface shows of a description: blank lines part paragraphs, single ones break the line."""
     if "<" not in text:
         return "\n".join(map(_paragraph, filter(None, map(str.strip, _GAP.split(text) if "\n" in text else (text,)))))
-    shown: list[str] = []
+    blocks: list[str] = []
     for is_block, part in _parts(text):
         if is_block:
-            shown.append(part.strip())
+            blocks.append(part.strip())
         else:
-            shown.extend(_wrap(part))
-    return "\n".join(filter(None, shown))
+            blocks.extend(_wrap(part))
+    return "\n".join(filter(None, blocks))
 
 
-def plain_words(text: str) -> str:
+def to_plain_text(text: str) -> str:
     """The text without markup, with entities resolved and single spaces."""
     bare = _TAG.sub(_space_for_block, text) if "<" in text else text
     return " ".join(html.unescape(bare).split())
 
 
-def plain_run(text: str) -> str:
+def to_single_line(text: str) -> str:
     """The text on one line, for an excerpt: what were blocks of their own do not run into each other."""
     run = ""
-    for line in filter(None, (line.removeprefix("- ") for line in plain_lines(text).split("\n"))):
-        run += (" " if run[-1:] in _STOPS else " · ") + line if run else line
+    for line in filter(None, (line.removeprefix("- ") for line in to_plain_lines(text).split("\n"))):
+        run += (" " if run[-1:] in _SENTENCE_ENDS else " · ") + line if run else line
     return run
 
 
-def plain_lines(text: str) -> str:
+def to_plain_lines(text: str) -> str:
     """The text without markup, its paragraphs parted by blank lines, its list entries marked by dashes."""
     bare = _TAG.sub(_line_for_block, " ".join(text.split())) if "<" in text else text
     lines = [" ".join(line.split()) for line in html.unescape(bare).split("\n")]
@@ -63,12 +63,12 @@ def _paragraph(text: str) -> str:
 
 def _chunks(text: str) -> Iterator[str]:
     begin = depth = 0
-    for found in _TAG_OR_GAP.finditer(text):
-        if found["name"]:
-            depth += _step(found)
+    for match in _TAG_OR_GAP.finditer(text):
+        if match["name"]:
+            depth += _depth_change(match)
         elif depth == 0:
-            yield text[begin : found.start()]
-            begin = found.end()
+            yield text[begin : match.start()]
+            begin = match.end()
     yield text[begin:]
 
 
@@ -85,7 +85,7 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
             has_block = True
             yield False, text[begin:outermost]
             begin = outermost
-        depth = max(depth + _step(tag), 0)
+        depth = max(depth + _depth_change(tag), 0)
         if depth == 0 and has_block:
             yield True, text[begin : tag.end()]
             begin = tag.end()
@@ -93,7 +93,7 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
     yield has_block, text[begin:]
 
 
-def _step(tag: re.Match[str]) -> int:
+def _depth_change(tag: re.Match[str]) -> int:
     if tag["name"].lower() in VOID:
         return 0
     return -1 if tag["slash"] else 1

@@ -7,31 +7,31 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 
 
 @dataclass(frozen=True, slots=True)
-class PictureType:
+class ImageType:
     mime: str
     extension: str
     codec: str  # as the image library names it
 
 
-JPEG: Final = PictureType("image/jpeg", "jpg", "JPEG")
-PNG: Final = PictureType("image/png", "png", "PNG")
-WEBP: Final = PictureType("image/webp", "webp", "WEBP")
-AVIF: Final = PictureType("image/avif", "avif", "AVIF")
-GIF: Final = PictureType("image/gif", "gif", "GIF")
+JPEG: Final = ImageType("image/jpeg", "jpg", "JPEG")
+PNG: Final = ImageType("image/png", "png", "PNG")
+WEBP: Final = ImageType("image/webp", "webp", "WEBP")
+AVIF: Final = ImageType("image/avif", "avif", "AVIF")
+GIF: Final = ImageType("image/gif", "gif", "GIF")
 TYPES: Final = (JPEG, PNG, WEBP, AVIF, GIF)
 BY_MIME: Final = {row.mime: row for row in TYPES}
 BY_EXTENSION: Final = {row.extension: row for row in TYPES}
-ACCEPTED: Final = "JPEG, PNG, WebP, AVIF, GIF"
+SUPPORTED_TYPES: Final = "JPEG, PNG, WebP, AVIF, GIF"
 
 # Bytes that are enough to tell the type.
-HEAD: Final = 512
+SNIFF_BYTES: Final = 512
 # More pixels than the cameras of telephones make are not decoded, and no more than this is kept along an edge.
-MOST_PIXELS: Final = 50_000_000
-LONGEST_EDGE: Final = 2560
+MAX_PIXELS: Final = 50_000_000
+MAX_EDGE: Final = 2560
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,17 @@ class Size:
 
     name: str
     edge: int
-    cut: bool = False
+    crop: bool = False
 
 
-SIZES: Final = (Size("thumbnail", 150, cut=True), Size("medium", 300), Size("large", 1024))
+SIZES: Final = (Size("thumbnail", 150, crop=True), Size("medium", 300), Size("large", 1024))
 FULL: Final = "full"
 
 _NAME = re.compile(r"[0-9a-f]{64}\.(?:jpg|png|webp|avif|gif)")
 _KEY = re.compile(r"([1-9][0-9]{0,17})/([0-9a-f]{2})/(\2[0-9a-f]{62}\.(?:jpg|png|webp|avif|gif))")
 
 
-def tell_type(head: bytes) -> PictureType:
+def sniff_type(head: bytes) -> ImageType:
     """The type of a file by its content; its name and what the client calls it say nothing."""
     if head.startswith(b"\xff\xd8\xff"):
         return JPEG
@@ -63,10 +63,12 @@ def tell_type(head: bytes) -> PictureType:
     if head[4:8] == b"ftyp" and _brands(head) & {b"avif", b"avis"}:
         return AVIF
     if not head:
-        raise Invalid("the file is empty.")
+        raise InvalidValue("the file is empty.")
     if b"<svg" in head.lower():
-        raise Invalid("SVG is not taken, because it can hold scripts; send it as {types}.", types=ACCEPTED)
-    raise Invalid("this is not an image of a known type; {types} are taken.", types=ACCEPTED)
+        raise InvalidValue(
+            "SVG is not taken, because it can hold scripts; send it as {types}.", types=SUPPORTED_TYPES
+        )
+    raise InvalidValue("this is not an image of a known type; {types} are taken.", types=SUPPORTED_TYPES)
 
 
 def _brands(head: bytes) -> set[bytes]:
@@ -76,12 +78,12 @@ def _brands(head: bytes) -> set[bytes]:
     return {box[:4], *(box[at : at + 4] for at in range(8, len(box) - 3, 4))}
 
 
-def file_name(digest: str, kind: PictureType) -> str:
+def make_file_name(digest: str, image_type: ImageType) -> str:
     """Files are named after their content, so that a name never means anything else."""
-    return f"{digest}.{kind.extension}"
+    return f"{digest}.{image_type.extension}"
 
 
-def key_of(site_id: int, name: str) -> str:
+def make_key(site_id: int, name: str) -> str:
     """Where a file of a site is kept, and the end of its address."""
     if not _NAME.fullmatch(name):
         raise AssertionError(f"not the name of a file: {name!r}")
@@ -90,11 +92,11 @@ def key_of(site_id: int, name: str) -> str:
 
 def read_key(text: str) -> tuple[int, str] | None:
     """The site and the name that a key has; None: it is no key."""
-    found = _KEY.fullmatch(text)
-    return (int(found[1]), found[3]) if found else None
+    match = _KEY.fullmatch(text)
+    return (int(match[1]), match[3]) if match else None
 
 
-def name_in(address: str) -> str | None:
+def extract_file_name(url: str) -> str | None:
     """The name of the file that an address of ours ends with, whatever host it names."""
-    found = read_key("/".join(address.partition("?")[0].partition("#")[0].rsplit("/", 3)[-3:]))
-    return found[1] if found else None
+    key = read_key("/".join(url.partition("?")[0].partition("#")[0].rsplit("/", 3)[-3:]))
+    return key[1] if key else None

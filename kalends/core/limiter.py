@@ -14,7 +14,7 @@ from kalends.core import errors
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class ConcurrencyLimits:
     """The bounds: in progress and waiting, for one owner and in total."""
 
     per_owner: int
@@ -23,72 +23,72 @@ class Shares:
     waiting: int = 200
 
 
-class Turns:
+class PerOwnerLimiter:
     """Hands out turns to owners of work, such as clients or users."""
 
-    def __init__(self, shares: Shares) -> None:
-        self._shares = shares
+    def __init__(self, limits: ConcurrencyLimits) -> None:
+        self._limits = limits
         self._running: Counter[Hashable] = Counter()
         self._in_progress = 0
         self._queues: dict[Hashable, deque[asyncio.Future[None]]] = {}
         self._waiting = 0
 
     @asynccontextmanager
-    async def of(self, owner: Hashable, patience: float | None = None) -> AsyncIterator[None]:
+    async def slot(self, owner: Hashable, max_wait: float | None = None) -> AsyncIterator[None]:
         """Holds a turn of this owner; `patience` is the number of seconds to wait for it, None: any."""
-        await self._enter(owner, patience)
+        await self._acquire(owner, max_wait)
         try:
             yield
         finally:
-            self._leave(owner)
+            self._release(owner)
 
-    async def _enter(self, owner: Hashable, patience: float | None) -> None:
-        if self._in_progress < self._shares.total and self._running[owner] < self._shares.per_owner:
+    async def _acquire(self, owner: Hashable, max_wait: float | None) -> None:
+        if self._in_progress < self._limits.total and self._running[owner] < self._limits.per_owner:
             self._begin(owner)
             return
         queue = self._queues.setdefault(owner, deque())
-        if len(queue) >= self._shares.waiting_per_owner or self._waiting >= self._shares.waiting:
-            self._forget(owner)
+        if len(queue) >= self._limits.waiting_per_owner or self._waiting >= self._limits.waiting:
+            self._discard_idle(owner)
             raise errors.unavailable()
-        turn = asyncio.get_running_loop().create_future()
-        queue.append(turn)
+        waiter = asyncio.get_running_loop().create_future()
+        queue.append(waiter)
         self._waiting += 1
         try:
-            async with asyncio.timeout(patience):
-                await turn
+            async with asyncio.timeout(max_wait):
+                await waiter
         except BaseException as error:
-            if turn.done() and not turn.cancelled():
-                self._leave(owner)  # The turn came at the moment of giving up.
-            elif turn in queue:
-                queue.remove(turn)
+            if waiter.done() and not waiter.cancelled():
+                self._release(owner)  # The turn came at the moment of giving up.
+            elif waiter in queue:
+                queue.remove(waiter)
                 self._waiting -= 1
-                self._forget(owner)
+                self._discard_idle(owner)
             raise (errors.unavailable() if isinstance(error, TimeoutError) else error) from error
 
     def _begin(self, owner: Hashable) -> None:
         self._running[owner] += 1
         self._in_progress += 1
 
-    def _leave(self, owner: Hashable) -> None:
+    def _release(self, owner: Hashable) -> None:
         self._running[owner] -= 1
         self._in_progress -= 1
-        self._forget(owner)
-        while self._in_progress < self._shares.total and (following := self._next()) is not None:
-            queue = self._queues.pop(following)
-            turn = queue.popleft()
+        self._discard_idle(owner)
+        while self._in_progress < self._limits.total and (next_owner := self._next_owner()) is not None:
+            queue = self._queues.pop(next_owner)
+            waiter = queue.popleft()
             self._waiting -= 1
-            self._queues[following] = queue  # Behind the others: it has had its turn.
-            if not turn.cancelled():
-                self._begin(following)
-                turn.set_result(None)
-            self._forget(following)
+            self._queues[next_owner] = queue  # Behind the others: it has had its turn.
+            if not waiter.cancelled():
+                self._begin(next_owner)
+                waiter.set_result(None)
+            self._discard_idle(next_owner)
 
-    def _next(self) -> Hashable | None:
+    def _next_owner(self) -> Hashable | None:
         """Returns the waiting owner with the least work in progress; among equals, the one that waits longest."""
-        eligible = [owner for owner in self._queues if self._running[owner] < self._shares.per_owner]
+        eligible = [owner for owner in self._queues if self._running[owner] < self._limits.per_owner]
         return min(eligible, key=lambda owner: self._running[owner], default=None)
 
-    def _forget(self, owner: Hashable) -> None:
+    def _discard_idle(self, owner: Hashable) -> None:
         """Keeps no trace of owners without work."""
         if not self._running[owner]:
             del self._running[owner]

@@ -8,12 +8,12 @@ from collections.abc import Callable
 Translate = Callable[[str], str]
 
 
-def mark(text: str) -> str:
+def gettext_noop(text: str) -> str:
     """The same text. What stands in this call is found by `just words`, to be translated later."""
     return text
 
 
-class Sentence:
+class Message:
     """`Sentence("There is no user {id}.", id=7)`. A value may be a sentence itself, or several."""
 
     __slots__ = ("text", "values")
@@ -22,28 +22,28 @@ class Sentence:
         self.text = text
         self.values = values
 
-    def said(self, translate: Translate) -> str:
+    def render(self, translate: Translate) -> str:
         text = translate(self.text)
         if not self.values:
             return text
-        return text.format(**{name: _said(value, translate) for name, value in self.values.items()})
+        return text.format(**{name: _render_value(value, translate) for name, value in self.values.items()})
 
     def __str__(self) -> str:
-        return self.said(mark)
+        return self.render(gettext_noop)
 
     def __repr__(self) -> str:
         return f"Sentence({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sentence) and (self.text, self.values) == (other.text, other.values)
+        return isinstance(other, Message) and (self.text, self.values) == (other.text, other.values)
 
     def __hash__(self) -> int:
         return hash(self.text)
 
 
-def _said(value: object, translate: Translate) -> object:
-    if isinstance(value, Sentence):
-        return value.said(translate)
+def _render_value(value: object, translate: Translate) -> object:
+    if isinstance(value, Message):
+        return value.render(translate)
     if isinstance(value, list | tuple):
-        return " ".join(str(_said(entry, translate)) for entry in value)  # pyright: ignore[reportUnknownVariableType]
+        return " ".join(str(_render_value(entry, translate)) for entry in value)  # pyright: ignore[reportUnknownVariableType]
     return value

@@ -12,10 +12,10 @@ from typing import Final
 
 import nh3
 
-from kalends.core.errors import Invalid
-from kalends.core.html_limits import bound_markup, element_set
-from kalends.core.html_text import paragraphs, plain_words
-from kalends.core.messages import mark
+from kalends.core.errors import InvalidValue
+from kalends.core.html_limits import element_set, enforce_html_limits
+from kalends.core.html_text import to_paragraphs, to_plain_text
+from kalends.core.messages import gettext_noop as N_
 
 __all__ = [
     "clean_html",
@@ -25,13 +25,13 @@ __all__ = [
     "clean_text",
     "clean_title",
     "fold",
-    "paragraphs",
-    "plain_words",
+    "to_paragraphs",
+    "to_plain_text",
 ]
 
-INLINE: Final = element_set("abbr b bdi cite code del em i ins mark q s small strong sub sup u")
-TERM: Final = element_set("a abbr b blockquote cite code del em i ins q s strike strong sub sup")
-DESCRIPTION: Final = INLINE | element_set(
+INLINE_ELEMENTS: Final = element_set("abbr b bdi cite code del em i ins mark q s small strong sub sup u")
+TERM_ELEMENTS: Final = element_set("a abbr b blockquote cite code del em i ins q s strike strong sub sup")
+DESCRIPTION_ELEMENTS: Final = INLINE_ELEMENTS | element_set(
     "a address article aside blockquote br caption center col colgroup dd details dfn div dl dt figcaption "
     "figure footer h1 h2 h3 h4 h5 h6 header hr img kbd li ol p pre rp rt ruby samp section span strike "
     "summary table tbody td tfoot th thead time tr tt ul var wbr"
@@ -52,15 +52,15 @@ ATTRIBUTES: Final[Mapping[str, Set[str]]] = {
     "time": {"datetime"},
 }
 # These go with what they contain; of all other elements that are not allowed the text stays.
-DROPPED: Final = element_set("iframe noembed noframes object script style textarea title xmp") | {
+DROPPED_ELEMENTS: Final = element_set("iframe noembed noframes object script style textarea title xmp") | {
     f"x-{name}"
     for name in ("math", "noscript", "svg", "template")  # renamed by bound_markup
 }
-SCHEMES: Final = frozenset(["http", "https", "mailto"])
+URL_SCHEMES: Final = frozenset(["http", "https", "mailto"])
 
 # Cleaning is repeated until nothing changes; text that needs more rounds than this is refused.
-ROUNDS: Final = 6
-IRREGULAR: Final = mark("The HTML is too irregular to be understood in one way; close every tag in its order.")
+MAX_ROUNDS: Final = 6
+MALFORMED_HTML: Final = N_("The HTML is too irregular to be understood in one way; close every tag in its order.")
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _LINE_END = re.compile(r"\r\n?|[\u2028\u2029]")
@@ -69,24 +69,24 @@ _PRE_START = re.compile(r"(<pre(?: [^>]*)?>)\n+")
 _OUTER_SPACE = re.compile(r"\A(?:\s|&nbsp;)++|(?:(?<!\s)(?<!&nbsp;)(?:\s|&nbsp;)++)\Z")
 _LOOSE_AMPERSAND = re.compile(r"&(?!(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);)")
 _REPEATED_AMPERSAND = re.compile(r"&(?:amp;)+", re.IGNORECASE)
-_NEEDS_CARE = re.compile(r"[<>&\xa0]")
+_MARKUP_CHARACTER = re.compile(r"[<>&\xa0]")
 _LOOKS_LIKE_TAG = re.compile(r"&lt;\s*[a-zA-Z/!?]")
 
 
 def clean_text(text: str, limit: int) -> str:
     """Bounds and normal form of any text: NFC, lines end in \\n, no other control characters but tabs."""
-    _bound(text, limit)
+    _check_length(text, limit)
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Invalid("The text contains half of a surrogate pair, which is no character.") from None
-    return _bound(_normalize(text).strip(), limit)
+        raise InvalidValue("The text contains half of a surrogate pair, which is no character.") from None
+    return _check_length(_normalize(text).strip(), limit)
 
 
-def _bound(text: str, limit: int) -> str:
+def _check_length(text: str, limit: int) -> str:
     """The text, if it is short enough. What is stored must be too, and cleaning may make it longer."""
     if len(text) > limit:
-        raise Invalid(
+        raise InvalidValue(
             "A text here may have at most {limit} characters; this one has {length}.", limit=limit, length=len(text)
         )
     return text
@@ -94,27 +94,27 @@ def _bound(text: str, limit: int) -> str:
 
 def clean_html(text: str, limit: int = 256_000) -> str:
     """HTML of a description: an allow-list of elements, links to http, https and mailto."""
-    loose = _escape_loose_ampersands(clean_text(text, limit))
-    return _bound(_sanitize(loose, DESCRIPTION, ATTRIBUTES), limit)
+    escaped = _escape_loose_ampersands(clean_text(text, limit))
+    return _check_length(_sanitize(escaped, DESCRIPTION_ELEMENTS, ATTRIBUTES), limit)
 
 
 def clean_term_description(text: str, limit: int = 20_000) -> str:
     """HTML of a category's or tag's description: links and emphasis, no blocks (behaviour 4.8)."""
-    loose = _escape_loose_ampersands(clean_text(text, limit))
-    return _bound(_sanitize(loose, TERM, {"a": {"href", "title"}, "abbr": {"title"}}), limit)
+    escaped = _escape_loose_ampersands(clean_text(text, limit))
+    return _check_length(_sanitize(escaped, TERM_ELEMENTS, {"a": {"href", "title"}, "abbr": {"title"}}), limit)
 
 
 def clean_title(text: str, limit: int = 10_000) -> str:
     """A title on one line with inline markup; characters are escaped only where they would read as markup."""
-    line = _in_one_line(clean_text(text, limit))
+    line = _replace_line_breaks(clean_text(text, limit))
     if "<" not in line and "&" not in line:
         return line
     # An entity (`&NewLine;`) can bring back a line end.
-    escaped = _in_one_line(_sanitize(_escape_loose_ampersands(line), INLINE, {}))
+    escaped = _replace_line_breaks(_sanitize(_escape_loose_ampersands(line), INLINE_ELEMENTS, {}))
     plain = html.unescape(escaped)
-    if _LOOKS_LIKE_TAG.search(escaped) or _sanitize(plain, INLINE, {}) != escaped:
-        return _bound(escaped, limit)
-    return _bound(plain, limit)
+    if _LOOKS_LIKE_TAG.search(escaped) or _sanitize(plain, INLINE_ELEMENTS, {}) != escaped:
+        return _check_length(escaped, limit)
+    return _check_length(plain, limit)
 
 
 def clean_name(text: str, limit: int = 200) -> str:
@@ -124,23 +124,23 @@ def clean_name(text: str, limit: int = 200) -> str:
 
 def clean_plain(text: str, limit: int = 1000) -> str:
     """Plain text on one line: no markup, entities resolved; harmless also to those who take it for HTML."""
-    current = _single_line(clean_text(text, limit))
-    for _ in range(ROUNDS):
+    current = _to_single_line(clean_text(text, limit))
+    for _ in range(MAX_ROUNDS):
         if "<" not in current and "&" not in current:
-            return _bound(current, limit)
+            return _check_length(current, limit)
         # Removing a tag may join its neighbours to another one, so this is repeated until nothing changes.
-        cleaned = _single_line(_sanitize(_escape_loose_ampersands(current), frozenset(), {}))
+        cleaned = _to_single_line(_sanitize(_escape_loose_ampersands(current), frozenset(), {}))
         if cleaned == current:
-            return _bound(current, limit)
+            return _check_length(current, limit)
         current = cleaned
-    raise Invalid(IRREGULAR)
+    raise InvalidValue(MALFORMED_HTML)
 
 
-def _in_one_line(text: str) -> str:
+def _replace_line_breaks(text: str) -> str:
     return text.replace("\n", " ").replace("\t", " ")
 
 
-def _single_line(text: str) -> str:
+def _to_single_line(text: str) -> str:
     return _SPACE.sub(" ", _normalize(_resolve_entities(text))).strip()
 
 
@@ -149,12 +149,12 @@ def _resolve_entities(text: str) -> str:
     if "&" not in text:
         return text
     text = _REPEATED_AMPERSAND.sub("&", text)
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         resolved = _REPEATED_AMPERSAND.sub("&", html.unescape(_escape_loose_ampersands(text)))
         if resolved == text:
             return text
         text = resolved
-    raise Invalid(IRREGULAR)
+    raise InvalidValue(MALFORMED_HTML)
 
 
 def fold(text: str) -> str:
@@ -190,16 +190,16 @@ def _escape_loose_ampersands(text: str) -> str:
 
 def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> str:
     """Clean until cleaning changes nothing: taking an element away can change how its neighbours are read."""
-    if not _NEEDS_CARE.search(text):
+    if not _MARKUP_CHARACTER.search(text):
         return text
     current = text
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         cleaned = nh3.clean(
-            bound_markup(current),
+            enforce_html_limits(current),
             tags=set(tags),
-            clean_content_tags=set(DROPPED),
+            clean_content_tags=set(DROPPED_ELEMENTS),
             attributes={tag: set(names) for tag, names in attributes.items()},
-            url_schemes=set(SCHEMES),
+            url_schemes=set(URL_SCHEMES),
             link_rel=None,
         )
         # A numeric entity can bring back what clean_text removed; readers skip a line end after <pre>.
@@ -207,4 +207,4 @@ def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> 
         if cleaned == current:
             return cleaned
         current = cleaned
-    raise Invalid(IRREGULAR)
+    raise InvalidValue(MALFORMED_HTML)

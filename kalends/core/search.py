@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.sanitize import clean_text, fold
 
-MAX_CHARACTERS: Final = 200
+MAX_LENGTH: Final = 200
 MAX_WORDS: Final = 20
 
 # A phrase in quotation marks (to the end where the second is missing) or a word, perhaps after a minus.
@@ -15,29 +15,29 @@ _WORD = re.compile(r'(?P<minus>-?)(?:"(?P<phrase>[^"]*)(?:"|\Z)|(?P<word>[^\s"]+
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class SearchWords:
     """Folded like the stored text they are compared with."""
 
-    wanted: tuple[str, ...]
-    unwanted: tuple[str, ...]
+    required: tuple[str, ...]
+    excluded: tuple[str, ...]
 
 
-def read_search(text: str) -> Words:
+def read_search(text: str) -> SearchWords:
     """Every word must occur, a `"phrase"` as it stands, a `-word` not at all (behaviour 8.4)."""
-    cleaned = clean_text(text, MAX_CHARACTERS)
-    wanted: list[str] = []
-    unwanted: list[str] = []
-    for found in _WORD.finditer(cleaned.replace("“", '"').replace("”", '"')):
-        word = fold(found["phrase"] or found["word"] or "")
+    cleaned = clean_text(text, MAX_LENGTH)
+    required: list[str] = []
+    excluded: list[str] = []
+    for match in _WORD.finditer(cleaned.replace("“", '"').replace("”", '"')):
+        word = fold(match["phrase"] or match["word"] or "")
         if word:
-            (unwanted if found["minus"] else wanted).append(word)
-    if not wanted and not unwanted and fold(cleaned):
-        wanted.append(fold(cleaned))
-    if not wanted and not unwanted:
-        raise Invalid("Search for at least one word.")
-    if len(wanted) + len(unwanted) > MAX_WORDS:
-        raise Invalid("Search for at most {most} words.", most=MAX_WORDS)
-    return Words(tuple(dict.fromkeys(wanted)), tuple(dict.fromkeys(unwanted)))
+            (excluded if match["minus"] else required).append(word)
+    if not required and not excluded and fold(cleaned):
+        required.append(fold(cleaned))
+    if not required and not excluded:
+        raise InvalidValue("Search for at least one word.")
+    if len(required) + len(excluded) > MAX_WORDS:
+        raise InvalidValue("Search for at most {most} words.", most=MAX_WORDS)
+    return SearchWords(tuple(dict.fromkeys(required)), tuple(dict.fromkeys(excluded)))
 
 
 def like_pattern(word: str) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from anyascii import anyascii
 
 MAX_BYTES: Final = 200
-TRASHED: Final = "__trashed"
+TRASHED_SUFFIX: Final = "__trashed"
 
 _MARKUP = re.compile(r"<(script|style)\b[^>]*>.*?</\1\s*>|</?[a-z!][^<>]*>", re.IGNORECASE | re.DOTALL)
 _ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-f]+|[a-z][a-z0-9]*);", re.IGNORECASE)
@@ -23,8 +23,8 @@ def make_slug(text: str) -> str:
     """The slug for a title, a name or a wanted slug; "" when nothing usable is left (behaviour 4.7)."""
     bare = _ENTITY.sub("", _MARKUP.sub("", text[: 20 * MAX_BYTES]))
     lower = unicodedata.normalize("NFC", _ESCAPES.sub(_decode, bare).lower())
-    slug = "".join(_spell(character) for character in lower)
-    return _cut(_HYPHENS.sub("-", slug).strip("-"), MAX_BYTES).strip("-")
+    slug = "".join(_transliterate(character) for character in lower)
+    return _truncate(_HYPHENS.sub("-", slug).strip("-"), MAX_BYTES).strip("-")
 
 
 def normalize_lookup(slug: str) -> str:
@@ -33,14 +33,14 @@ def normalize_lookup(slug: str) -> str:
     return "".join(c if "!" <= c <= "~" else _escape(c) for c in lower)
 
 
-def numbered(slug: str, n: int) -> str:
+def add_number(slug: str, n: int) -> str:
     """The slug for the nth record that wants the same one. In the trash it stays whole, to be given back."""
-    return f"{slug}-{n}" if slug.endswith(TRASHED) else suffixed(slug, f"-{n}")
+    return f"{slug}-{n}" if slug.endswith(TRASHED_SUFFIX) else add_suffix(slug, f"-{n}")
 
 
-def suffixed(slug: str, suffix: str) -> str:
+def add_suffix(slug: str, suffix: str) -> str:
     """The slug with its ending, shortened where both together would be too long."""
-    return _cut(slug, MAX_BYTES - len(suffix)) + suffix
+    return _truncate(slug, MAX_BYTES - len(suffix)) + suffix
 
 
 def _decode(escapes: re.Match[str]) -> str:
@@ -51,9 +51,9 @@ def _decode(escapes: re.Match[str]) -> str:
         return escapes[0]
 
 
-def _spell(character: str) -> str:
+def _transliterate(character: str) -> str:
     if character.isascii():
-        return _spell_ascii(character)
+        return _transliterate_ascii(character)
     name = unicodedata.name(character, "")
     if "LATIN" in name:
         return "".join(c for c in anyascii(character).lower() if c.isalnum())
@@ -70,7 +70,7 @@ def _spell(character: str) -> str:
     return "" if "VARIATION SELECTOR" in name else _escape(character)
 
 
-def _spell_ascii(character: str) -> str:
+def _transliterate_ascii(character: str) -> str:
     if character.isalnum() or character == "_":
         return character
     return "-" if character.isspace() or character in "-/." else ""
@@ -80,18 +80,18 @@ def _escape(character: str) -> str:
     return quote(character, safe="", errors="replace").lower()
 
 
-def _cut(slug: str, size: int) -> str:
+def _truncate(slug: str, size: int) -> str:
     """At most so many bytes, never ending inside an encoded character."""
     if len(slug) <= size:
         return slug
-    kept = slug[:size]
+    truncated = slug[:size]
     # Up to four escapes of three bytes make one character; the last one may have lost its end.
     for begin in range(max(size - 11, 0), size):
-        if slug[begin] == "%" and slug[begin + 1] in "cdef" and begin + 3 * _width(slug[begin + 1]) > size:
+        if slug[begin] == "%" and slug[begin + 1] in "cdef" and begin + 3 * _utf8_length(slug[begin + 1]) > size:
             return slug[:begin]
-    return kept
+    return truncated
 
 
-def _width(digit: str) -> int:
+def _utf8_length(digit: str) -> int:
     """How many bytes a character has whose first byte begins with this digit."""
     return {"e": 3, "f": 4}.get(digit, 2)

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import Final, Literal
 
 # What a move takes: the right to edit the record, the right to publish, or the time that passes.
-Right = Literal["edit", "publish", "clock"]
+Right = Literal["edit", "publish", "schedule"]
 
 NEW: Final = "new"  # before the first status
-GONE: Final = "gone"  # after the last: the row is removed, a tombstone stays in the log
+DELETED: Final = "gone"  # after the last: the row is removed, a tombstone stays in the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +24,21 @@ class Status:
     slug: str
     is_public: bool = False  # everybody sees it, and it counts
     is_listed: bool = True  # in lists that ask for no status, for those who may read it
-    is_contributors: bool = True  # the contributor who made it may still edit it
+    contributor_may_edit: bool = True  # the contributor who made it may still edit it
 
 
-_OWN = "its author, editors"
-_SLUG = "its own"
+_EDITORS = "its author, editors"
+_OWN_SLUG = "its own"
 
 # In the order of the interface description.
 TABLE: Final = (
-    Status("publish", "public", "everybody", "everybody", "everybody", _SLUG, is_public=True, is_contributors=False),
-    Status("draft", "being written", _OWN, _OWN, _OWN, "its own; an event may have none yet"),
-    Status("pending", "handed in, waits for somebody who may publish", _OWN, _OWN, _OWN, "as a draft"),
-    Status("private", "finished, not for the public", _OWN, _OWN, _OWN, _SLUG),
-    Status("future", "published when its date comes", _OWN, _OWN, _OWN, _SLUG, is_contributors=False),
+    Status("publish", "public", "everybody", "everybody", "everybody", _OWN_SLUG,
+           is_public=True, contributor_may_edit=False),
+    Status("draft", "being written", _EDITORS, _EDITORS, _EDITORS, "its own; an event may have none yet"),
+    Status("pending", "handed in, waits for somebody who may publish", _EDITORS, _EDITORS, _EDITORS, "as a draft"),
+    Status("private", "finished, not for the public", _EDITORS, _EDITORS, _EDITORS, _OWN_SLUG),
+    Status("future", "published when its date comes", _EDITORS, _EDITORS, _EDITORS, _OWN_SLUG,
+           contributor_may_edit=False),
     Status(
         "trash", "deleted, removed for good after some days",
         "venues and organizers: who may edit it; events: nobody",
@@ -52,33 +54,37 @@ LISTED: Final = tuple(status.name for status in TABLE if status.is_listed)
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Transition:
     """From any of some statuses to one, and what it takes."""
 
-    origins: tuple[str, ...]
-    to: str
+    sources: tuple[str, ...]
+    target: str
     right: Right
     when: str
 
 
-MOVES: Final = (
-    Move((NEW, *STATUSES), "draft", "edit", "asked for; the beginning for those who may not publish"),
-    Move((NEW, *STATUSES), "pending", "edit", "asked for; or another was asked for without the right to publish"),
-    Move((NEW, *STATUSES), "private", "publish", "asked for"),
-    Move((NEW, *STATUSES), "publish", "publish", "asked for, and its date is not to come; the usual beginning"),
-    Move((NEW, *STATUSES), "future", "publish", "`publish` or `future` asked for, and its date is to come"),
-    Move(STATUSES, "trash", "edit", "asked for, or DELETE; a record does not begin here"),
-    Move(("future",), "publish", "clock", "its date has come; an ordinary revision, made by the worker"),
-    Move(("trash",), GONE, "clock", "`KALENDS_TRASH_DAYS` are over; with its links"),
+TRANSITIONS: Final = (
+    Transition((NEW, *STATUSES), "draft", "edit", "asked for; the beginning for those who may not publish"),
+    Transition(
+        (NEW, *STATUSES), "pending", "edit", "asked for; or another was asked for without the right to publish"
+    ),
+    Transition((NEW, *STATUSES), "private", "publish", "asked for"),
+    Transition((NEW, *STATUSES), "publish", "publish", "asked for, and its date is not to come; the usual beginning"),
+    Transition((NEW, *STATUSES), "future", "publish", "`publish` or `future` asked for, and its date is to come"),
+    Transition(STATUSES, "trash", "edit", "asked for, or DELETE; a record does not begin here"),
+    Transition(("future",), "publish", "schedule", "its date has come; an ordinary revision, made by the worker"),
+    Transition(("trash",), DELETED, "schedule", "`KALENDS_TRASH_DAYS` are over; with its links"),
 )
 # What it takes to ask for a status: where a record comes from makes no difference.
-RIGHTS: Final = {move.to: move.right for move in MOVES if move.right != "clock"}
+REQUIRED_RIGHTS: Final = {
+    transition.target: transition.right for transition in TRANSITIONS if transition.right != "schedule"
+}
 
 
-def settle_status(asked: str, *, may_publish: bool, date_utc: datetime, now: datetime) -> str:
+def resolve_status(requested: str, *, may_publish: bool, date_utc: datetime, now: datetime) -> str:
     """The status that a record gets: publishing needs the right, and the future is scheduled."""
-    if RIGHTS[asked] == "publish" and not may_publish:
+    if REQUIRED_RIGHTS[requested] == "publish" and not may_publish:
         return "pending"
-    if asked in ("publish", "future"):
+    if requested in ("publish", "future"):
         return "future" if date_utc > now else "publish"
-    return asked
+    return requested

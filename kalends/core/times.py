@@ -9,39 +9,39 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.zones import (
     SECOND,
     abbreviation,
     find_change,
     in_zone,
     local_of,
+    normalize_zone,
     offset_of,
     read_zone,
-    spell_zone,
     tzdata_version,
     utc_of,
 )
 
 __all__ = [
+    "DateTimeInput",
     "LocalTime",
-    "Moment",
     "Span",
     "abbreviation",
+    "datetime_parts",
     "day_begins",
     "day_ends",
     "default_window",
     "event_span",
+    "format_datetime",
     "in_zone",
-    "instant",
     "local_of",
+    "normalize_zone",
     "offset_of",
-    "read_moment",
+    "read_datetime",
     "read_zone",
-    "settle",
-    "spell_zone",
-    "stamp",
-    "stamp_details",
+    "resolve",
+    "to_utc",
     "tzdata_version",
     "utc_of",
 ]
@@ -59,12 +59,12 @@ _TIMESTAMP = re.compile(r"@(-?\d{1,12})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class DateTimeInput:
     """A date as it was sent: a wall time, with an offset if one was given."""
 
     wall: datetime
     offset: timedelta | None
-    day_only: bool
+    is_date_only: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,85 +82,85 @@ class Span:
     end: LocalTime
 
 
-def read_moment(text: str) -> Moment:
+def read_datetime(text: str) -> DateTimeInput:
     """ISO forms only. Not in the interface: `@` with a Unix timestamp is an instant in UTC."""
     stripped = text.strip(" \t\n\r\f\v")
     if (timestamp := _TIMESTAMP.fullmatch(stripped)) is not None:
-        return _moment_of_timestamp(int(timestamp[1]))
-    found = _ISO.fullmatch(stripped) if len(stripped) <= 64 else None
-    if found is None:
-        raise Invalid(
+        return _read_timestamp(int(timestamp[1]))
+    match = _ISO.fullmatch(stripped) if len(stripped) <= 64 else None
+    if match is None:
+        raise InvalidValue(
             "A date is written YYYY-MM-DD or YYYY-MM-DD HH:MM:SS, with Z or an offset such as +02:00 if it "
             "names an instant (in a web address + is written %2B)."
         )
     try:
-        day = date.fromisoformat(found["day"])
+        day = date.fromisoformat(match["day"])
     except ValueError:
-        raise Invalid("There is no day {day} in the calendar.", day=found["day"]) from None
-    clock = time(int(found["hour"] or 0), int(found["minute"] or 0), int(found["second"] or 0))
-    wall = _check_year(datetime.combine(day, clock))
-    return Moment(wall, _read_offset(found["offset"]), day_only=found["hour"] is None)
+        raise InvalidValue("There is no day {day} in the calendar.", day=match["day"]) from None
+    time_of_day = time(int(match["hour"] or 0), int(match["minute"] or 0), int(match["second"] or 0))
+    wall = _check_year(datetime.combine(day, time_of_day))
+    return DateTimeInput(wall, _read_offset(match["offset"]), is_date_only=match["hour"] is None)
 
 
-def settle(moment: Moment, zone: str) -> LocalTime:
+def resolve(value: DateTimeInput, zone: str) -> LocalTime:
     """The one rule for wall times that do not exist or exist twice.
 
     An offset names an instant. Without one, a time in a gap moves forward by the gap (02:30 becomes 03:30),
     and of two equal times the first is meant.
     """
-    return _at(instant(moment, zone), zone)
+    return _to_local_time(to_utc(value, zone), zone)
 
 
-def instant(moment: Moment, zone: str) -> datetime:
+def to_utc(value: DateTimeInput, zone: str) -> datetime:
     """The moment in UTC; a wall time without an offset is read in the zone."""
-    if moment.offset is None:
-        return _check_year(utc_of(moment.wall, zone))
+    if value.offset is None:
+        return _check_year(utc_of(value.wall, zone))
     try:
-        return _check_year((moment.wall - moment.offset).replace(tzinfo=UTC))
+        return _check_year((value.wall - value.offset).replace(tzinfo=UTC))
     except OverflowError:
-        raise _out_of_years() from None
+        raise _year_out_of_range() from None
 
 
-def event_span(start: Moment, end: Moment, zone: str, all_day: bool) -> Span:
+def event_span(start: DateTimeInput, end: DateTimeInput, zone: str, all_day: bool) -> Span:
     """Start and end of an event; one that lasts whole days covers them from first to last second."""
     if all_day:
-        span = Span(_first_of(_day_of(start, zone), zone), _last_of(_day_of(end, zone), zone))
+        span = Span(_first_second(_local_day(start, zone), zone), _last_second(_local_day(end, zone), zone))
     else:
-        span = Span(settle(start, zone), settle(end, zone))
+        span = Span(resolve(start, zone), resolve(end, zone))
     if span.end.utc < span.start.utc:
-        raise Invalid(
+        raise InvalidValue(
             "The end, {end}, is before the start, {start} ({zone}); it must not be earlier.",
-            end=stamp(span.end.wall),
-            start=stamp(span.start.wall),
+            end=format_datetime(span.end.wall),
+            start=format_datetime(span.start.wall),
             zone=zone,
         )
     return span
 
 
-def day_begins(moment: Moment, zone: str) -> datetime:
+def day_begins(value: DateTimeInput, zone: str) -> datetime:
     """The first second, in UTC, of the moment's day in the zone."""
-    return _first_of(_day_of(moment, zone), zone).utc
+    return _first_second(_local_day(value, zone), zone).utc
 
 
-def day_ends(moment: Moment, zone: str) -> datetime:
+def day_ends(value: DateTimeInput, zone: str) -> datetime:
     """The last second, in UTC, of the moment's day in the zone."""
-    return _last_of(_day_of(moment, zone), zone).utc
+    return _last_second(_local_day(value, zone), zone).utc
 
 
 def default_window(now_utc: datetime, zone: str) -> tuple[datetime, datetime]:
     """What a list without date filters covers, in wall time: today and two years on (29 February: 28th)."""
     today = local_of(now_utc, zone).date()
-    leap_day = (today.month, today.day) == (2, 29)
-    last = today.replace(year=today.year + 2, day=28 if leap_day else today.day)
+    is_leap_day = (today.month, today.day) == (2, 29)
+    last = today.replace(year=today.year + 2, day=28 if is_leap_day else today.day)
     return datetime.combine(today, time()), datetime.combine(last, LAST_SECOND)
 
 
-def stamp(value: datetime) -> str:
+def format_datetime(value: datetime) -> str:
     """`YYYY-MM-DD HH:MM:SS`, the only way the interface writes a date."""
     return value.isoformat(" ", "seconds")[:19]
 
 
-def stamp_details(text: str) -> dict[str, str]:
+def datetime_parts(text: str) -> dict[str, str]:
     """The parts of a stamp."""
     return {
         "year": text[:4],
@@ -172,12 +172,12 @@ def stamp_details(text: str) -> dict[str, str]:
     }
 
 
-def _moment_of_timestamp(seconds: int) -> Moment:
+def _read_timestamp(seconds: int) -> DateTimeInput:
     try:
         wall = datetime(1970, 1, 1) + timedelta(seconds=seconds)
     except OverflowError:
-        raise _out_of_years() from None
-    return Moment(_check_year(wall), timedelta(0), day_only=False)
+        raise _year_out_of_range() from None
+    return DateTimeInput(_check_year(wall), timedelta(0), is_date_only=False)
 
 
 def _read_offset(text: str | None) -> timedelta | None:
@@ -188,35 +188,35 @@ def _read_offset(text: str | None) -> timedelta | None:
     return -size if text[0] == "-" else size
 
 
-def _at(utc: datetime, zone: str) -> LocalTime:
+def _to_local_time(utc: datetime, zone: str) -> LocalTime:
     local = in_zone(utc, zone)
     return LocalTime(_check_year(local.replace(tzinfo=None, fold=0)), local.fold, _check_year(utc))
 
 
-def _day_of(moment: Moment, zone: str) -> date:
-    return moment.wall.date() if moment.offset is None else settle(moment, zone).wall.date()
+def _local_day(value: DateTimeInput, zone: str) -> date:
+    return value.wall.date() if value.offset is None else resolve(value, zone).wall.date()
 
 
-def _first_of(day: date, zone: str) -> LocalTime:
+def _first_second(day: date, zone: str) -> LocalTime:
     """00:00:00, or where the clock jumps over midnight the first second after the jump."""
     midnight = datetime.combine(day, time())
-    if _exists(midnight, zone):
-        return _at(utc_of(midnight, zone), zone)
-    return _at(_end_of_gap(midnight, zone), zone)
+    if _is_existing(midnight, zone):
+        return _to_local_time(utc_of(midnight, zone), zone)
+    return _to_local_time(_end_of_gap(midnight, zone), zone)
 
 
-def _last_of(day: date, zone: str) -> LocalTime:
+def _last_second(day: date, zone: str) -> LocalTime:
     """23:59:59, the second one where the clock shows it twice: the whole day is meant."""
     wall = datetime.combine(day, LAST_SECOND)
-    if _exists(wall, zone):
-        return _at(utc_of(wall, zone, fold=1), zone)
+    if _is_existing(wall, zone):
+        return _to_local_time(utc_of(wall, zone, fold=1), zone)
     after = _end_of_gap(wall, zone)
-    before = _at(after - SECOND, zone)
+    before = _to_local_time(after - SECOND, zone)
     # A day that a zone left out altogether (Apia, 30 December 2011) becomes the next one.
-    return before if before.wall.date() == day else _last_of(local_of(after, zone).date(), zone)
+    return before if before.wall.date() == day else _last_second(local_of(after, zone).date(), zone)
 
 
-def _exists(wall: datetime, zone: str) -> bool:
+def _is_existing(wall: datetime, zone: str) -> bool:
     return local_of(utc_of(wall, zone), zone) == wall
 
 
@@ -229,9 +229,9 @@ def _end_of_gap(wall: datetime, zone: str) -> datetime:
 
 def _check_year(value: datetime) -> datetime:
     if value.year > LAST_YEAR:
-        raise _out_of_years()
+        raise _year_out_of_range()
     return value
 
 
-def _out_of_years() -> Invalid:
-    return Invalid("A date lies in the years 1 to {last}.", last=LAST_YEAR)
+def _year_out_of_range() -> InvalidValue:
+    return InvalidValue("A date lies in the years 1 to {last}.", last=LAST_YEAR)

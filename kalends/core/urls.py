@@ -5,11 +5,11 @@ import unicodedata
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.sanitize import clean_text
 
-MAX_WEBSITE: Final = 2000
-MAX_EMAIL: Final = 254
+MAX_WEBSITE_LENGTH: Final = 2000
+MAX_EMAIL_LENGTH: Final = 254
 
 _HOST_AND_PORT = re.compile(r"(?P<host>(?:[\w-]+\.)*[\w-]+\.?|\[[0-9a-fA-F:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 _UNWISE = re.compile(r"[\"<>\\^`{|}]")
@@ -25,33 +25,33 @@ def read_website(value: object) -> str:
     if value is None or value is False or value == "":
         return ""
     if not isinstance(value, str):
-        raise _no_website()
-    text = clean_text(value, MAX_WEBSITE)
+        raise _invalid_website()
+    text = clean_text(value, MAX_WEBSITE_LENGTH)
     if not text or any(c.isspace() or unicodedata.category(c) in ("Cf", "Co", "Cn") for c in text):
-        raise _no_website()
+        raise _invalid_website()
     try:
         parts = urlsplit(text)
     except ValueError:
-        raise _no_website() from None
+        raise _invalid_website() from None
     if parts.scheme not in ("http", "https") or not _has_host(parts):
-        raise _no_website()
-    address = parts.scheme + text[len(parts.scheme) :]
-    return _UNWISE.sub(lambda found: quote(found[0]), address)
+        raise _invalid_website()
+    url = parts.scheme + text[len(parts.scheme) :]
+    return _UNWISE.sub(lambda match: quote(match[0]), url)
 
 
 def read_email(value: str) -> str:
     """Something before and after one @, no markup; "" for none. Only a message that arrives proves more."""
-    text = clean_text(value, MAX_EMAIL)
+    text = clean_text(value, MAX_EMAIL_LENGTH)
     if text and not _EMAIL.fullmatch(text):
-        raise Invalid("An e-mail address looks like name@example.org.")
+        raise InvalidValue("An e-mail address looks like name@example.org.")
     return text
 
 
 def _has_host(parts: SplitResult) -> bool:
     """A host and perhaps a port. Names and passwords before an @ are refused: they mislead readers."""
-    found = _HOST_AND_PORT.fullmatch(parts.netloc)
-    return found is not None and len(found["host"]) <= 253 and 0 < int(found["port"] or 80) < 65536
+    match = _HOST_AND_PORT.fullmatch(parts.netloc)
+    return match is not None and len(match["host"]) <= 253 and 0 < int(match["port"] or 80) < 65536
 
 
-def _no_website() -> Invalid:
-    return Invalid("A website is a full http or https address, such as https://example.org/page.")
+def _invalid_website() -> InvalidValue:
+    return InvalidValue("A website is a full http or https address, such as https://example.org/page.")

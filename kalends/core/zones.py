@@ -13,19 +13,19 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 
-LOWEST, HIGHEST = timedelta(hours=-12), timedelta(hours=14)
+MIN_OFFSET, MAX_OFFSET = timedelta(hours=-12), timedelta(hours=14)
 
 SECOND = timedelta(seconds=1)
 # Names that mean a rule rather than a place. Their links point to a place that happens to share the rule
 # today (EST to America/Panama), which is not what the author wrote.
-PLACELESS = {"UTC", "GMT", "EST", "MST", "HST", "CET", "MET", "EET", "WET"}
-PLACELESS |= {"EST5EDT", "CST6CDT", "MST7MDT", "PST8PDT"}
+ZONES_WITHOUT_PLACE = {"UTC", "GMT", "EST", "MST", "HST", "CET", "MET", "EET", "WET"}
+ZONES_WITHOUT_PLACE |= {"EST5EDT", "CST6CDT", "MST7MDT", "PST8PDT"}
 
 # Old names whose link crosses a border, because the two places share their clocks since 1970.
 # tzdata's source gives today's name in a comment; its compiled form, which we read, does not.
-RENAMED = {
+RENAMED_ZONES = {
     "Africa/Asmera": "Africa/Asmara",
     "Africa/Timbuktu": "Africa/Bamako",
     "America/Coral_Harbour": "America/Atikokan",
@@ -43,15 +43,15 @@ _FIXED = re.compile(r"UTC([+-])(\d{1,2})(?::([0-5]\d)|\.(\d{1,2}))?", re.ASCII |
 
 def read_zone(text: str) -> str:
     """The name under which a zone is stored: proper case, and today's name for a legacy one."""
-    name = spell_zone(text)
+    name = normalize_zone(text)
     return _current_names().get(name, name)
 
 
-def spell_zone(text: str) -> str:
+def normalize_zone(text: str) -> str:
     """The same name in proper case, legacy or not."""
-    name = _names().get(text.lower()) or _spell_fixed(text)
+    name = _names().get(text.lower()) or _normalize_fixed(text)
     if name is None:
-        raise Invalid(
+        raise InvalidValue(
             "A time zone is an IANA name such as Europe/Paris, or UTC with hours between -12 and +14, "
             "such as UTC+5, UTC+5:30 or UTC-3."
         )
@@ -63,7 +63,7 @@ def utc_of(wall: datetime, zone: str, fold: int = 0) -> datetime:
     try:
         return wall.replace(tzinfo=_rules(zone), fold=fold).astimezone(UTC)
     except OverflowError:
-        raise Invalid("A date lies in the years 1 to {last}.", last=9998) from None
+        raise InvalidValue("A date lies in the years 1 to {last}.", last=9998) from None
 
 
 def local_of(utc: datetime, zone: str) -> datetime:
@@ -75,7 +75,7 @@ def in_zone(utc: datetime, zone: str) -> datetime:
     try:
         return utc.astimezone(_rules(zone))
     except OverflowError:
-        raise Invalid("A date lies in the years 1 to {last}.", last=9998) from None
+        raise InvalidValue("A date lies in the years 1 to {last}.", last=9998) from None
 
 
 def offset_of(utc: datetime, zone: str) -> timedelta:
@@ -116,19 +116,19 @@ def _rules(zone: str) -> tzinfo:
     if fixed is not None:
         return timezone(_fixed_offset(fixed), zone)
     if zone not in _names().values():
-        raise Invalid("There is no time zone {zone}.", zone=zone)
-    with _find(zone).open("rb") as compiled:
+        raise InvalidValue("There is no time zone {zone}.", zone=zone)
+    with _find_file(zone).open("rb") as compiled:
         return ZoneInfo.from_file(compiled, key=zone)
 
 
-def _spell_fixed(text: str) -> str | None:
+def _normalize_fixed(text: str) -> str | None:
     """`utc+05:30` as `UTC+5:30`; the reference keeps both spellings of a half hour, and so do we."""
     fixed = _FIXED.fullmatch(text)
     if fixed is None:
         return None
     sign, hours, minutes, fraction = fixed.groups()
     offset = _fixed_offset(fixed)
-    if not LOWEST <= offset <= HIGHEST or offset % timedelta(minutes=1):
+    if not MIN_OFFSET <= offset <= MAX_OFFSET or offset % timedelta(minutes=1):
         return None
     tail = f":{minutes}" if int(minutes or 0) else f".{fraction.rstrip('0')}" if int(fraction or 0) else ""
     return f"UTC{sign if offset else '+'}{int(hours)}{tail}"
@@ -154,16 +154,16 @@ def _current_names() -> Mapping[str, str]:
     """Legacy name to today's. A country's own zone (zone.tab) is never legacy, even where it is a link."""
     countries = {line.split("\t")[2] for line in _read("zone.tab").splitlines() if line and not line.startswith("#")}
     links = (line.split() for line in _read("tzdata.zi").splitlines() if line.startswith("L "))
-    kept = countries | PLACELESS
-    return {name: RENAMED.get(name, target) for _, target, name in links if name not in kept}
+    never_legacy = countries | ZONES_WITHOUT_PLACE
+    return {name: RENAMED_ZONES.get(name, target) for _, target, name in links if name not in never_legacy}
 
 
 @cache
 def _read(path: str) -> str:
-    return _find(path).read_text(encoding="utf-8")
+    return _find_file(path).read_text(encoding="utf-8")
 
 
-def _find(path: str) -> Traversable:
+def _find_file(path: str) -> Traversable:
     """A file of the zone database.
 
     `ZoneInfo(name)` asks the machine's own files first, so that two machines, or a server and its worker
@@ -172,6 +172,6 @@ def _find(path: str) -> Traversable:
     is missing there comes from the package.
     """
     for folder in filter(None, os.environ.get("PYTHONTZPATH", "").split(os.pathsep)):
-        if (found := Path(folder, path)).is_file():
-            return found
+        if (file := Path(folder, path)).is_file():
+            return file
     return resources.files("tzdata").joinpath("zoneinfo", path)

@@ -4,7 +4,7 @@ from datetime import datetime, time, timedelta
 from functools import lru_cache
 from typing import Final
 
-from kalends.core.times import Moment, Span, event_span
+from kalends.core.times import DateTimeInput, Span, event_span
 from kalends.demo.texts import Chance, pick
 from kalends.demo.words import Theme
 
@@ -24,7 +24,7 @@ def plan_days(chance: Chance, past: int, upcoming: int) -> list[int]:
     """
     days = [-1 - int(chance() * DAYS_BACK) for _ in range(past)]
     days += [int(DAYS_AHEAD * chance() ** 2.5) for _ in range(upcoming)]
-    return sorted(_pack(_published(chance, day), day) for day in days)
+    return sorted(_pack(_publication_time(chance, day), day) for day in days)
 
 
 def unpack(plan: int) -> tuple[int, int]:
@@ -36,7 +36,7 @@ def _pack(published: int, day: int) -> int:
     return published << _BITS | (day + _MIDDLE)
 
 
-def _published(chance: Chance, day: int) -> int:
+def _publication_time(chance: Chance, day: int) -> int:
     """Nothing is published after today began."""
     ahead = 3 + int(120 * chance() ** 2)
     latest = min(day - ahead, -1 - int(200 * chance() ** 2) if day - ahead >= 0 else -1)
@@ -45,25 +45,25 @@ def _published(chance: Chance, day: int) -> int:
 
 def choose_span(chance: Chance, theme: Theme, midnight: datetime, zone: str) -> tuple[Span, bool]:
     """Start and end of an event on this day, and whether it lasts whole days."""
-    kind = chance()
-    if theme.category == "Exhibitions" and kind < 0.12:
+    roll = chance()
+    if theme.category == "Exhibitions" and roll < 0.12:
         # Exhibitions run for weeks; a few stay for most of a year.
-        days = int(14 + 110 * chance() ** 2) if kind < 0.115 else 150 + int(200 * chance())
+        days = int(14 + 110 * chance() ** 2) if roll < 0.115 else 150 + int(200 * chance())
         return _span(midnight, midnight + timedelta(days=days), zone, True), True
-    if kind > 0.94:
-        days = 0 if kind > 0.965 else 1 + int(3 * chance())
+    if roll > 0.94:
+        days = 0 if roll > 0.965 else 1 + int(3 * chance())
         return _span(midnight, midnight + timedelta(days=days), zone, True), True
     minutes = pick(chance, theme.hours) * 60 + (30 if chance() < 0.3 else 0)
     start = midnight + timedelta(minutes=minutes)
     # Two or three days, from the first evening to the last afternoon.
-    length = 60 * 24 * (1 + int(2 * chance())) if kind < 0.02 else 0
+    length = 60 * 24 * (1 + int(2 * chance())) if roll < 0.02 else 0
     return _span(start, start + timedelta(minutes=length + pick(chance, theme.lengths)), zone, False), False
 
 
 @lru_cache(maxsize=1 << 17)
 def _span(start: datetime, end: datetime, zone: str, all_day: bool) -> Span:
-    return event_span(Moment(start, None, all_day), Moment(end, None, all_day), zone, all_day)
+    return event_span(DateTimeInput(start, None, all_day), DateTimeInput(end, None, all_day), zone, all_day)
 
 
-def midnight_of(day: datetime) -> datetime:
+def start_of_day(day: datetime) -> datetime:
     return datetime.combine(day, time())

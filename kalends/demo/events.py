@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from kalends.core.cost import read_cost
-from kalends.core.slugs import numbered
+from kalends.core.slugs import add_number
 from kalends.core.times import local_of
 from kalends.demo.dates import choose_span, unpack
 from kalends.demo.texts import Chance, Writer, pick
@@ -156,10 +156,10 @@ class EventMaker:
     def _free_slug(self, wanted: str) -> str:
         """What the interface would choose: the first free number."""
         n = self.counted.get(wanted, 0) + 1
-        slug = wanted if n == 1 else numbered(wanted, n)
+        slug = wanted if n == 1 else add_number(wanted, n)
         while slug in self.taken_slugs:
             n += 1
-            slug = numbered(wanted, n)
+            slug = add_number(wanted, n)
         self.counted[wanted] = n
         self.taken_slugs.add(slug)
         return slug

@@ -10,7 +10,7 @@ class Language:
 
     venues: tuple[str, ...]
     streets: tuple[str, ...]
-    address: str
+    address_format: str
     organizers: tuple[str, ...]
 
 
@@ -23,84 +23,84 @@ class Town:
     latitude: float
     longitude: float
     language: str
-    dialling: str
-    website: str
+    dialling_code: str
+    top_level_domain: str
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split("|"))
 
 
 LANGUAGES: Final = {
     "en": Language(
-        _listed("{town} Town Hall | The Old Mill | Riverside Arts Centre | {town} Public Library | St Mary’s Church"
+        _split("{town} Town Hall | The Old Mill | Riverside Arts Centre | {town} Public Library | St Mary’s Church"
                 " | The Lantern Room | {town} Community Garden | Harbour Stage | The Green Dragon | Northgate Theatre"
                 " | {town} Museum of Everyday Life | Station Road Hall"),
-        _listed("High Street | Mill Lane | Church Road | Queen Street | Market Square | Quay Street | Elm Avenue"),
+        _split("High Street | Mill Lane | Church Road | Queen Street | Market Square | Quay Street | Elm Avenue"),
         "{n} {street}",
-        _listed("Friends of {town} | {town} Arts Trust | The Saturday Players | {town} Music Society"
+        _split("Friends of {town} | {town} Arts Trust | The Saturday Players | {town} Music Society"
                 " | {town} Walkers | Open Door Community | The Reading Room | {town} Parish Council"),
     ),
     "de": Language(
-        _listed("Stadtbibliothek {town} | Altes Rathaus | Kulturhaus am Markt | Gemeindehaus St. Martin"
+        _split("Stadtbibliothek {town} | Altes Rathaus | Kulturhaus am Markt | Gemeindehaus St. Martin"
                 " | Bürgersaal {town} | Kleines Theater | Haus der Jugend | Schlosspark {town} | Freie Werkstatt"),
-        _listed("Hauptstraße | Bahnhofstraße | Schillerstraße | Am Markt | Gartenweg | Lindenallee"),
+        _split("Hauptstraße | Bahnhofstraße | Schillerstraße | Am Markt | Gartenweg | Lindenallee"),
         "{street} {n}",
-        _listed("Kulturverein {town} | Stadt {town} | Volkshochschule {town} | Evangelische Gemeinde {town}"
+        _split("Kulturverein {town} | Stadt {town} | Volkshochschule {town} | Evangelische Gemeinde {town}"
                 " | Bürgerbühne e. V. | Naturfreunde {town}"),
     ),
     "fr": Language(
-        _listed("Médiathèque de {town} | Salle des fêtes | Théâtre du Quai | Maison des associations"
+        _split("Médiathèque de {town} | Salle des fêtes | Théâtre du Quai | Maison des associations"
                 " | Musée d’art et d’histoire | Église Saint-Jean | La Grande Halle | Café des Écluses"),
-        _listed("rue de la République | place du Marché | avenue de la Gare | rue des Tilleuls | quai du Port"),
+        _split("rue de la République | place du Marché | avenue de la Gare | rue des Tilleuls | quai du Port"),
         "{n}, {street}",
-        _listed("Ville de {town} | Les Amis du livre | Association Rive Gauche | Compagnie du Quai"
+        _split("Ville de {town} | Les Amis du livre | Association Rive Gauche | Compagnie du Quai"
                 " | Comité des fêtes de {town}"),
     ),
     "es": Language(
-        _listed("Biblioteca Municipal de {town} | Teatro Principal | Casa de la Cultura | Plaza de la Constitución"
+        _split("Biblioteca Municipal de {town} | Teatro Principal | Casa de la Cultura | Plaza de la Constitución"
                 " | Centro Cívico El Olivo | Iglesia de San Andrés | Sala Manantial"),
-        _listed("Calle Mayor | Avenida del Puerto | Calle de la Luna | Paseo del Río | Calle Nueva"),
+        _split("Calle Mayor | Avenida del Puerto | Calle de la Luna | Paseo del Río | Calle Nueva"),
         "{street}, {n}",
-        _listed("Ayuntamiento de {town} | Asociación Vecinal La Fuente | Amigos de la Música | Ateneo de {town}"),
+        _split("Ayuntamiento de {town} | Asociación Vecinal La Fuente | Amigos de la Música | Ateneo de {town}"),
     ),
     "pl": Language(
-        _listed("Biblioteka Miejska w mieście {town} | Dom Kultury „Pod Lipami” | Teatr na Rynku | Stary Młyn"
+        _split("Biblioteka Miejska w mieście {town} | Dom Kultury „Pod Lipami” | Teatr na Rynku | Stary Młyn"
                 " | Sala Koncertowa | Ogród Miejski"),
-        _listed("ul. Kościelna | ul. Ogrodowa | ul. Szkolna | Rynek | ul. Długa"),
+        _split("ul. Kościelna | ul. Ogrodowa | ul. Szkolna | Rynek | ul. Długa"),
         "{street} {n}",
-        _listed("Miasto {town} | Stowarzyszenie Zielona Brama | Towarzystwo Muzyczne | Fundacja Źródło"),
+        _split("Miasto {town} | Stowarzyszenie Zielona Brama | Towarzystwo Muzyczne | Fundacja Źródło"),
     ),
     "da": Language(
-        _listed("Kulturhuset {town} | {town} Bibliotek | Den Gamle Smedje | Havnescenen | Sankt Nikolaj Kirke"
+        _split("Kulturhuset {town} | {town} Bibliotek | Den Gamle Smedje | Havnescenen | Sankt Nikolaj Kirke"
                 " | Forsamlingshuset"),
-        _listed("Storegade | Havnevej | Kirkestræde | Søndergade | Ågade"),
+        _split("Storegade | Havnevej | Kirkestræde | Søndergade | Ågade"),
         "{street} {n}",
-        _listed("{town} Kommune | Foreningen Åben Scene | {town} Jazzklub | Naturvennerne"),
+        _split("{town} Kommune | Foreningen Åben Scene | {town} Jazzklub | Naturvennerne"),
     ),
     "el": Language(
-        _listed("Δημοτική Βιβλιοθήκη | Πολιτιστικό Κέντρο | Παλιό Λιμάνι | Θέατρο της Πλατείας | Ωδείο"),
-        _listed("Ερμού | Οδός Λιμένος | Πλατεία Ελευθερίας | Σοφοκλέους"),
+        _split("Δημοτική Βιβλιοθήκη | Πολιτιστικό Κέντρο | Παλιό Λιμάνι | Θέατρο της Πλατείας | Ωδείο"),
+        _split("Ερμού | Οδός Λιμένος | Πλατεία Ελευθερίας | Σοφοκλέους"),
         "{street} {n}",
-        _listed("Δήμος {town} | Σύλλογος Φίλων της Μουσικής | Ομάδα Θεάτρου Άνεμος"),
+        _split("Δήμος {town} | Σύλλογος Φίλων της Μουσικής | Ομάδα Θεάτρου Άνεμος"),
     ),
     "ja": Language(
-        _listed("{town}市民会館 | 中央図書館 | 川辺ホール | {town}文化センター | 駅前ギャラリー"),
-        _listed("本町 | 中央通り | 桜町 | 港町"),
+        _split("{town}市民会館 | 中央図書館 | 川辺ホール | {town}文化センター | 駅前ギャラリー"),
+        _split("本町 | 中央通り | 桜町 | 港町"),
         "{street}{n}番地",
-        _listed("{town}市 | 市民オーケストラ | まちあるきの会 | こども劇場"),
+        _split("{town}市 | 市民オーケストラ | まちあるきの会 | こども劇場"),
     ),
     "hi": Language(
-        _listed("नगर पुस्तकालय | कला भवन {town} | रंगमंच सभागार | गांधी उद्यान"),
-        _listed("स्टेशन रोड | मुख्य बाज़ार | झील मार्ग"),
+        _split("नगर पुस्तकालय | कला भवन {town} | रंगमंच सभागार | गांधी उद्यान"),
+        _split("स्टेशन रोड | मुख्य बाज़ार | झील मार्ग"),
         "{n}, {street}",
-        _listed("{town} नगर निगम | संगीत सभा | पुस्तक मित्र"),
+        _split("{town} नगर निगम | संगीत सभा | पुस्तक मित्र"),
     ),
     "ar": Language(
-        _listed("المكتبة العامة | دار الثقافة | مسرح المدينة | قاعة الميناء"),
-        _listed("شارع الجامعة | شارع البحر | ساحة السوق"),
+        _split("المكتبة العامة | دار الثقافة | مسرح المدينة | قاعة الميناء"),
+        _split("شارع الجامعة | شارع البحر | ساحة السوق"),
         "{street} {n}",
-        _listed("بلدية {town} | جمعية أصدقاء الكتاب | فرقة النسيم"),
+        _split("بلدية {town} | جمعية أصدقاء الكتاب | فرقة النسيم"),
     ),
 }  # fmt: skip
 
@@ -145,8 +145,10 @@ Hobart|Tasmania|Australia|Australia/Hobart|-42.8821|147.3272|en|+61 3|.au
 
 
 def _read_town(line: str) -> Town:
-    name, province, country, zone, latitude, longitude, language, dialling, website = line.split("|")
-    return Town(name, province, country, zone, float(latitude), float(longitude), language, dialling, website)
+    name, province, country, zone, latitude, longitude, language, dialling_code, top_level_domain = line.split("|")
+    return Town(
+        name, province, country, zone, float(latitude), float(longitude), language, dialling_code, top_level_domain
+    )
 
 
 TOWNS: Final = tuple(_read_town(line) for line in _TOWNS.split("\n") if line)

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Final
 
 from kalends.core import times
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.params import read_params
 from kalends.core.sanitize import fold
 from kalends.core.slugs import make_slug
@@ -26,7 +26,7 @@ from kalends.kinds.kind import Actor
 from kalends.operations.context import Call
 from kalends.operations.writes import add_record
 from kalends.store import bulk_load
-from kalends.store.bulk_load import Loading, Told
+from kalends.store.bulk_load import BulkLoad, ProgressCallback
 from kalends.store.sites import Site
 
 MOST_EVENTS: Final = 20_000_000
@@ -71,7 +71,7 @@ def settle_numbers(wanted: Wanted) -> Numbers:
         tags=_given(wanted.tags, min(30 + events // 50, 300)),
     )
     if not 0 <= upcoming <= events <= MOST_EVENTS:
-        raise Invalid(f"There can be up to {MOST_EVENTS} events, and no more upcoming ones than events.")
+        raise InvalidValue(f"There can be up to {MOST_EVENTS} events, and no more upcoming ones than events.")
     return numbers
 
 
@@ -84,31 +84,31 @@ def read_upcoming(text: str, events: int) -> int | None:
             return round(events * float(text[:-1]) / 100)
         return round(events * float(text)) if "." in text else int(text)
     except ValueError:
-        raise Invalid("upcoming is a number of events or a share of them, such as 500, 0.05 or 5%.") from None
+        raise InvalidValue("upcoming is a number of events or a share of them, such as 500, 0.05 or 5%.") from None
 
 
-async def seed(database_url: str, host: str, wanted: Wanted, told: Told) -> Numbers:
+async def seed(database_url: str, host: str, wanted: Wanted, told: ProgressCallback) -> Numbers:
     """Adds the records to the site of this host and says how many were made."""
     numbers = settle_numbers(wanted)
 
     def beginning(site: Site) -> datetime:
         """The made-up present: the first second of today, so that a day's runs agree to the second."""
         today = wanted.today or date.today()  # noqa: DTZ011  The operator's own day is meant.
-        return times.day_begins(times.Moment(datetime.combine(today, time()), None, True), site.timezone)
+        return times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), site.timezone)
 
-    async with bulk_load.loading(database_url, host, numbers.events, beginning) as load:
+    async with bulk_load.open_bulk_load(database_url, host, numbers.events, beginning) as load:
         await _add_records(load, numbers, wanted.seed, told)
-        await load.complete(told)
-    await bulk_load.tidy(database_url, told)
+        await load.restore_indexes(told)
+    await bulk_load.vacuum_tables(database_url, told)
     return numbers
 
 
-async def _add_records(load: Loading, numbers: Numbers, seed: int, told: Told) -> None:
+async def _add_records(load: BulkLoad, numbers: Numbers, seed: int, told: ProgressCallback) -> None:
     tx = load.transaction
     generator = Random(seed)  # noqa: S311  Repeatable is what is wanted.
     chance = generator.random
-    author_ids = await bulk_load.authors(tx)
-    tx.clock.user_id = author_ids[0]
+    author_ids = await bulk_load.ensure_authors(tx)
+    tx.changes.user_id = author_ids[0]
     call = Call(tx, Actor(author_ids[0], "administrator"), base_url="", ns="")
     small = _Small(call, chance, told, numbers)
     categories = await small.add_categories()
@@ -125,15 +125,15 @@ async def _add_records(load: Loading, numbers: Numbers, seed: int, told: Told) -
         tags=tags,
         places=places,
         organizers=organizers,
-        taken_slugs=await bulk_load.taken_slugs(tx),
+        taken_slugs=await bulk_load.list_slugs(tx),
     )
     plans = plan_days(chance, numbers.events - numbers.upcoming, numbers.upcoming)
     await _copy_events(load, maker, plans, told)
 
 
-async def _copy_events(load: Loading, maker: EventMaker, plans: list[int], told: Told) -> None:
+async def _copy_events(load: BulkLoad, maker: EventMaker, plans: list[int], told: ProgressCallback) -> None:
     """Makes a chunk while the database takes in the one before."""
-    clock = load.transaction.clock
+    clock = load.transaction.changes
 
     def make(begin: int) -> Chunk:
         return maker.make(plans[begin : begin + CHUNK], clock.last_post_id + begin, clock.revision + begin)
@@ -163,12 +163,12 @@ class _Small:
 
     call: Call
     chance: Chance
-    told: Told
+    told: ProgressCallback
     numbers: Numbers
 
     async def add_categories(self) -> dict[str, list[int]]:
         """Category of a theme -> its ID, then the IDs of those below it."""
-        known = await bulk_load.term_ids(self.call.transaction, "categories")
+        known = await bulk_load.find_term_ids(self.call.transaction, "categories")
         tops = [theme.category for theme in THEMES][: max(self.numbers.categories, 1)]
         found = {name: [await self._term("categories", known, name)] for name in tops}
         below = [(top, f"{top} for {audience}") for audience in AUDIENCES for top in tops]
@@ -178,7 +178,7 @@ class _Small:
         return {theme.category: found.get(theme.category, found[tops[0]]) for theme in THEMES}
 
     async def add_tags(self) -> dict[str, int]:
-        known = await bulk_load.term_ids(self.call.transaction, "tags")
+        known = await bulk_load.find_term_ids(self.call.transaction, "tags")
         names = list(dict.fromkeys([tag for theme in THEMES for tag in theme.tags] + list(MORE_TAGS)))
         names += [f"{one} {other}" for one in MORE_TAGS for other in names]
         return {name: await self._term("tags", known, name) for name in names[: self.numbers.tags]}
@@ -210,13 +210,13 @@ class _Small:
             {
                 "venue": name,
                 "description": f"{name}, {town.name}." if chance() < 0.4 else "",
-                "address": language.address.format(street=street, n=1 + int(chance() * 120)),
+                "address": language.address_format.format(street=street, n=1 + int(chance() * 120)),
                 "city": town.name,
                 "country": town.country,
                 "state" if is_american else "province": town.province,
                 "zip": f"{int(10_000 + chance() * 89_999)}",
-                "phone": f"{town.dialling} {int(100_000 + chance() * 899_999)}",
-                "website": f"https://venue-{n + 1}.example{town.website}" if chance() < 0.6 else "",
+                "phone": f"{town.dialling_code} {int(100_000 + chance() * 899_999)}",
+                "website": f"https://venue-{n + 1}.example{town.top_level_domain}" if chance() < 0.6 else "",
                 # Towns of this size are some four kilometres across.
                 "geo_lat": round(town.latitude + (chance() - 0.5) * 0.07, 6),
                 "geo_lng": round(town.longitude + (chance() - 0.5) * 0.07, 6),
@@ -241,16 +241,16 @@ class _Small:
                 "description": fill_sentence("{adjective} evenings since 1987.", chance, {})
                 if chance() < 0.3
                 else "",
-                "phone": f"{town.dialling} {int(100_000 + chance() * 899_999)}",
-                "website": f"https://{address}.example{town.website}",
-                "email": f"hello@{address}.example{town.website}",
+                "phone": f"{town.dialling_code} {int(100_000 + chance() * 899_999)}",
+                "website": f"https://{address}.example{town.top_level_domain}",
+                "email": f"hello@{address}.example{town.top_level_domain}",
                 **self._publication(),
             },
         )
 
     def _publication(self) -> dict[str, object]:
         moment = self.call.transaction.now - timedelta(days=DAYS_BACK + 200 + int(self.chance() * 400))
-        return {"status": "publish", "date_utc": f"{times.stamp(moment)}Z"}
+        return {"status": "publish", "date_utc": f"{times.format_datetime(moment)}Z"}
 
     async def _add(self, name: str, raw: Mapping[str, Any]) -> int:
         kind = BY_NAME[name]

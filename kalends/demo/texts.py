@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kalends.core.sanitize import fold, plain_words
+from kalends.core.sanitize import fold, to_plain_text
 from kalends.core.slugs import make_slug
 from kalends.demo.words import GENERAL, SLOTS, THEMES, Theme
 
 Chance = Callable[[], float]
 
 # How much is made beforehand: of each theme, so many pieces of a description and, in each town, titles.
-PIECES: Final = 300
-TITLES: Final = 60
-FEWEST_WORDS: Final = 40
+PIECES_PER_THEME: Final = 300
+TITLES_PER_TOWN: Final = 60
+MIN_WORDS: Final = 40
 
 _SLOT = re.compile(r"\{(\w+)\}")
 
@@ -29,7 +29,7 @@ class Text:
 
     written: str
     folded: str
-    words: int
+    word_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def pick[T](chance: Chance, choices: Sequence[T]) -> T:
 
 
 def read_text(written: str) -> Text:
-    plain = plain_words(written)
+    plain = to_plain_text(written)
     return Text(written, fold(plain), plain.count(" ") + 1)
 
 
@@ -53,8 +53,8 @@ def fill(template: str, chance: Chance, names: Mapping[str, str]) -> str:
 
     def word(slot: re.Match[str]) -> str:
         name = slot[1].lower()
-        found = names.get(name) or pick(chance, SLOTS[name])
-        return found[0].upper() + found[1:] if slot[1][0].isupper() else found
+        replacement = names.get(name) or pick(chance, SLOTS[name])
+        return replacement[0].upper() + replacement[1:] if slot[1][0].isupper() else replacement
 
     return _SLOT.sub(word, template)
 
@@ -81,40 +81,46 @@ class Writer:
         key = (theme.category, town)
         if key not in self._titles:
             names = {"venue": venue, "town": town}
-            filled = (fill_sentence(pick(self._chance, theme.titles), self._chance, names) for _ in range(TITLES))
-            self._titles[key] = [Title(text, fold(plain_words(text)), make_slug(text)) for text in filled]
+            filled = (
+                fill_sentence(pick(self._chance, theme.titles), self._chance, names) for _ in range(TITLES_PER_TOWN)
+            )
+            self._titles[key] = [Title(text, fold(to_plain_text(text)), make_slug(text)) for text in filled]
         return pick(self._chance, self._titles[key])
 
     def description(self, theme: Theme, venue: str, town: str) -> Text:
         """40 to some 120 words in one to three paragraphs."""
         chance, pieces = self._chance, self._pieces[theme.category]
-        wanted = FEWEST_WORDS + int(60 * chance() ** 3)
-        text = pick(chance, self._leads_of(theme, venue, town))
+        min_words = MIN_WORDS + int(60 * chance() ** 3)
+        text = pick(chance, self._get_leads(theme, venue, town))
         half = 0
-        while text.words < wanted:
+        while text.word_count < min_words:
             _, more = pick(chance, pieces[half])
             half = 1 - half
-            gap = "\n\n" if text.words > 30 else " "
-            text = Text(f"{text.written}{gap}{more.written}", f"{text.folded} {more.folded}", text.words + more.words)
+            gap = "\n\n" if text.word_count > 30 else " "
+            text = Text(
+                f"{text.written}{gap}{more.written}",
+                f"{text.folded} {more.folded}",
+                text.word_count + more.word_count,
+            )
         return text
 
     def _halves(self, theme: Theme, half: int) -> list[tuple[Text, Text]]:
         """Pieces from every other template, so that two of them in turn say nothing twice."""
-        return [self._piece(theme.sentences[half::2], GENERAL[half::2]) for _ in range(PIECES // 2)]
+        return [self._piece(theme.sentences[half::2], GENERAL[half::2]) for _ in range(PIECES_PER_THEME // 2)]
 
     def _piece(self, own: Sequence[str], general: Sequence[str]) -> tuple[Text, Text]:
         """Two to four sentences, no two from one template; and the first of them alone."""
         chance = self._chance
-        templates = [*self._some(own), *self._some(general)]
+        templates = [*self._sample(own), *self._sample(general)]
         sentences = [fill_sentence(template, chance, {}) for template in templates]
         return read_text(sentences[0]), read_text(" ".join(sentences))
 
-    def _some(self, templates: Sequence[str]) -> list[str]:
-        left = list(templates)
-        number = min(1 + int(self._chance() * 2), len(left))
-        return [left.pop(int(self._chance() * len(left))) for _ in range(number)]
+    def _sample(self, templates: Sequence[str]) -> list[str]:
+        remaining = list(templates)
+        number = min(1 + int(self._chance() * 2), len(remaining))
+        return [remaining.pop(int(self._chance() * len(remaining))) for _ in range(number)]
 
-    def _leads_of(self, theme: Theme, venue: str, town: str) -> tuple[Text, ...]:
+    def _get_leads(self, theme: Theme, venue: str, town: str) -> tuple[Text, ...]:
         key = (theme.category, venue, town)
         if key not in self._leads:
             names = {"venue": venue, "town": town}

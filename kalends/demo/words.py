@@ -20,12 +20,12 @@ class Theme:
     lengths: tuple[int, ...]
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split(text: str) -> tuple[str, ...]:
     return tuple(" ".join(part.split()) for part in text.split("|"))
 
 
 SLOTS: Final = {
-    name: _listed(text)
+    name: _split(text)
     for name, text in {
         "act": "the Harbour Quartet | Lena Quist | the Brass Sparrows | Tomás Rivero Trio | Amara and the Tides"
         " | Duo Zwielicht | Les Petites Ondes | the Copper Kettles | Ewa Dąbek Ensemble | Northern Lights Choir"
@@ -59,12 +59,12 @@ SLOTS: Final = {
 THEMES: Final = (
     Theme(
         "Music", ("live", "evening", "concert"),
-        _listed("{Style} night with {act} | {act} in concert | Songs of the {season} | {Style} at noon"
+        _split("{Style} night with {act} | {act} in concert | Songs of the {season} | {Style} at noon"
                 " | {act}: music for {instrument} | Abendkonzert: {act} | Concert du soir : {act}"
                 " | {weekday} {style} sessions | 春の音楽会 {act} | Koncert: {act} | Συναυλία με {act}"),
-        _listed("An evening of {style} with {act} in {town}. | {act} come to {venue} with new songs."
+        _split("An evening of {style} with {act} in {town}. | {act} come to {venue} with new songs."
                 " | {Style} by candlelight at {venue}, for {crowd}."),
-        _listed("The programme moves from {style} to {style} and ends with pieces for {instrument} and voice."
+        _split("The programme moves from {style} to {style} and ends with pieces for {instrument} and voice."
                 " | Expect {adjective} melodies, a {adjective} {instrument} and long conversations between songs."
                 " | The group last played here in {season}, and many will remember that {adjective} encore."
                 " | Between the sets there is {drink} in the foyer. | The hall has a <strong>hearing loop</strong>."),
@@ -72,10 +72,10 @@ THEMES: Final = (
     ),
     Theme(
         "Theatre", ("stage", "evening", "premiere"),
-        _listed("{play} | Premiere: {play} | {play} (with live {instrument}) | Open rehearsal of {play}"
+        _split("{play} | Premiere: {play} | {play} (with live {instrument}) | Open rehearsal of {play}"
                 " | Theatre for {crowd}: {play} | Theaterabend: {play} | Noche de teatro: {play}"),
-        _listed("A {adjective} new staging of {play} at {venue}. | The company returns to {town} with {play}."),
-        _listed("Two actors, one table and a {instrument} are all that this {adjective} story needs."
+        _split("A {adjective} new staging of {play} at {venue}. | The company returns to {town} with {play}."),
+        _split("Two actors, one table and a {instrument} are all that this {adjective} story needs."
                 " | The text is spoken in the original language, with captions above the stage."
                 " | After the performance the cast stays for a conversation with the audience."
                 " | The set was built by volunteers from next door out of things that others threw away."),
@@ -83,11 +83,11 @@ THEMES: Final = (
     ),
     Theme(
         "Exhibitions", ("art", "museum", "indoors"),
-        _listed("Exhibition: {subject} | {Subject}: photographs and objects | Opening: {subject}"
+        _split("Exhibition: {subject} | {Subject}: photographs and objects | Opening: {subject}"
                 " | Ausstellung: {subject} | Exposition: {subject} | Drawing {subject} | Wystawa: {subject}"),
-        _listed("A {adjective} look at {subject}, with loans from collections around {town}."
+        _split("A {adjective} look at {subject}, with loans from collections around {town}."
                 " | {Venue} shows works on {subject} by eleven artists."),
-        _listed("Rooms of sound, drawings and small models lead from one {adjective} idea to the next."
+        _split("Rooms of sound, drawings and small models lead from one {adjective} idea to the next."
                 " | A booklet for children is handed out at the entrance."
                 " | Guided tours take place every {weekday}; no booking is needed."
                 " | The catalogue has essays by {guest} and {guest}."),
@@ -95,11 +95,11 @@ THEMES: Final = (
     ),
     Theme(
         "Talks", ("lecture", "science", "free"),
-        _listed("{guest}: {subject} | Lecture: what {subject} can teach us | Evening talk on {subject}"
+        _split("{guest}: {subject} | Lecture: what {subject} can teach us | Evening talk on {subject}"
                 " | Vortrag: {subject} | Conférence: {subject} | {guest} in conversation with {guest}"
                 " | Charla: {subject}"),
-        _listed("{guest} talks about {subject} and answers questions. | Why {subject} matter to {town}, and to us."),
-        _listed("No earlier knowledge is needed; examples come from daily life."
+        _split("{guest} talks about {subject} and answers questions. | Why {subject} matter to {town}, and to us."),
+        _split("No earlier knowledge is needed; examples come from daily life."
                 " | {guest} has worked on {subject} for twenty years and still finds them {adjective}."
                 " | The talk is recorded and can be heard later on the website of the library."
                 " | A short reading list is on the tables, next to the {drink}."),
@@ -107,10 +107,10 @@ THEMES: Final = (
     ),
     Theme(
         "Workshops", ("hands-on", "crafts", "booking"),
-        _listed("{Craft} for beginners | Weekend workshop: {craft} | {Craft} with {guest} | Repair café and {craft}"
+        _split("{Craft} for beginners | Weekend workshop: {craft} | {Craft} with {guest} | Repair café and {craft}"
                 " | Learn {craft} in an afternoon | Kurs: {craft} | Atelier: {craft} | Taller abierto: {craft}"),
-        _listed("Learn {craft} step by step with {guest} at {venue}. | An afternoon of {craft} for {crowd}."),
-        _listed("All tools and materials are provided; please bring an apron and a little patience."
+        _split("Learn {craft} step by step with {guest} at {venue}. | An afternoon of {craft} for {crowd}."),
+        _split("All tools and materials are provided; please bring an apron and a little patience."
                 " | Groups are small, so that everybody can be helped."
                 " | You take home what you make, even when it turns out {adjective}."
                 " | The room is heated but the floor is cold: wear warm shoes."),
@@ -118,79 +118,79 @@ THEMES: Final = (
     ),
     Theme(
         "Sport", ("outdoors", "health", "club"),
-        _listed("{Sport} for everybody | {town} {sport} day | {Season} cup: {sport} | Open {sport} evening"
+        _split("{Sport} for everybody | {town} {sport} day | {Season} cup: {sport} | Open {sport} evening"
                 " | First steps in {sport} | Tournoi des amis | Torneo de barrio"),
-        _listed("The yearly {sport} meeting of {town} is open to {crowd}. | Try {sport} with trainers of the club."),
-        _listed("Teams are mixed and drawn by lot on the spot. | Changing rooms and showers are next to the hall."
+        _split("The yearly {sport} meeting of {town} is open to {crowd}. | Try {sport} with trainers of the club."),
+        _split("Teams are mixed and drawn by lot on the spot. | Changing rooms and showers are next to the hall."
                 " | Those who only want to watch are as welcome as those who play."
                 " | First aid is on the spot, and so is {drink}."),
         (8, 9, 10, 17, 18), (60, 90, 180, 300),
     ),
     Theme(
         "Markets & fairs", ("outdoors", "shopping", "local"),
-        _listed("{Season} market | {weekday} farmers’ market | {Food} fair in {town} | Flea market at {venue}"
+        _split("{Season} market | {weekday} farmers’ market | {Food} fair in {town} | Flea market at {venue}"
                 " | Wochenmarkt {town} | Marché gourmand | Mercado de artesanía | Book market: {subject}"),
-        _listed("More than forty stalls around {venue}, with {food}, {food} and second-hand books."
+        _split("More than forty stalls around {venue}, with {food}, {food} and second-hand books."
                 " | The {season} market brings growers and makers to {town}."),
-        _listed("Bring your own bags, and cash for the smaller stalls. | Dogs on a lead are welcome."
+        _split("Bring your own bags, and cash for the smaller stalls. | Dogs on a lead are welcome."
                 " | At noon {act} play on the steps. | Parking is scarce; the bus stops around the corner."),
         (8, 9, 10), (240, 300, 420),
     ),
     Theme(
         "Food & drink", ("tasting", "evening", "booking"),
-        _listed("{Food} tasting | Long table: {food} and stories | Cooking evening: {food} | {Food} festival {town}"
+        _split("{Food} tasting | Long table: {food} and stories | Cooking evening: {food} | {Food} festival {town}"
                 " | Cata y música | Gemeinsam kochen: {food} | Soupe et musique"),
-        _listed("Taste {food} from small makers around {town}. | A long table, {food}, and {crowd}."),
-        _listed("There is a vegetarian choice at every course; please tell us about allergies."
+        _split("Taste {food} from small makers around {town}. | A long table, {food}, and {crowd}."),
+        _split("There is a vegetarian choice at every course; please tell us about allergies."
                 " | The cooks explain where everything comes from, in a {adjective} way."
                 " | {Drink} is included in the price. | What is left over goes to the neighbourhood kitchen."),
         (12, 17, 18, 19), (90, 120, 180),
     ),
     Theme(
         "Children", ("family", "kids", "free"),
-        _listed("Story hour: {subject} | Puppet theatre: {play} | Children’s laboratory: {subject}"
+        _split("Story hour: {subject} | Puppet theatre: {play} | Children’s laboratory: {subject}"
                 " | Singing with the smallest | Kindertheater: {play} | L’heure du conte | こどもまつり"),
-        _listed("For children from four years on: {subject}, told and played."
+        _split("For children from four years on: {subject}, told and played."
                 " | A morning for the smallest at {venue}, with songs and {instrument}."),
-        _listed("Parents may stay or drink {drink} next door. | Pushchairs can be left in the hall."
+        _split("Parents may stay or drink {drink} next door. | Pushchairs can be left in the hall."
                 " | Cushions are there; slippers are a {adjective} idea."
                 " | The story is told slowly, with pictures, also for those who learn the language."),
         (9, 10, 15, 16), (45, 60, 90),
     ),
     Theme(
         "Nature & walks", ("outdoors", "walk", "nature"),
-        _listed("Walk: {animal} at dusk | Guided walk through {town} | Botanical ramble: {subject}"
+        _split("Walk: {animal} at dusk | Guided walk through {town} | Botanical ramble: {subject}"
                 " | Looking for {animal} | Night walk with {guest} | Stadtführung {town} | Balade: {subject}"),
-        _listed("A {adjective} walk of six kilometres around {town}, in search of {animal}."
+        _split("A {adjective} walk of six kilometres around {town}, in search of {animal}."
                 " | With {guest} along the water, listening for {animal}."),
-        _listed("Wear sturdy shoes; the path is muddy after rain. | We meet at the bridge and are back by bus."
+        _split("Wear sturdy shoes; the path is muddy after rain. | We meet at the bridge and are back by bus."
                 " | Binoculars can be borrowed. | In heavy storms the walk moves to the next {weekday}."),
         (6, 9, 10, 14, 20), (90, 120, 180, 240),
     ),
     Theme(
         "Books", ("reading", "literature", "evening"),
-        _listed("Reading: {book} | {guest} reads from {book} | Book club: {book} | Poetry and {instrument}"
+        _split("Reading: {book} | {guest} reads from {book} | Book club: {book} | Poetry and {instrument}"
                 " | Lesung: {book} | Rencontre avec {guest} | Night of the short story | Wieczór z książką: {book}"),
-        _listed("{guest} reads from {book} at {venue}. | We talk about {book}, whether you finished it or not."),
-        _listed("Copies can be borrowed from the library two weeks before."
+        _split("{guest} reads from {book} at {venue}. | We talk about {book}, whether you finished it or not."),
+        _split("Copies can be borrowed from the library two weeks before."
                 " | Signed books are sold by the shop across the street."
                 " | The conversation is led by {guest}; questions may be {adjective}."),
         (18, 19, 20), (60, 90, 120),
     ),
     Theme(
         "Community", ("neighbours", "free", "volunteers"),
-        _listed("Neighbourhood breakfast | Open council evening | {Season} clean-up at {venue} | Language café"
+        _split("Neighbourhood breakfast | Open council evening | {Season} clean-up at {venue} | Language café"
                 " | Choir practice for everybody | Sunday service with {instrument} | Nachbarschaftsfest"
                 " | Fête de quartier | Blood donation day | ब्रह्म मुहूर्त में संगीत | أمسية الجيران"),
-        _listed("Come as you are: {crowd} meet at {venue}. | What does {town} need next? Bring your idea."),
-        _listed("There is {drink} for all, and cake as long as it lasts. | Interpreters are on hand."
+        _split("Come as you are: {crowd} meet at {venue}. | What does {town} need next? Bring your idea."),
+        _split("There is {drink} for all, and cake as long as it lasts. | Interpreters are on hand."
                 " | Volunteers are thanked with soup and applause. | Children have their own corner with paints."),
         (9, 10, 14, 18, 19), (60, 120, 180),
     ),
 )  # fmt: skip
 
 # Said of any event.
-GENERAL: Final = _listed(
+GENERAL: Final = _split(
     "Doors open half an hour before the beginning. | The venue can be reached without steps."
     " | Please book early: the last {season} edition was full within days. | Latecomers are let in at the break."
     " | Tickets at the door are a little dearer than in advance. | The entrance is in the courtyard, on the left."
@@ -201,9 +201,9 @@ GENERAL: Final = _listed(
     " | Assistants come in free of charge. | Bring somebody who has never been here before."
 )
 
-AUDIENCES: Final = _listed("children | seniors | teenagers | beginners | families | newcomers | students | parents")
+AUDIENCES: Final = _split("children | seniors | teenagers | beginners | families | newcomers | students | parents")
 
-MORE_TAGS: Final = _listed(
+MORE_TAGS: Final = _split(
     "accessible | charity | weekend | morning | history | technology | dance | photography | architecture | language"
     " | environment | cycling | gardening | games | comedy | poetry | craft beer | vintage | astronomy | yoga"
     " | ballet | film | opera | debate | politics | design | fashion | ceramics | robots | radio | rail | sea"

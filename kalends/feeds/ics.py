@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
-from kalends.core.errors import Invalid
-from kalends.core.html_text import plain_lines, plain_words
+from kalends.core.errors import InvalidValue
+from kalends.core.html_text import to_plain_lines, to_plain_text
 from kalends.core.zones import utc_of
-from kalends.feeds.vtimezone import FIRST, LAST, zone_lines
+from kalends.feeds.vtimezone import FIRST_INSTANT, LAST_INSTANT, zone_lines
 
 PRODUCT: Final = "-//Kalends//Calendar//EN"
-WIDTH: Final = 75  # octets of a line, without its end
-MOST_TEXT: Final = 20_000  # characters of a description: calendars are no place for books
+MAX_LINE_OCTETS: Final = 75  # octets of a line, without its end
+MAX_TEXT_LENGTH: Final = 20_000  # characters of a description: calendars are no place for books
 _SPECIAL: Final = re.compile(r"[\\;,\n]")
 _ESCAPES: Final = {"\\": "\\\\", ";": "\\;", ",": "\\,", "\n": "\\n"}
-_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_NO_PARAMETER: Final = re.compile(r"[\x00-\x1f\x7f\"]")
-_PLACED: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]*/[A-Za-z0-9_+/-]+")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_UNSAFE_IN_URI: Final = re.compile(r"[\x00-\x1f\x7f\"]")
+_IANA_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]*/[A-Za-z0-9_+/-]+")
 MEDIA_TYPES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "webp": "image/webp",
                       "gif": "image/gif", "avif": "image/avif", "svg": "image/svg+xml"}  # fmt: skip
 
@@ -34,7 +34,7 @@ class Calendar:
     name: str
     url: str
     timezone: str
-    cancelled: str = "Cancelled"
+    cancelled_title: str = "Cancelled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
+class CancelledEvent:
     """An event that everybody could see and nobody can any more: only that it is off is told."""
 
     uid: str
@@ -70,13 +70,13 @@ def begin_calendar(calendar: Calendar, times: Iterable[Times]) -> str:
         f"NAME:{escape(calendar.name)}",
         f"X-WR-CALNAME:{escape(calendar.name)}",
         f"X-WR-TIMEZONE:{calendar.timezone}",
-        f"SOURCE;VALUE=URI:{_uri(calendar.url)}",
+        f"SOURCE;VALUE=URI:{_clean_uri(calendar.url)}",
         "REFRESH-INTERVAL;VALUE=DURATION:PT1H",
         "X-PUBLISHED-TTL:PT1H",
     ]
-    for zone, (first, last) in sorted(_zones(times).items()):
+    for zone, (first, last) in sorted(_collect_zones(times).items()):
         lines += zone_lines(zone, first, last)
-    return _joined(lines)
+    return _join_lines(lines)
 
 
 def end_calendar() -> str:
@@ -85,55 +85,55 @@ def end_calendar() -> str:
 
 def write_event(record: dict[str, Any], sequence: int) -> str:
     """One event, from its representation to everybody."""
-    times = times_of(record)
+    times = read_times(record)
     venues = record["venue"] if isinstance(record["venue"], list) else [record["venue"]]
     modified = max(row["modified_utc"] for row in (record, *venues, *record["organizer"]))
     lines = [
         "BEGIN:VEVENT",
         f"UID:{record['uid']}",
-        f"DTSTAMP:{_compact(modified)}Z",
-        f"LAST-MODIFIED:{_compact(modified)}Z",
-        f"CREATED:{_compact(record['date_utc'])}Z",
+        f"DTSTAMP:{_compact_datetime(modified)}Z",
+        f"LAST-MODIFIED:{_compact_datetime(modified)}Z",
+        f"CREATED:{_compact_datetime(record['date_utc'])}Z",
         f"SEQUENCE:{sequence}",
         "STATUS:CONFIRMED",
         "TRANSP:TRANSPARENT",
         *_time_lines(times),
-        f"SUMMARY:{escape(plain_words(record['title']))}",
-        f"URL:{_uri(record['url'])}",
+        f"SUMMARY:{escape(to_plain_text(record['title']))}",
+        f"URL:{_clean_uri(record['url'])}",
     ]
-    lines += _texts(record)
-    lines += _place(venues)
+    lines += _description_lines(record)
+    lines += _location_lines(venues)
     if record["categories"]:
         lines.append("CATEGORIES:" + ",".join(escape(term["name"]) for term in record["categories"]))
     if record["organizer"]:
-        lines.append("CONTACT:" + escape(", ".join(map(_contact, record["organizer"]))))
+        lines.append("CONTACT:" + escape(", ".join(map(_format_contact, record["organizer"]))))
     if record["image"]:
-        kind = MEDIA_TYPES.get(str(record["image"].get("extension", "")).lower())
-        described = f";FMTTYPE={kind}" if kind else ""
-        lines.append(f"IMAGE;VALUE=URI;DISPLAY=BADGE{described}:{_uri(record['image']['url'])}")
+        media_type = MEDIA_TYPES.get(str(record["image"].get("extension", "")).lower())
+        format_type = f";FMTTYPE={media_type}" if media_type else ""
+        lines.append(f"IMAGE;VALUE=URI;DISPLAY=BADGE{format_type}:{_clean_uri(record['image']['url'])}")
     lines.append("END:VEVENT")
-    return _joined(lines)
+    return _join_lines(lines)
 
 
-def write_withdrawn(event: Withdrawn, calendar: Calendar) -> str:
-    stamp = f"{event.modified_utc.astimezone(UTC):%Y%m%dT%H%M%S}Z"
-    return _joined(
+def write_cancelled(event: CancelledEvent, calendar: Calendar) -> str:
+    modified = f"{event.modified_utc.astimezone(UTC):%Y%m%dT%H%M%S}Z"
+    return _join_lines(
         [
             "BEGIN:VEVENT",
             f"UID:{event.uid}",
-            f"DTSTAMP:{stamp}",
-            f"LAST-MODIFIED:{stamp}",
+            f"DTSTAMP:{modified}",
+            f"LAST-MODIFIED:{modified}",
             f"SEQUENCE:{event.sequence}",
             "STATUS:CANCELLED",
             "TRANSP:TRANSPARENT",
             *_time_lines(event.times),
-            f"SUMMARY:{escape(calendar.cancelled)}",
+            f"SUMMARY:{escape(calendar.cancelled_title)}",
             "END:VEVENT",
         ]
     )
 
 
-def times_of(record: dict[str, Any]) -> Times:
+def read_times(record: dict[str, Any]) -> Times:
     return Times(
         start_local=datetime.fromisoformat(record["start_date"]),
         end_local=datetime.fromisoformat(record["end_date"]),
@@ -147,24 +147,24 @@ def times_of(record: dict[str, Any]) -> Times:
 
 def escape(text: str) -> str:
     """TEXT of RFC 5545."""
-    return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], _UNSEEN.sub("", text.replace("\r\n", "\n")))
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _CONTROL.sub("", text.replace("\r\n", "\n")))
 
 
 def fold(line: str) -> str:
     """Lines of at most 75 octets, never parted inside a character."""
-    if len(line) <= WIDTH and line.isascii():
+    if len(line) <= MAX_LINE_OCTETS and line.isascii():
         return line
     encoded = line.encode()
-    if len(encoded) <= WIDTH:
+    if len(encoded) <= MAX_LINE_OCTETS:
         return line
     parts: list[bytes] = []
-    begin, room = 0, WIDTH
+    begin, room = 0, MAX_LINE_OCTETS
     while len(encoded) - begin > room:
         end = begin + room
         while encoded[end] & 0xC0 == 0x80:  # the middle of a character
             end -= 1
         parts.append(encoded[begin:end])
-        begin, room = end, WIDTH - 1  # the space in front counts
+        begin, room = end, MAX_LINE_OCTETS - 1  # the space in front counts
     parts.append(encoded[begin:])
     return b"\r\n ".join(parts).decode()
 
@@ -172,77 +172,77 @@ def fold(line: str) -> str:
 # Helpers, in the order they are called -------------------------------------------------------
 
 
-def _zones(times: Iterable[Times]) -> dict[str, tuple[datetime, datetime]]:
+def _collect_zones(times: Iterable[Times]) -> dict[str, tuple[datetime, datetime]]:
     """Each zone that is named, with the first and last instant written in it."""
     spans: dict[str, tuple[datetime, datetime]] = {}
     for row in times:
         if row.all_day:
             continue
         for local, utc in ((row.start_local, row.start_utc), (row.end_local, row.end_utc)):
-            if _is_plain(local, utc, row.timezone):
+            if _is_unambiguous(local, utc, row.timezone):
                 first, last = spans.get(row.timezone, (utc, utc))
                 spans[row.timezone] = (min(first, utc), max(last, utc))
     return spans
 
 
-def _is_plain(local: datetime, utc: datetime, zone: str) -> bool:
+def _is_unambiguous(local: datetime, utc: datetime, zone: str) -> bool:
     """Whether wall time and zone name mean this instant to everybody: two equal wall times (readers do not agree
     on which is meant), one in a gap, a fixed offset and a far year do not."""
-    if not FIRST <= utc < LAST or not _PLACED.fullmatch(zone):
+    if not FIRST_INSTANT <= utc < LAST_INSTANT or not _IANA_NAME.fullmatch(zone):
         return False
     try:
         return utc_of(local, zone) == utc == utc_of(local, zone, fold=1)
-    except Invalid:
+    except InvalidValue:
         return False
 
 
 def _time_lines(times: Times) -> Iterator[str]:
     if times.all_day:
-        yield f"DTSTART;VALUE=DATE:{_day(times.start_local.date())}"
-        yield f"DTEND;VALUE=DATE:{_day(times.end_local.date() + timedelta(days=1))}"
+        yield f"DTSTART;VALUE=DATE:{_format_day(times.start_local.date())}"
+        yield f"DTEND;VALUE=DATE:{_format_day(times.end_local.date() + timedelta(days=1))}"
         return
-    yield "DTSTART" + _time(times.start_local, times.start_utc, times.timezone)
+    yield "DTSTART" + _format_time(times.start_local, times.start_utc, times.timezone)
     if times.end_utc > times.start_utc:
-        yield "DTEND" + _time(times.end_local, times.end_utc, times.timezone)
+        yield "DTEND" + _format_time(times.end_local, times.end_utc, times.timezone)
 
 
-def _time(local: datetime, utc: datetime, zone: str) -> str:
-    if _is_plain(local, utc, zone):
-        return f";TZID={zone}:{_compact(local.isoformat())}"
-    return f":{_compact(utc.isoformat())}Z"
+def _format_time(local: datetime, utc: datetime, zone: str) -> str:
+    if _is_unambiguous(local, utc, zone):
+        return f";TZID={zone}:{_compact_datetime(local.isoformat())}"
+    return f":{_compact_datetime(utc.isoformat())}Z"
 
 
-def _day(day: date) -> str:
+def _format_day(day: date) -> str:
     return day.isoformat().replace("-", "")
 
 
-def _compact(stamp: str) -> str:
+def _compact_datetime(text: str) -> str:
     """`2027-04-01 19:30:00` as 20270401T193000."""
-    return f"{stamp[:4]}{stamp[5:7]}{stamp[8:10]}T{stamp[11:13]}{stamp[14:16]}{stamp[17:19]}"
+    return f"{text[:4]}{text[5:7]}{text[8:10]}T{text[11:13]}{text[14:16]}{text[17:19]}"
 
 
-def _texts(record: dict[str, Any]) -> Iterator[str]:
+def _description_lines(record: dict[str, Any]) -> Iterator[str]:
     """The description as plain text, with the address at its end for calendars that show no URL, and as HTML."""
-    html = (record["description"] or record["excerpt"])[:MOST_TEXT]
-    plain = "\n\n".join(filter(None, (plain_lines(html), record["url"])))
+    html = (record["description"] or record["excerpt"])[:MAX_TEXT_LENGTH]
+    plain = "\n\n".join(filter(None, (to_plain_lines(html), record["url"])))
     yield f"DESCRIPTION:{escape(plain)}"
-    if html and len(record["description"]) <= MOST_TEXT:
+    if html and len(record["description"]) <= MAX_TEXT_LENGTH:
         yield f"X-ALT-DESC;FMTTYPE=text/html:{escape(html)}"
 
 
-def _place(venues: list[dict[str, Any]]) -> Iterator[str]:
+def _location_lines(venues: list[dict[str, Any]]) -> Iterator[str]:
     if not venues:
         return
-    yield f"LOCATION:{escape('; '.join(map(address_line, venues)))}"
+    yield f"LOCATION:{escape('; '.join(map(format_address, venues)))}"
     if len(venues) == 1 and "geo_lat" in venues[0]:
         yield f"GEO:{venues[0]['geo_lat']:.6f};{venues[0]['geo_lng']:.6f}"
 
 
-def address_line(venue: dict[str, Any]) -> str:
+def format_address(venue: dict[str, Any]) -> str:
     """Name and address on one line, as a person would write it."""
     town = " ".join(filter(None, (venue.get("zip"), venue.get("city"))))
     parts = (
-        plain_words(venue["venue"]),
+        to_plain_text(venue["venue"]),
         venue.get("address"),
         town,
         venue.get("stateprovince"),
@@ -251,16 +251,16 @@ def address_line(venue: dict[str, Any]) -> str:
     return ", ".join(dict.fromkeys(part for part in parts if part))
 
 
-def _contact(organizer: dict[str, Any]) -> str:
+def _format_contact(organizer: dict[str, Any]) -> str:
     return " ".join(
-        filter(None, (plain_words(organizer["organizer"]), organizer.get("phone"), organizer.get("email")))
+        filter(None, (to_plain_text(organizer["organizer"]), organizer.get("phone"), organizer.get("email")))
     )
 
 
-def _uri(address: str) -> str:
+def _clean_uri(url: str) -> str:
     """Addresses are checked when they are stored; a line end or a quotation mark would still break the format."""
-    return _NO_PARAMETER.sub("", address)
+    return _UNSAFE_IN_URI.sub("", url)
 
 
-def _joined(lines: Iterable[str]) -> str:
+def _join_lines(lines: Iterable[str]) -> str:
     return "".join([fold(line) + "\r\n" for line in lines])

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from kalends.core.html_text import plain_words
+from kalends.core.html_text import to_plain_text
 
 RSS_TYPE: Final = "application/rss+xml; charset=utf-8"
 ATOM_TYPE: Final = "application/atom+xml; charset=utf-8"
@@ -19,7 +19,7 @@ JSON_TYPE: Final = "application/feed+json; charset=utf-8"
 @dataclass(frozen=True, slots=True)
 class Channel:
     name: str
-    home: str
+    home_url: str
     url: str
     language: str
 
@@ -39,24 +39,24 @@ class Item:
 
     @property
     def title(self) -> str:
-        return plain_words(self.record["title"])
+        return to_plain_text(self.record["title"])
 
 
 def write_rss(channel: Channel, items: Sequence[Item]) -> str:
     parts = [
         '<?xml version="1.0" encoding="utf-8"?>\n<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom">',
-        f"<channel><title>{_xml(channel.name)}</title><link>{_xml(channel.home)}</link>",
-        f"<description>{_xml(channel.name)}</description><language>{_xml(channel.language)}</language>",
-        f'<atom:link href="{_xml(channel.url)}" rel="self" type="application/rss+xml"/>',
+        f"<channel><title>{_escape_xml(channel.name)}</title><link>{_escape_xml(channel.home_url)}</link>",
+        f"<description>{_escape_xml(channel.name)}</description><language>{_escape_xml(channel.language)}</language>",
+        f'<atom:link href="{_escape_xml(channel.url)}" rel="self" type="application/rss+xml"/>',
     ]
     for item in items:
         record = item.record
-        categories = "".join(f"<category>{_xml(term['name'])}</category>" for term in record["categories"])
+        categories = "".join(f"<category>{_escape_xml(term['name'])}</category>" for term in record["categories"])
         parts.append(
-            f"<item><title>{_xml(item.title)}</title><link>{_xml(record['url'])}</link>"
+            f"<item><title>{_escape_xml(item.title)}</title><link>{_escape_xml(record['url'])}</link>"
             f'<guid isPermaLink="false">urn:uuid:{record["uid"]}</guid>'
-            f"<pubDate>{format_datetime(_moment(record['date_utc']))}</pubDate>{categories}"
-            f"<description>{_xml(item.html)}</description></item>"
+            f"<pubDate>{format_datetime(_parse_datetime(record['date_utc']))}</pubDate>{categories}"
+            f"<description>{_escape_xml(item.html)}</description></item>"
         )
     return "\n".join([*parts, "</channel></rss>\n"])
 
@@ -65,21 +65,22 @@ def write_atom(channel: Channel, items: Sequence[Item]) -> str:
     newest = max((item.record["modified_utc"] for item in items), default="1970-01-01 00:00:00")
     parts = [
         f'<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom" '
-        f'xml:lang="{_xml(channel.language)}">',
-        f"<id>{_xml(channel.url)}</id><title>{_xml(channel.name)}</title><updated>{_iso(newest)}</updated>",
-        f'<author><name>{_xml(channel.name)}</name></author><link href="{_xml(channel.home)}"/>',
-        f'<link rel="self" href="{_xml(channel.url)}"/>',
+        f'xml:lang="{_escape_xml(channel.language)}">',
+        f"<id>{_escape_xml(channel.url)}</id><title>{_escape_xml(channel.name)}</title><updated>{_to_iso(newest)}</updated>",
+        f'<author><name>{_escape_xml(channel.name)}</name></author><link href="{_escape_xml(channel.home_url)}"/>',
+        f'<link rel="self" href="{_escape_xml(channel.url)}"/>',
     ]
     for item in items:
         record = item.record
         categories = "".join(
-            f'<category term="{_xml(term["slug"])}" label="{_xml(term["name"])}"/>' for term in record["categories"]
+            f'<category term="{_escape_xml(term["slug"])}" label="{_escape_xml(term["name"])}"/>'
+            for term in record["categories"]
         )
         parts.append(
-            f"<entry><id>urn:uuid:{record['uid']}</id><title>{_xml(item.title)}</title>"
-            f'<link href="{_xml(record["url"])}"/><published>{_iso(record["date_utc"])}</published>'
-            f"<updated>{_iso(record['modified_utc'])}</updated>{categories}"
-            f'<content type="html">{_xml(item.html)}</content></entry>'
+            f"<entry><id>urn:uuid:{record['uid']}</id><title>{_escape_xml(item.title)}</title>"
+            f'<link href="{_escape_xml(record["url"])}"/><published>{_to_iso(record["date_utc"])}</published>'
+            f"<updated>{_to_iso(record['modified_utc'])}</updated>{categories}"
+            f'<content type="html">{_escape_xml(item.html)}</content></entry>'
         )
     return "\n".join([*parts, "</feed>\n"])
 
@@ -95,8 +96,8 @@ def write_json(channel: Channel, items: Sequence[Item]) -> bytes:
             "title": item.title,
             "content_html": item.html,
             "summary": item.when,
-            "date_published": _iso(record["date_utc"]),
-            "date_modified": _iso(record["modified_utc"]),
+            "date_published": _to_iso(record["date_utc"]),
+            "date_modified": _to_iso(record["modified_utc"]),
             "tags": [term["name"] for term in record["categories"]],
             "_event": {
                 "start_date": record["start_date"],
@@ -114,7 +115,7 @@ def write_json(channel: Channel, items: Sequence[Item]) -> bytes:
     body = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": channel.name,
-        "home_page_url": channel.home,
+        "home_page_url": channel.home_url,
         "feed_url": channel.url,
         "language": channel.language,
         "items": entries,
@@ -122,36 +123,36 @@ def write_json(channel: Channel, items: Sequence[Item]) -> bytes:
     return orjson.dumps(body)
 
 
-def write_sitemap(addresses: Sequence[tuple[str, str]]) -> str:
+def write_sitemap(urls: Sequence[tuple[str, str]]) -> str:
     """Addresses, each with the day of its last change, or ""."""
     lines = ['<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">']
-    for address, changed in addresses:
-        day = f"<lastmod>{changed}</lastmod>" if changed else ""
-        lines.append(f"<url><loc>{_xml(address)}</loc>{day}</url>")
+    for url, last_modified in urls:
+        day = f"<lastmod>{last_modified}</lastmod>" if last_modified else ""
+        lines.append(f"<url><loc>{_escape_xml(url)}</loc>{day}</url>")
     return "\n".join([*lines, "</urlset>\n"])
 
 
-def write_sitemap_index(addresses: Sequence[str]) -> str:
+def write_sitemap_index(urls: Sequence[str]) -> str:
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>\n<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
     ]
-    lines += [f"<sitemap><loc>{_xml(address)}</loc></sitemap>" for address in addresses]
+    lines += [f"<sitemap><loc>{_escape_xml(url)}</loc></sitemap>" for url in urls]
     return "\n".join([*lines, "</sitemapindex>\n"])
 
 
-def _moment(stamp: str) -> datetime:
-    return datetime.fromisoformat(stamp).replace(tzinfo=UTC)
+def _parse_datetime(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def _iso(stamp: str) -> str:
-    return stamp.replace(" ", "T") + "Z"
+def _to_iso(text: str) -> str:
+    return text.replace(" ", "T") + "Z"
 
 
 # Characters that XML 1.0 cannot hold; what is stored has no other control characters.
 _NOT_XML: Final = dict.fromkeys([*range(0x20), 0xFFFE, 0xFFFF])
-for _kept in (0x09, 0x0A, 0x0D):
-    del _NOT_XML[_kept]
+for _allowed in (0x09, 0x0A, 0x0D):
+    del _NOT_XML[_allowed]
 
 
-def _xml(text: str) -> str:
+def _escape_xml(text: str) -> str:
     return escape(text.translate(_NOT_XML))

@@ -13,10 +13,10 @@ from typing import Final
 from kalends.core.zones import SECOND, abbreviation, find_change, in_zone, offset_of
 
 # Outside of these years times are written in UTC: nobody's clock rules are known there.
-FIRST: Final = datetime(1970, 1, 1, tzinfo=UTC)
-LAST: Final = datetime(2100, 1, 1, tzinfo=UTC)
+FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LAST_INSTANT: Final = datetime(2100, 1, 1, tzinfo=UTC)
 # No zone changes its clock and back within this time.
-STEP: Final = timedelta(days=4)
+SEARCH_STEP: Final = timedelta(days=4)
 # Where the clock has not changed for longer, the observance in force is said to begin here.
 YEARS_BACK: Final = 1
 
@@ -26,45 +26,45 @@ class Observance:
     """What a clock shows from an instant on."""
 
     since: datetime
-    before: timedelta
+    previous_offset: timedelta
     offset: timedelta
     name: str
-    daylight: bool
+    is_daylight: bool
 
 
 def zone_lines(zone: str, first: datetime, last: datetime) -> Iterator[str]:
     """The component of a zone, from the observance in force at the first instant to that at the last."""
     yield "BEGIN:VTIMEZONE"
     yield f"TZID:{zone}"
-    for row in observances(zone, first, last):
-        kind = "DAYLIGHT" if row.daylight else "STANDARD"
+    for row in list_observances(zone, first, last):
+        kind = "DAYLIGHT" if row.is_daylight else "STANDARD"
         yield f"BEGIN:{kind}"
-        yield f"DTSTART:{row.since + row.before:%Y%m%dT%H%M%S}"
-        yield f"TZOFFSETFROM:{_offset(row.before)}"
-        yield f"TZOFFSETTO:{_offset(row.offset)}"
+        yield f"DTSTART:{row.since + row.previous_offset:%Y%m%dT%H%M%S}"
+        yield f"TZOFFSETFROM:{_format_offset(row.previous_offset)}"
+        yield f"TZOFFSETTO:{_format_offset(row.offset)}"
         yield f"TZNAME:{row.name}"
         yield f"END:{kind}"
     yield "END:VTIMEZONE"
 
 
-def observances(zone: str, first: datetime, last: datetime) -> list[Observance]:
+def list_observances(zone: str, first: datetime, last: datetime) -> list[Observance]:
     """The one in force at the first instant, and those that begin up to the last."""
-    year = max(first.year - YEARS_BACK, FIRST.year)
+    year = max(first.year - YEARS_BACK, FIRST_INSTANT.year)
     begin = datetime(year, 1, 1, tzinfo=UTC)
     rows = [_observance(zone, begin, offset_of(begin, zone))]
     for number in range(year, last.year + 1):
-        rows += _changes(zone, number)
+        rows += _find_changes(zone, number)
     in_force = max(n for n, row in enumerate(rows) if row.since <= first)
     return [row for row in rows[in_force:] if row.since <= last]
 
 
 @lru_cache(maxsize=4096)
-def _changes(zone: str, year: int) -> tuple[Observance, ...]:
+def _find_changes(zone: str, year: int) -> tuple[Observance, ...]:
     """Those that begin within a year, found by looking at the clock every few days and halving."""
     rows: list[Observance] = []
     at, end = (datetime(number, 1, 1, tzinfo=UTC) for number in (year, year + 1))
     while at < end:
-        after = min(at + STEP, end)
+        after = min(at + SEARCH_STEP, end)
         if _state(zone, after) != _state(zone, at):
             changed = find_change(partial(_state, zone), at, after)
             rows.append(_observance(zone, changed, offset_of(changed - SECOND, zone)))
@@ -77,12 +77,12 @@ def _state(zone: str, utc: datetime) -> tuple[timedelta, str]:
     return local.utcoffset() or timedelta(0), local.tzname() or ""
 
 
-def _observance(zone: str, since: datetime, before: timedelta) -> Observance:
-    daylight = bool(in_zone(since, zone).dst())
-    return Observance(since, before, offset_of(since, zone), abbreviation(since, zone), daylight)
+def _observance(zone: str, since: datetime, previous_offset: timedelta) -> Observance:
+    is_daylight = bool(in_zone(since, zone).dst())
+    return Observance(since, previous_offset, offset_of(since, zone), abbreviation(since, zone), is_daylight)
 
 
-def _offset(offset: timedelta) -> str:
+def _format_offset(offset: timedelta) -> str:
     seconds = int(abs(offset).total_seconds())
     sign = "-" if offset < timedelta(0) else "+"
     tail = f"{seconds % 60:02}" if seconds % 60 else ""

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from kalends.core import credentials, errors
-from kalends.core.throttle import Limit, counted_as, seconds_to_wait
+from kalends.core.throttle import Limit, rate_limit_key, seconds_to_wait
 from kalends.http.context import RequestContext
 from kalends.kinds.kind import Actor
 from kalends.store import users
@@ -50,7 +50,7 @@ async def sign_in(tx: Transaction, header: str, address: str) -> SignedIn:
     found: users.Credential | None = None
     # All are compared, so that the time tells nothing about which one matched.
     for credential in candidates:
-        if credentials.same(credential.hash, offered):
+        if credentials.constant_time_equals(credential.hash, offered):
             found = credential
     if found is None:
         raise WrongCredentials(account)
@@ -73,16 +73,16 @@ async def _check_patience(tx: Transaction, login: str, account: str, address: st
         subject: seconds_to_wait(limits[subject], count, at, tx.now) for subject, (count, at) in failures.items()
     }
     everywhere = f"account {account}"
-    if waits.get(everywhere) and await users.is_known_address(tx, login, address):
+    if waits.get(everywhere) and await users.is_known_client_ip(tx, login, address):
         # The owner is not locked out by what others do elsewhere.
         waits[everywhere] = 0
     longest = max(waits.values(), default=0)
     if longest:
-        raise errors.slow_down(longest)
+        raise errors.too_many_attempts(longest)
 
 
 def limits_of(account: str, address: str) -> dict[str, Limit]:
-    client = counted_as(address)
+    client = rate_limit_key(address)
     return {
         # The address in front: a login may hold any text, " from " included.
         f"from {client} account {account}": SAME_ADDRESS,
@@ -93,7 +93,7 @@ def limits_of(account: str, address: str) -> dict[str, Limit]:
 
 async def note_failure(tx: Transaction, account: str, address: str) -> None:
     limits = limits_of(account, address)
-    await users.note_failures(tx, {subject: limit.seconds for subject, limit in limits.items()})
+    await users.record_failures(tx, {subject: limit.seconds for subject, limit in limits.items()})
 
 
 class Uses:
@@ -140,4 +140,4 @@ async def record_use(context: RequestContext[Any]) -> None:
         return
     agent = context.request.headers.get("user-agent", "")[:200]
     async with context.transaction(writing=True) as tx:
-        await users.note_use(tx, context.password_id, context.client, agent)
+        await users.record_use(tx, context.password_id, context.client, agent)

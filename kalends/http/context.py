@@ -8,17 +8,17 @@ from uuid import UUID
 
 from starlette.requests import Request
 
-from kalends.core.forwarded import Network, find_client
-from kalends.core.limiter import Shares, Turns
+from kalends.core.forwarded import IpNetwork, find_client_ip
+from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 from kalends.http import language
 from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
 from kalends.operations.media.library import Library
 from kalends.operations.representation_cache import Fragments
 from kalends.store.database import Database, Transaction
-from kalends.store.site_revisions import Clocks, SiteClock
+from kalends.store.site_revisions import SiteRevision, SiteRevisions
 
 # Feeds and sitemaps that a process makes at a time: each takes seconds of its processor.
-FEED_SHARES = Shares(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
+FEED_SHARES = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,15 @@ class Service:
     """What every request needs of the server."""
 
     database: Database
-    clocks: Clocks
+    clocks: SiteRevisions
     fragments: Fragments | None = None
     base_url: str = ""
     body_limit: int = 2 * 1024 * 1024
-    trusted_proxies: tuple[Network, ...] = ()
+    trusted_proxies: tuple[IpNetwork, ...] = ()
     origins: tuple[str, ...] = ()  # whose scripts may read answers
     library: Library | None = None
     media_url: str = ""
-    feeds: Turns = field(default_factory=lambda: Turns(FEED_SHARES))
+    feeds: PerOwnerLimiter = field(default_factory=lambda: PerOwnerLimiter(FEED_SHARES))
     daily_records: int = 0
 
 
@@ -65,7 +65,7 @@ class RequestContext[R: MatchedRoute]:
     password_id: UUID | None = None  # the application password of the caller
     site_language: str = ""  # set when the site has been read
     # Set for a response that may be cached: the site revision it was made at, its expiry and its cache tags.
-    made_at: SiteClock | None = None
+    made_at: SiteRevision | None = None
     until: datetime | None = None
     keys: tuple[str, ...] = ()
 
@@ -117,4 +117,4 @@ def client_of(request: Request, service: Service) -> str:
     """Returns the address that asks; behind proxies that are trusted, the one that they saw."""
     peer = request.client.host if request.client else ""
     forwarded = ",".join(request.headers.getlist("x-forwarded-for"))
-    return find_client(peer, forwarded, service.trusted_proxies)
+    return find_client_ip(peer, forwarded, service.trusted_proxies)

@@ -3,7 +3,8 @@
 from starlette.responses import PlainTextResponse, Response
 
 from kalends.core import errors
-from kalends.core.messages import Sentence, mark
+from kalends.core.messages import Message
+from kalends.core.messages import gettext_noop as N_
 from kalends.store.database import Database
 
 
@@ -14,8 +15,8 @@ def show_health() -> Response:
 
 async def show_readiness(database: Database, schema: str) -> Response:
     """Respond that the database is available and has the expected schema; raise 503 otherwise."""
-    found = await database.answers()
+    found = await database.schema_version()
     if found != schema:
-        why = mark("The schema is {found}, not {wanted}: run `kalends migrate`.")
-        raise errors.unavailable(Sentence(why, found=found, wanted=schema))
+        why = N_("The schema is {found}, not {wanted}: run `kalends migrate`.")
+        raise errors.unavailable(Message(why, found=found, wanted=schema))
     return PlainTextResponse("ready\n")

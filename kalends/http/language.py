@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from kalends.core.messages import Sentence, Translate, mark
+from kalends.core.messages import Message, Translate, gettext_noop
 
 DEFAULT: Final = "en"
 # Tag -> its own name, in the order in which they are offered.
@@ -54,7 +54,7 @@ def find(range_: str) -> str | None:
 def translator(language: str) -> Translate:
     """How a text is said; what a catalogue lacks stays English."""
     if language == DEFAULT:
-        return mark
+        return gettext_noop
     folder = CATALOGUES / language.replace("-", "_") / "LC_MESSAGES"
     with (folder / "messages.mo").open("rb") as compiled:
         return gettext.GNUTranslations(compiled).gettext
@@ -65,8 +65,8 @@ def speaker(language: str) -> Callable[[object], str]:
     translate = translator(language)
 
     def say(value: object) -> str:
-        if isinstance(value, Sentence):
-            return value.said(translate)
+        if isinstance(value, Message):
+            return value.render(translate)
         raise TypeError(f"{type(value).__name__} in an answer")
 
     return say

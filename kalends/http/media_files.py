@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from kalends.adapters.file_store import FOREVER, mime_of
+from kalends.adapters.file_store import IMMUTABLE_CACHE_CONTROL, get_mime_type
 from kalends.core import errors
 from kalends.core.image_types import read_key
 from kalends.http.context import Service
@@ -16,7 +16,7 @@ from kalends.http.responses import is_known, split_tags
 
 PREFIX: Final = "/media"
 HEADERS: Final = {
-    "Cache-Control": FOREVER,
+    "Cache-Control": IMMUTABLE_CACHE_CONTROL,
     "Content-Disposition": "inline",
     # An image is nothing but an image, wherever it is opened, and may be shown everywhere.
     "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -34,7 +34,7 @@ async def serve_file(service: Service, request: Request, host: str) -> Response:
     if found is None:
         raise errors.no_route()
     site_id, name = found
-    if host != urlsplit(service.media_url).hostname and await service.clocks.find_site(host) != site_id:
+    if host != urlsplit(service.media_url).hostname and await service.clocks.find_site_id(host) != site_id:
         raise errors.no_route()
     library = service.library
     if library is None:
@@ -47,9 +47,9 @@ async def serve_file(service: Service, request: Request, host: str) -> Response:
         content = await library.read(site_id, name)
         if content is None:
             raise errors.no_route()
-        return Response(content, 200, headers, media_type=mime_of(key))
+        return Response(content, 200, headers, media_type=get_mime_type(key))
     try:
         there = await asyncio.to_thread(os.stat, path)
     except OSError as error:
         raise errors.no_route() from error
-    return FileResponse(path, 200, headers, mime_of(key), stat_result=there)
+    return FileResponse(path, 200, headers, get_mime_type(key), stat_result=there)

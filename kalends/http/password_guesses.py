@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from kalends.core import errors
-from kalends.core.errors import Refusal
+from kalends.core.errors import ApiError
 from kalends.http.context import RequestContext
 from kalends.kinds.event_passwords import HASHES
 from kalends.operations import event_passwords
@@ -34,7 +34,7 @@ async def admit_password(request: RequestContext[Any], values: Mapping[str, Any]
         yield {**values, "password": hashes}
     finally:
         # If this fails the guess stays counted, which does no harm.
-        with suppress(Refusal):
+        with suppress(ApiError):
             if hashes:
                 async with request.transaction(writing=True) as tx:
                     await event_passwords.give_back_guess(tx, request.actor, request.client, hashes)

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from kalends.core import errors
-from kalends.core.errors import Refusal
+from kalends.core.errors import ApiError
 from kalends.core.http_limits import MAX_HEAD_BYTES
 from kalends.http.language import find
 from kalends.http.requests import plain_name, read_pairs
@@ -51,7 +51,7 @@ def normalize_query(request: Request, known: Collection[str]) -> list[tuple[str,
     """
     try:
         pairs = read_pairs(request.scope["query_string"])
-    except Refusal:
+    except ApiError:
         return None
     kept = [pair for pair in pairs if (name := plain_name(pair[0])) in known or name in GENERAL]
     kept += [("lang", language) for name, value in pairs if name == "lang" and (language := find(value))][:1]

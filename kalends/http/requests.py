@@ -13,7 +13,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect, Request
 
 from kalends.core import errors
-from kalends.core.params import Repeated
+from kalends.core.params import RepeatedValues
 
 MOST_FIELDS = 1000
 MOST_DEPTH = 4  # brackets in one name, as in organizer[0][organizer]
@@ -96,10 +96,10 @@ def nested(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
         head, *keys = [name] if "[" not in name else [name.partition("[")[0], *BRACKETS.findall(name)]
         if not keys or not head:
             held = root.get(name)
-            if isinstance(held, Repeated):
+            if isinstance(held, RepeatedValues):
                 held.append(value)
             else:
-                root[name] = value if name not in root else Repeated([held, value])
+                root[name] = value if name not in root else RepeatedValues([held, value])
             continue
         if len(keys) > MOST_DEPTH:
             raise errors.invalid(head, "this is nested too deeply.")

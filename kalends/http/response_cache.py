@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from kalends.core.errors import Refusal
+from kalends.core.errors import ApiError
 from kalends.core.lru import ByteLru
 from kalends.http.context import RequestContext
 from kalends.http.language import find_wanted
 from kalends.http.request_head import normalize_query
-from kalends.store.site_revisions import SiteClock
+from kalends.store.site_revisions import SiteRevision
 
 # Smaller bodies cost more to compress than compression saves.
 MIN_COMPRESSED_BYTES: Final = 1024
@@ -53,7 +53,7 @@ class CachedResponse:
             self._compressed = await asyncio.to_thread(_gzip, self.body) if large else _gzip(self.body)
         return self._compressed
 
-    def is_valid(self, current: SiteClock, now: datetime) -> bool:
+    def is_valid(self, current: SiteRevision, now: datetime) -> bool:
         expired = self.expires_at is not None and now >= self.expires_at
         # A host may be moved to another site.
         return not expired and self.site_id == current.site_id and self.revision >= current.revision
@@ -107,7 +107,7 @@ class ResponseCache:
         """Return a valid response, or a recent one while the database is unavailable, with its age in seconds."""
         try:
             current = await context.service.clocks.current(context.host)
-        except Refusal:
+        except ApiError:
             stale = self._find_stale(context, key)
             if stale is None:
                 raise
@@ -121,7 +121,7 @@ class ResponseCache:
                 break
         return None, 0.0
 
-    def _get(self, key: bytes, current: SiteClock, now: datetime) -> CachedResponse | None:
+    def _get(self, key: bytes, current: SiteRevision, now: datetime) -> CachedResponse | None:
         response = self._entries.get(key)
         if response is not None and not response.is_valid(current, now):
             self._entries.discard(key)
@@ -129,7 +129,7 @@ class ResponseCache:
         return response
 
     def _find_stale(self, context: Context, key: bytes) -> tuple[CachedResponse, float] | None:
-        last = context.service.clocks.last(context.host, self._stale_seconds)
+        last = context.service.clocks.last_known(context.host, self._stale_seconds)
         if last is None:
             return None
         known, age = last

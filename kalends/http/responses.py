@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from kalends.core.errors import Refusal
+from kalends.core.errors import ApiError
 from kalends.http.language import DEFAULT, speaker
 from kalends.operations.context import Outcome
 
@@ -37,15 +37,15 @@ def respond(
     return Response(encoded, 200 if envelope else outcome.status, headers, media_type=JSON)
 
 
-def shape(refusal: Refusal) -> dict[str, Any]:
+def shape(refusal: ApiError) -> dict[str, Any]:
     return {
         "code": refusal.code,
-        "message": refusal.sentence,
+        "message": refusal.message,
         "data": {"status": refusal.status, **refusal.data},
     }
 
 
-def refuse(refusal: Refusal, language: str = DEFAULT) -> Response:
+def refuse(refusal: ApiError, language: str = DEFAULT) -> Response:
     """The one error shape: code, message, data with the status. Sentences are said in the language."""
     body = shape(refusal)
     headers = {**refusal.headers, "Content-Language": language}

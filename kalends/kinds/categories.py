@@ -1,7 +1,7 @@
 """Event categories: terms that may be nested through a parent."""
 
 from kalends.core import errors, params
-from kalends.core.messages import mark
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import param
 from kalends.kinds.kind import Filter, Kind, Listing, Represented, Values, View, Writing
 from kalends.kinds.terms import order_terms, represent_term, store_term, term_fields, term_filters
@@ -34,7 +34,7 @@ async def store_category(writing: Writing) -> Values:
 
 async def _check_parent(writing: Writing, parent: int) -> None:
     """The parent exists and is not the category itself or one below it."""
-    line = await writing.transaction.rows(
+    line = await writing.transaction.fetch_all(
         Sql(
             """
             WITH RECURSIVE line (id, parent) AS (
@@ -58,7 +58,7 @@ async def _check_parent(writing: Writing, parent: int) -> None:
 async def _children_of(parent: int, listing: Listing) -> Sql:
     if parent == 0:
         return Sql("r.parent IS NULL")
-    known = await listing.transaction.value(
+    known = await listing.transaction.fetch_value(
         Sql("SELECT true FROM categories WHERE site_id = ? AND id = ?", listing.site.id, parent)
     )
     if not known:
@@ -83,12 +83,12 @@ CATEGORIES = Kind(
             SELECT path FROM up ORDER BY depth DESC LIMIT 1
         ) END AS path""",
     fields=(
-        *term_fields(mark("The category name")),
-        param("parent", params.integer(least=0, cleared=0), "The parent category term ID; 0 is none"),
+        *term_fields(N_("The category name")),
+        param("parent", params.integer(minimum=0, null_value=0), "The parent category term ID; 0 is none"),
     ),
     filters=(
         *term_filters("categories", "event_categories", "category_id"),
-        Filter(param("parent", params.integer(least=0), "Terms with this parent; 0 is the top"), _children_of),
+        Filter(param("parent", params.integer(minimum=0), "Terms with this parent; 0 is the top"), _children_of),
     ),
     represent=represent_category,
     store=store_category,

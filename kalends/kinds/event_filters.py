@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, LiteralString
 
 from kalends.core import errors, params
-from kalends.core.errors import Invalid
-from kalends.core.params import MOMENT, SWITCH, Type, param
+from kalends.core.errors import InvalidValue
+from kalends.core.params import BOOLEAN, DATE_TIME, Type, param
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds.event_order import ORDERS, order_of, radius_of, read_cursor
 from kalends.kinds.kind import Clause, Filter, Linked, Listing, Searched, plain, unfiltered
@@ -18,7 +18,7 @@ def _of_posts(
     name: str, kind: LiteralString, table: LiteralString, column: LiteralString
 ) -> Callable[[Any, Listing], Awaitable[Clause]]:
     async def clause(wanted: list[int], listing: Listing) -> Clause:
-        rows = await listing.transaction.rows(
+        rows = await listing.transaction.fetch_all(
             Sql("SELECT r.id, (")
             + listing.readable
             + Sql(") AS readable FROM " + kind + " r WHERE r.site_id = ? AND r.id = ANY(?)", listing.site.id, wanted)
@@ -38,7 +38,7 @@ async def _resolve_terms(listing: Listing, table: LiteralString, wanted: list[in
     """The IDs of terms given by ID or slug; any unknown one is refused."""
     slugs = {normalize_lookup(entry): entry for entry in wanted if isinstance(entry, str)}
     numbers = [entry for entry in wanted if isinstance(entry, int)]
-    rows = await listing.transaction.rows(
+    rows = await listing.transaction.fetch_all(
         Sql(
             "SELECT id, slug FROM " + table + " WHERE site_id = ? AND (id = ANY(?) OR slug = ANY(?))",
             listing.site.id,
@@ -56,7 +56,7 @@ async def _resolve_terms(listing: Listing, table: LiteralString, wanted: list[in
 async def _of_categories(wanted: list[int | str], listing: Listing) -> Clause:
     """A category finds the events of those below it too."""
     ids = await _resolve_terms(listing, "categories", wanted)
-    rows = await listing.transaction.rows(
+    rows = await listing.transaction.fetch_all(
         Sql(
             """
             WITH RECURSIVE tree (id) AS (
@@ -95,7 +95,7 @@ async def _geolocated(value: bool, listing: Listing) -> Clause:
     site_id = listing.site.id
     marked = Sql("SELECT EXISTS (SELECT FROM venues v WHERE v.site_id = ? AND v.unsettled)", site_id)
     placed = Sql("r.placed")
-    if await listing.transaction.value(marked):
+    if await listing.transaction.fetch_value(marked):
         placed = Sql(
             """EXISTS (SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
                 WHERE l.site_id = ? AND l.event_id = r.id AND v.status = 'publish' AND v.location IS NOT NULL
@@ -111,7 +111,7 @@ async def _near(_: float, listing: Listing) -> Clause:
     if "geoloc_lat" not in values or "geoloc_lng" not in values:
         lone = "geoloc_lat" if "geoloc_lat" in values else "geoloc_lng"
         raise errors.invalid(lone, "`geoloc_lat` and `geoloc_lng` are sent together.")
-    rows = await listing.transaction.rows(
+    rows = await listing.transaction.fetch_all(
         Sql(
             """SELECT v.id FROM venues v WHERE v.site_id = ? AND v.status = 'publish'
                 AND ST_DWithin(v.location, ST_MakePoint(?, ?)::geography, ?)""",
@@ -142,7 +142,7 @@ async def _continued(cursor: Any, listing: Listing) -> Clause:
 
 def _read_cursor(value: object) -> Any:
     if not isinstance(value, str) or len(value) > 2000:
-        raise Invalid("this must be a `next_cursor` of an answer.")
+        raise InvalidValue("this must be a `next_cursor` of an answer.")
     return read_cursor(value)
 
 
@@ -150,7 +150,7 @@ CURSOR = Type({"type": "string"}, _read_cursor)
 
 
 def _date(name: str, description: str, **more: Any) -> Filter:
-    return Filter(param(name, MOMENT, description, **more), unfiltered)
+    return Filter(param(name, DATE_TIME, description, **more), unfiltered)
 
 
 # Filters by what a protected event does not show.
@@ -175,7 +175,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     _date("starts_after", "Events that start after the date"),
     _date("ends_before", "Events that end before the date"),
     _date("ends_after", "Events that end after the date"),
-    Filter(param("strict_dates", SWITCH, "Use the times as given instead of whole days", default=False), unfiltered),
+    Filter(param("strict_dates", BOOLEAN, "Use the times as given instead of whole days", default=False), unfiltered),
     Filter(param("search", SEARCH, "Events whose title, excerpt or description contains the words"),
            _searched),
     Filter(param("categories", params.terms(), "Events in any of these categories, by ID or slug"), _of_categories),
@@ -184,25 +184,26 @@ EVENT_FILTERS: tuple[Filter, ...] = (
            _of_posts("venue", "venues", "event_venues", "venue_id")),
     Filter(param("organizer", params.ids(), "Events of any of these organizers"),
            _of_posts("organizer", "organizers", "event_organizers", "organizer_id")),
-    Filter(param("featured", SWITCH, "Featured events only, or all others"),
+    Filter(param("featured", BOOLEAN, "Featured events only, or all others"),
            plain(lambda value: Sql("r.featured") if value else Sql("NOT r.featured"))),
     Filter(param("status", params.STATUS_LIST, "Events with this post status"), unfiltered),
-    Filter(param("geoloc", SWITCH, "Events whose venue has coordinates, or none"),
+    Filter(param("geoloc", BOOLEAN, "Events whose venue has coordinates, or none"),
            _geolocated),
     Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of a place; with geoloc_lng"), _near),
     Filter(param("geoloc_lng", params.number(-180, 180), "Longitude of a place; with geoloc_lat"), _with_other_half),
     Filter(param("include", params.ids(), "Only these IDs; dates are ignored then"),
            plain(lambda value: Sql("r.id = ANY(?)", value))),
-    Filter(param("post_parent", params.integer(least=1), "Events whose post parent is this ID"), _of_parent),
-    Filter(param("ticketed", SWITCH, "Events with tickets, or without"), plain(_ticketed)),
-    Filter(param("geoloc_radius", params.number(0.001, 20_038), "Kilometres around the place", default=40, ours=True),
+    Filter(param("post_parent", params.integer(minimum=1), "Events whose post parent is this ID"), _of_parent),
+    Filter(param("ticketed", BOOLEAN, "Events with tickets, or without"), plain(_ticketed)),
+    Filter(param("geoloc_radius", params.number(0.001, 20_038), "Kilometres around the place", default=40,
+                 is_extension=True), unfiltered),
+    _date("overlaps_from", "Events that still run after this date", is_extension=True),
+    _date("overlaps_to", "Events that begin before or on this date", is_extension=True),
+    Filter(param("order", params.one_of("asc", "desc"), "Direction of the order", default="asc", is_extension=True),
            unfiltered),
-    _date("overlaps_from", "Events that still run after this date", ours=True),
-    _date("overlaps_to", "Events that begin before or on this date", ours=True),
-    Filter(param("order", params.one_of("asc", "desc"), "Direction of the order", default="asc", ours=True),
-           unfiltered),
-    Filter(param("orderby", params.one_of(*ORDERS), "What the list is ordered by", ours=True), _ordered),
-    Filter(param("cursor", CURSOR, "The `next_cursor` of the page before, instead of `page`", ours=True), _continued),
+    Filter(param("orderby", params.one_of(*ORDERS), "What the list is ordered by", is_extension=True), _ordered),
+    Filter(param("cursor", CURSOR, "The `next_cursor` of the page before, instead of `page`", is_extension=True),
+           _continued),
 )  # fmt: skip
 
 

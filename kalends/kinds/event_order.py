@@ -8,10 +8,10 @@ from typing import Any, Final, LiteralString
 import orjson
 
 from kalends.core import params
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.kinds.kind import Listing
 from kalends.store import Row
-from kalends.store.sql import Sql, places
+from kalends.store.sql import Sql, placeholders
 
 # What `orderby` names, and the columns that decide, the last of them always the ID.
 ORDERS: Final[dict[str, tuple[LiteralString, ...]]] = {
@@ -46,15 +46,15 @@ def read_cursor(text: str) -> Cursor:
             raise ValueError(order)
         return Cursor(orderby, order, tuple(_read_key(c, k) for c, k in zip(columns, keys, strict=True)))
     except (ValueError, TypeError, KeyError, OverflowError) as error:
-        raise Invalid("this must be a `next_cursor` of an answer with the same parameters.") from error
+        raise InvalidValue("this must be a `next_cursor` of an answer with the same parameters.") from error
 
 
 def _read_key(column: str, value: Any) -> object:
     if column.endswith("_utc"):
         return datetime.fromisoformat(value).astimezone(UTC)
     if column == "id":
-        number = params.whole_number(value)
-        if not 0 <= number <= params.LARGEST_ID:
+        number = params.read_integer(value)
+        if not 0 <= number <= params.MAX_ID:
             raise ValueError(number)
         return number
     if column == "distance":
@@ -105,7 +105,7 @@ def after_cursor(listing: Listing) -> Sql:
     orderby, order = order_of(listing)
     columns: list[LiteralString] = [column_of("r.", column) for column in ORDERS[orderby]]
     sign: LiteralString = ") < (" if order == "desc" else ") > ("
-    return Sql("(" + ", ".join(columns) + sign + places(len(columns)) + ")", *listing.values["cursor"].keys)
+    return Sql("(" + ", ".join(columns) + sign + placeholders(len(columns)) + ")", *listing.values["cursor"].keys)
 
 
 def join_distance(listing: Listing, begins: datetime | None, ends: datetime | None) -> Sql:

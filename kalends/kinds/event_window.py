@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from kalends.core import errors, times
-from kalends.core.times import Moment
+from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.kinds.kind import Clause, Linked, Listing, Searched, for_each
-from kalends.store.sql import Sql, all_of, join
+from kalends.store.sql import Sql, and_, join
 
 DAY: Final = timedelta(days=1)
 FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
@@ -45,7 +45,7 @@ class Window:
 
 
 # Parameter, the limit it sets, how a whole day is read, and what is added to make the limit inclusive.
-Reader = Callable[[Moment, str], datetime]
+Reader = Callable[[DateTimeInput, str], datetime]
 BOUNDS: Final[tuple[tuple[str, str, Reader, timedelta], ...]] = (
     ("start_date", "start_from", times.day_begins, 0 * SECOND),
     ("end_date", "end_to", times.day_ends, 0 * SECOND),
@@ -68,17 +68,17 @@ def window_of(listing: Listing) -> Window:
     sent: dict[str, Any] = dict(values)
     if not RELATIVE & set(values):
         first, last = times.default_window(listing.transaction.now, zone)
-        sent = {"start_date": Moment(first, None, True), "end_date": Moment(last, None, True), **values}
+        sent = {"start_date": DateTimeInput(first, None, True), "end_date": DateTimeInput(last, None, True), **values}
     strict = bool(values.get("strict_dates"))
     for name, limit, whole_day, step in BOUNDS:
         if name not in sent:
             continue
         exact = strict and name in values
         try:
-            value = (times.instant if exact else whole_day)(sent[name], zone) + step
+            value = (times.to_utc if exact else whole_day)(sent[name], zone) + step
             # What starts at the very end of an exact span does not overlap it.
             value -= SECOND if exact and name == "overlaps_to" else timedelta(0)
-        except (errors.Invalid, OverflowError) as problem:
+        except (errors.InvalidValue, OverflowError) as problem:
             raise errors.invalid(name, "A date lies in the years 1 to {last}.", last=times.LAST_YEAR) from problem
         held: datetime | None = getattr(window, limit)
         narrower = max if limit.endswith("from") else min
@@ -98,7 +98,7 @@ def find_parts(listing: Listing, window: Window, clauses: list[Clause]) -> list[
     """
     common = [Sql("r.site_id = ?", listing.site.id), listing.visible, Sql("NOT r.hide_from_listings")]
     if "include" in listing.values:
-        return [(Sql("events r"), all_of([*common, *for_each(clauses)]))]
+        return [(Sql("events r"), and_([*common, *for_each(clauses)]))]
     begins, ends = window.start_from, window.end_from
     if ends is None:
         return [_walked(listing, common, window, clauses)]
@@ -110,8 +110,8 @@ def find_parts(listing: Listing, window: Window, clauses: list[Clause]) -> list[
         return [_walked(listing, common, later, clauses)]
     before = border - SECOND
     running = replace(window, start_to=before if window.start_to is None else min(before, window.start_to))
-    source = _running(ends, begins, all_of([*common, *running.clauses()]))
-    return [_walked(listing, common, later, clauses), (source, all_of([Sql("true"), *for_each(clauses)]))]
+    source = _running(ends, begins, and_([*common, *running.clauses()]))
+    return [_walked(listing, common, later, clauses), (source, and_([Sql("true"), *for_each(clauses)]))]
 
 
 def _walked(listing: Listing, common: list[Sql], part: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
@@ -120,11 +120,11 @@ def _walked(listing: Listing, common: list[Sql], part: Window, clauses: list[Cla
     where = [*common, *part.clauses()]
     if links:
         others = for_each([clause for clause in clauses if not isinstance(clause, Linked)])
-        return Sql("events r"), all_of([*where, *others, _linked(listing, links, part)])
+        return Sql("events r"), and_([*where, *others, _linked(listing, links, part)])
     if words:
         others = for_each([clause for clause in clauses if not isinstance(clause, Searched)])
-        return _found(listing, words, part), all_of([*where, *others])
-    return Sql("events r"), all_of([*where, *for_each(clauses)])
+        return _found(listing, words, part), and_([*where, *others])
+    return Sql("events r"), and_([*where, *for_each(clauses)])
 
 
 def _linked(listing: Listing, links: list[Linked], part: Window) -> Sql:
@@ -147,7 +147,7 @@ def _found(listing: Listing, words: list[Searched], part: Window) -> Sql:
         Sql("(SELECT * FROM events r WHERE r.site_id = ?", listing.site.id)
         + when
         + Sql("AND")
-        + all_of([word.by_event for word in words])
+        + and_([word.by_event for word in words])
         + Sql("OFFSET 0) r")
     )
 
@@ -198,5 +198,5 @@ def until_midnight(listing: Listing) -> datetime | None:
     if "start_date" in listing.values and "end_date" in listing.values:
         return None
     zone, now = listing.site.timezone, listing.transaction.now
-    today = Moment(times.local_of(now, zone), None, True)
+    today = DateTimeInput(times.local_of(now, zone), None, True)
     return times.day_ends(today, zone) + SECOND

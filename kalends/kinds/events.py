@@ -5,12 +5,12 @@ from functools import lru_cache
 from typing import Any, LiteralString
 
 from kalends.core import credentials, errors, params, times
-from kalends.core.cost import show_cost
-from kalends.core.errors import Invalid
-from kalends.core.params import LINKED, MOMENT, SWITCH, WEBSITE, ZONE, param
-from kalends.core.sanitize import clean_html, clean_title, fold, paragraphs, plain_words
+from kalends.core.cost import format_cost
+from kalends.core.errors import InvalidValue
+from kalends.core.params import BOOLEAN, DATE_TIME, LINKED_RECORDS, WEBSITE, ZONE, param
+from kalends.core.sanitize import clean_html, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.core.slugs import make_slug
-from kalends.core.times import Moment, Span
+from kalends.core.times import DateTimeInput, Span
 from kalends.kinds.event_filters import EVENT_FILTERS, GUARDED
 from kalends.kinds.event_lists import event_page, event_total
 from kalends.kinds.event_order import cursor_behind, order_events
@@ -30,27 +30,27 @@ NO_COST = {"currency_symbol": "", "currency_code": "", "currency_position": "", 
 def represent_event(row: Row, view: View) -> Represented:
     post = represent_post(row, view, "event")
     linked, site = view.linked, view.site
-    cost, cost_details = show_cost(row["cost"], site.currency_symbol, site.currency_position)
+    cost, cost_details = format_cost(row["cost"], site.currency_symbol, site.currency_position)
     venues = _found(linked["venues"], row["venue_ids"])
-    start, end = times.stamp(row["start_local"]), times.stamp(row["end_local"])
-    utc_start, utc_end = times.stamp(row["start_utc"]), times.stamp(row["end_utc"])
+    start, end = times.format_datetime(row["start_local"]), times.format_datetime(row["end_local"])
+    utc_start, utc_end = times.format_datetime(row["start_utc"]), times.format_datetime(row["end_utc"])
     record: Represented = {
         **post,
         "rest_url": f"{view.ns}/events/{row['id']}",
         "title": row["title"],
-        "description": paragraphs(row["description"]),
-        "excerpt": paragraphs(row["excerpt"]),
+        "description": to_paragraphs(row["description"]),
+        "excerpt": to_paragraphs(row["excerpt"]),
         "slug": row["slug"],
         "image": show_image(row, view) or False,
         "all_day": row["all_day"],
         "start_date": start,
-        "start_date_details": times.stamp_details(start),
+        "start_date_details": times.datetime_parts(start),
         "end_date": end,
-        "end_date_details": times.stamp_details(end),
+        "end_date_details": times.datetime_parts(end),
         "utc_start_date": utc_start,
-        "utc_start_date_details": times.stamp_details(utc_start),
+        "utc_start_date_details": times.datetime_parts(utc_start),
         "utc_end_date": utc_end,
-        "utc_end_date_details": times.stamp_details(utc_end),
+        "utc_end_date_details": times.datetime_parts(utc_end),
         "timezone": row["timezone"],
         "timezone_abbr": times.abbreviation(row["start_utc"], row["timezone"]),
         "cost": cost,
@@ -123,7 +123,7 @@ async def store_event(writing: Writing) -> Values:
         values["uid"] = credentials.new_uid()
     if row is None or {"start_date", "end_date", "timezone", "all_day"} & set(sent):
         values.update(_times(writing))
-    texts = [plain_words(str(merged(values, row, column))) for column in ("title", "excerpt", "description")]
+    texts = [to_plain_text(str(merged(values, row, column))) for column in ("title", "excerpt", "description")]
     values["search_text"] = "\n".join(fold(text) for text in texts if text)
     return values
 
@@ -141,10 +141,10 @@ def _times(writing: Writing) -> Values:
         # The very first instant of all is the driver's way to say "never".
         first = datetime(1, 1, 1)
         if first in (span.start.wall, span.start.utc.replace(tzinfo=None)):
-            raise Invalid("A date lies in the years 1 to {last}.", last=times.LAST_YEAR)
-    except Invalid as problem:
+            raise InvalidValue("A date lies in the years 1 to {last}.", last=times.LAST_YEAR)
+    except InvalidValue as problem:
         name = "start_date" if "start_date" in sent and "end_date" not in sent else "end_date"
-        raise errors.invalid_params({name: errors.problem_of(name, problem.sentence)}) from problem
+        raise errors.invalid_params({name: errors.for_param(name, problem.message)}) from problem
     return {
         "timezone": zone,
         "all_day": all_day,
@@ -157,18 +157,18 @@ def _times(writing: Writing) -> Values:
     }
 
 
-def _written(row: Row | None, side: str, zone: str) -> Moment:
+def _written(row: Row | None, side: str, zone: str) -> DateTimeInput:
     """A stored wall time. In its own zone it keeps its instant, also where the clock shows it twice."""
     if row is None:
         raise AssertionError("a new event without its dates")
     wall = row[f"{side}_local"]
     offset: timedelta | None = times.offset_of(row[f"{side}_utc"], zone) if zone == row["timezone"] else None
-    return Moment(wall, offset, False)
+    return DateTimeInput(wall, offset, False)
 
 
 def _clean_slug(value: str) -> str:
     if len(value) > 2000:
-        raise Invalid("a slug of more than 2,000 characters is not read.")
+        raise InvalidValue("a slug of more than 2,000 characters is not read.")
     return make_slug(value)
 
 
@@ -193,28 +193,30 @@ EVENTS = Kind(
         ARRAY(SELECT l.tag_id FROM event_tags l
             WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS tag_ids""",
     fields=(
-        param("title", params.text(clean_title, empty=False), "The event title", required=True),
-        param("start_date", MOMENT, "The start, in the zone of the event", required=True),
-        param("end_date", MOMENT, "The end, in the zone of the event", required=True),
+        param("title", params.text(clean_title, allow_empty=False), "The event title", required=True),
+        param("start_date", DATE_TIME, "The start, in the zone of the event", required=True),
+        param("end_date", DATE_TIME, "The end, in the zone of the event", required=True),
         *post_fields(),
         DESCRIPTION,
         param("slug", params.text(_clean_slug), "The event slug"),
         param("excerpt", params.text(_clean_excerpt), "The event excerpt"),
         param("timezone", ZONE, "The event time zone; by default the site's"),
-        param("all_day", SWITCH, "Whether the event lasts the whole day", default=False),
+        param("all_day", BOOLEAN, "Whether the event lasts the whole day", default=False),
         param("cost", params.COST, "The event cost"),
         param("website", WEBSITE, "The event website URL"),
-        param("show_map", SWITCH, "Whether to show a map"),
-        param("show_map_link", SWITCH, "Whether to show a map link"),
-        param("hide_from_listings", SWITCH, "Whether to hide the event in lists"),
-        param("sticky", SWITCH, "Whether the event is sticky in the calendar view"),
-        param("featured", SWITCH, "Whether the event is featured"),
-        param("categories", params.terms(empty=True), "Category IDs, slugs or names"),
-        param("tags", params.terms(empty=True), "Tag IDs, slugs or names"),
-        param("venue", LINKED, "Venue IDs or venue data"),
-        param("organizer", LINKED, "Organizer IDs or organizer data"),
-        param("ticket_url", WEBSITE, "Where tickets are sold", ours=True),
-        param("new_password", params.NEW_PASSWORD, "Sets the password of the event; empty clears it", ours=True),
+        param("show_map", BOOLEAN, "Whether to show a map"),
+        param("show_map_link", BOOLEAN, "Whether to show a map link"),
+        param("hide_from_listings", BOOLEAN, "Whether to hide the event in lists"),
+        param("sticky", BOOLEAN, "Whether the event is sticky in the calendar view"),
+        param("featured", BOOLEAN, "Whether the event is featured"),
+        param("categories", params.terms(allow_empty=True), "Category IDs, slugs or names"),
+        param("tags", params.terms(allow_empty=True), "Tag IDs, slugs or names"),
+        param("venue", LINKED_RECORDS, "Venue IDs or venue data"),
+        param("organizer", LINKED_RECORDS, "Organizer IDs or organizer data"),
+        param("ticket_url", WEBSITE, "Where tickets are sold", is_extension=True),
+        param(
+            "new_password", params.NEW_PASSWORD, "Sets the password of the event; empty clears it", is_extension=True
+        ),
     ),
     filters=EVENT_FILTERS,
     guarded=GUARDED,

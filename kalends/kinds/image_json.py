@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kalends.core.image_types import key_of
+from kalends.core.image_types import make_key
 from kalends.kinds.kind import Represented, View
 
 # What a page needs to show an image well.
@@ -29,7 +29,7 @@ def represent_image(image: Mapping[str, Any], view: View) -> Represented:
 
 def _address(name: str, view: View) -> str:
     """A file of ours is stored by its name; anything else is an address already."""
-    return name if "/" in name else f"{view.media_url}/{key_of(view.site.id, name)}"
+    return name if "/" in name else f"{view.media_url}/{make_key(view.site.id, name)}"
 
 
 def _size(size: Mapping[str, Any], view: View) -> Represented:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kalends.core.sanitize import plain_words
+from kalends.core.sanitize import to_plain_text
 from kalends.core.times import in_zone
 from kalends.kinds.kind import Represented, View
 from kalends.store import Row
@@ -16,7 +16,7 @@ def describe_event(record: Represented, row: Row, view: View) -> Represented:
     described: Represented = {
         "@context": "https://schema.org",
         "@type": "Event",
-        "name": plain_words(record["title"]),
+        "name": to_plain_text(record["title"]),
         "description": _text(record["excerpt"] or record["description"]),
         "url": record["url"],
         "eventAttendanceMode": "https://schema.org/OfflineEventAttendanceMode",
@@ -55,7 +55,7 @@ def place(venue: Represented) -> Represented:
     }
     described: Represented = {
         "@type": "Place",
-        "name": plain_words(venue["venue"]),
+        "name": to_plain_text(venue["venue"]),
         "url": venue["url"],
         "description": _text(venue.get("description", "")),
         "telephone": venue.get("phone"),
@@ -71,7 +71,7 @@ def organization(organizer: Represented) -> Represented:
     return _filled(
         {
             "@type": "Organization",
-            "name": plain_words(organizer["organizer"]),
+            "name": to_plain_text(organizer["organizer"]),
             "url": organizer["url"],
             "description": _text(organizer.get("description", "")),
             "telephone": organizer.get("phone"),
@@ -104,7 +104,7 @@ def _price(value: str) -> str | None:
 
 
 def _text(html: str) -> str:
-    return plain_words(html)[:MOST_TEXT]
+    return to_plain_text(html)[:MOST_TEXT]
 
 
 def _filled(values: dict[str, Any]) -> Represented:

@@ -11,12 +11,12 @@ from kalends.core.params import Param, param
 from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sites import Site
-from kalends.store.sql import Sql, all_of
+from kalends.store.sql import Sql, and_
 
 # The page of a list, for every kind.
 PAGING: Final = (
-    param("page", params.integer(least=1), "The page of the list to return", default=1),
-    param("per_page", params.integer(least=1), "The number of records per page", default=12),
+    param("page", params.integer(minimum=1), "The page of the list to return", default=1),
+    param("per_page", params.integer(minimum=1), "The number of records per page", default=12),
 )
 
 Values = dict[LiteralString, object]
@@ -173,7 +173,7 @@ async def unfiltered(_: Any, __: Listing) -> Clause:
 def page_of(kind: "Kind", listing: Listing, clauses: list[Clause]) -> Sql:
     return (
         Sql("SELECT " + kind.columns + " FROM " + kind.name + " r WHERE r.site_id = ? AND", listing.site.id)
-        + all_of([listing.visible, *for_each(clauses)])
+        + and_([listing.visible, *for_each(clauses)])
         + Sql("ORDER BY")
         + kind.order(listing)
         + Sql("LIMIT ? OFFSET ?", listing.per_page, listing.offset)
@@ -182,7 +182,7 @@ def page_of(kind: "Kind", listing: Listing, clauses: list[Clause]) -> Sql:
 
 def total_of(kind: "Kind", listing: Listing, clauses: list[Clause]) -> Sql:
     found = Sql("SELECT count(*) FROM " + kind.name + " r WHERE r.site_id = ? AND", listing.site.id)
-    return found + all_of([listing.visible, *for_each(clauses)])
+    return found + and_([listing.visible, *for_each(clauses)])
 
 
 @dataclass(frozen=True, slots=True)

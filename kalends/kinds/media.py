@@ -28,10 +28,10 @@ def represent_media(row: Row, view: View) -> Represented:
         "title": row["title"],
         "mime_type": row["mime_type"],
         "author": str(row["author"] or 0),
-        "date": times.stamp(times.local_of(row["date_utc"], zone)),
-        "date_utc": times.stamp(row["date_utc"]),
-        "modified": times.stamp(times.local_of(row["modified_utc"], zone)),
-        "modified_utc": times.stamp(row["modified_utc"]),
+        "date": times.format_datetime(times.local_of(row["date_utc"], zone)),
+        "date_utc": times.format_datetime(row["date_utc"]),
+        "modified": times.format_datetime(times.local_of(row["modified_utc"], zone)),
+        "modified_utc": times.format_datetime(row["modified_utc"]),
         "source_url": row["source_url"],
     }
 
@@ -50,19 +50,19 @@ async def store_media(writing: Writing) -> Values:
 async def media_changed(tx: Transaction, row: Row, columns: Collection[str]) -> None:
     """Records that show the image have changed with it; a new focus point cuts another thumbnail."""
     if set(columns) & {*DESCRIBING, "sizes", "url"}:
-        await media.stamp_users(tx, row["id"])
+        await media.record_reference_changes(tx, row["id"])
     if set(columns) & {*FOCUS, "url"}:
         await jobs.enqueue(tx, jobs.Task.MAKE_SIZES, {"media_id": row["id"]})
 
 
-PART = params.number(0, 1, cleared=0.5)
+PART = params.number(0, 1, null_value=0.5)
 FILTERS = (
     Filter(
         param("search", SEARCH, "Every word is in the title, alt text or caption"),
         plain(search_clause),
     ),
     Filter(
-        param("author", params.integer(least=1), "Only images of this user"),
+        param("author", params.integer(minimum=1), "Only images of this user"),
         plain(lambda value: Sql("r.author = ?", value)),
     ),
     Filter(
@@ -70,7 +70,7 @@ FILTERS = (
         plain(lambda value: Sql("r.mime_type = ?", value)),
     ),
     Filter(
-        param("without_alt_text", params.SWITCH, "Only images that nobody has described yet, or only the others"),
+        param("without_alt_text", params.BOOLEAN, "Only images that nobody has described yet, or only the others"),
         plain(lambda value: Sql("r.alt_text = ''") if value else Sql("r.alt_text <> ''")),
     ),
 )

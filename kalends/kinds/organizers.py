@@ -2,7 +2,7 @@
 
 from kalends.core import params
 from kalends.core.params import param
-from kalends.core.sanitize import clean_plain, clean_title, fold, paragraphs, plain_words
+from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.json_ld import describe_organizer
 from kalends.kinds.kind import Kind, Represented, Values, View, Writing
 from kalends.kinds.posts import (
@@ -26,7 +26,7 @@ def represent_organizer(row: Row, view: View) -> Represented:
         {
             **represent_post(row, view, "organizer"),
             "organizer": row["title"],
-            "description": paragraphs(row["description"]),
+            "description": to_paragraphs(row["description"]),
             "slug": row["slug"],
             "image": show_image(row, view),
             "phone": row["phone"],
@@ -38,7 +38,7 @@ def represent_organizer(row: Row, view: View) -> Represented:
 
 def _searched(values: Values, row: Row | None) -> str:
     texts = [str(merged(values, row, column)) for column in ("phone", "email", "website")]
-    rich = [plain_words(str(merged(values, row, column))) for column in ("title", "description")]
+    rich = [to_plain_text(str(merged(values, row, column))) for column in ("title", "description")]
     return "\n".join(fold(text) for text in [*rich, *texts] if text)
 
 
@@ -58,7 +58,7 @@ ORGANIZERS = Kind(
     title="organizer",
     columns=POST_COLUMNS + ", r.phone, r.website, r.email",
     fields=(
-        param("organizer", params.text(clean_title, empty=False), "The organizer name", required=True),
+        param("organizer", params.text(clean_title, allow_empty=False), "The organizer name", required=True),
         *post_fields(),
         DESCRIPTION,
         param("phone", params.text(clean_plain), "The phone number"),

@@ -11,14 +11,14 @@ from kalends.core import errors, params, times
 from kalends.core.params import Param, param
 from kalends.core.sanitize import clean_html
 from kalends.core.search import has_trigram, like_pattern, read_search
-from kalends.core.slugs import TRASHED, make_slug
-from kalends.core.statuses import settle_status
-from kalends.core.times import Moment
+from kalends.core.slugs import TRASHED_SUFFIX, make_slug
+from kalends.core.statuses import resolve_status
+from kalends.core.times import DateTimeInput
 from kalends.kinds.image_json import represent_image
 from kalends.kinds.kind import Filter, Listing, Represented, Values, View, Writing, plain, unfiltered
 from kalends.kinds.terms import links_of_event
 from kalends.store import Row, records, users
-from kalends.store.sql import Sql, all_of
+from kalends.store.sql import Sql, and_
 
 # Columns that every representation of a post needs.
 POST_COLUMNS: LiteralString = """
@@ -35,9 +35,9 @@ DESCRIPTION = param("description", params.text(clean_html), "The description")
 
 def post_fields() -> tuple[Param, ...]:
     return (
-        param("author", params.integer(least=1), "The author ID"),
-        param("date", params.MOMENT, "The publication date, in the zone of the site"),
-        param("date_utc", params.MOMENT, "The publication date in UTC"),
+        param("author", params.integer(minimum=1), "The author ID"),
+        param("date", params.DATE_TIME, "The publication date, in the zone of the site"),
+        param("date_utc", params.DATE_TIME, "The publication date in UTC"),
         param("status", params.STATUS, "The post status"),
         param(
             "image",
@@ -62,10 +62,10 @@ def represent_post(row: Row, view: View, collection: str) -> Represented:
         "global_id_lineage": [own_id],
         "author": str(row["author"]),
         "status": row["status"],
-        "date": times.stamp(times.local_of(row["date_utc"], zone)),
-        "date_utc": times.stamp(row["date_utc"]),
-        "modified": times.stamp(times.local_of(row["modified_utc"], zone)),
-        "modified_utc": times.stamp(row["modified_utc"]),
+        "date": times.format_datetime(times.local_of(row["date_utc"], zone)),
+        "date_utc": times.format_datetime(row["date_utc"]),
+        "modified": times.format_datetime(times.local_of(row["modified_utc"], zone)),
+        "modified_utc": times.format_datetime(row["modified_utc"]),
         "url": f"{view.base_url}/{collection}/{row['slug']}/" if public else f"{view.base_url}/?p={row['id']}",
     }
 
@@ -97,7 +97,7 @@ async def store_post(writing: Writing, table: LiteralString, title: str) -> Valu
 
 async def _author(writing: Writing) -> int:
     wanted: int = writing.sent.get("author", writing.user_id)
-    if wanted != writing.user_id and not await users.is_user(writing.transaction, wanted):
+    if wanted != writing.user_id and not await users.has_user(writing.transaction, wanted):
         raise errors.invalid("author", "there is no user {id}.", id=wanted)
     return wanted
 
@@ -105,7 +105,7 @@ async def _author(writing: Writing) -> int:
 async def _image(writing: Writing) -> int | None:
     """The ID of an image in the media library; addresses have become IDs before."""
     wanted: int | None = writing.sent["image"]
-    if wanted is not None and not await records.known_ids(writing.transaction, "media", [wanted]):
+    if wanted is not None and not await records.find_existing_ids(writing.transaction, "media", [wanted]):
         raise errors.invalid("image", "the media library has no image {image}.", image=wanted)
     return wanted
 
@@ -130,17 +130,17 @@ async def _store_status(writing: Writing, values: Values) -> None:
         if row["status"] not in ("publish", "future") or "date_utc" not in values:
             return
         asked = row["status"]
-    status = settle_status(asked, may_publish=writing.may_publish, date_utc=date_utc, now=tx.now)
+    status = resolve_status(asked, may_publish=writing.may_publish, date_utc=date_utc, now=tx.now)
     if row is None or status != row["status"]:
         values["status"] = status
 
 
-def _published_at(moment: Moment, zone: str, name: str) -> datetime:
+def _published_at(moment: DateTimeInput, zone: str, name: str) -> datetime:
     """An instant that every zone can show."""
     try:
-        found = times.instant(moment, zone)
-    except errors.Invalid as problem:
-        raise errors.invalid_params({name: errors.problem_of(name, problem.sentence)}) from problem
+        found = times.to_utc(moment, zone)
+    except errors.InvalidValue as problem:
+        raise errors.invalid_params({name: errors.for_param(name, problem.message)}) from problem
     if not 1 < found.year < times.LAST_YEAR:
         raise errors.invalid(name, "A date lies in the years 1 to {last}.", last=times.LAST_YEAR)
     return found
@@ -155,18 +155,18 @@ async def _store_slug(writing: Writing, table: LiteralString, values: Values) ->
         title = str(values.get("title", row["title"] if row else ""))
         wanted = make_slug(title) or str(writing.record_id)
     if wanted and status == "trash":
-        wanted += TRASHED
+        wanted += TRASHED_SUFFIX
     if row is not None and row["status"] != "trash" and status == "trash":
         values["trashed_status"], values["trashed_at"] = row["status"], tx.now
     elif row is not None and row["status"] == "trash" and status != "trash":
         values["trashed_status"], values["trashed_at"] = "", None
     if row is None or wanted != row["slug"]:
-        values["slug"] = await records.free_slug(tx, table, wanted, writing.record_id) if wanted else ""
+        values["slug"] = await records.find_free_slug(tx, table, wanted, writing.record_id) if wanted else ""
 
 
 def untrashed(slug: str) -> str:
     """The slug that a record in the trash had before."""
-    return re.sub(TRASHED + r"(-\d+)?$", "", slug)
+    return re.sub(TRASHED_SUFFIX + r"(-\d+)?$", "", slug)
 
 
 # Lists ---------------------------------------------------------------------------------------
@@ -179,10 +179,10 @@ def newest_first(_: Listing) -> Sql:
 def search_clause(value: str) -> Sql:
     """Every word occurs, none of the excluded ones does; both sides are folded alike."""
     words = read_search(value)
-    return all_of(
+    return and_(
         [
-            *[_contains(word) for word in words.wanted],
-            *[Sql("r.search_text NOT LIKE ?", like_pattern(word)) for word in words.unwanted],
+            *[_contains(word) for word in words.required],
+            *[Sql("r.search_text NOT LIKE ?", like_pattern(word)) for word in words.excluded],
         ]
     )
 
@@ -203,7 +203,7 @@ def _read_search(value: str) -> str:
     return value.strip()
 
 
-SEARCH = params.text(_read_search, empty=False)
+SEARCH = params.text(_read_search, allow_empty=False)
 
 
 def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
@@ -238,13 +238,13 @@ def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Fi
             param("search", SEARCH, "Every word is in the name, the description or another text"),
             plain(search_clause),
         ),
-        Filter(param("event", params.integer(least=1), "Related to this event ID"), of_event),
+        Filter(param("event", params.integer(minimum=1), "Related to this event ID"), of_event),
         Filter(
-            param("has_events", params.SWITCH, "Only records that have published events, or only those without"),
+            param("has_events", params.BOOLEAN, "Only records that have published events, or only those without"),
             has_events,
         ),
         Filter(
-            param("only_with_upcoming", params.SWITCH, "Only records that have upcoming events", default=False),
+            param("only_with_upcoming", params.BOOLEAN, "Only records that have upcoming events", default=False),
             only_with_upcoming,
         ),
         Filter(param("status", params.STATUS_LIST, "The post status"), unfiltered),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kalends.core import times
-from kalends.core.times import Moment
+from kalends.core.times import DateTimeInput
 from kalends.kinds.kind import Kind
 from kalends.store import Row
 
@@ -33,7 +33,7 @@ def shown(kind: Kind, columns: Mapping[str, Any]) -> dict[str, Any]:
         if name == "password_hash":
             values["new_password"] = value is not None
         elif name in ("start_local", "end_local", "date_utc"):
-            values[param_of(kind, name)] = times.stamp(_read_time(value)) if value else None
+            values[param_of(kind, name)] = times.format_datetime(_read_time(value)) if value else None
         else:
             values[param_of(kind, name)] = value
     return values
@@ -52,7 +52,7 @@ def sent_again(kind: Kind, columns: Mapping[str, Any], row: Row) -> dict[str, An
         if name in INTERNAL or name in ("start_local", "end_local"):
             continue
         if name == "date_utc":
-            sent[name] = Moment(_read_time(value).replace(tzinfo=None), timedelta(0), False)
+            sent[name] = DateTimeInput(_read_time(value).replace(tzinfo=None), timedelta(0), False)
         elif name == "password_hash":
             sent[name] = bytes.fromhex(value) if value is not None else None
         else:
@@ -69,8 +69,8 @@ def _read_time(value: str) -> datetime:
     return read.astimezone(UTC) if read.tzinfo else read
 
 
-def _moment(wall: datetime, fold: int, zone: str) -> Moment:
+def _moment(wall: datetime, fold: int, zone: str) -> DateTimeInput:
     """The second of two equal wall times is named by its offset."""
     if not fold:
-        return Moment(wall, None, False)
-    return Moment(wall, times.offset_of(times.utc_of(wall, zone, fold), zone), False)
+        return DateTimeInput(wall, None, False)
+    return DateTimeInput(wall, times.offset_of(times.utc_of(wall, zone, fold), zone), False)

@@ -1,6 +1,6 @@
 """Event tags: flat terms."""
 
-from kalends.core.messages import mark
+from kalends.core.messages import gettext_noop as N_
 from kalends.kinds.kind import Kind, Represented, Values, View, Writing
 from kalends.kinds.terms import order_terms, represent_term, store_term, term_fields, term_filters
 from kalends.store import Row
@@ -23,7 +23,7 @@ TAGS = Kind(
     singular="tag",
     title="name",
     columns="r.id, r.revision, r.name, r.slug, r.description, r.count",
-    fields=term_fields(mark("The tag name")),
+    fields=term_fields(N_("The tag name")),
     filters=term_filters("tags", "event_tags", "tag_id"),
     represent=represent_tag,
     store=store_tag,

@@ -3,7 +3,7 @@
 from typing import LiteralString
 
 from kalends.core import errors, params
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.params import Param, param
 from kalends.core.sanitize import clean_name, clean_term_description, clean_text, fold
 from kalends.core.search import like_pattern
@@ -27,14 +27,14 @@ ORDERS: dict[str, LiteralString] = {
 
 def _clean_slug(value: str) -> str:
     if len(value) > 2000:
-        raise Invalid("a slug of more than 2,000 characters is not read.")
+        raise InvalidValue("a slug of more than 2,000 characters is not read.")
     return make_slug(value)
 
 
 def term_fields(name: str) -> tuple[Param, ...]:
     """`name` describes the name."""
     return (
-        param("name", params.text(clean_name, empty=False), name, required=True),
+        param("name", params.text(clean_name, allow_empty=False), name, required=True),
         param("description", params.text(clean_term_description), "The description"),
         param("slug", params.text(_clean_slug), "The slug; by default made from the name"),
     )
@@ -85,7 +85,7 @@ async def store_term(
         values["slug"] = await _new_slug(writing, table, parent)
     elif sent.get("slug"):
         values["slug"] = sent["slug"]
-        holder = await records.holder_of_slug(writing.transaction, table, sent["slug"])
+        holder = await records.find_by_slug(writing.transaction, table, sent["slug"])
         if holder not in (None, row["id"]):
             raise errors.term_exists(holder or 0, "slug")
     if parent_sent:
@@ -97,8 +97,8 @@ async def _new_slug(writing: Writing, table: LiteralString, parent: int | None) 
     """A sent slug is numbered when taken; a name that exists beside its like is refused."""
     tx, sent = writing.transaction, writing.sent
     if sent.get("slug"):
-        return await records.free_slug(tx, table, sent["slug"], writing.record_id)
-    twin = await tx.value(
+        return await records.find_free_slug(tx, table, sent["slug"], writing.record_id)
+    twin = await tx.fetch_value(
         Sql(
             "SELECT id FROM " + table + " WHERE site_id = ? AND name_folded = ?",
             tx.site.id,
@@ -110,10 +110,12 @@ async def _new_slug(writing: Writing, table: LiteralString, parent: int | None) 
     if twin is not None:
         raise errors.term_exists(twin, "name")
     slug = make_slug(sent["name"]) or str(writing.record_id)
-    if parent is not None and await records.holder_of_slug(tx, table, slug) is not None:
-        above = await tx.value(Sql("SELECT slug FROM categories WHERE site_id = ? AND id = ?", tx.site.id, parent))
+    if parent is not None and await records.find_by_slug(tx, table, slug) is not None:
+        above = await tx.fetch_value(
+            Sql("SELECT slug FROM categories WHERE site_id = ? AND id = ?", tx.site.id, parent)
+        )
         slug = make_slug(f"{slug}-{above}")
-    return await records.free_slug(tx, table, slug, writing.record_id)
+    return await records.find_free_slug(tx, table, slug, writing.record_id)
 
 
 # Lists ---------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ def _search(value: str) -> Sql:
 def term_filters(table: LiteralString, link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
     async def known(wanted: list[int], listing: Listing, name: str) -> list[int]:
         """Every ID of the list must be a term of this kind."""
-        found = await records.known_ids(listing.transaction, table, wanted)
+        found = await records.find_existing_ids(listing.transaction, table, wanted)
         unknown = [str(entry) for entry in wanted if entry not in found]
         if unknown:
             raise errors.invalid(name, "nothing here has the ID {ids}.", ids=", ".join(unknown))
@@ -164,24 +166,24 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
         return Sql("") if "event" in listing.values else await of_event(event_id, listing)
 
     return (
-        Filter(param("search", params.text(_clean_search, empty=False), "Limit to terms matching the string"),
+        Filter(param("search", params.text(_clean_search, allow_empty=False), "Limit to terms matching the string"),
                plain(_search)),
         Filter(param("exclude", params.ids(), "Leave out these IDs"), exclude),
         Filter(param("include", params.ids(), "Limit to these IDs"), include),
         Filter(param("order", params.one_of("asc", "desc"), "Sort direction"), unfiltered),
         Filter(param("orderby", params.one_of(*ORDERS, "include"), "Sort by a term attribute"), unfiltered),
-        Filter(param("hide_empty", params.SWITCH, "Hide terms not assigned to any published event", default=True),
+        Filter(param("hide_empty", params.BOOLEAN, "Hide terms not assigned to any published event", default=True),
                hide_empty),
-        Filter(param("post", params.integer(least=1), "Terms assigned to this event"), of_post),
-        Filter(param("event", params.integer(least=1), "Alias of `post`"), of_event),
-        Filter(param("slug", params.text(_clean_slug, empty=False), "Terms with this slug"),
+        Filter(param("post", params.integer(minimum=1), "Terms assigned to this event"), of_post),
+        Filter(param("event", params.integer(minimum=1), "Alias of `post`"), of_event),
+        Filter(param("slug", params.text(_clean_slug, allow_empty=False), "Terms with this slug"),
                plain(lambda value: Sql("r.slug = ?", normalize_lookup(value)))),
     )  # fmt: skip
 
 
 def _clean_search(value: str) -> str:
     if len(value) > 200:
-        raise Invalid("a search of more than 200 characters is not read.")
+        raise InvalidValue("a search of more than 200 characters is not read.")
     return clean_text(value, 200)
 
 
@@ -200,7 +202,7 @@ async def links_of_event(
 
 
 async def find_event(event_id: int, listing: Listing, name: str) -> Row:
-    row = await listing.transaction.row(
+    row = await listing.transaction.fetch_one(
         Sql("SELECT")
         + listing.readable
         + Sql("AND (r.password_hash IS NULL OR")

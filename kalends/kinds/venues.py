@@ -4,7 +4,7 @@ from typing import LiteralString
 
 from kalends.core import errors, params
 from kalends.core.params import param
-from kalends.core.sanitize import clean_plain, clean_title, fold, paragraphs, plain_words
+from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.json_ld import describe_venue
 from kalends.kinds.kind import Kind, Represented, Values, View, Writing
 from kalends.kinds.posts import (
@@ -51,7 +51,7 @@ def represent_venue(row: Row, view: View) -> Represented:
             {
                 **post,
                 "venue": row["title"],
-                "description": paragraphs(row["description"]),
+                "description": to_paragraphs(row["description"]),
                 "slug": row["slug"],
                 "image": show_image(row, view),
                 "address": row["address"],
@@ -74,9 +74,9 @@ def represent_venue(row: Row, view: View) -> Represented:
 
 def _searched(values: Values, row: Row | None) -> str:
     texts = [str(merged(values, row, column)) for column in SEARCHED]
-    description = plain_words(str(merged(values, row, "description")))
+    description = to_plain_text(str(merged(values, row, "description")))
     return "\n".join(
-        fold(text) for text in [plain_words(str(merged(values, row, "title"))), description, *texts] if text
+        fold(text) for text in [to_plain_text(str(merged(values, row, "title"))), description, *texts] if text
     )
 
 
@@ -114,11 +114,11 @@ VENUES = Kind(
     + """, r.address, r.city, r.country, r.province, r.state, r.zip, r.phone, r.stateprovince, r.website,
         r.show_map, r.show_map_link, r.geo_lat, r.geo_lng""",
     fields=(
-        param("venue", params.text(clean_title, empty=False), "The venue name", required=True),
+        param("venue", params.text(clean_title, allow_empty=False), "The venue name", required=True),
         *post_fields(),
         DESCRIPTION,
-        param("show_map", params.SWITCH, "Whether events linked to the venue show a map"),
-        param("show_map_link", params.SWITCH, "Whether events linked to the venue show a map link"),
+        param("show_map", params.BOOLEAN, "Whether events linked to the venue show a map"),
+        param("show_map_link", params.BOOLEAN, "Whether events linked to the venue show a map link"),
         param("address", params.text(clean_plain), "The address"),
         param("city", params.text(clean_plain), "The city"),
         param("country", params.text(clean_plain), "The country"),
@@ -128,8 +128,8 @@ VENUES = Kind(
         param("phone", params.text(clean_plain), "The phone number"),
         param("stateprovince", params.text(clean_plain), "The state and province"),
         param("website", params.WEBSITE, "The website URL"),
-        param("geo_lat", params.number(-90, 90), "The latitude", ours=True),
-        param("geo_lng", params.number(-180, 180), "The longitude", ours=True),
+        param("geo_lat", params.number(-90, 90), "The latitude", is_extension=True),
+        param("geo_lng", params.number(-180, 180), "The longitude", is_extension=True),
     ),
     filters=linked_filters("event_venues", "venue_id"),
     represent=represent_venue,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, LiteralString
 
 from kalends.core import credentials
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.sanitize import clean_plain
 from kalends.core.times import read_zone
 from kalends.core.urls import read_email, read_website
@@ -20,9 +20,9 @@ from kalends.store.sql import Sql
 async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
     login, email = clean_plain(login, 60), read_email(email)
     if not login or ":" in login:
-        raise Invalid("A login is 1 to 60 characters without a colon.")
+        raise InvalidValue("A login is 1 to 60 characters without a colon.")
     if await users.find_user(tx, login, email):
-        raise Invalid(f"There is a user with the login {login} or this e-mail address already.")
+        raise InvalidValue(f"There is a user with the login {login} or this e-mail address already.")
     return await users.add_user(tx, login, email, _role(role))
 
 
@@ -36,7 +36,7 @@ async def set_role(tx: Transaction, login: str, role: str) -> None:
 
 async def set_account_password(tx: Transaction, login: str, password: str) -> None:
     if len(password) < 10:
-        raise Invalid("A password has at least 10 characters.")
+        raise InvalidValue("A password has at least 10 characters.")
     await users.set_password_hash(tx, await require_user(tx, login), credentials.hash_account_password(password))
 
 
@@ -44,7 +44,7 @@ async def add_application_password(tx: Transaction, login: str, name: str, *, re
     user_id = await require_user(tx, login)
     name = clean_plain(name, 100)
     if not name or name in [row["name"] for row in await users.list_application_passwords(tx, user_id)]:
-        raise Invalid(f"An application password needs a name that {login} has not used yet.")
+        raise InvalidValue(f"An application password needs a name that {login} has not used yet.")
     password = credentials.new_application_password()
     hashed = credentials.hash_application_password(tx.site.secret, password)
     await users.add_application_password(tx, user_id, name, hashed, read_only=read_only)
@@ -61,7 +61,7 @@ async def list_uses(tx: Transaction, login: str) -> list[Row]:
 
 async def revoke_application_password(tx: Transaction, login: str, name: str) -> None:
     if not await users.remove_application_password(tx, await require_user(tx, login), name):
-        raise Invalid(f"{login} has no application password named {name}.")
+        raise InvalidValue(f"{login} has no application password named {name}.")
 
 
 VIEWS = ("month", "week", "day", "list", "map")
@@ -71,19 +71,19 @@ VIEWS = ("month", "week", "day", "list", "map")
 
 def _per_page(value: str) -> int:
     if not value.isdecimal() or not 1 <= int(value) <= 50:
-        raise Invalid("per_page is a number from 1 to 50.")
+        raise InvalidValue("per_page is a number from 1 to 50.")
     return int(value)
 
 
 def _position(value: str) -> str:
     if value not in ("prefix", "postfix"):
-        raise Invalid("currency_position is prefix or postfix.")
+        raise InvalidValue("currency_position is prefix or postfix.")
     return value
 
 
 def _currency_code(value: str) -> str:
     if len(value) != 3 or not value.isascii() or not value.isupper():
-        raise Invalid("currency_code is three capital letters, such as EUR.")
+        raise InvalidValue("currency_code is three capital letters, such as EUR.")
     return value
 
 
@@ -93,7 +93,7 @@ def _short_text(value: str) -> str:
 
 def _accent(value: str) -> str:
     if not re.fullmatch(r"#[0-9a-fA-F]{6}", value):
-        raise Invalid("accent is a colour such as #1f6f8b.")
+        raise InvalidValue("accent is a colour such as #1f6f8b.")
     return value.lower()
 
 
@@ -102,13 +102,13 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 def _weekday(value: str) -> int:
     if value.lower() not in WEEKDAYS:
-        raise Invalid(f"first_weekday is one of {', '.join(WEEKDAYS)}.")
+        raise InvalidValue(f"first_weekday is one of {', '.join(WEEKDAYS)}.")
     return WEEKDAYS.index(value.lower()) + 1
 
 
 def _view(value: str) -> str:
     if value not in VIEWS:
-        raise Invalid(f"default_view is one of {', '.join(VIEWS)}.")
+        raise InvalidValue(f"default_view is one of {', '.join(VIEWS)}.")
     return value
 
 
@@ -145,27 +145,29 @@ async def set_site(tx: Transaction, key: str, value: str) -> None:
             stored = read(value)
             break
     else:
-        raise Invalid(f"There is no setting {key}; there are {', '.join(SITE_KEYS)}.")
-    await tx.lock(None)
-    await tx.run(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", stored, tx.site.id))
-    tx.clock.stamp("sites", tx.site.id, "settings")
+        raise InvalidValue(f"There is no setting {key}; there are {', '.join(SITE_KEYS)}.")
+    await tx.lock_site(None)
+    await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", stored, tx.site.id))
+    tx.changes.record("sites", tx.site.id, "settings")
 
 
 async def read_history(tx: Transaction, singular: str, record_id: int) -> list[dict[str, Any]]:
     kind = next((kind for kind in KINDS if kind.is_post and kind.singular == singular), None)
     if kind is None:
-        raise Invalid("There is a history of an event, a venue or an organizer.")
-    return [represent_change(kind, row) for row in await history.changes_of(tx, kind.name, record_id, most=1000)]
+        raise InvalidValue("There is a history of an event, a venue or an organizer.")
+    return [
+        represent_change(kind, row) for row in await history.list_record_changes(tx, kind.name, record_id, limit=1000)
+    ]
 
 
 def _role(role: str) -> str:
     if role not in ROLES[1:]:
-        raise Invalid(f"A role is one of {', '.join(ROLES[1:])}.")
+        raise InvalidValue(f"A role is one of {', '.join(ROLES[1:])}.")
     return role
 
 
 async def require_user(tx: Transaction, login: str) -> int:
     found = await users.find_user(tx, login, login)
     if found is None:
-        raise Invalid(f"There is no user {login}.")
+        raise InvalidValue(f"There is no user {login}.")
     return found

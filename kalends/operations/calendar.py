@@ -9,7 +9,7 @@ from datetime import date, datetime, time, timedelta
 from typing import Any, Final, LiteralString
 
 from kalends.core.params import Param, Type
-from kalends.core.times import Moment
+from kalends.core.times import DateTimeInput
 from kalends.kinds.event_window import find_parts, window_of
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Clause, Filter, Listing, Represented
@@ -62,7 +62,7 @@ async def list_days(call: Call, first: date, last: date, most: int) -> list[Row]
         + source + Sql("WHERE") + where + Sql(")")
         for source, where in find_parts(listing, window_of(listing), clauses)
     ]  # fmt: skip
-    return await call.transaction.rows(
+    return await call.transaction.fetch_all(
         Sql(
             """SELECT n.*, (SELECT c.category_id FROM event_categories c WHERE n.is_open
                     AND c.site_id = ? AND c.event_id = n.id ORDER BY c.position LIMIT 1) AS category_id
@@ -123,7 +123,7 @@ async def list_similar(call: Call, event: Represented, most: int) -> list[Repres
 
 async def list_main_categories(call: Call, most: int) -> list[Row]:
     """The most used ones at the top of the tree, with what is right below them."""
-    return await call.transaction.rows(
+    return await call.transaction.fetch_all(
         Sql(
             """SELECT r.name, r.slug FROM categories r LEFT JOIN (
                     SELECT c.parent, sum(c.count) AS count FROM categories c
@@ -141,7 +141,7 @@ async def find_record_url(call: Call, post_id: int) -> tuple[str, str] | None:
     """The collection and slug of a published post with this ID."""
     site_id = call.transaction.site.id
     for kind in (EVENTS, VENUES, ORGANIZERS):
-        row = await call.transaction.row(
+        row = await call.transaction.fetch_one(
             Sql("SELECT slug FROM " + kind.name + " WHERE site_id = ? AND id = ? AND status = 'publish'",
                 site_id, post_id)
         )  # fmt: skip
@@ -168,11 +168,11 @@ async def _first(call: Call, dates: dict[str, Any], exactly: Sql) -> Row | None:
     listing = replace(listing_of(EVENTS, asked), page=1, per_page=1)
     narrow = replace(EVENTS, columns="r.id, r.start_local, " + LAST_MOMENT + "::date AS last_day")
     clauses = [*await clauses_of(EVENTS, asked, listing), exactly]
-    return await call.transaction.row(narrow.page(narrow, listing, clauses))
+    return await call.transaction.fetch_one(narrow.page(narrow, listing, clauses))
 
 
-def _moment(day: date) -> Moment:
-    return Moment(_midnight(day), None, True)
+def _moment(day: date) -> DateTimeInput:
+    return DateTimeInput(_midnight(day), None, True)
 
 
 def _midnight(day: date) -> datetime:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from kalends.core import errors
-from kalends.core.errors import Refusal
+from kalends.core.errors import ApiError
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.event_filters import link_clauses
 from kalends.kinds.kind import Clause, Kind, Represented, View, for_each
@@ -13,7 +13,7 @@ from kalends.operations import event_passwords, permissions
 from kalends.operations.context import Call, Outcome
 from kalends.operations.records import listing_of
 from kalends.store import Row, history
-from kalends.store.sql import Sql, all_of
+from kalends.store.sql import Sql, and_
 
 LINK_FILTERS = ("categories", "tags", "venue", "organizer")
 
@@ -28,7 +28,7 @@ async def list_changes(_: Kind | None, call: Call) -> Outcome:
     if settled < tx.site.trimmed_revision or max(since, settled) > tx.site.revision:
         raise errors.expired(tx.site.trimmed_revision)
     most: int = values.get("per_page", 100)
-    found = await history.changed_since(tx, since, settled, _kinds(values), most + 1)
+    found = await history.list_changed_records(tx, since, settled, _kinds(values), most + 1)
     page, more = found[:most], len(found) > most
     shown = await _shown(call, page)
     missing = [(row["kind"], row["id"]) for row in page if (row["kind"], row["id"]) not in shown]
@@ -78,7 +78,7 @@ async def _shown(call: Call, page: list[Row]) -> dict[tuple[str, int], Represent
     for name, wanted in ids.items():
         kind = BY_NAME[name]
         of_page = Sql("r.site_id = ? AND r.id = ANY(?)", call.transaction.site.id, wanted)
-        rows = await call.transaction.rows(kind.select(all_of([of_page, *await _visible(kind, call)])))
+        rows = await call.transaction.fetch_all(kind.select(and_([of_page, *await _visible(kind, call)])))
         shut = event_passwords.shut_of(call, rows)
         view = replace(call.view, linked={k.name: {} for k in KINDS}, shut=shut)
         shown.update({(name, row["id"]): flat(kind, row, view) for row in rows})
@@ -102,7 +102,7 @@ async def _links(kind: Kind, call: Call) -> list[Clause]:
     """The filters by link. To those who have a copy already, what is linked to a vanished record is gone."""
     try:
         return await link_clauses(listing_of(kind, call))
-    except Refusal:
+    except ApiError:
         if call.values.get("since", (0, None))[0] == 0:
             raise
         return [Sql("false")]
@@ -112,7 +112,7 @@ async def _told(call: Call, settled: int, missing: list[tuple[str, int]]) -> set
     """Of which records it is said that they are gone: to the public only of those that were public."""
     if permissions.rank(call.actor) >= permissions.CONTRIBUTOR:
         return set(missing)
-    return await history.once_seen(call.transaction, settled, missing, call.actor.user_id)
+    return await history.find_once_visible(call.transaction, settled, missing, call.actor.user_id)
 
 
 def _entry(row: Row, record: Represented | None) -> dict[str, Any]:

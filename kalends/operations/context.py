@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.kinds.kind import Actor, Kind, View
 from kalends.operations.media.library import Fetched, Library, Taken
 from kalends.operations.representation_cache import Fragments
@@ -32,7 +32,7 @@ class Call:
     library: Library | None = None
     # A file that came with the request, and what the addresses of images in it answered.
     upload: Taken | None = None
-    fetched: Mapping[str, Fetched | Invalid] = field(default_factory=dict[str, Fetched | Invalid])
+    fetched: Mapping[str, Fetched | InvalidValue] = field(default_factory=dict[str, Fetched | InvalidValue])
     # The revisions that If-Match accepts; None: any.
     expected: frozenset[int] | None = None
 

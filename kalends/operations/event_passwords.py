@@ -3,7 +3,7 @@
 from typing import Final
 
 from kalends.core import credentials, errors
-from kalends.core.throttle import Limit, counted_as, seconds_to_wait
+from kalends.core.throttle import Limit, rate_limit_key, seconds_to_wait
 from kalends.kinds.event_passwords import HASHES, hash_fast
 from kalends.kinds.kind import Actor
 from kalends.operations import permissions
@@ -20,15 +20,15 @@ GUESSES: Final = Limit(burst=20, seconds=6)
 async def count_guess(tx: Transaction, client: str) -> None:
     """Count a password as wrong before it is compared; raise 429 when too many are not yet forgiven."""
     subject = _subject(client)
-    if await users.take_try(tx, subject, GUESSES.burst, GUESSES.seconds):
+    if await users.count_attempt(tx, subject, GUESSES.burst, GUESSES.seconds):
         return
     (held,) = (await users.find_failures(tx, [subject])).values()
-    raise errors.slow_down(max(1, seconds_to_wait(GUESSES, *held, tx.now)))
+    raise errors.too_many_attempts(max(1, seconds_to_wait(GUESSES, *held, tx.now)))
 
 
 async def has_passwords(tx: Transaction) -> bool:
     """Whether any event of the site has a password: where none has, none needs to be hashed."""
-    found = await tx.value(
+    found = await tx.fetch_value(
         Sql("SELECT true FROM events WHERE site_id = ? AND password_hash IS NOT NULL LIMIT 1", tx.site.id)
     )
     return bool(found)
@@ -42,7 +42,7 @@ async def give_back_guess(tx: Transaction, actor: Actor, client: str, hashes: li
     opens = Sql(
         "EXISTS (SELECT FROM events r WHERE r.site_id = ? AND r.password_hash = ANY(?) AND", tx.site.id, hashes
     )
-    if await users.give_back_try(tx, _subject(client), opens + permissions.readable(actor) + Sql(")")):
+    if await users.refund_attempt(tx, _subject(client), opens + permissions.readable(actor) + Sql(")")):
         HASHES.keep(*hashes)
 
 
@@ -65,7 +65,7 @@ def shut_of(call: Call, rows: list[Row]) -> frozenset[int]:
         row["id"]
         for row in rows
         if (stored := row.get("password_hash")) is not None
-        and not any(credentials.same(stored, entry) for entry in offered)
+        and not any(credentials.constant_time_equals(stored, entry) for entry in offered)
     )
 
 
@@ -83,4 +83,4 @@ def _offered(call: Call) -> list[bytes]:
 
 
 def _subject(client: str) -> str:
-    return f"event passwords from {counted_as(client)}"
+    return f"event passwords from {rate_limit_key(client)}"

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kalends.core import errors, times
-from kalends.core.slugs import TRASHED, normalize_lookup
-from kalends.core.times import Moment
+from kalends.core.slugs import TRASHED_SUFFIX, normalize_lookup
+from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.kinds.event_window import BOUNDS, window_of
 from kalends.kinds.events import EVENTS
@@ -17,7 +17,7 @@ from kalends.operations import cache_tags, event_passwords
 from kalends.operations.context import Call
 from kalends.operations.records import clauses_of, listing_of, represent_rows
 from kalends.store import Row
-from kalends.store.sql import Sql, all_of
+from kalends.store.sql import Sql, and_
 
 # Of a larger site a feed has the next ones; filters make it smaller.
 MOST: Final = 5000
@@ -82,12 +82,12 @@ async def _find_around_today(call: Call, most: int, *, coming_only: bool) -> tup
     today = times.local_of(now, zone).replace(hour=0, minute=0, second=0)
     month = today.replace(day=1)
     last_month = (month - timedelta(days=1)).replace(day=1) if month.year > 1 else month
-    begins = Moment(today, None, True)
+    begins = DateTimeInput(today, None, True)
     coming = await _find(call, {"overlaps_from": begins}, most)
     past: list[Row] = []
     if len(coming) < most and not coming_only:
         asked = {
-            "overlaps_from": Moment(last_month, None, True),
+            "overlaps_from": DateTimeInput(last_month, None, True),
             # What ended exactly at midnight is past.
             "ends_before": _instant(times.day_begins(begins, zone) + SECOND),
             "strict_dates": True,
@@ -98,19 +98,19 @@ async def _find_around_today(call: Call, most: int, *, coming_only: bool) -> tup
     return [*reversed(past), *coming], times.day_ends(begins, zone) + SECOND
 
 
-def _instant(utc: datetime) -> Moment:
-    return Moment(utc.replace(tzinfo=None), timedelta(0), False)
+def _instant(utc: datetime) -> DateTimeInput:
+    return DateTimeInput(utc.replace(tzinfo=None), timedelta(0), False)
 
 
 async def _find(call: Call, more: Mapping[str, Any], most: int) -> list[Row]:
     """The first rows of a list, with these parameters added."""
     asked = replace(call, values={**call.values, **more})
     listing = replace(listing_of(EVENTS, asked), page=1, per_page=most)
-    return await call.transaction.rows(EVENTS.page(EVENTS, listing, await clauses_of(EVENTS, asked, listing)))
+    return await call.transaction.fetch_all(EVENTS.page(EVENTS, listing, await clauses_of(EVENTS, asked, listing)))
 
 
 async def read_sequences(call: Call, ids: list[int]) -> dict[int, int]:
-    rows = await call.transaction.rows(
+    rows = await call.transaction.fetch_all(
         Sql(
             """SELECT e.id, greatest(e.sequence, (
                     SELECT max(v.sequence) FROM event_venues l JOIN venues v ON v.site_id = l.site_id
@@ -132,9 +132,9 @@ async def find_withdrawn(call: Call) -> list[Row]:
         clauses += window_of(listing).clauses()
     lately = Sql("r.site_id = ? AND r.withdrawn_at > ? AND r.status <> 'publish'"
                  " AND NOT r.hide_from_listings", tx.site.id, tx.now - REMEMBERED)  # fmt: skip
-    return await tx.rows(
+    return await tx.fetch_all(
         Sql("SELECT " + WITHDRAWN_COLUMNS + " FROM events r WHERE")
-        + all_of([lately, *clauses])
+        + and_([lately, *clauses])
         + Sql("ORDER BY r.start_utc, r.id LIMIT ?", MOST_WITHDRAWN)
     )
 
@@ -142,14 +142,14 @@ async def find_withdrawn(call: Call) -> list[Row]:
 async def find_withdrawn_one(call: Call) -> Row:
     """The event that had this slug until lately."""
     tx, slug = call.transaction, normalize_lookup(call.slug or "")
-    row = await tx.row(
+    row = await tx.fetch_one(
         Sql(
             "SELECT "
             + WITHDRAWN_COLUMNS
             + """ FROM events r WHERE r.site_id = ? AND r.slug = ANY(?)
                 AND r.withdrawn_at > ? AND r.status <> 'publish' ORDER BY r.slug""",
             tx.site.id,
-            [slug, slug + TRASHED],
+            [slug, slug + TRASHED_SUFFIX],
             tx.now - REMEMBERED,
         )
     )

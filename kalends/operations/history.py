@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from kalends.core import errors, times
-from kalends.core.params import LARGEST_ID
+from kalends.core.params import MAX_ID
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind, Link, Values
 from kalends.kinds.posts import untrashed
@@ -21,9 +21,9 @@ RULED = {"status", "slug", "trashed_status", "trashed_at"}
 
 async def read_history(kind: Kind, call: Call) -> Outcome:
     row = await changeable_row(kind, call)
-    before: int = call.values.get("before", LARGEST_ID)
+    before: int = call.values.get("before", MAX_ID)
     most: int = call.values.get("per_page", 100)
-    found = await history.changes_of(call.transaction, kind.name, row["id"], before=before, most=most + 1)
+    found = await history.list_record_changes(call.transaction, kind.name, row["id"], before=before, limit=most + 1)
     page = found[:most]
     following = page[-1]["revision"] if len(found) > most else None
     return Outcome({"history": [represent_change(kind, change) for change in page], "next_before": following})
@@ -34,7 +34,7 @@ def represent_change(kind: Kind, change: Row) -> dict[str, Any]:
     return {
         "revision": change["revision"],
         "action": change["action"],
-        "date_utc": times.stamp(change["at"]),
+        "date_utc": times.format_datetime(change["at"]),
         "user": {"id": change["user_id"], "login": change["login"]} if change["user_id"] else None,
         "changes": {
             name: {"before": before.get(name), "after": after.get(name)} for name in dict.fromkeys([*before, *after])
@@ -64,7 +64,7 @@ async def _columns_at(kind: Kind, call: Call, row: Row, revision: int) -> dict[s
     if revision > tx.site.revision:
         raise errors.invalid("revision", "this revision is yet to come.")
     columns: dict[str, Any] = {}
-    for change in await history.changes_of(tx, kind.name, row["id"], after=revision):
+    for change in await history.list_record_changes(tx, kind.name, row["id"], after=revision):
         if change["action"] == "create":
             raise errors.invalid("revision", "this record is younger.")
         columns.update(orjson.loads(change["before"]) if change["before"] else {})
@@ -76,7 +76,9 @@ async def _write_back(kind: Kind, call: Call, row: Row, columns: dict[str, Any])
     links = {link: await _still_there(call, link, columns) for link in kind.links if f"{link.column}s" in columns}
     for link in links:
         del columns[f"{link.column}s"]
-    if columns.get("image_id") and not await records.known_ids(call.transaction, "media", [columns["image_id"]]):
+    if columns.get("image_id") and not await records.find_existing_ids(
+        call.transaction, "media", [columns["image_id"]]
+    ):
         columns["image_id"] = None
     if "slug" in columns:
         columns["slug"] = untrashed(columns["slug"])
@@ -92,7 +94,7 @@ async def _write_back(kind: Kind, call: Call, row: Row, columns: dict[str, Any])
 
 async def _still_there(call: Call, link: Link, columns: dict[str, Any]) -> list[int]:
     wanted: list[int] = columns[f"{link.column}s"]
-    known = await records.known_ids(call.transaction, BY_NAME[link.kind].name, wanted)
+    known = await records.find_existing_ids(call.transaction, BY_NAME[link.kind].name, wanted)
     return [entry for entry in wanted if entry in known]
 
 

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kalends.core import errors
-from kalends.core.errors import Refusal
-from kalends.core.messages import Sentence, mark
-from kalends.core.params import LARGEST_ID, read_params, whole_number
+from kalends.core.errors import ApiError
+from kalends.core.messages import Message
+from kalends.core.messages import gettext_noop as N_
+from kalends.core.params import MAX_ID, read_integer, read_params
 from kalends.core.sanitize import clean_name, fold
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME, KINDS
@@ -17,7 +18,7 @@ from kalends.operations.context import Call
 from kalends.operations.representation_cache import Fragments, Key, key_of
 from kalends.operations.writes import add_record
 from kalends.store import Row
-from kalends.store.sql import Sql, all_of, join
+from kalends.store.sql import Sql, and_, join
 
 
 async def resolve_links(kind: Kind, call: Call, sent: Mapping[str, Any]) -> dict[Link, list[int]]:
@@ -47,7 +48,7 @@ async def load_linked(kind: Kind, call: Call, rows: list[Row]) -> dict[str, dict
     ]
     view = call.view
     # One question for all kinds: their rows differ, so each comes as one value.
-    for kind_name, values in await call.transaction.rows(join(" UNION ALL ", parts)) if parts else ():
+    for kind_name, values in await call.transaction.fetch_all(join(" UNION ALL ", parts)) if parts else ():
         other = BY_NAME[kind_name]
         row: Any = dict(zip(names_of(other.columns), values, strict=True))
         loaded[kind_name][row["id"]] = record = other.represent(row, view)
@@ -69,7 +70,7 @@ async def _recall(
     ]  # fmt: skip
     missing: dict[str, list[int]] = {}
     view = call.view
-    for row in await call.transaction.rows(join(" UNION ALL ", parts)):
+    for row in await call.transaction.fetch_all(join(" UNION ALL ", parts)):
         record = fragments.get(_key(view, row["kind"], row))
         if record is None:
             missing.setdefault(row["kind"], []).append(row["id"])
@@ -88,7 +89,7 @@ def _key(view: View, kind: str, row: Row) -> Key:
 
 
 async def _read(kind: Kind, call: Call, where: Sql) -> list[Row]:
-    return await call.transaction.rows(kind.select(Sql("r.site_id = ? AND", call.transaction.site.id) + where))
+    return await call.transaction.fetch_all(kind.select(Sql("r.site_id = ? AND", call.transaction.site.id) + where))
 
 
 async def _resolve_post(link: Link, kind: Kind, call: Call, entry: int | dict[str, Any]) -> int:
@@ -102,18 +103,18 @@ async def _resolve_post(link: Link, kind: Kind, call: Call, entry: int | dict[st
     try:
         # Cleaning long texts takes time, and everybody else waits for the event loop.
         sent = await asyncio.to_thread(read_params, kind.fields, entry)
-    except Refusal as refusal:
-        raise errors.invalid_params({link.param: errors.problem_of(link.param, refusal.sentence)}) from refusal
+    except ApiError as refusal:
+        raise errors.invalid_params({link.param: errors.for_param(link.param, refusal.message)}) from refusal
     permissions.require_writer(call.actor, kind)
     return await _identical(kind, call, sent) or await add_record(kind, call, sent)
 
 
 def _entry_id(link: Link, value: object) -> int:
     try:
-        number = whole_number(value)
-    except errors.Invalid as problem:
+        number = read_integer(value)
+    except errors.InvalidValue as problem:
         raise errors.invalid(link.param, "`id` is not an ID.") from problem
-    if not 0 < number <= LARGEST_ID:
+    if not 0 < number <= MAX_ID:
         raise errors.invalid(link.param, "`id` is not an ID.")
     return number
 
@@ -124,7 +125,7 @@ async def _identical(kind: Kind, call: Call, sent: Mapping[str, Any]) -> int | N
     rows = await _read(
         kind,
         call,
-        all_of([Sql("r.title = ? AND length(r.title) < 500", plain[kind.singular]), Sql("r.status = 'publish'")])
+        and_([Sql("r.title = ? AND length(r.title) < 500", plain[kind.singular]), Sql("r.status = 'publish'")])
         + Sql("ORDER BY r.id LIMIT 5"),
     )
     others = {name: value for name, value in plain.items() if name != kind.singular}
@@ -144,8 +145,8 @@ async def _resolve_term(link: Link, kind: Kind, call: Call, entry: int | str) ->
         return entry
     try:
         name = clean_name(entry)
-    except errors.Invalid as problem:
-        raise errors.invalid_params({link.param: errors.problem_of(link.param, problem.sentence)}) from problem
+    except errors.InvalidValue as problem:
+        raise errors.invalid_params({link.param: errors.for_param(link.param, problem.message)}) from problem
     if not name:
         raise errors.invalid(link.param, "a name is not empty.")
     rows = await _read(
@@ -158,6 +159,6 @@ async def _resolve_term(link: Link, kind: Kind, call: Call, entry: int | str) ->
         found: int = rows[0]["id"]
         return found
     if not permissions.may_write(call.actor, kind):
-        why = mark("{name} does not exist yet, and to create it {right}")
-        raise permissions.refused(call.actor, Sentence(why, name=name, right=permissions.needs(kind)))
+        why = N_("{name} does not exist yet, and to create it {right}")
+        raise permissions.refused(call.actor, Message(why, name=name, right=permissions.needs(kind)))
     return await add_record(kind, call, {"name": name})

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, LiteralString
 
-from kalends.core.sanitize import fold, plain_words
+from kalends.core.sanitize import fold, to_plain_text
 from kalends.core.search import like_pattern
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME
@@ -66,7 +66,7 @@ async def _find(call: Call, kind: Kind, wanted: Sequence[Value]) -> dict[Value, 
     """By ID, of terms also by slug; a number that is no ID may be a slug, as in lists of the interface."""
     column: LiteralString = "title" if kind.is_post else "name"
     is_open: LiteralString = "r.status = 'publish'" if kind.is_post else "true"
-    rows = await call.transaction.rows(
+    rows = await call.transaction.fetch_all(
         Sql(
             "SELECT r.id, r.slug, r." + column + " AS name FROM " + kind.name + " r WHERE " + is_open
             + " AND r.site_id = ? AND (r.id = ANY(?) OR r.slug = ANY(?))",
@@ -81,7 +81,7 @@ async def _find(call: Call, kind: Kind, wanted: Sequence[Value]) -> dict[Value, 
         slug = normalize_lookup(str(entry))
         row: Row | None = by_id.get(entry) or (None if kind.is_post else by_slug.get(slug))
         if row is not None:
-            found[entry] = Named(row["id"], plain_words(row["name"]))
+            found[entry] = Named(row["id"], to_plain_text(row["name"]))
     return found
 
 
@@ -90,7 +90,7 @@ async def find_place(call: Call, name: str) -> tuple[float, float] | None:
     tx, wanted = call.transaction, fold(name)
     if not wanted:
         return None
-    row = await tx.row(
+    row = await tx.fetch_one(
         Sql(
             """SELECT r.geo_lat, r.geo_lng FROM venues r WHERE r.site_id = ? AND r.status = 'publish'
                 AND r.geo_lat IS NOT NULL AND r.search_text LIKE ?
@@ -106,7 +106,7 @@ async def find_place(call: Call, name: str) -> tuple[float, float] | None:
 
 async def list_towns(call: Call, most: int = 100) -> list[str]:
     """Towns that have venues on the map, for who looks for something near."""
-    rows = await call.transaction.rows(
+    rows = await call.transaction.fetch_all(
         Sql(
             """SELECT r.city FROM venues r WHERE r.site_id = ? AND r.status = 'publish' AND r.city <> ''
                 AND r.geo_lat IS NOT NULL GROUP BY r.city ORDER BY count(*) DESC, r.city LIMIT ?""",

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from kalends.core import errors
-from kalends.core.errors import Refusal
-from kalends.core.messages import Sentence
+from kalends.core.errors import ApiError
+from kalends.core.messages import Message
 from kalends.core.statuses import LISTED
 from kalends.kinds.kind import Actor, Kind
 from kalends.store import Row
@@ -158,23 +158,23 @@ def require_reader(actor: Actor, kind: Kind) -> None:
 
 def require_edit(actor: Actor, kind: Kind, row: PostRow) -> None:
     if kind.name == "media" and rank(actor) < EDITOR and not is_own(actor, row):
-        raise refused(actor, Sentence("this image belongs to somebody else."))
+        raise refused(actor, Message("this image belongs to somebody else."))
     if kind.is_post and not may_edit(actor, row):
-        raise refused(actor, Sentence("this record belongs to somebody else or is published already."))
+        raise refused(actor, Message("this record belongs to somebody else or is published already."))
 
 
 def require_author_right(actor: Actor, author: int | None) -> None:
     if author is not None and author != actor.user_id and not may_name_authors(actor):
-        raise refused(actor, Sentence("only editors and administrators make somebody else the author."))
+        raise refused(actor, Message("only editors and administrators make somebody else the author."))
 
 
-def needs(kind: Kind | None) -> Sentence:
+def needs(kind: Kind | None) -> Message:
     return _needs_role(_least_writer(kind))
 
 
-def _needs_role(least: int) -> Sentence:
-    return Sentence("the role {role} or a higher one is needed.", role=ROLES[least])
+def _needs_role(least: int) -> Message:
+    return Message("the role {role} or a higher one is needed.", role=ROLES[least])
 
 
-def refused(actor: Actor, why: Sentence) -> Refusal:
+def refused(actor: Actor, why: Message) -> ApiError:
     return errors.forbidden(why, anonymous=actor.user_id is None)

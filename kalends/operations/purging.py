@@ -21,7 +21,7 @@ COUNTING = {"category_ids": "categories", "tag_ids": "tags"}
 
 async def keys_between(tx: Transaction, first: int, last: int) -> set[str]:
     """What the changes of these revisions made wrong."""
-    changes = await history.changes_between(tx, first, last)
+    changes = await history.list_changes_between(tx, first, last)
     if not changes:
         return {f"s{tx.site.id}"}  # The log was cut meanwhile: who knows.
     return keys_of(tx.site, [dict(change) for change in changes])

@@ -16,7 +16,7 @@ async def count_new_record(call: Call) -> None:
     limit, actor, tx = call.daily_records, call.actor, call.transaction
     if not limit or actor.user_id is None or permissions.rank(actor) >= permissions.EDITOR:
         return
-    counted = await tx.value(
+    counted = await tx.fetch_value(
         Sql(
             """INSERT INTO daily_records AS d (site_id, user_id, day, count) VALUES (?, ?, ?, 1)
                 ON CONFLICT (site_id, user_id) DO UPDATE SET day = excluded.day,

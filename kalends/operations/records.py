@@ -33,7 +33,7 @@ async def list_records(kind: Kind, call: Call, *, counted: bool = True) -> Outco
     elif counted:
         rows, total = await _rows_and_total(tx, page, kind.total(kind, listing, clauses))
     else:
-        rows = await tx.rows(page)
+        rows = await tx.fetch_all(page)
         total = len(rows)
     if not rows and listing.page > 1 and kind.is_post:
         raise errors.no_such_page(kind.singular)
@@ -43,7 +43,7 @@ async def list_records(kind: Kind, call: Call, *, counted: bool = True) -> Outco
 async def read_record(kind: Kind, call: Call) -> Outcome:
     permissions.require_reader(call.actor, kind)
     visible = permissions.readable(call.actor) if kind.is_post else Sql("true")
-    row = await call.transaction.row(kind.select(_address(call) + Sql("AND") + visible))
+    row = await call.transaction.fetch_one(kind.select(_address(call) + Sql("AND") + visible))
     if row is None:
         raise await _why_not(kind, call)
     if kind.links and row["status"] == "trash":
@@ -99,7 +99,7 @@ async def clauses_of(kind: Kind, call: Call, listing: Listing) -> list[Clause]:
 
 async def _total_above(tx: Transaction, kind: Kind, listing: Listing, clauses: list[Clause]) -> int:
     """Return the total of a list that ends before the page asked for; refuse a page that is too far into it."""
-    total: int = await tx.value(kind.total(kind, listing, clauses))
+    total: int = await tx.fetch_value(kind.total(kind, listing, clauses))
     if total <= listing.offset:
         return total
     if kind.continues:
@@ -115,7 +115,7 @@ async def _total_above(tx: Transaction, kind: Kind, listing: Listing, clauses: l
 
 async def _rows_and_total(tx: Transaction, page: Sql, total: Sql) -> tuple[list[Row], int]:
     """Both in one statement; an empty page is a row without an ID."""
-    rows = await tx.rows(
+    rows = await tx.fetch_all(
         Sql("SELECT t.total, p.* FROM (SELECT (") + total + Sql(") AS total) t LEFT JOIN LATERAL (") + page
         + Sql(") p ON true")
     )  # fmt: skip
@@ -187,7 +187,7 @@ def _address(call: Call) -> Sql:
 
 async def _why_not(kind: Kind, call: Call) -> Exception:
     """Why a read found nothing: there is no such record, or the caller may not see it."""
-    row = await call.transaction.row(kind.select(_address(call)))
+    row = await call.transaction.fetch_one(kind.select(_address(call)))
     if row is None:
         return errors.not_found(kind.singular)
     if kind.links and row["status"] == "trash":
@@ -207,7 +207,7 @@ async def _outcome(kind: Kind, call: Call, row: Row, status: int = 200, *, in_fu
 async def outcome_of(kind: Kind, call: Call, record_id: int, status: int = 200) -> Outcome:
     """The answer to a write: the record as it is now."""
     site_id = call.transaction.site.id
-    row = await call.transaction.row(kind.select(Sql("r.site_id = ? AND r.id = ?", site_id, record_id)))
+    row = await call.transaction.fetch_one(kind.select(Sql("r.site_id = ? AND r.id = ?", site_id, record_id)))
     if row is None:
         raise AssertionError(f"{kind.singular} {record_id} vanished inside its own transaction")
     return await _outcome(kind, call, row, status)
@@ -216,7 +216,7 @@ async def outcome_of(kind: Kind, call: Call, record_id: int, status: int = 200) 
 async def changeable_row(kind: Kind, call: Call) -> Row:
     """The row as it is under the lock, if the caller may change it and expects it so."""
     permissions.require_writer(call.actor, kind)
-    row = await call.transaction.row(kind.select(_address(call)))
+    row = await call.transaction.fetch_one(kind.select(_address(call)))
     if row is None:
         raise errors.not_found(kind.singular)
     permissions.require_edit(call.actor, kind, row)
@@ -229,7 +229,7 @@ async def _remove_term(kind: Kind, call: Call, row: Row) -> None:
     """Children of a category move up to its parent before it goes."""
     tx = call.transaction
     if kind.name == "categories":
-        children = await tx.rows(
+        children = await tx.fetch_all(
             kind.select(Sql("r.site_id = ? AND r.parent = ? ORDER BY r.id", tx.site.id, row["id"]))
         )
         for child in children:

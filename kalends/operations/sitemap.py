@@ -17,7 +17,7 @@ POSTS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
 
 
 async def count_parts(call: Call) -> int:
-    last: int = await call.transaction.value(
+    last: int = await call.transaction.fetch_value(
         Sql("SELECT last_post_id FROM sites WHERE id = ?", call.transaction.site.id)
     )
     return last // PART + 1
@@ -27,7 +27,7 @@ async def list_posts(call: Call, part: int) -> list[tuple[str, str]]:
     """Addresses with the day of the last change."""
     found: list[tuple[str, str]] = []
     for name, visible in POSTS:
-        rows = await call.transaction.rows(
+        rows = await call.transaction.fetch_all(
             Sql(
                 "SELECT r.slug, r.modified_utc FROM " + name + " r WHERE r.site_id = ? AND r.id >= ? AND r.id < ? "
                 "AND r.slug <> '' " + visible + " ORDER BY r.id",
@@ -46,6 +46,6 @@ async def list_terms(call: Call) -> list[tuple[str, str]]:
     for name in ("categories", "tags"):
         kind = BY_NAME[name]
         used = Sql("r.site_id = ? AND r.count > 0 ORDER BY r.id LIMIT ?", call.transaction.site.id, MOST_TERMS)
-        rows = await call.transaction.rows(kind.select(used))
+        rows = await call.transaction.fetch_all(kind.select(used))
         found += [(kind.represent(row, call.view)["url"], "") for row in rows]
     return found

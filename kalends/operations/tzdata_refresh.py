@@ -34,13 +34,13 @@ async def find_moved(tx: Transaction, after: int) -> tuple[int | None, list[int]
 
 async def move_events(tx: Transaction, ids: list[int]) -> list[Moved]:
     """Derives these again, each with a revision of its own. The caller holds no lock yet."""
-    await tx.lock(None)
+    await tx.lock_site(None)
     moved: list[Moved] = []
     for row in await _events(tx, Sql("id = ANY(?) ORDER BY id", ids)):
         start_utc, end_utc = _derived(row)
         if (start_utc, end_utc) == (row["start_utc"], row["end_utc"]):
             continue
-        revision = tx.clock.stamp("events", row["id"], "update")
+        revision = tx.changes.record("events", row["id"], "update")
         changed: Values = {
             "start_utc": start_utc,
             "end_utc": max(start_utc, end_utc),
@@ -54,7 +54,7 @@ async def move_events(tx: Transaction, ids: list[int]) -> list[Moved]:
 
 
 async def count_events(tx: Transaction) -> int:
-    count: int = await tx.value(Sql("SELECT count(*) FROM events WHERE site_id = ?", tx.site.id))
+    count: int = await tx.fetch_value(Sql("SELECT count(*) FROM events WHERE site_id = ?", tx.site.id))
     return count
 
 
@@ -64,7 +64,7 @@ async def _events(tx: Transaction, where: Sql) -> list[Row]:
             FROM events WHERE site_id = ? AND""",
         tx.site.id,
     )
-    return await tx.rows(columns + where)
+    return await tx.fetch_all(columns + where)
 
 
 def _derived(row: Row) -> tuple[datetime, datetime]:

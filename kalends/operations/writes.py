@@ -13,8 +13,8 @@ from kalends.operations.quotas import count_new_record
 from kalends.store import Row, jobs, records, slug_redirects
 from kalends.store.change_log import Action
 from kalends.store.database import Transaction
-from kalends.store.history import encode
-from kalends.store.links import replace_links, stamp_events_below, stamp_linked_events
+from kalends.store.history import encode_columns
+from kalends.store.links import record_category_event_changes, record_linked_event_changes, replace_links
 
 # Columns that follow from others: they make no change and have no history of their own.
 DERIVED: Final = {"search_text", "name_folded", "start_utc", "end_utc"}
@@ -31,10 +31,10 @@ async def add_record(
     tx, links = call.transaction, links or {}
     await count_new_record(call)
     sent = await with_image_id(call, sent)
-    record_id = tx.clock.next_post_id() if kind.is_post else tx.clock.next_term_id()
+    record_id = tx.changes.next_post_id() if kind.is_post else tx.changes.next_term_id()
     values = await kind.store(make_writing(call, sent, None, record_id))
-    after = encode({**_told(values), **{f"{link.column}s": ids for link, ids in links.items()}})
-    revision = tx.clock.stamp(kind.name, record_id, "create", after=after)
+    after = encode_columns({**_told(values), **{f"{link.column}s": ids for link, ids in links.items()}})
+    revision = tx.changes.record(kind.name, record_id, "create", after=after)
     await records.add(tx, kind.name, {"id": record_id, "revision": revision, **values})
     for link, ids in links.items():
         await replace_links(tx, link.table, link.column, record_id, ids)
@@ -65,12 +65,12 @@ async def write_changes(
     before = {name: row[name] for name in told if name in row}
     for link, ids in relinked.items():
         before[f"{link.column}s"], told[f"{link.column}s"] = row[f"{link.column}s"], ids
-    changed["revision"] = tx.clock.stamp(
+    changed["revision"] = tx.changes.record(
         kind.name,
         row["id"],
         _action(row, changed),
-        before=encode(before),
-        after=encode(told),
+        before=encode_columns(before),
+        after=encode_columns(told),
         was_public=permissions.is_public(row),
     )
     if kind.moves & {*changed, *[f"{link.column}s" for link in relinked]}:
@@ -81,12 +81,12 @@ async def write_changes(
         changed.update(_withdrawal(tx, row, changed, relinked=bool(relinked)))
     await records.change(tx, kind.name, row["id"], changed)
     if "slug" in changed and permissions.is_open(row):
-        await slug_redirects.keep(tx, kind.name, row["slug"], row["id"])
+        await slug_redirects.add_redirect(tx, kind.name, row["slug"], row["id"])
     for link, ids in relinked.items():
         await replace_links(tx, link.table, link.column, row["id"], ids)
     if kind.name == "categories" and "parent" in changed:
         # A filter by a category finds what is below it: those who follow one are told.
-        await stamp_events_below(tx, row["id"])
+        await record_category_event_changes(tx, row["id"])
     if kind.changed is not None:
         await kind.changed(tx, row, changed)
     await _schedule(kind, tx, row["id"], changed, {**row, **changed})
@@ -116,15 +116,15 @@ def _has_new_slug(row: Row, changed: Values) -> bool:
 async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
     """For good. Events that lose a link by it have changed too, and say so."""
     for link in (link for other in KINDS for link in other.links if link.kind == kind.name):
-        await stamp_linked_events(tx, link.table, link.column, row["id"])
-    tx.clock.stamp(kind.name, row["id"], "delete", was_public=permissions.is_public(row))
+        await record_linked_event_changes(tx, link.table, link.column, row["id"])
+    tx.changes.record(kind.name, row["id"], "delete", was_public=permissions.is_public(row))
     await records.remove(tx, kind.name, row["id"])
 
 
 async def _schedule(kind: Kind, tx: Transaction, record_id: int, changed: Values, now: Mapping[str, Any]) -> None:
     """A record that is to appear later is published by a job, enqueued in this very transaction."""
     if now.get("status") == "future" and {"status", "date_utc"} & set(changed):
-        await jobs.enqueue(tx, jobs.Task.PUBLISH, {"kind": kind.name, "record_id": record_id}, at=now["date_utc"])
+        await jobs.enqueue(tx, jobs.Task.PUBLISH, {"kind": kind.name, "record_id": record_id}, run_at=now["date_utc"])
 
 
 def make_writing(call: Call, sent: Mapping[str, Any], row: Row | None, record_id: int) -> Writing:

@@ -16,7 +16,7 @@ from kalends.store.sites import Site
 from kalends.store.sql import Sql
 
 # Those that grow with the number of events.
-LARGE: Final[tuple[LiteralString, ...]] = (
+LARGE_TABLES: Final[tuple[LiteralString, ...]] = (
     "events",
     "event_venues",
     "event_organizers",
@@ -24,38 +24,38 @@ LARGE: Final[tuple[LiteralString, ...]] = (
     "event_tags",
     "changes",
 )
-SMALL: Final[tuple[LiteralString, ...]] = ("venues", "organizers", "categories", "tags", "event_days", "sites")
+SMALL_TABLES: Final[tuple[LiteralString, ...]] = ("venues", "organizers", "categories", "tags", "event_days", "sites")
 # From this many new events on, and if there are not as many already, indexes are built afterwards.
-MANY: Final = 5_000
+MIN_EVENTS_TO_DROP_INDEXES: Final = 5_000
 
-Told = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 
 
-class Loading:
+class BulkLoad:
     """What a loader may do: everything that a transaction can, and COPY."""
 
-    def __init__(self, connection: Any, transaction: Transaction, removed: list[str]) -> None:
+    def __init__(self, connection: Any, transaction: Transaction, definitions: list[str]) -> None:
         self._connection = connection
         self.transaction = transaction
-        self._removed = removed
+        self._definitions = definitions
 
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         await self._connection.copy_records_to_table(table, records=rows, columns=columns)
 
-    async def complete(self, told: Told) -> None:
+    async def restore_indexes(self, on_progress: ProgressCallback) -> None:
         """Makes again what was taken away."""
         await self._connection.execute("SET LOCAL enable_seqscan = on")
-        for done, creation in enumerate(self._removed):
-            told("indexes", done, len(self._removed))
-            await self._connection.execute(creation)
-        if self._removed:
-            told("indexes", len(self._removed), len(self._removed))
+        for done, definition in enumerate(self._definitions):
+            on_progress("indexes", done, len(self._definitions))
+            await self._connection.execute(definition)
+        if self._definitions:
+            on_progress("indexes", len(self._definitions), len(self._definitions))
 
 
 @asynccontextmanager
-async def loading(
-    database_url: str, host: str, events: int, now_of: Callable[[Site], datetime]
-) -> AsyncIterator[Loading]:
+async def open_bulk_load(
+    database_url: str, host: str, event_count: int, get_now: Callable[[Site], datetime]
+) -> AsyncIterator[BulkLoad]:
     """A transaction of the owner in the site of this host, with its clock locked."""
     connection = await asyncpg.connect(database_url)
     try:
@@ -64,64 +64,64 @@ async def loading(
             if row is None:
                 raise errors.unknown_site()
             await connection.execute(_SETTINGS)
-            removed = await _make_room(connection, events)
-            site = Site.of(row)
-            transaction = Transaction(connection, site, now_of(site))
-            await transaction.lock(None)
-            yield Loading(connection, transaction, removed)
-            await transaction.write_clock()
+            definitions = await _drop_indexes(connection, event_count)
+            site = Site.from_row(row)
+            transaction = Transaction(connection, site, get_now(site))
+            await transaction.lock_site(None)
+            yield BulkLoad(connection, transaction, definitions)
+            await transaction.flush_changes()
     finally:
         await connection.close()
 
 
-async def _make_room(connection: Any, events: int) -> list[str]:
+async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
     """Before many rows: takes indexes and foreign keys away; the answer is how they are made again.
 
     Built over the finished rows they take a fraction of the time. Others wait meanwhile, so the
     tables are locked in the order of every writer, sites first.
     """
-    present: float = await connection.fetchval("SELECT reltuples FROM pg_class WHERE oid = 'events'::regclass")
-    if events < MANY or present > events:
+    existing: float = await connection.fetchval("SELECT reltuples FROM pg_class WHERE oid = 'events'::regclass")
+    if event_count < MIN_EVENTS_TO_DROP_INDEXES or existing > event_count:
         return []
-    await connection.execute(f"LOCK TABLE sites IN EXCLUSIVE MODE; LOCK TABLE {', '.join(LARGE)}")
-    rows = await connection.fetch(_REMOVABLE, list(LARGE))
+    await connection.execute(f"LOCK TABLE sites IN EXCLUSIVE MODE; LOCK TABLE {', '.join(LARGE_TABLES)}")
+    rows = await connection.fetch(_DROPPABLE, list(LARGE_TABLES))
     for row in rows:
         await connection.execute(row["removal"])
     return [row["creation"] for row in rows]
 
 
-async def tidy(database_url: str, told: Told) -> None:
+async def vacuum_tables(database_url: str, on_progress: ProgressCallback) -> None:
     """Statistics for the planner; and the visibility map, without which no index answers alone."""
     connection = await asyncpg.connect(database_url)
-    tables = (*LARGE, *SMALL)
+    tables = (*LARGE_TABLES, *SMALL_TABLES)
     try:
         for done, table in enumerate(tables):
-            told("tidying", done, len(tables))
+            on_progress("tidying", done, len(tables))
             await connection.execute(f"VACUUM (ANALYZE) {table}")
-        told("tidying", len(tables), len(tables))
+        on_progress("tidying", len(tables), len(tables))
     finally:
         await connection.close()
 
 
-async def taken_slugs(transaction: Transaction) -> set[str]:
-    rows = await transaction.rows(
+async def list_slugs(transaction: Transaction) -> set[str]:
+    rows = await transaction.fetch_all(
         Sql("SELECT slug FROM events WHERE site_id = ? AND slug <> ''", transaction.site.id)
     )
     return {row["slug"] for row in rows}
 
 
-async def term_ids(transaction: Transaction, table: LiteralString) -> dict[str, int]:
+async def find_term_ids(transaction: Transaction, table: LiteralString) -> dict[str, int]:
     """The terms that are there, by folded name."""
-    rows = await transaction.rows(
+    rows = await transaction.fetch_all(
         Sql("SELECT name_folded, id FROM " + table + " WHERE site_id = ? ORDER BY id DESC", transaction.site.id)
     )
     return {row["name_folded"]: row["id"] for row in rows}
 
 
-async def authors(transaction: Transaction) -> list[int]:
+async def ensure_authors(transaction: Transaction) -> list[int]:
     """Those who may publish; where there is nobody yet, a new account without a password."""
     site_id = transaction.site.id
-    rows = await transaction.rows(
+    rows = await transaction.fetch_all(
         Sql(
             "SELECT id FROM users WHERE site_id = ? AND role IN ('author', 'editor', 'administrator') ORDER BY id",
             site_id,
@@ -129,18 +129,18 @@ async def authors(transaction: Transaction) -> list[int]:
     )
     if rows:
         return [row["id"] for row in rows]
-    added: int = await transaction.value(
+    user_id: int = await transaction.fetch_value(
         Sql("UPDATE sites SET last_user_id = last_user_id + 1 WHERE id = ? RETURNING last_user_id", site_id)
     )
-    await transaction.run(
+    await transaction.execute(
         Sql(
             "INSERT INTO users (site_id, id, login, display_name, role) VALUES (?, ?, ?, 'Made up', 'editor')",
             site_id,
-            added,
-            f"made-up-{added}",
+            user_id,
+            f"made-up-{user_id}",
         )
     )
-    return [added]
+    return [user_id]
 
 
 # Tables that grow from nothing have no statistics, and the planner would read them whole for every slug.
@@ -151,7 +151,7 @@ _SETTINGS: Final = """
 """
 
 # Indexes that no constraint rests on, and foreign keys; foreign keys come back last.
-_REMOVABLE: Final = """
+_DROPPABLE: Final = """
     SELECT format('DROP INDEX %s', i.indexrelid::regclass) AS removal, pg_get_indexdef(i.indexrelid) AS creation,
         1 AS step
     FROM pg_index i

@@ -32,18 +32,18 @@ Action = Literal["create", "update", "trash", "restore", "delete", "settings"]
 
 
 @dataclass(slots=True)
-class Clock:
+class ChangeLog:
     site_id: int
     revision: int
     last_post_id: int
     last_term_id: int
     now: datetime
     user_id: int | None = None
-    changes: list[Change] = field(default_factory=list[Change])
-    max_new: int | None = None  # None: any number of new records
-    new: int = 0  # including those that were undone: they took their time, too
+    entries: list[Change] = field(default_factory=list[Change])
+    max_new_records: int | None = None  # None: any number of new records
+    new_records: int = 0  # including those that were undone: they took their time, too
 
-    def stamp(
+    def record(
         self,
         kind: str,
         record_id: int,
@@ -55,27 +55,27 @@ class Clock:
     ) -> int:
         """The revision of one change; it goes onto the changed row and into the log."""
         self.revision += 1
-        self.changes.append(Change(self.revision, kind, record_id, action, before, after, was_public))
+        self.entries.append(Change(self.revision, kind, record_id, action, before, after, was_public))
         return self.revision
 
     def next_post_id(self) -> int:
-        self._count_new()
+        self._count_new_record()
         self.last_post_id += 1
         return self.last_post_id
 
     def next_term_id(self) -> int:
-        self._count_new()
+        self._count_new_record()
         self.last_term_id += 1
         return self.last_term_id
 
-    def _count_new(self) -> None:
-        self.new += 1
-        if self.max_new is not None and self.new > self.max_new:
-            raise errors.too_many_records(self.max_new)
+    def _count_new_record(self) -> None:
+        self.new_records += 1
+        if self.max_new_records is not None and self.new_records > self.max_new_records:
+            raise errors.too_many_records(self.max_new_records)
 
-    def written(self) -> Sql:
+    def flush(self) -> Sql:
         """Raises the site's row and adds to the log, in one statement."""
-        changes = self.changes
+        entries = self.entries
         return Sql(
             """
             WITH raised AS (
@@ -95,18 +95,18 @@ class Clock:
             self.site_id,
             self.user_id,
             self.now,
-            [change.revision for change in changes],
-            [change.kind for change in changes],
-            [change.record_id for change in changes],
-            [change.action for change in changes],
-            [change.before for change in changes],
-            [change.after for change in changes],
-            [change.was_public for change in changes],
+            [change.revision for change in entries],
+            [change.kind for change in entries],
+            [change.record_id for change in entries],
+            [change.action for change in entries],
+            [change.before for change in entries],
+            [change.after for change in entries],
+            [change.was_public for change in entries],
         )
 
-    def purge(self) -> Sql:
+    def enqueue_purge(self) -> Sql:
         """Enqueues the job that tells shared caches of these changes."""
-        first, last = self.changes[0].revision, self.changes[-1].revision
+        first, last = self.entries[0].revision, self.entries[-1].revision
         return Sql(
             "SELECT enqueue_job('purge', jsonb_build_object('first', ?::bigint, 'last', ?::bigint), NULL)",
             first,
@@ -114,5 +114,5 @@ class Clock:
         )
 
 
-def locked_clock(site_id: int) -> Sql:
+def select_site_for_update(site_id: int) -> Sql:
     return Sql("SELECT revision, last_post_id, last_term_id FROM sites WHERE id = ? FOR NO KEY UPDATE", site_id)

@@ -6,35 +6,35 @@ from typing import Any, LiteralString
 import orjson
 from asyncpg import Record
 
-from kalends.core.params import LARGEST_ID
+from kalends.core.params import MAX_ID
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, join
 
 KINDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categories", "tags")
 
 
-def encode(values: dict[str, Any]) -> str:
+def encode_columns(values: dict[str, Any]) -> str:
     """Columns as JSON. Bytes are secrets' hashes; they are kept as hexadecimal digits."""
-    return orjson.dumps(values, default=_plain).decode()
+    return orjson.dumps(values, default=_encode_value).decode()
 
 
-def _plain(value: object) -> object:
+def _encode_value(value: object) -> object:
     if isinstance(value, bytes | memoryview):
         return bytes(value).hex()
     return str(value)
 
 
-async def changes_of(
+async def list_record_changes(
     tx: Transaction,
     kind: str,
     record_id: int,
     *,
     after: int = 0,
-    before: int = LARGEST_ID,
-    most: int | None = None,
+    before: int = MAX_ID,
+    limit: int | None = None,
 ) -> list[Record]:
     """The changes of one record between two revisions, newest first, with who made them."""
-    return await tx.rows(
+    return await tx.fetch_all(
         Sql(
             """
             SELECT c.revision, c.action, c.at, c.user_id, u.login, c.before, c.after
@@ -47,16 +47,18 @@ async def changes_of(
             record_id,
             after,
             before,
-            most,
+            limit,
         )
     )
 
 
-async def changed_since(tx: Transaction, since: int, settled: int, kinds: Sequence[str], most: int) -> list[Record]:
+async def list_changed_records(
+    tx: Transaction, since: int, snapshot_revision: int, kinds: Sequence[str], limit: int
+) -> list[Record]:
     """Records by their latest revision, and tombstones of those that are gone, in order."""
     parts = [
         Sql("(SELECT revision, '" + kind + "' AS kind, id, false AS gone FROM " + kind + " WHERE site_id = ? "
-            "AND revision > ? ORDER BY revision LIMIT ?)", tx.site.id, since, most)
+            "AND revision > ? ORDER BY revision LIMIT ?)", tx.site.id, since, limit)
         for kind in KINDS
         if kind in kinds
     ]  # fmt: skip
@@ -65,19 +67,19 @@ async def changed_since(tx: Transaction, since: int, settled: int, kinds: Sequen
             """(SELECT revision, kind, record_id, true FROM changes WHERE site_id = ? AND revision > ?
                 AND action = 'delete' AND kind = ANY(?) ORDER BY revision LIMIT ?)""",
             tx.site.id,
-            max(since, settled),
+            max(since, snapshot_revision),
             list(kinds),
-            most,
+            limit,
         )
     )
-    return await tx.rows(
-        Sql("SELECT * FROM (") + join(" UNION ALL ", parts) + Sql(") AS c ORDER BY revision LIMIT ?", most)
+    return await tx.fetch_all(
+        Sql("SELECT * FROM (") + join(" UNION ALL ", parts) + Sql(") AS c ORDER BY revision LIMIT ?", limit)
     )
 
 
-async def changes_between(tx: Transaction, first: int, last: int) -> list[Record]:
+async def list_changes_between(tx: Transaction, first: int, last: int) -> list[Record]:
     """Changes in order. Of an event with the terms that it is linked to now."""
-    return await tx.rows(
+    return await tx.fetch_all(
         Sql(
             """
             SELECT c.revision, c.kind, c.record_id, c.action, c.before, c.after,
@@ -94,13 +96,13 @@ async def changes_between(tx: Transaction, first: int, last: int) -> list[Record
     )
 
 
-async def once_seen(
+async def find_once_visible(
     tx: Transaction, since: int, records: Sequence[tuple[str, int]], user_id: int | None
 ) -> set[tuple[str, int]]:
     """Which of these records everybody, or their author, could see at some moment since a revision."""
     if not records:
         return set()
-    rows = await tx.rows(
+    rows = await tx.fetch_all(
         Sql(
             """
             SELECT DISTINCT c.kind, c.record_id
@@ -127,9 +129,9 @@ async def once_seen(
     return {(row["kind"], row["record_id"]) for row in rows}
 
 
-async def trim(tx: Transaction, before: Any) -> int:
+async def trim_log(tx: Transaction, before: Any) -> int:
     """Forgets changes from before a moment and remembers up to where."""
-    last: int | None = await tx.value(
+    last: int | None = await tx.fetch_value(
         Sql(
             """SELECT max(revision) FROM changes WHERE site_id = ? AND at < ?
                 AND revision < coalesce((SELECT min(revision) FROM changes WHERE site_id = ? AND at >= ?),
@@ -142,6 +144,6 @@ async def trim(tx: Transaction, before: Any) -> int:
     )
     if last is None:
         return 0
-    await tx.run(Sql("DELETE FROM changes WHERE site_id = ? AND revision <= ?", tx.site.id, last))
-    await tx.run(Sql("UPDATE sites SET trimmed_revision = ? WHERE id = ?", last, tx.site.id))
+    await tx.execute(Sql("DELETE FROM changes WHERE site_id = ? AND revision <= ?", tx.site.id, last))
+    await tx.execute(Sql("UPDATE sites SET trimmed_revision = ? WHERE id = ?", last, tx.site.id))
     return last

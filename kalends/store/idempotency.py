@@ -11,24 +11,24 @@ from kalends.store.sql import Sql
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class StoredResponse:
     status: int
     headers: dict[str, str]
     body: bytes
 
 
-async def claim(tx: Transaction, user_id: int, key: str) -> None:
+async def lock_key(tx: Transaction, user_id: int, key: str) -> None:
     """Refuses while another transaction holds the same key. Taken before the site is locked."""
-    name = hashlib.blake2b(f"{tx.site.id}\0{user_id}\0{key}".encode(), digest_size=8).digest()
-    number = int.from_bytes(name, "big", signed=True)
-    if not await tx.value(Sql("SELECT pg_try_advisory_xact_lock(?::bigint)", number)):
+    digest = hashlib.blake2b(f"{tx.site.id}\0{user_id}\0{key}".encode(), digest_size=8).digest()
+    lock_id = int.from_bytes(digest, "big", signed=True)
+    if not await tx.fetch_value(Sql("SELECT pg_try_advisory_xact_lock(?::bigint)", lock_id)):
         raise errors.in_progress()
 
 
-async def recall(tx: Transaction, user_id: int, key: str, fingerprint: bytes) -> KeptAnswer | None:
+async def find_response(tx: Transaction, user_id: int, key: str, fingerprint: bytes) -> StoredResponse | None:
     """The answer that was given before. The row is locked, which writes WAL: a replay that says
     "stored" must wait for a standby like the write itself did."""
-    row = await tx.row(
+    row = await tx.fetch_one(
         Sql(
             """
             SELECT fingerprint, status, headers, body FROM idempotency
@@ -45,12 +45,14 @@ async def recall(tx: Transaction, user_id: int, key: str, fingerprint: bytes) ->
         return None
     if row["fingerprint"] != fingerprint:
         raise errors.key_reused()
-    return KeptAnswer(row["status"], orjson.loads(row["headers"]), row["body"])
+    return StoredResponse(row["status"], orjson.loads(row["headers"]), row["body"])
 
 
-async def keep(tx: Transaction, user_id: int, key: str, fingerprint: bytes, answer: KeptAnswer) -> None:
+async def store_response(
+    tx: Transaction, user_id: int, key: str, fingerprint: bytes, response: StoredResponse
+) -> None:
     """Keeps an answer for a day; what is older goes on the way."""
-    await tx.run(
+    await tx.execute(
         Sql(
             """
             WITH old AS (
@@ -68,9 +70,9 @@ async def keep(tx: Transaction, user_id: int, key: str, fingerprint: bytes, answ
             user_id,
             key,
             fingerprint,
-            answer.status,
-            orjson.dumps(answer.headers).decode(),
-            answer.body,
+            response.status,
+            orjson.dumps(response.headers).decode(),
+            response.body,
             tx.now,
         )
     )

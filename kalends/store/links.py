@@ -11,7 +11,7 @@ async def replace_links(
     tx: Transaction, table: LiteralString, column: LiteralString, event_id: int, ids: list[int]
 ) -> None:
     """The event is linked to exactly these, in this order."""
-    await tx.run(
+    await tx.execute(
         Sql(
             "DELETE FROM " + table + " WHERE site_id = ? AND event_id = ? AND NOT " + column + " = ANY(?)",
             tx.site.id,
@@ -21,7 +21,7 @@ async def replace_links(
     )
     if not ids:
         return
-    await tx.run(
+    await tx.execute(
         Sql(
             "INSERT INTO " + table + " (site_id, event_id, " + column + ", position, start_utc, listed, published) "
             "SELECT e.site_id, e.id, l.id, l.position, e.start_utc, e.listed, e.status = 'publish' "
@@ -35,9 +35,11 @@ async def replace_links(
     )
 
 
-async def stamp_linked_events(tx: Transaction, table: LiteralString, column: LiteralString, record_id: int) -> None:
+async def record_linked_event_changes(
+    tx: Transaction, table: LiteralString, column: LiteralString, record_id: int
+) -> None:
     """Events are about to lose this record: each gets a revision of its own."""
-    rows = await tx.rows(
+    rows = await tx.fetch_all(
         Sql(
             "SELECT e.id, e.listed AS public FROM " + table + " l "
             "JOIN events e ON e.site_id = l.site_id AND e.id = l.event_id "
@@ -47,13 +49,13 @@ async def stamp_linked_events(tx: Transaction, table: LiteralString, column: Lit
         )
     )
     # Events that lose their place: feeds have to tell.
-    setting: LiteralString = ", sequence = s.revision" if table == "event_venues" else ""
-    await records.stamp(tx, "events", rows, setting=setting)
+    assignment: LiteralString = ", sequence = s.revision" if table == "event_venues" else ""
+    await records.record_changes(tx, "events", rows, assignment=assignment)
 
 
-async def stamp_events_below(tx: Transaction, category_id: int) -> None:
+async def record_category_event_changes(tx: Transaction, category_id: int) -> None:
     """A category moved: the events in it and below it are found by other filters now."""
-    rows = await tx.rows(
+    rows = await tx.fetch_all(
         Sql(
             """
                 WITH RECURSIVE tree (id) AS (
@@ -70,4 +72,4 @@ async def stamp_events_below(tx: Transaction, category_id: int) -> None:
             tx.site.id,
         )
     )
-    await records.stamp(tx, "events", rows)
+    await records.record_changes(tx, "events", rows)

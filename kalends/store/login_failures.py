@@ -2,14 +2,14 @@
 
 import asyncpg
 
-from kalends.store.database import LOST
+from kalends.store.database import UNAVAILABLE_ERRORS
 
 
 async def find_excess_rights(database_url: str) -> str:
     """Say what the login has beyond the role `kalends_app`; "" if nothing, or while the database is away."""
     try:
         connection = await asyncpg.connect(database_url, timeout=2, command_timeout=2)
-    except LOST:
+    except UNAVAILABLE_ERRORS:
         return ""
     try:
         row = await connection.fetchrow(
@@ -20,7 +20,7 @@ async def find_excess_rights(database_url: str) -> str:
             FROM pg_roles r WHERE r.rolname = current_user
             """
         )
-    except LOST:
+    except UNAVAILABLE_ERRORS:
         return ""
     finally:
         connection.terminate()

@@ -7,11 +7,11 @@ from asyncpg import Record
 
 from kalends.store import orphan_files, records
 from kalends.store.database import Transaction
-from kalends.store.history import encode
+from kalends.store.history import encode_columns
 from kalends.store.sql import Sql
 
 # What can have an image, and whether everybody may see such a record.
-USERS: tuple[tuple[LiteralString, LiteralString], ...] = (
+REFERENCING_TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("events", "listed"),
     ("venues", "status = 'publish'"),
     ("organizers", "status = 'publish'"),
@@ -19,26 +19,26 @@ USERS: tuple[tuple[LiteralString, LiteralString], ...] = (
 
 
 async def find_by_file(tx: Transaction, name: str) -> int | None:
-    found: int | None = await tx.value(
+    media_id: int | None = await tx.fetch_value(
         Sql(
             "SELECT media_id FROM media_files WHERE site_id = ? AND name = ? ORDER BY media_id LIMIT 1",
             tx.site.id,
             name,
         )
     )
-    return found
+    return media_id
 
 
-async def find_by_address(tx: Transaction, address: str) -> int | None:
+async def find_by_url(tx: Transaction, url: str) -> int | None:
     """Of images that lie elsewhere."""
-    found: int | None = await tx.value(
-        Sql("SELECT id FROM media WHERE site_id = ? AND url = ? ORDER BY id LIMIT 1", tx.site.id, address)
+    media_id: int | None = await tx.fetch_value(
+        Sql("SELECT id FROM media WHERE site_id = ? AND url = ? ORDER BY id LIMIT 1", tx.site.id, url)
     )
-    return found
+    return media_id
 
 
 async def find_by_source(tx: Transaction, source_hash: bytes) -> Record | None:
-    return await tx.row(
+    return await tx.fetch_one(
         Sql(
             "SELECT id, url, source_etag, source_date, fetched_at FROM media WHERE site_id = ? AND source_hash = ?",
             tx.site.id,
@@ -47,21 +47,21 @@ async def find_by_source(tx: Transaction, source_hash: bytes) -> Record | None:
     )
 
 
-async def find_by_sent(tx: Transaction, sent_hash: bytes) -> int | None:
-    found: int | None = await tx.value(
-        Sql("SELECT id FROM media WHERE site_id = ? AND sent_hash = ? ORDER BY id LIMIT 1", tx.site.id, sent_hash)
+async def find_by_upload(tx: Transaction, upload_hash: bytes) -> int | None:
+    media_id: int | None = await tx.fetch_value(
+        Sql("SELECT id FROM media WHERE site_id = ? AND sent_hash = ? ORDER BY id LIMIT 1", tx.site.id, upload_hash)
     )
-    return found
+    return media_id
 
 
-async def note_fetch(tx: Transaction, media_id: int, etag: str, date: str) -> None:
+async def record_fetch(tx: Transaction, media_id: int, etag: str, last_modified: str) -> None:
     """The source was asked again. Nothing that is shown changes by it, so the clock stands."""
-    await tx.run(
+    await tx.execute(
         Sql(
             "UPDATE media SET fetched_at = ?, source_etag = ?, source_date = ? WHERE site_id = ? AND id = ?",
             tx.now,
             etag,
-            date,
+            last_modified,
             tx.site.id,
             media_id,
         )
@@ -70,13 +70,13 @@ async def note_fetch(tx: Transaction, media_id: int, etag: str, date: str) -> No
 
 async def replace_files(tx: Transaction, media_id: int, files: Iterable[tuple[str, str]]) -> None:
     """The files that a record needs from now on: name and size of each."""
-    listed = list(files)
-    names = [name for name, _ in listed]
+    pairs = list(files)
+    names = [name for name, _ in pairs]
     await orphan_files.claim(tx, names)
-    dropped = await tx.rows(
+    removed = await tx.fetch_all(
         Sql("DELETE FROM media_files WHERE site_id = ? AND media_id = ? RETURNING name", tx.site.id, media_id)
     )
-    await tx.run(
+    await tx.execute(
         Sql(
             """INSERT INTO media_files (site_id, media_id, name, size)
                 SELECT DISTINCT ?::bigint, ?::bigint, f.name, f.size
@@ -84,15 +84,15 @@ async def replace_files(tx: Transaction, media_id: int, files: Iterable[tuple[st
             tx.site.id,
             media_id,
             names,
-            [size for _, size in listed],
+            [size for _, size in pairs],
         )
     )
-    await orphan_files.release(tx, [row["name"] for row in dropped])
+    await orphan_files.release(tx, [row["name"] for row in removed])
 
 
-async def list_files(tx: Transaction, after: int, most: int) -> list[Record]:
+async def list_files(tx: Transaction, after: int, limit: int) -> list[Record]:
     """Images in the order of their IDs, each with its files."""
-    return await tx.rows(
+    return await tx.fetch_all(
         Sql(
             """
             SELECT m.id, m.url, m.sizes <> '{}' AS has_sizes,
@@ -102,50 +102,52 @@ async def list_files(tx: Transaction, after: int, most: int) -> list[Record]:
             """,
             tx.site.id,
             after,
-            most,
+            limit,
         )
     )
 
 
 async def count_media(tx: Transaction) -> int:
-    found: int = await tx.value(
+    count: int = await tx.fetch_value(
         Sql("SELECT count(*) FROM media WHERE site_id = ? AND url NOT LIKE '%/%'", tx.site.id)
     )
-    return found
+    return count
 
 
-async def find_users(tx: Transaction, media_id: int, most: int) -> list[tuple[str, int]]:
+async def find_references(tx: Transaction, media_id: int, limit: int) -> list[tuple[str, int]]:
     """The records that have this image, by kind and ID; so many of each kind at the most."""
-    found: list[tuple[str, int]] = []
-    for table, _ in USERS:
-        rows = await tx.rows(
+    references: list[tuple[str, int]] = []
+    for table, _ in REFERENCING_TABLES:
+        rows = await tx.fetch_all(
             Sql(
                 "SELECT id FROM " + table + " WHERE site_id = ? AND image_id = ? ORDER BY id LIMIT ?",
                 tx.site.id,
                 media_id,
-                most,
+                limit,
             )
         )
-        found += [(table, row["id"]) for row in rows]
-    return found
+        references += [(table, row["id"]) for row in rows]
+    return references
 
 
-async def stamp_users(tx: Transaction, media_id: int) -> None:
+async def record_reference_changes(tx: Transaction, media_id: int) -> None:
     """Records show what changed about their image: they have changed too, and say so."""
-    for table, public in USERS:
-        await records.stamp(tx, table, await _users_of(tx, table, public, media_id))
+    for table, public in REFERENCING_TABLES:
+        await records.record_changes(tx, table, await _list_references(tx, table, public, media_id))
 
 
-async def take_away(tx: Transaction, media_id: int) -> None:
+async def detach_image(tx: Transaction, media_id: int) -> None:
     """From all records that have this image, however many."""
-    for table, public in USERS:
-        users = await _users_of(tx, table, public, media_id)
-        before, after = encode({"image_id": media_id}), encode({"image_id": None})
-        await records.stamp(tx, table, users, setting=", image_id = NULL", before=before, after=after)
+    for table, public in REFERENCING_TABLES:
+        rows = await _list_references(tx, table, public, media_id)
+        before, after = encode_columns({"image_id": media_id}), encode_columns({"image_id": None})
+        await records.record_changes(tx, table, rows, assignment=", image_id = NULL", before=before, after=after)
 
 
-async def _users_of(tx: Transaction, table: LiteralString, public: LiteralString, media_id: int) -> list[Record]:
-    return await tx.rows(
+async def _list_references(
+    tx: Transaction, table: LiteralString, public: LiteralString, media_id: int
+) -> list[Record]:
+    return await tx.fetch_all(
         Sql(
             "SELECT id, " + public + " AS public FROM " + table + " WHERE site_id = ? AND image_id = ? ORDER BY id",
             tx.site.id,

@@ -13,51 +13,51 @@ from kalends.core import errors
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
-REMOVED_WITHIN: Final = timedelta(minutes=10)
+DELETION_TIMEOUT: Final = timedelta(minutes=10)
 
 
 async def claim(tx: Transaction, names: Sequence[str]) -> None:
     """A record is about to need these files."""
-    doomed = await tx.value(
+    is_marked = await tx.fetch_value(
         Sql(
             "SELECT EXISTS (SELECT FROM spare_files WHERE site_id = ? AND name = ANY(?) "
             "AND doomed_at > clock_timestamp() - ?::interval)",
             tx.site.id,
             list(names),
-            REMOVED_WITHIN,
+            DELETION_TIMEOUT,
         )
     )
-    if doomed:
+    if is_marked:
         raise errors.unavailable()  # Whoever puts the file again in a moment keeps it.
     await forget(tx, names)
 
 
 async def release(tx: Transaction, names: Sequence[str]) -> None:
     """A record needs these files no longer; perhaps another one does."""
-    await tx.run(
+    await tx.execute(
         Sql("INSERT INTO spare_files (site_id, name, since) SELECT ?, f.name, ?", tx.site.id, tx.now)
-        + _unneeded(tx, names)
+        + _unreferenced(tx, names)
         + Sql("ON CONFLICT (site_id, name) DO UPDATE SET since = excluded.since")
     )
 
 
-async def find_spare(tx: Transaction, names: Sequence[str], cutoff: datetime) -> list[str]:
+async def find_orphans(tx: Transaction, names: Sequence[str], cutoff: datetime) -> list[str]:
     """Which of these files no record has needed since then."""
-    rows = await tx.rows(
+    rows = await tx.fetch_all(
         Sql("SELECT f.name")
-        + _unneeded(tx, names)
+        + _unreferenced(tx, names)
         + Sql("AND NOT EXISTS (SELECT FROM spare_files s WHERE s.site_id = ? AND s.name = f.name AND s.since >= ?)",
               tx.site.id, cutoff)
     )  # fmt: skip
     return [row["name"] for row in rows]
 
 
-async def doom(tx: Transaction, names: Sequence[str], cutoff: datetime) -> list[str]:
+async def mark_for_deletion(tx: Transaction, names: Sequence[str], cutoff: datetime) -> list[str]:
     """Marks those of these files that no record has needed since then: they are the caller's to remove."""
-    rows = await tx.rows(
+    rows = await tx.fetch_all(
         Sql("INSERT INTO spare_files (site_id, name, since, doomed_at) SELECT ?, f.name, ?, clock_timestamp()",
             tx.site.id, tx.now)
-        + _unneeded(tx, names)
+        + _unreferenced(tx, names)
         + Sql("ON CONFLICT (site_id, name) DO UPDATE SET doomed_at = excluded.doomed_at "
               "WHERE spare_files.since < ? RETURNING name", cutoff)
     )  # fmt: skip
@@ -65,10 +65,10 @@ async def doom(tx: Transaction, names: Sequence[str], cutoff: datetime) -> list[
 
 
 async def forget(tx: Transaction, names: Sequence[str]) -> None:
-    await tx.run(Sql("DELETE FROM spare_files WHERE site_id = ? AND name = ANY(?)", tx.site.id, list(names)))
+    await tx.execute(Sql("DELETE FROM spare_files WHERE site_id = ? AND name = ANY(?)", tx.site.id, list(names)))
 
 
-def _unneeded(tx: Transaction, names: Sequence[str]) -> Sql:
+def _unreferenced(tx: Transaction, names: Sequence[str]) -> Sql:
     return Sql(
         "FROM (SELECT DISTINCT unnest(?::text[]) AS name) f WHERE NOT EXISTS "
         "(SELECT FROM media_files m WHERE m.site_id = ? AND m.name = f.name)",

@@ -5,16 +5,16 @@ from typing import LiteralString
 
 from asyncpg import Record
 
-from kalends.core.slugs import numbered
+from kalends.core.slugs import add_number
 from kalends.store.database import Transaction
-from kalends.store.sql import Sql, join, places
+from kalends.store.sql import Sql, join, placeholders
 
 
 async def add(tx: Transaction, table: LiteralString, values: Mapping[LiteralString, object]) -> None:
     names: list[LiteralString] = ["site_id", *values]
-    await tx.run(
+    await tx.execute(
         Sql(
-            "INSERT INTO " + table + " (" + ", ".join(names) + ") VALUES (" + places(len(names)) + ")",
+            "INSERT INTO " + table + " (" + ", ".join(names) + ") VALUES (" + placeholders(len(names)) + ")",
             tx.site.id,
             *values.values(),
         )
@@ -24,18 +24,18 @@ async def add(tx: Transaction, table: LiteralString, values: Mapping[LiteralStri
 async def change(
     tx: Transaction, table: LiteralString, record_id: int, values: Mapping[LiteralString, object]
 ) -> None:
-    settings = join(", ", [Sql(name + " = ?", value) for name, value in values.items()])
-    await tx.run(
-        Sql("UPDATE " + table + " SET") + settings + Sql("WHERE site_id = ? AND id = ?", tx.site.id, record_id)
+    assignments = join(", ", [Sql(name + " = ?", value) for name, value in values.items()])
+    await tx.execute(
+        Sql("UPDATE " + table + " SET") + assignments + Sql("WHERE site_id = ? AND id = ?", tx.site.id, record_id)
     )
 
 
-async def stamp(
+async def record_changes(
     tx: Transaction,
     table: LiteralString,
     rows: Sequence[Record],
     *,
-    setting: LiteralString = "",
+    assignment: LiteralString = "",
     before: str | None = None,
     after: str | None = None,
 ) -> None:
@@ -46,15 +46,15 @@ async def stamp(
     if not rows:
         return
     revisions = [
-        tx.clock.stamp(table, row["id"], "update", before=before, after=after, was_public=row["public"])
+        tx.changes.record(table, row["id"], "update", before=before, after=after, was_public=row["public"])
         for row in rows
     ]
-    await tx.run(
+    await tx.execute(
         Sql(
             "UPDATE "
             + table
             + " r SET revision = s.revision, modified_utc = ?"
-            + setting
+            + assignment
             + " FROM unnest(?::bigint[], ?::bigint[]) AS s (id, revision) WHERE r.site_id = ? AND r.id = s.id",
             tx.now,
             [row["id"] for row in rows],
@@ -65,50 +65,52 @@ async def stamp(
 
 
 async def remove(tx: Transaction, table: LiteralString, record_id: int) -> None:
-    await tx.run(Sql("DELETE FROM " + table + " WHERE site_id = ? AND id = ?", tx.site.id, record_id))
+    await tx.execute(Sql("DELETE FROM " + table + " WHERE site_id = ? AND id = ?", tx.site.id, record_id))
 
 
-async def known_ids(tx: Transaction, table: LiteralString, ids: Iterable[int]) -> set[int]:
-    rows = await tx.rows(Sql("SELECT id FROM " + table + " WHERE site_id = ? AND id = ANY(?)", tx.site.id, list(ids)))
+async def find_existing_ids(tx: Transaction, table: LiteralString, ids: Iterable[int]) -> set[int]:
+    rows = await tx.fetch_all(
+        Sql("SELECT id FROM " + table + " WHERE site_id = ? AND id = ANY(?)", tx.site.id, list(ids))
+    )
     return {row["id"] for row in rows}
 
 
-async def holder_of_slug(tx: Transaction, table: LiteralString, slug: str) -> int | None:
-    holder: int | None = await tx.value(
+async def find_by_slug(tx: Transaction, table: LiteralString, slug: str) -> int | None:
+    record_id: int | None = await tx.fetch_value(
         Sql("SELECT id FROM " + table + " WHERE site_id = ? AND slug = ?", tx.site.id, slug)
     )
-    return holder
+    return record_id
 
 
-async def free_slug(tx: Transaction, table: LiteralString, wanted: str, own_id: int) -> str:
+async def find_free_slug(tx: Transaction, table: LiteralString, slug: str, own_id: int) -> str:
     """`wanted`, or with the first free of -2, -3 …; the lock on the clock keeps it free.
 
     Where many records share a name the numbers are not tried one by one: doubling finds one that
     is free, halving then goes down to where the taken ones end.
     """
 
-    async def taken(numbers: list[int]) -> set[int]:
-        rows = await tx.rows(
+    async def find_used(numbers: list[int]) -> set[int]:
+        rows = await tx.fetch_all(
             Sql(
                 "SELECT slug FROM " + table + " WHERE site_id = ? AND slug = ANY(?) AND id <> ?",
                 tx.site.id,
-                [numbered(wanted, n) if n > 1 else wanted for n in numbers],
+                [add_number(slug, n) if n > 1 else slug for n in numbers],
                 own_id,
             )
         )
         # A number may be cut into the very slug that was wanted: what is taken is taken under both.
-        found = {row["slug"] for row in rows}
-        return {n for n in numbers if (numbered(wanted, n) if n > 1 else wanted) in found}
+        used_slugs = {row["slug"] for row in rows}
+        return {n for n in numbers if (add_number(slug, n) if n > 1 else slug) in used_slugs}
 
     near = list(range(1, 17))
     far = [2**power for power in range(5, 32)]
-    held = await taken(near + far)
-    free = next((n for n in near + far if n not in held), far[-1])
+    used = await find_used(near + far)
+    free = next((n for n in near + far if n not in used), far[-1])
     low = free // 2 if free > near[-1] else free - 1
     while free - low > 1:
         middle = (low + free) // 2
-        if await taken([middle]):
+        if await find_used([middle]):
             low = middle
         else:
             free = middle
-    return numbered(wanted, free) if free > 1 else wanted
+    return add_number(slug, free) if free > 1 else slug

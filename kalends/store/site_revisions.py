@@ -12,92 +12,92 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from math import inf
 
-from kalends.core.errors import Refusal
-from kalends.store.database import LOOKUP_SECONDS, Database
+from kalends.core.errors import ApiError
+from kalends.store.database import LOOKUP_TIMEOUT, Database
 from kalends.store.sql import Sql
 
 # A single site answers to every host, so the number of hosts that are remembered has to be bounded.
-REMEMBERED_HOSTS = 1000
+MAX_REMEMBERED_HOSTS = 1000
 # Files of images are served without asking which site a host has, if that was asked within this time.
-REMEMBERED_SECONDS = 60.0
+MAX_REMEMBERED_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class SiteClock:
+class SiteRevision:
     site_id: int
     revision: int
 
 
 @dataclass(slots=True)
-class _Question:
+class _Batch:
     hosts: set[str] = field(default_factory=set[str])
-    answer: "asyncio.Future[dict[str, SiteClock]]" = field(
+    result: "asyncio.Future[dict[str, SiteRevision]]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
 
-class Clocks:
+class SiteRevisions:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._next: _Question | None = None
-        self._asking: asyncio.Task[None] | None = None
-        self._last: OrderedDict[str, tuple[SiteClock, float]] = OrderedDict()
+        self._next_batch: _Batch | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._known: OrderedDict[str, tuple[SiteRevision, float]] = OrderedDict()
 
-    async def current(self, host: str) -> SiteClock | None:
+    async def current(self, host: str) -> SiteRevision | None:
         """None: no site answers to this host."""
-        question = self._next
-        if question is None:
-            question = self._next = _Question()
-            if self._asking is None:
-                self._asking = asyncio.create_task(self._ask())
-        question.hosts.add(host)
-        return (await asyncio.shield(question.answer)).get(host)
+        batch = self._next_batch
+        if batch is None:
+            batch = self._next_batch = _Batch()
+            if self._task is None:
+                self._task = asyncio.create_task(self._run_batches())
+        batch.hosts.add(host)
+        return (await asyncio.shield(batch.result)).get(host)
 
-    async def find_site(self, host: str) -> int | None:
+    async def find_site_id(self, host: str) -> int | None:
         """Returns the ID of the site of a host, as of a minute ago at most unless the database is away."""
-        known = self.last(host, REMEMBERED_SECONDS)
+        known = self.last_known(host, MAX_REMEMBERED_SECONDS)
         if known is None:
             try:
-                clock = await self.current(host)
-            except Refusal:
-                known = self.last(host, inf)
+                revision = await self.current(host)
+            except ApiError:
+                known = self.last_known(host, inf)
                 if known is None:
                     raise
             else:
-                return clock.site_id if clock else None
+                return revision.site_id if revision else None
         return known[0].site_id
 
-    def last(self, host: str, seconds: float) -> tuple[SiteClock, float] | None:
+    def last_known(self, host: str, max_age: float) -> tuple[SiteRevision, float] | None:
         """Returns the last known clock of a host and its age, if that is at most so many seconds."""
-        known = self._last.get(host)
+        known = self._known.get(host)
         age = time.monotonic() - known[1] if known else 0.0
-        return (known[0], age) if known and age <= seconds else None
+        return (known[0], age) if known and age <= max_age else None
 
-    def _remember(self, asked: set[str], found: dict[str, SiteClock]) -> None:
+    def _remember(self, hosts: set[str], revisions: dict[str, SiteRevision]) -> None:
         """Replaces what was known of the hosts that were asked for; some have no site any more."""
         now = time.monotonic()
-        for host in asked - found.keys():
-            self._last.pop(host, None)
-        for host, clock in found.items():
-            self._last[host] = (clock, now)
-            self._last.move_to_end(host)
-        while len(self._last) > REMEMBERED_HOSTS:
-            self._last.popitem(last=False)
+        for host in hosts - revisions.keys():
+            self._known.pop(host, None)
+        for host, revision in revisions.items():
+            self._known[host] = (revision, now)
+            self._known.move_to_end(host)
+        while len(self._known) > MAX_REMEMBERED_HOSTS:
+            self._known.popitem(last=False)
 
-    async def _ask(self) -> None:
+    async def _run_batches(self) -> None:
         """Asks until nobody waits any more; one question is under way at a time."""
-        while (question := self._next) is not None:
-            self._next = None
+        while (batch := self._next_batch) is not None:
+            self._next_batch = None
             try:
-                rows = await self._database.ask(
-                    Sql("SELECT host, site_id, revision FROM site_clocks(?)", list(question.hosts)),
-                    seconds=LOOKUP_SECONDS,
+                rows = await self._database.fetch_unscoped(
+                    Sql("SELECT host, site_id, revision FROM site_clocks(?)", list(batch.hosts)),
+                    seconds=LOOKUP_TIMEOUT,
                 )
             except Exception as error:  # Whoever waits is told; the next question is asked all the same.
-                question.answer.set_exception(error)
-                question.answer.exception()
+                batch.result.set_exception(error)
+                batch.result.exception()
                 continue
-            found = {row["host"]: SiteClock(row["site_id"], row["revision"]) for row in rows}
-            self._remember(question.hosts, found)
-            question.answer.set_result(found)
-        self._asking = None
+            revisions = {row["host"]: SiteRevision(row["site_id"], row["revision"]) for row in rows}
+            self._remember(batch.hosts, revisions)
+            batch.result.set_result(revisions)
+        self._task = None

@@ -32,7 +32,7 @@ class Site:
     default_view: str
 
     @classmethod
-    def of(cls, row: Record) -> Self:
+    def from_row(cls, row: Record) -> Self:
         return cls(
             id=row["id"],
             name=row["name"],

@@ -6,8 +6,8 @@ from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
 
-async def keep(tx: Transaction, table: LiteralString, slug: str, record_id: int) -> None:
-    await tx.run(
+async def add_redirect(tx: Transaction, table: LiteralString, slug: str, record_id: int) -> None:
+    await tx.execute(
         Sql(
             "INSERT INTO old_slugs (site_id, kind, slug, record_id) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (site_id, kind, slug) DO UPDATE SET record_id = excluded.record_id",
@@ -19,10 +19,10 @@ async def keep(tx: Transaction, table: LiteralString, slug: str, record_id: int)
     )
 
 
-async def find_new(tx: Transaction, table: LiteralString, slug: str, *, is_post: bool) -> str | None:
+async def current_slug(tx: Transaction, table: LiteralString, slug: str, *, is_post: bool) -> str | None:
     """The slug of the record that everybody could see under this one, if they still can."""
     visible: LiteralString = " AND r.status = 'publish'" if is_post else ""
-    found: str | None = await tx.value(
+    new_slug: str | None = await tx.fetch_value(
         Sql(
             "SELECT r.slug FROM old_slugs o JOIN " + table + " r ON r.site_id = o.site_id AND r.id = o.record_id "
             "WHERE o.site_id = ? AND o.kind = ? AND o.slug = ?" + visible,
@@ -31,4 +31,4 @@ async def find_new(tx: Transaction, table: LiteralString, slug: str, *, is_post:
             slug,
         )
     )
-    return found
+    return new_slug

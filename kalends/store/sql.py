@@ -18,30 +18,30 @@ class Sql:
     def __add__(self, other: "Sql") -> "Sql":
         return Sql(self.text + " " + other.text, *self.values, *other.values)
 
-    def numbered(self) -> str:
+    def render(self) -> str:
         """The text as PostgreSQL reads it, with $1, $2 … for the values."""
-        return _number(self.text, len(self.values))
+        return _render(self.text, len(self.values))
 
 
 def join(separator: LiteralString, fragments: Iterable[Sql]) -> Sql:
-    listed = list(fragments)
-    values = [value for fragment in listed for value in fragment.values]
-    return Sql(separator.join([fragment.text for fragment in listed]), *values)
+    parts = list(fragments)
+    values = [value for fragment in parts for value in fragment.values]
+    return Sql(separator.join([fragment.text for fragment in parts]), *values)
 
 
-def all_of(clauses: Iterable[Sql]) -> Sql:
-    listed = [clause for clause in clauses if clause.text]
-    return join(" AND ", listed) if listed else Sql("true")
+def and_(clauses: Iterable[Sql]) -> Sql:
+    nonempty = [clause for clause in clauses if clause.text]
+    return join(" AND ", nonempty) if nonempty else Sql("true")
 
 
-def places(count: int) -> LiteralString:
+def placeholders(count: int) -> LiteralString:
     """As many question marks, for a list of values."""
-    marks: list[LiteralString] = ["?"] * count
-    return ", ".join(marks)
+    markers: list[LiteralString] = ["?"] * count
+    return ", ".join(markers)
 
 
 @lru_cache(maxsize=2048)
-def _number(text: str, count: int) -> str:
+def _render(text: str, count: int) -> str:
     parts = text.split("?")
     if len(parts) != count + 1:
         raise AssertionError(f"{len(parts) - 1} places for {count} values: {re.sub(r'\s+', ' ', text)}")

@@ -25,7 +25,7 @@ class Credential:
 
 async def find_credentials(tx: Transaction, login: str) -> list[Credential]:
     """All application passwords of the user with this login or e-mail address."""
-    rows = await tx.rows(
+    rows = await tx.fetch_all(
         Sql(
             """
             SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
@@ -40,10 +40,10 @@ async def find_credentials(tx: Transaction, login: str) -> list[Credential]:
     return [Credential(*row.values()) for row in rows]
 
 
-async def note_use(tx: Transaction, password_id: UUID, address: str, agent: str) -> None:
+async def record_use(tx: Transaction, password_id: UUID, client_ip: str, user_agent: str) -> None:
     """Into the log of the password, by the hour."""
     hour = tx.now.replace(minute=0, second=0)
-    await tx.run(
+    await tx.execute(
         Sql(
             """
             WITH used AS (
@@ -56,15 +56,15 @@ async def note_use(tx: Transaction, password_id: UUID, address: str, agent: str)
             tx.site.id,
             password_id,
             hour,
-            address,
-            agent,
+            client_ip,
+            user_agent,
         )
     )
 
 
 async def list_uses(tx: Transaction, user_id: int) -> list[Record]:
     """When, from where and with what the application passwords of a user were used, newest first."""
-    return await tx.rows(
+    return await tx.fetch_all(
         Sql(
             """
             SELECT p.name, u.at, u.address, u.agent FROM application_passwords p
@@ -77,9 +77,9 @@ async def list_uses(tx: Transaction, user_id: int) -> list[Record]:
     )
 
 
-async def is_known_address(tx: Transaction, login: str, address: str) -> bool:
+async def is_known_client_ip(tx: Transaction, login: str, client_ip: str) -> bool:
     """Whether this user signed in from this address before."""
-    found = await tx.value(
+    known = await tx.fetch_value(
         Sql(
             """
             SELECT true FROM users u
@@ -89,16 +89,16 @@ async def is_known_address(tx: Transaction, login: str, address: str) -> bool:
                 AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?))) LIMIT 1
             """,
             tx.site.id,
-            address,
+            client_ip,
             login,
             login,
         )
     )
-    return bool(found)
+    return bool(known)
 
 
 async def find_failures(tx: Transaction, subjects: list[str]) -> dict[str, tuple[float, datetime]]:
-    rows = await tx.rows(
+    rows = await tx.fetch_all(
         Sql(
             "SELECT subject, count, at FROM login_failures WHERE site_id = ? AND subject = ANY(?)",
             tx.site.id,
@@ -108,9 +108,9 @@ async def find_failures(tx: Transaction, subjects: list[str]) -> dict[str, tuple
     return {row["subject"]: (row["count"], row["at"]) for row in rows}
 
 
-async def note_failures(tx: Transaction, subjects: Mapping[str, float]) -> None:
+async def record_failures(tx: Transaction, subjects: Mapping[str, float]) -> None:
     """One more for each subject, less what was forgiven since; `subjects` says in how many seconds one is."""
-    await tx.run(
+    await tx.execute(
         Sql(
             """
             WITH old AS (
@@ -135,13 +135,15 @@ async def note_failures(tx: Transaction, subjects: Mapping[str, float]) -> None:
     )
 
 
-async def take_try(tx: Transaction, subject: str, burst: int, seconds: float) -> bool:
+async def count_attempt(tx: Transaction, subject: str, burst: int, seconds: float) -> bool:
     """Count one more for a subject, unless `burst` are not yet forgiven; one is every so many seconds.
 
     It is checked and counted in one statement: of tries at the same moment, no more than the limit pass.
     """
-    left: LiteralString = "greatest(0, f.count - greatest(0, extract(epoch FROM excluded.at - f.at)) / ?::float8)"
-    taken = await tx.value(
+    remaining: LiteralString = (
+        "greatest(0, f.count - greatest(0, extract(epoch FROM excluded.at - f.at)) / ?::float8)"
+    )
+    counted = await tx.fetch_value(
         Sql(
             """
             WITH old AS (
@@ -149,7 +151,7 @@ async def take_try(tx: Transaction, subject: str, burst: int, seconds: float) ->
             )
             INSERT INTO login_failures AS f (site_id, subject, count, at) VALUES (?, ?, 1, ?)
             ON CONFLICT (site_id, subject) DO UPDATE SET at = greatest(f.at, excluded.at), count = 1 + """
-            + left + " WHERE " + left + " <= ?::float8 RETURNING true",
+            + remaining + " WHERE " + remaining + " <= ?::float8 RETURNING true",
             tx.site.id,
             tx.now,
             tx.site.id,
@@ -160,21 +162,21 @@ async def take_try(tx: Transaction, subject: str, burst: int, seconds: float) ->
             burst - 1,
         )
     )  # fmt: skip
-    return bool(taken)
+    return bool(counted)
 
 
-async def give_back_try(tx: Transaction, subject: str, when: Sql) -> bool:
+async def refund_attempt(tx: Transaction, subject: str, condition: Sql) -> bool:
     """Count one less for a subject if the condition holds; return whether it does."""
-    less = Sql(
+    update = Sql(
         "UPDATE login_failures f SET count = greatest(0, f.count - 1) WHERE f.site_id = ? AND f.subject = ? AND",
         tx.site.id,
         subject,
     )
-    return bool(await tx.value(less + when + Sql("RETURNING true")))
+    return bool(await tx.fetch_value(update + condition + Sql("RETURNING true")))
 
 
 async def find_user(tx: Transaction, login: str, email: str) -> int | None:
-    found: int | None = await tx.value(
+    user_id: int | None = await tx.fetch_value(
         Sql(
             """SELECT id FROM users WHERE site_id = ?
                 AND (lower(login) = lower(?) OR (email <> '' AND lower(email) = lower(?)))""",
@@ -183,16 +185,18 @@ async def find_user(tx: Transaction, login: str, email: str) -> int | None:
             email,
         )
     )
-    return found
+    return user_id
 
 
 async def list_users(tx: Transaction) -> list[Record]:
-    return await tx.rows(Sql("SELECT id, login, email, role FROM users WHERE site_id = ? ORDER BY id", tx.site.id))
+    return await tx.fetch_all(
+        Sql("SELECT id, login, email, role FROM users WHERE site_id = ? ORDER BY id", tx.site.id)
+    )
 
 
 async def add_user(tx: Transaction, login: str, email: str, role: str) -> int:
     """The new ID. The row of the site hands it out, and stays locked by that."""
-    user_id: int = await tx.value(
+    user_id: int = await tx.fetch_value(
         Sql("UPDATE sites SET last_user_id = last_user_id + 1 WHERE id = ? RETURNING last_user_id", tx.site.id)
     )
     values: dict[LiteralString, object] = {"id": user_id, "login": login, "email": email, "role": role}
@@ -209,7 +213,7 @@ async def set_password_hash(tx: Transaction, user_id: int, password_hash: str) -
 
 
 async def list_application_passwords(tx: Transaction, user_id: int) -> list[Record]:
-    return await tx.rows(
+    return await tx.fetch_all(
         Sql(
             """SELECT name, created_at, last_used_at, read_only FROM application_passwords
                 WHERE site_id = ? AND user_id = ? ORDER BY created_at, name""",
@@ -227,7 +231,7 @@ async def add_application_password(
 
 
 async def remove_application_password(tx: Transaction, user_id: int, name: str) -> bool:
-    gone = await tx.value(
+    deleted = await tx.fetch_value(
         Sql(
             "DELETE FROM application_passwords WHERE site_id = ? AND user_id = ? AND name = ? RETURNING true",
             tx.site.id,
@@ -235,9 +239,9 @@ async def remove_application_password(tx: Transaction, user_id: int, name: str) 
             name,
         )
     )
-    return bool(gone)
+    return bool(deleted)
 
 
-async def is_user(tx: Transaction, user_id: int) -> bool:
-    found = await tx.value(Sql("SELECT true FROM users WHERE site_id = ? AND id = ?", tx.site.id, user_id))
-    return bool(found)
+async def has_user(tx: Transaction, user_id: int) -> bool:
+    exists = await tx.fetch_value(Sql("SELECT true FROM users WHERE site_id = ? AND id = ?", tx.site.id, user_id))
+    return bool(exists)

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from kalends.core import errors
-from kalends.core.messages import mark
+from kalends.core.messages import gettext_noop as N_
 from kalends.kinds.events import EVENTS
 from kalends.operations import cache_tags, calendar
 from kalends.operations.context import Call
@@ -63,7 +63,7 @@ async def show_week(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
 
     def name(day: date) -> str:
         first = frame.speech.short_day(week_start(day, frame.site.first_weekday))
-        return frame.speech.plain(mark("Week of {day}"), day=first)
+        return frame.speech.plain(N_("Week of {day}"), day=first)
 
     return show_page(
         frame, "week.html", browse=await browse(frame),

@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kalends.core import times
-from kalends.core.times import Moment
+from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.http.language import translator
 from kalends.http.requests import plain_name
@@ -54,7 +54,7 @@ class Frame:
     @property
     def midnight(self) -> datetime:
         """When the site's today ends: until then a page is right unless something changes."""
-        day = Moment(times.local_of(self.call.transaction.now, self.site.timezone), None, True)
+        day = DateTimeInput(times.local_of(self.call.transaction.now, self.site.timezone), None, True)
         return times.day_ends(day, self.site.timezone) + SECOND
 
     def card(self, record: Represented) -> Card:
@@ -163,5 +163,5 @@ def with_values(call: Call, **more: Any) -> Call:
     return replace(call, values={**call.values, **more})
 
 
-def moment_of(day: date) -> Moment:
-    return Moment(datetime.combine(day, datetime.min.time()), None, True)
+def moment_of(day: date) -> DateTimeInput:
+    return DateTimeInput(datetime.combine(day, datetime.min.time()), None, True)

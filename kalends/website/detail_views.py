@@ -8,11 +8,11 @@ from urllib.parse import quote, unquote, urlsplit
 
 import orjson
 
-from kalends.core.errors import Refusal
-from kalends.core.html_text import plain_run, plain_words
-from kalends.core.messages import mark
-from kalends.core.sanitize import paragraphs
-from kalends.feeds.ics import address_line
+from kalends.core.errors import ApiError
+from kalends.core.html_text import to_plain_text, to_single_line
+from kalends.core.messages import gettext_noop as N_
+from kalends.core.sanitize import to_paragraphs
+from kalends.feeds.ics import format_address
 from kalends.kinds.categories import CATEGORIES
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind, Represented
@@ -48,7 +48,7 @@ async def show_event(visit: Visit, call: Call, address: dict[str, str]) -> Shown
     frame = replace(make_frame(visit, call), call=replace(call, slug=address["slug"]))
     try:
         outcome = await read_record(EVENTS, frame.call)
-    except Refusal as refusal:
+    except ApiError as refusal:
         if refusal.code != "event-password-protected":
             raise
         return _ask_password(frame)
@@ -63,7 +63,7 @@ async def show_event(visit: Visit, call: Call, address: dict[str, str]) -> Shown
     pictures = [card.picture.src for card in similar if card.picture] + ([picture.src] if picture else [])
     return show_page(
         frame, "event.html", keys=(*outcome.keys, f"s{frame.site.id}-events"), until=None if is_over else ends,
-        kept=not opened, pictures=tuple(pictures), kind="event-page", title=plain_words(record["title"]),
+        kept=not opened, pictures=tuple(pictures), kind="event-page", title=to_plain_text(record["title"]),
         summary=_summary(record, when), canonical=record["url"], og_type="article", when=when, is_over=is_over,
         shown_day=when.first, has_month=has_page(when.first), places=_places(frame, record),
         picture=picture, prose=fit_in(record["description"] or record["excerpt"], _own_hosts(frame)),
@@ -80,17 +80,17 @@ async def show_venue(visit: Visit, call: Call, address: dict[str, str]) -> Shown
     frame, record, _ = await _read(visit, call, VENUES, address["slug"])
     where = [Line(text) for text in address_lines(record)]
     if record["show_map_link"] and (where or "geo_lat" in record):
-        where += [Line(frame.speech.plain(mark("Open in OpenStreetMap")), map_link(record), outside=True)]
-    facts = [*([(mark("Address"), where)] if where else []), *_contact_facts(record)]
+        where += [Line(frame.speech.plain(N_("Open in OpenStreetMap")), map_link(record), outside=True)]
+    facts = [*([(N_("Address"), where)] if where else []), *_contact_facts(record)]
     point = _venue_point(record) if record["show_map"] else ""
     return await _show_place(
-        frame, record, plain_words(record["venue"]), ("venue", str(record["id"])), facts=facts, point=point
+        frame, record, to_plain_text(record["venue"]), ("venue", str(record["id"])), facts=facts, point=point
     )
 
 
 async def show_organizer(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
     frame, record, _ = await _read(visit, call, ORGANIZERS, address["slug"])
-    name = plain_words(record["organizer"])
+    name = to_plain_text(record["organizer"])
     return await _show_place(frame, record, name, ("organizer", str(record["id"])), facts=_contact_facts(record))
 
 
@@ -133,9 +133,9 @@ async def _show_place(
     listing["heading"] = name
     text = record.get("description", "")
     return show_page(
-        frame, "place.html", kind="place-page", title=name, summary=shorten(plain_run(text), MOST_SUMMARY),
+        frame, "place.html", kind="place-page", title=name, summary=shorten(to_single_line(text), MOST_SUMMARY),
         canonical=record["url"], robots="index", pictures=pictures, picture=picture, facts=facts, point=point,
-        prose=fit_in(paragraphs(text), _own_hosts(frame)) if text else "", active=[], children=children,
+        prose=fit_in(to_paragraphs(text), _own_hosts(frame)) if text else "", active=[], children=children,
         json_ld=orjson.dumps(record["json_ld"]).decode() if "json_ld" in record else "",
         **listing,
     )  # fmt: skip
@@ -154,10 +154,10 @@ def _ask_password(frame: Frame) -> Shown:
     """Whether there is such an event is public; what it says is not."""
     say = frame.speech.say
     wrong = "password" in frame.call.values
-    message = mark("Wrong password.") if wrong else mark("This event is protected by a password.")
+    message = N_("Wrong password.") if wrong else N_("This event is protected by a password.")
     return show_page(
         frame, "message.html", status=403, kept=False, kind="message-page",
-        title=say(mark("Protected by a password")), message=say(message), asks_password=True, robots="noindex",
+        title=say(N_("Protected by a password")), message=say(message), asks_password=True, robots="noindex",
     )  # fmt: skip
 
 
@@ -167,13 +167,17 @@ def _plain(call: Call, **values: Any) -> Call:
 
 def _summary(record: Represented, when: When) -> str:
     """What it is about; of one that says nothing, when and where."""
-    words = plain_run(record["excerpt"] or record["description"])
-    return shorten(words or " · ".join([when.text, *map(address_line, venues_of(record))]), MOST_SUMMARY)
+    words = to_single_line(record["excerpt"] or record["description"])
+    return shorten(words or " · ".join([when.text, *map(format_address, venues_of(record))]), MOST_SUMMARY)
 
 
 def _places(frame: Frame, record: Represented) -> list[tuple[str, str, str]]:
     return [
-        (plain_words(venue["venue"]), frame.links.outside(f"/venue/{venue.get('slug', '')}/"), venue.get("city", ""))
+        (
+            to_plain_text(venue["venue"]),
+            frame.links.outside(f"/venue/{venue.get('slug', '')}/"),
+            venue.get("city", ""),
+        )
         for venue in venues_of(record)
     ]
 
@@ -193,32 +197,32 @@ def _event_facts(frame: Frame, record: Represented) -> Facts:
     links = frame.links
     facts: list[tuple[str, list[Line]]] = []
     for venue in venues_of(record):
-        lines = [Line(plain_words(venue["venue"]), links.outside(f"/venue/{venue.get('slug', '')}/"))]
+        lines = [Line(to_plain_text(venue["venue"]), links.outside(f"/venue/{venue.get('slug', '')}/"))]
         lines += [Line(text) for text in address_lines(venue)]
         if record["show_map_link"] and venue["show_map_link"]:
-            lines += [Line(frame.speech.plain(mark("Open in OpenStreetMap")), map_link(venue), outside=True)]
-        facts.append((mark("Where"), lines))
+            lines += [Line(frame.speech.plain(N_("Open in OpenStreetMap")), map_link(venue), outside=True)]
+        facts.append((N_("Where"), lines))
     if record["cost"]:
-        facts.append((mark("Cost"), [Line(record["cost"])]))
+        facts.append((N_("Cost"), [Line(record["cost"])]))
     people = [
-        Line(plain_words(entry["organizer"]), links.outside(f"/organizer/{entry.get('slug', '')}/"))
+        Line(to_plain_text(entry["organizer"]), links.outside(f"/organizer/{entry.get('slug', '')}/"))
         for entry in record["organizer"]
     ]
     if people:
-        facts.append((mark("Organizer"), people))
+        facts.append((N_("Organizer"), people))
     if record["website"] and record["website"] != record["url"]:
-        facts.append((mark("Website"), [_website(record["website"])]))
+        facts.append((N_("Website"), [_website(record["website"])]))
     return facts
 
 
 def _contact_facts(record: Represented) -> Facts:
     facts: list[tuple[str, list[Line]]] = []
     if record.get("phone"):
-        facts.append((mark("Phone"), [Line(record["phone"])]))
+        facts.append((N_("Phone"), [Line(record["phone"])]))
     if record.get("email"):
-        facts.append((mark("E-mail"), [Line(record["email"], f"mailto:{quote(record['email'], safe='@')}")]))
+        facts.append((N_("E-mail"), [Line(record["email"], f"mailto:{quote(record['email'], safe='@')}")]))
     if record.get("website"):
-        facts.append((mark("Website"), [_website(record["website"])]))
+        facts.append((N_("Website"), [_website(record["website"])]))
     return facts
 
 
@@ -250,7 +254,7 @@ def _venue_point(venue: Represented) -> str:
 
 
 def _points(venues: list[Represented]) -> str:
-    points = [(venue["geo_lat"], venue["geo_lng"], [plain_words(venue["venue"])]) for venue in venues]
+    points = [(venue["geo_lat"], venue["geo_lng"], [to_plain_text(venue["venue"])]) for venue in venues]
     return orjson.dumps(points).decode()
 
 

@@ -7,8 +7,8 @@ from typing import Final
 from urllib.parse import quote
 
 from kalends.core import errors
-from kalends.core.errors import Refusal
-from kalends.core.messages import mark
+from kalends.core.errors import ApiError
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param
 from kalends.feeds import ics, syndication
 from kalends.http.language import translator
@@ -43,7 +43,7 @@ async def show_calendar(visit: Visit, call: Call, _: dict[str, str]) -> Shown:
     parts = [await asyncio.to_thread(ics.begin_calendar, calendar, times)]
     async for batch in feeds.represent_feed(call, found.rows):
         parts += [ics.write_event(record, found.sequences[record["id"]]) for record in batch]
-    parts += [ics.write_withdrawn(event, calendar) for event in withdrawn]
+    parts += [ics.write_cancelled(event, calendar) for event in withdrawn]
     parts.append(ics.end_calendar())
     return Shown(
         await asyncio.to_thread("".join(parts).encode), CALENDAR_TYPE, found.until, found.keys,
@@ -57,17 +57,17 @@ async def show_event_calendar(visit: Visit, call: Call, address: dict[str, str])
     calendar = _calendar(visit, call)
     try:
         outcome = await read_record(EVENTS, asked)
-    except Refusal as refusal:
+    except ApiError as refusal:
         if refusal.code == "event-password-protected":
             raise
         row = await feeds.find_withdrawn_one(asked)
         event = _withdrawn(row)
-        parts = [ics.begin_calendar(calendar, [event.times]), ics.write_withdrawn(event, calendar)]
+        parts = [ics.begin_calendar(calendar, [event.times]), ics.write_cancelled(event, calendar)]
         until, named = row["withdrawn_at"] + feeds.REMEMBERED, cache_tags.of_event(call.transaction.site, row["id"])
     else:
         record = outcome.body
         sequences = await feeds.read_sequences(asked, [record["id"]])
-        parts = [ics.begin_calendar(calendar, [ics.times_of(record)])]
+        parts = [ics.begin_calendar(calendar, [ics.read_times(record)])]
         parts.append(ics.write_event(record, sequences[record["id"]]))
         until, named = None, outcome.keys
     parts.append(ics.end_calendar())
@@ -77,7 +77,7 @@ async def show_event_calendar(visit: Visit, call: Call, address: dict[str, str])
 
 def _calendar(visit: Visit, call: Call) -> ics.Calendar:
     site = call.transaction.site
-    cancelled = translator(visit.language)(mark("Cancelled"))
+    cancelled = translator(visit.language)(N_("Cancelled"))
     return ics.Calendar(_name(visit, call), _own_url(visit, call), site.timezone, cancelled)
 
 
@@ -88,8 +88,8 @@ def _name(visit: Visit, call: Call) -> str:
     return ": ".join(filter(None, (call.transaction.site.name, ", ".join(names))))
 
 
-def _withdrawn(row: Row) -> ics.Withdrawn:
-    return ics.Withdrawn(str(row["uid"]), row["sequence"], row["modified_utc"], _times(row))
+def _withdrawn(row: Row) -> ics.CancelledEvent:
+    return ics.CancelledEvent(str(row["uid"]), row["sequence"], row["modified_utc"], _times(row))
 
 
 def _times(row: Row) -> ics.Times:
@@ -122,7 +122,7 @@ async def show_news(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
 
 def _item(record: Represented, speech: Speech, zone: str) -> syndication.Item:
     when = make_when(record, speech, zone, long=True)
-    return syndication.Item(record, when.text, "; ".join(map(ics.address_line, venues_of(record))))
+    return syndication.Item(record, when.text, "; ".join(map(ics.format_address, venues_of(record))))
 
 
 async def show_sitemap_index(visit: Visit, call: Call, _: dict[str, str]) -> Shown:

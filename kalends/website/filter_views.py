@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kalends.core.messages import mark
-from kalends.core.sanitize import plain_words
-from kalends.core.times import Moment
+from kalends.core.messages import gettext_noop as N_
+from kalends.core.sanitize import to_plain_text
+from kalends.core.times import DateTimeInput
 from kalends.http.requests import plain_name
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Represented
@@ -25,13 +25,13 @@ MOST_KEY: Final = 40  # letters of a slug that stands for a choice; an ID stands
 RADIUS: Final = 40.0
 # Choices of the search, in the order of the form: parameter, kind, label, the key of a choice.
 CHOICES: Final = (
-    ("categories", "categories", mark("Category"), "slug"),
-    ("tags", "tags", mark("Tag"), "slug"),
-    ("venue", "venues", mark("Venue"), "id"),
-    ("organizer", "organizers", mark("Organizer"), "id"),
+    ("categories", "categories", N_("Category"), "slug"),
+    ("tags", "tags", N_("Tag"), "slug"),
+    ("venue", "venues", N_("Venue"), "id"),
+    ("organizer", "organizers", N_("Organizer"), "id"),
 )
 LABELS: Final = {name: label for name, _, label, _ in CHOICES}
-FROM, UNTIL = mark("From"), mark("Until")
+FROM, UNTIL = N_("From"), N_("Until")
 DATES: Final = {
     "start_date": FROM, "starts_after": FROM, "ends_after": FROM, "overlaps_from": FROM,
     "end_date": UNTIL, "starts_before": UNTIL, "ends_before": UNTIL, "overlaps_to": UNTIL,
@@ -65,7 +65,7 @@ def _parts(frame: Frame, pair: Pair, others: list[Pair]) -> Iterator[tuple[str, 
         for entry in entries:
             rest = ",".join(other for other in entries if other != entry)
             yield _name_of(frame, name, entry), [*others, *([(pair[0], rest)] if rest else [])]
-    elif name in DATES and isinstance(frame.call.values.get(name), Moment):
+    elif name in DATES and isinstance(frame.call.values.get(name), DateTimeInput):
         day = frame.call.values[name].wall.date()
         yield f"{frame.speech.plain(DATES[name])}: {frame.speech.bare_day(day)}", others
     elif name == "near":
@@ -86,7 +86,7 @@ def _name_of(frame: Frame, name: str, entry: str) -> str:
 
 def _radius(frame: Frame) -> str:
     km: float = frame.call.values.get("geoloc_radius", RADIUS)
-    return frame.speech.plain(mark("Within {n} km"), n=f"{km:g}")
+    return frame.speech.plain(N_("Within {n} km"), n=f"{km:g}")
 
 
 async def browse(frame: Frame) -> list[tuple[str, str]]:
@@ -94,7 +94,7 @@ async def browse(frame: Frame) -> list[tuple[str, str]]:
     if frame.visit.embedded:
         return []
     rows = await calendar.list_main_categories(frame.call, CATEGORIES_SHOWN)
-    found = [(shorten(plain_words(row["name"]), MOST_NAME // 2), row["slug"]) for row in rows]
+    found = [(shorten(to_plain_text(row["name"]), MOST_NAME // 2), row["slug"]) for row in rows]
     return [(name, frame.links.outside(f"/events/category/{readable(slug)}/")) for name, slug in sorted(found)]
 
 
@@ -127,4 +127,4 @@ def _key(record: Represented, key: str) -> str:
 
 
 def _short(title: str) -> str:
-    return shorten(plain_words(title), MOST_NAME)
+    return shorten(to_plain_text(title), MOST_NAME)

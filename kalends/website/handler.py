@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from kalends.core import errors
 from kalends.core.params import Param, read_params
-from kalends.core.throttle import counted_as
+from kalends.core.throttle import rate_limit_key
 from kalends.http import language, media_files, requests, responses
 from kalends.http.context import RequestContext
 from kalends.http.password_guesses import admit_password
@@ -19,7 +19,7 @@ from kalends.kinds.kind import Kind
 from kalends.operations.context import Call
 from kalends.operations.page_filters import Filters, settle_filters
 from kalends.store.database import Transaction
-from kalends.store.site_revisions import SiteClock
+from kalends.store.site_revisions import SiteRevision
 
 PATIENCE_FOR_FEEDS: Final = 2.0
 
@@ -111,13 +111,13 @@ async def answer(visit: Visit, route: PageRoute) -> Response:
     async with AsyncExitStack() as stack:
         values = await stack.enter_async_context(admit_password(visit, read_params(route.params, sent)))
         if route.is_feed:
-            owner = counted_as(visit.client)
-            await stack.enter_async_context(visit.service.feeds.of(owner, PATIENCE_FOR_FEEDS))
+            owner = rate_limit_key(visit.client)
+            await stack.enter_async_context(visit.service.feeds.slot(owner, PATIENCE_FOR_FEEDS))
         tx = await stack.enter_async_context(visit.transaction())
         visit.site_language = tx.site.language
         call, visit.filters = await settle_filters(make_call(visit, tx, values))
         shown = await route.show(visit, call, visit.address)
-        made_at = SiteClock(tx.site.id, tx.site.revision)
+        made_at = SiteRevision(tx.site.id, tx.site.revision)
     if shown.kept and not posting:
         visit.made_at, visit.until, visit.keys = made_at, shown.until, shown.keys
     return respond(visit, shown)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from kalends.core import errors, params
-from kalends.core.messages import mark
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param
 from kalends.core.sanitize import clean_plain
 from kalends.kinds.events import EVENTS
@@ -26,10 +26,10 @@ from kalends.website.models.page_budget import ROOM_FOR_CARDS, lighten
 DAY: Final = timedelta(days=1)
 ON_ONE_PAGE: Final = 24  # cards, at the most
 TOWNS_SHOWN: Final = 50
-NOTHING: Final = mark("No events in this period.")
+NOTHING: Final = N_("No events in this period.")
 # Of pages alone: a town or a venue of this site, and what is over instead of what is to come.
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
-PAST: Final = Param("past", params.SWITCH, "")
+PAST: Final = Param("past", params.BOOLEAN, "")
 LIST_PARAMS: Final = (*PAGING, *FEED_PARAMS, NEAR, PAST)
 
 
@@ -66,7 +66,7 @@ async def show_search(visit: Visit, call: Call, _: dict[str, str]) -> Shown:
     names = ("search", "overlaps_from", "overlaps_to", "near")
     form = {name: sent.get(name, "") for name in names}
     form["geoloc_radius"] = sent.get("geoloc_radius") or "40"
-    listing["heading"] = frame.speech.say(mark("Search"))
+    listing["heading"] = frame.speech.say(N_("Search"))
     # The choices name records of every kind.
     listing["keys"] = (*listing["keys"], *[f"s{frame.site.id}-{kind}" for _, kind, *_ in CHOICES])
     return show_page(
@@ -85,7 +85,7 @@ async def show_map(visit: Visit, call: Call, _: dict[str, str]) -> Shown:
     asked = with_values(_without(call, "page"), geoloc=True, per_page=ON_ONE_PAGE)
     listing = await list_cards(frame, asked, "/events/map/", counted=False)
     cards = [card for _month, group in listing["groups"] for card in group]
-    listing["heading"] = frame.speech.say(mark("Map"))
+    listing["heading"] = frame.speech.say(N_("Map"))
     return show_page(
         frame, "map.html", browse=await browse(frame),
         kind="map-page", view="map", title=listing["heading"], points=points_of(cards),
@@ -107,14 +107,14 @@ async def list_cards(
         values["overlaps_from"] = moment_of(frame.today)
     outcome = await list_records(EVENTS, replace(call, values=values), counted=counted)
     cards = make_cards(frame, outcome, room)
-    heading = mark("Past events") if past else mark("Upcoming events")
+    heading = N_("Past events") if past else N_("Upcoming events")
     return {
         "keys": outcome.keys,
         "pictures": pictures_of(cards),
         "groups": by_month(cards, None if past or dated else frame.today),
         "paging": make_paging(frame, outcome, path, *([("past", "1")] if past else [])),
-        "heading": frame.speech.say(heading if not dated else mark("Events")),
-        "nothing": NOTHING if past or dated else mark("No upcoming events."),
+        "heading": frame.speech.say(heading if not dated else N_("Events")),
+        "nothing": NOTHING if past or dated else N_("No upcoming events."),
         "before": None,
         "after": None,
         "today_url": "",

@@ -6,17 +6,17 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from kalends.core.messages import mark
+from kalends.core.messages import gettext_noop as N_
 from kalends.website import assets
 from kalends.website.models.urls import VIEWS
 
 TEMPLATES: Final = Path(__file__).resolve().parent / "templates"
 VIEW_NAMES: Final = {
-    "month": mark("Month"),
-    "week": mark("Week"),
-    "day": mark("Day"),
-    "list": mark("List"),
-    "map": mark("Map"),
+    "month": N_("Month"),
+    "week": N_("Week"),
+    "day": N_("Day"),
+    "list": N_("List"),
+    "map": N_("Map"),
 }
 _HERE: Final = Markup(' target="_self"')
 _ENVIRONMENT: Final = Environment(

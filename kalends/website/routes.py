@@ -7,8 +7,8 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from kalends.core import errors
-from kalends.core.errors import Refusal
-from kalends.core.messages import mark
+from kalends.core.errors import ApiError
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds.categories import CATEGORIES
 from kalends.kinds.event_passwords import PASSWORD
@@ -91,7 +91,7 @@ async def show(visit: Visit) -> Response:
         return _show_file(visit)
     try:
         return await _show(visit)
-    except Refusal as refusal:
+    except ApiError as refusal:
         if refusal.status == 404 and visit.route and visit.route.kind and (moved := await _find_moved(visit)):
             return moved
         wanted = visit.route.is_page if visit.route else "text/html" in visit.request.headers.get("accept", "")
@@ -134,18 +134,18 @@ async def _find_moved(visit: Visit) -> Response | None:
     begin, end = match.span("path" if "path" in match.groupdict() else "slug")
     slug = normalize_lookup(place[begin:end].rpartition("/")[2])
     async with visit.transaction() as tx:
-        found = await slug_redirects.find_new(tx, route.kind.name, slug, is_post=route.kind.is_post)
+        found = await slug_redirects.current_slug(tx, route.kind.name, slug, is_post=route.kind.is_post)
     return _led_to(visit, place[:begin] + found + place[end:]) if found else None
 
 
-async def _refuse(visit: Visit, refusal: Refusal) -> Response:
+async def _refuse(visit: Visit, refusal: ApiError) -> Response:
     """The same sentence as the interface gives, on a page of the site."""
     async with visit.transaction() as tx:
         visit.site_language = tx.site.language
         frame = make_frame(visit, make_call(visit, tx, {}))
         missing = refusal.status in (403, 404, 410)
-        heading = mark("Page not found") if missing else mark("This page cannot be shown")
-        message = "" if missing else refusal.sentence.said(frame.speech.translate)
+        heading = N_("Page not found") if missing else N_("This page cannot be shown")
+        message = "" if missing else refusal.message.render(frame.speech.translate)
         shown = show_page(
             frame, "message.html", status=404 if missing else refusal.status, kept=False, kind="message-page",
             title=frame.speech.say(heading), message=message, asks_password=False, robots="noindex",

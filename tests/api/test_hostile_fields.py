@@ -10,7 +10,7 @@ import json
 import httpx
 import pytest
 
-from kalends.core.params import MOMENT, Param
+from kalends.core.params import DATE_TIME, Param
 from kalends.kinds import BY_NAME, KINDS
 from tests.api.hostile import DATES, EXTREMES, TEXTS, VALUES, WORST
 from tests.api.interface import Caller, Interface
@@ -36,7 +36,7 @@ def test_no_value_of_a_field_makes_a_fault(editor: Caller, sample: Sample) -> No
     for field in BY_NAME[sample.kind].fields:
         # Of all fields that are read by one rule the first gets every value, the others the worst.
         values = VALUES if first[rule_of(field)] is field else WORST
-        for value in values if field.type is not MOMENT else (*values, *DATES):
+        for value in values if field.type is not DATE_TIME else (*values, *DATES):
             if field.required:
                 made = send(editor, "POST", f"/{sample.kind}", {**sample.body(), field.name: value})
                 faults.append(fault(made, "create", field.name, value))
@@ -110,7 +110,7 @@ def test_no_date_makes_a_fault_in_any_zone(interface: Interface, editor: Caller,
             changed = editor.patch(f"/events/{event['id']}", {name: value})
             faults.append(fault(changed, "update", name, value))
         for row in BY_NAME["events"].filters:
-            if row.param.type is MOMENT:
+            if row.param.type is DATE_TIME:
                 for strict in ("0", "1"):
                     query = {row.param.name: value, "strict_dates": strict}
                     faults.append(fault(editor.get("/events", query), row.param.name, value, f"strict={strict}"))

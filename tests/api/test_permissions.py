@@ -80,7 +80,7 @@ class Matrix:
 
         async def select(tx: Transaction) -> list[Any]:
             sql = Sql("SELECT r.id, r.author, r.status, r.trashed_status, (") + condition
-            return await tx.rows(sql + Sql(") AS holds FROM " + self.post.kind + " r"))
+            return await tx.fetch_all(sql + Sql(") AS holds FROM " + self.post.kind + " r"))
 
         return {row["id"]: row for row in self.interface.operate(select)}
 

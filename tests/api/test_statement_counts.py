@@ -13,7 +13,7 @@ from tests.api.samples import DATES
 MOST = 9
 # Each filter that names records looks them up first.
 MOST_WITH_FOUR_LOOKUPS = 11
-METHODS = ("rows", "row", "value", "run")
+METHODS = ("fetch_all", "fetch_one", "fetch_value", "execute")
 
 
 @pytest.fixture

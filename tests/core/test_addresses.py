@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.urls import read_email, read_website
 from tests.core.kit import may_be_accepted, may_be_refused, rows, step
 
@@ -13,7 +13,7 @@ from tests.core.kit import may_be_accepted, may_be_refused, rows, step
 def test_a_website_is_that_of_the_table(row: dict[str, Any]) -> None:
     try:
         website = read_website(row["input"]["website"])
-    except Invalid:
+    except InvalidValue:
         assert may_be_refused(row)
         return
     assert may_be_accepted(row)
@@ -74,7 +74,7 @@ NO_WEBSITES: list[object] = [
 
 @pytest.mark.parametrize("sent", NO_WEBSITES)
 def test_other_addresses_are_refused(sent: object) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         read_website(sent)
 
 
@@ -98,5 +98,5 @@ def test_an_email_address_has_one_at(sent: str) -> None:
     ],
 )
 def test_other_email_addresses_are_refused(sent: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         read_email(sent)

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalends.core.cost import read_cost, show_cost
-from kalends.core.errors import Invalid
+from kalends.core.cost import format_cost, read_cost
+from kalends.core.errors import InvalidValue
 from tests.core.kit import may_be_refused, quick, rows, step
 
 
 @pytest.mark.parametrize("row", rows("cost"), ids=step)
 def test_a_cost_is_that_of_the_table(row: dict[str, Any]) -> None:
     try:
-        shown, details = show_cost(read_cost(row["input"]["cost"]), "$", "prefix")
-    except Invalid:
+        shown, details = format_cost(read_cost(row["input"]["cost"]), "$", "prefix")
+    except InvalidValue:
         assert may_be_refused(row)
         return
     assert {"cost": shown, "cost_details": details} == row["output"]
@@ -46,15 +46,15 @@ def test_a_cost_is_that_of_the_table(row: dict[str, Any]) -> None:
 def test_how_a_cost_is_understood(
     sent: object, shown: str, values: list[str], symbol: str, position: Literal["prefix", "postfix", ""]
 ) -> None:
-    assert show_cost(read_cost(sent), "$", "prefix") == (
+    assert format_cost(read_cost(sent), "$", "prefix") == (
         shown,
         {"currency_symbol": symbol, "currency_code": "", "currency_position": position, "values": values},
     )
 
 
 def test_the_sites_own_symbol_may_follow_the_amount() -> None:
-    assert show_cost("10 - 20", "zł", "postfix")[0] == "10zł – 20zł"
-    assert show_cost("$10", "zł", "postfix")[0] == "$10"
+    assert format_cost("10 - 20", "zł", "postfix")[0] == "10zł – 20zł"
+    assert format_cost("$10", "zł", "postfix")[0] == "$10"
 
 
 NO_COSTS: list[object] = [
@@ -87,7 +87,7 @@ NO_COSTS: list[object] = [
 
 @pytest.mark.parametrize("sent", NO_COSTS)
 def test_what_is_no_cost_is_refused(sent: object) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         read_cost(sent)
 
 
@@ -99,9 +99,9 @@ def test_what_is_no_cost_is_refused(sent: object) -> None:
 def test_a_stored_cost_is_stable_and_can_be_shown(sent: object) -> None:
     try:
         stored = read_cost(sent)
-    except Invalid:
+    except InvalidValue:
         return
     assert read_cost(stored) == stored
-    shown, details = show_cost(stored, "$", "prefix")
+    shown, details = format_cost(stored, "$", "prefix")
     assert bool(shown) == bool(stored)
     assert isinstance(details["values"], list)

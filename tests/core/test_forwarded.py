@@ -2,7 +2,7 @@
 
 import pytest
 
-from kalends.core.forwarded import find_client, read_network
+from kalends.core.forwarded import find_client_ip, read_network
 
 TRUSTED = [read_network(text) for text in ("127.0.0.1", "10.1.0.0/16", "fd00::/8")]
 
@@ -45,11 +45,11 @@ TRUSTED = [read_network(text) for text in ("127.0.0.1", "10.1.0.0/16", "fd00::/8
     ],
 )
 def test_the_client_is_the_last_address_that_is_no_trusted_proxy(peer: str, forwarded: str, client: str) -> None:
-    assert find_client(peer, forwarded, TRUSTED) == client
+    assert find_client_ip(peer, forwarded, TRUSTED) == client
 
 
 def test_without_trusted_proxies_the_client_is_who_connects() -> None:
-    assert find_client("127.0.0.1", "203.0.113.5", []) == "127.0.0.1"
+    assert find_client_ip("127.0.0.1", "203.0.113.5", []) == "127.0.0.1"
 
 
 @pytest.mark.parametrize("text", ["", "proxy", "10.1.0.0/33", "10.1", "127.0.0.1:80", "*", "fd00::/200", "true"])

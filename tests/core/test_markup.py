@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalends.core import html_limits
-from kalends.core.errors import Invalid
-from kalends.core.html_limits import VOID, bound_markup
+from kalends.core.errors import InvalidValue
+from kalends.core.html_limits import VOID, enforce_html_limits
 from kalends.core.sanitize import clean_html
 from tests.core.kit import quick
 
@@ -56,23 +56,23 @@ def seconds(html: str) -> float:
     spent = []
     for _ in range(3):
         begin = time.process_time()
-        with suppress(Invalid):
-            bound_markup(html)
+        with suppress(InvalidValue):
+            enforce_html_limits(html)
         spent.append(time.process_time() - begin)
     return min(spent)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_markup_is_refused_at_once(name: str) -> None:
-    with pytest.raises(Invalid):
-        bound_markup(HOSTILE[name][:SIZE])
+    with pytest.raises(InvalidValue):
+        enforce_html_limits(HOSTILE[name][:SIZE])
     assert seconds(HOSTILE[name]) < 0.05
 
 
 def test_descriptions_are_bounded_before_they_are_cleaned() -> None:
-    with pytest.raises(Invalid, match="at most 10000 tags"):
+    with pytest.raises(InvalidValue, match="at most 10000 tags"):
         clean_html(HOSTILE["nested"])
-    with pytest.raises(Invalid, match="nest at most 100 deep"):
+    with pytest.raises(InvalidValue, match="nest at most 100 deep"):
         clean_html("<div>" * 101)
 
 
@@ -97,7 +97,7 @@ def test_odd_markup_costs_little(name: str) -> None:
     ],
 )
 def test_ordinary_markup_passes(html: str) -> None:
-    assert bound_markup(html) == html
+    assert enforce_html_limits(html) == html
 
 
 class Depth(HTMLParser):
@@ -171,8 +171,8 @@ def test_what_passes_is_not_deep(pattern: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(html_limits, "MAX_DEPTH", 20)
         try:
-            html = bound_markup(pattern * 400)
-        except Invalid:
+            html = enforce_html_limits(pattern * 400)
+        except InvalidValue:
             return
     reader = Depth()
     reader.feed(

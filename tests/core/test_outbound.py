@@ -4,8 +4,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from kalends.core.egress import is_public, may_connect, read_permitted, read_target
-from kalends.core.errors import Invalid
+from kalends.core.egress import is_public, may_connect, read_allowed_network, read_target
+from kalends.core.errors import InvalidValue
 
 PUBLIC = ["1.1.1.1", "8.8.8.8", "93.184.215.14", "100.63.255.255", "172.15.0.1", "172.32.0.1", "2606:4700::1111",
           "2001:4860:4860::8888", "64:ff9b::808:808"]  # fmt: skip
@@ -35,7 +35,7 @@ def test_other_addresses_are_not_asked_at_all(text: str) -> None:
 
 
 def test_an_operator_permits_networks_and_single_ports() -> None:
-    rows = [read_permitted(text) for text in ("10.1.0.0/16", "10.2.3.4:8080", "[fd00::1]:8080", "fd01::/16")]
+    rows = [read_allowed_network(text) for text in ("10.1.0.0/16", "10.2.3.4:8080", "[fd00::1]:8080", "fd01::/16")]
 
     def permitted(address: str) -> list[int]:
         return [port for port in (22, 80, 443, 8080) if may_connect(ip_address(address), port, rows)]
@@ -50,7 +50,7 @@ def test_an_operator_permits_networks_and_single_ports() -> None:
 @pytest.mark.parametrize("text", ["", "intranet", "10.1.0.0/99", "10.1.2.3:port", "[fd00::1"])
 def test_what_is_no_network_cannot_be_permitted(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        read_permitted(text)
+        read_allowed_network(text)
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_an_address_is_taken_apart_once(text: str, host: str, port: int, path: s
     ],
 )  # fmt: skip
 def test_what_is_no_plain_address_is_refused(text: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         read_target(text)

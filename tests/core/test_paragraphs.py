@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalends.core.sanitize import clean_html, paragraphs, plain_words
+from kalends.core.sanitize import clean_html, to_paragraphs, to_plain_text
 from tests.core.kit import quick
 
 
@@ -38,8 +38,8 @@ from tests.core.kit import quick
     ],
 )
 def test_plain_text_becomes_paragraphs_and_blocks_stay(stored: str, shown: str) -> None:
-    assert paragraphs(stored) == shown
-    assert paragraphs(shown) == shown
+    assert to_paragraphs(stored) == shown
+    assert to_paragraphs(shown) == shown
 
 
 PIECES = [
@@ -76,10 +76,10 @@ PIECES += [
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_showing_changes_no_words_and_nothing_the_second_time(soup: str) -> None:
     stored = clean_html(soup)
-    shown = paragraphs(stored)
-    assert plain_words(shown) == plain_words(paragraphs(shown))
-    assert plain_words(shown).replace(" ", "") == plain_words(stored).replace(" ", "")
-    assert paragraphs(shown) == shown
+    shown = to_paragraphs(stored)
+    assert to_plain_text(shown) == to_plain_text(to_paragraphs(shown))
+    assert to_plain_text(shown).replace(" ", "") == to_plain_text(stored).replace(" ", "")
+    assert to_paragraphs(shown) == shown
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_showing_changes_no_words_and_nothing_the_second_time(soup: str) -> None
     ],
 )
 def test_plain_words(stored: str, words: str) -> None:
-    assert plain_words(stored) == words
+    assert to_plain_text(stored) == words

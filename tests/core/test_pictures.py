@@ -2,8 +2,8 @@
 
 import pytest
 
-from kalends.core.errors import Invalid
-from kalends.core.image_types import AVIF, GIF, JPEG, PNG, WEBP, key_of, name_in, read_key, tell_type
+from kalends.core.errors import InvalidValue
+from kalends.core.image_types import AVIF, GIF, JPEG, PNG, WEBP, extract_file_name, make_key, read_key, sniff_type
 
 HASH = "ab" + "0123456789abcdef" * 3 + "0123456789abcd"
 
@@ -22,7 +22,7 @@ HASH = "ab" + "0123456789abcdef" * 3 + "0123456789abcd"
     ],
 )
 def test_the_first_bytes_tell_the_type(head: bytes, kind: object) -> None:
-    assert tell_type(head) is kind
+    assert sniff_type(head) is kind
 
 
 @pytest.mark.parametrize(
@@ -36,21 +36,21 @@ def test_the_first_bytes_tell_the_type(head: bytes, kind: object) -> None:
     ],
 )  # fmt: skip
 def test_everything_else_is_refused(head: bytes) -> None:
-    with pytest.raises(Invalid):
-        tell_type(head)
+    with pytest.raises(InvalidValue):
+        sniff_type(head)
 
 
 def test_svg_is_refused_with_its_reason() -> None:
-    with pytest.raises(Invalid, match="scripts"):
-        tell_type(b"<?xml?><svg onload='alert(1)'>")
+    with pytest.raises(InvalidValue, match="scripts"):
+        sniff_type(b"<?xml?><svg onload='alert(1)'>")
 
 
 def test_a_key_names_the_site_and_the_content() -> None:
-    key = key_of(7, f"{HASH}.jpg")
+    key = make_key(7, f"{HASH}.jpg")
     assert key == f"7/ab/{HASH}.jpg"
     assert read_key(key) == (7, f"{HASH}.jpg")
-    assert name_in(f"https://cdn.example/pictures/{key}") == f"{HASH}.jpg"
-    assert name_in(f"https://cdn.example/{key}?x=1#y") == f"{HASH}.jpg"
+    assert extract_file_name(f"https://cdn.example/pictures/{key}") == f"{HASH}.jpg"
+    assert extract_file_name(f"https://cdn.example/{key}?x=1#y") == f"{HASH}.jpg"
 
 
 @pytest.mark.parametrize(

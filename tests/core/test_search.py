@@ -6,44 +6,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.sanitize import fold
-from kalends.core.search import Words, has_trigram, like_pattern, read_search
+from kalends.core.search import SearchWords, has_trigram, like_pattern, read_search
 from tests.core.kit import quick
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Concert", Words(("concert",), ())),
-        ("needle1 NEEDLE2", Words(("needle1", "needle2"), ())),
-        ('"needle1  and" x', Words(("needle1 and", "x"), ())),
-        ("needle1 -bravo", Words(("needle1",), ("bravo",))),
-        ('-"two words" a', Words(("a",), ("two words",))),
-        ("-only", Words((), ("only",))),
-        ('open "phrase to the end', Words(("open", "phrase to the end"), ())),
-        ("“curly quotes”", Words(("curly quotes",), ())),
-        ("ÉTÉ straße", Words(("ete", "strasse"), ())),
-        ("well-known", Words(("well-known",), ())),
-        ("a a a", Words(("a",), ())),
-        ("it's", Words(("it's",), ())),
-        ("<b>needle1</b>", Words(("<b>needle1</b>",), ())),
-        ("日本", Words(("日本",), ())),
-        ("%", Words(("%",), ())),
-        ("_", Words(("_",), ())),
-        ("0", Words(("0",), ())),
-        ("???", Words(("???",), ())),
-        ("-", Words(("-",), ())),
-        ('""', Words(('""',), ())),
+        ("Concert", SearchWords(("concert",), ())),
+        ("needle1 NEEDLE2", SearchWords(("needle1", "needle2"), ())),
+        ('"needle1  and" x', SearchWords(("needle1 and", "x"), ())),
+        ("needle1 -bravo", SearchWords(("needle1",), ("bravo",))),
+        ('-"two words" a', SearchWords(("a",), ("two words",))),
+        ("-only", SearchWords((), ("only",))),
+        ('open "phrase to the end', SearchWords(("open", "phrase to the end"), ())),
+        ("“curly quotes”", SearchWords(("curly quotes",), ())),
+        ("ÉTÉ straße", SearchWords(("ete", "strasse"), ())),
+        ("well-known", SearchWords(("well-known",), ())),
+        ("a a a", SearchWords(("a",), ())),
+        ("it's", SearchWords(("it's",), ())),
+        ("<b>needle1</b>", SearchWords(("<b>needle1</b>",), ())),
+        ("日本", SearchWords(("日本",), ())),
+        ("%", SearchWords(("%",), ())),
+        ("_", SearchWords(("_",), ())),
+        ("0", SearchWords(("0",), ())),
+        ("???", SearchWords(("???",), ())),
+        ("-", SearchWords(("-",), ())),
+        ('""', SearchWords(('""',), ())),
     ],
 )
-def test_words_phrases_and_exclusions(text: str, words: Words) -> None:
+def test_words_phrases_and_exclusions(text: str, words: SearchWords) -> None:
     assert read_search(text) == words
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "a" * 201, " ".join("abcdefghijklmnopqrstu"), "\ud800"])
 def test_searches_are_bounded(text: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         read_search(text)
 
 
@@ -52,9 +52,9 @@ def test_searches_are_bounded(text: str) -> None:
 def test_words_are_folded_and_never_empty(text: str) -> None:
     try:
         words = read_search(text)
-    except Invalid:
+    except InvalidValue:
         return
-    for word in words.wanted + words.unwanted:
+    for word in words.required + words.excluded:
         assert word
         assert fold(word) == word
 

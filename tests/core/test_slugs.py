@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalends.core.slugs import MAX_BYTES, TRASHED, make_slug, normalize_lookup, numbered, suffixed
+from kalends.core.slugs import MAX_BYTES, TRASHED_SUFFIX, add_number, add_suffix, make_slug, normalize_lookup
 from tests.core.kit import quick, rows, step
 
 SLUG = re.compile(r"(?:[a-z0-9_-]|%[89a-f][0-9a-f])*")
@@ -22,7 +22,7 @@ def test_a_slug_is_that_of_the_table(row: dict[str, Any]) -> None:
     name = sent.get("title") or sent.get("venue") or sent.get("name") or ""
     made = make_slug(sent.get("slug") or "") or make_slug(name)
     taken_by_a_sibling = row["step"] == "categories.create.same_name_other_parent"
-    assert expected in (made, numbered(made, 2), numbered(made, 3)) or taken_by_a_sibling
+    assert expected in (made, add_number(made, 2), add_number(made, 3)) or taken_by_a_sibling
 
 
 @pytest.mark.parametrize(
@@ -65,16 +65,16 @@ def test_slugs_are_short_ascii_and_stable(text: str) -> None:
 @given(st.text(st.sampled_from("a日é🎉-яb"), min_size=150, max_size=300), st.integers(2, 10**6))
 def test_a_slug_is_never_cut_inside_a_character(text: str, n: int) -> None:
     slug = make_slug(text)
-    for ending in (numbered(slug, n), suffixed(slug, TRASHED)):
+    for ending in (add_number(slug, n), add_suffix(slug, TRASHED_SUFFIX)):
         assert len(ending) <= MAX_BYTES
         unquote(ending, errors="strict")
-    assert numbered(slug, n).endswith(f"-{n}")
+    assert add_number(slug, n).endswith(f"-{n}")
 
 
 def test_numbering() -> None:
-    assert numbered("same-title", 2) == "same-title-2"
-    assert numbered("l" * 200, 12) == "l" * 197 + "-12"
-    assert numbered("a" * 190 + "%e2%9d%a4", 30) == "a" * 190 + "-30"
+    assert add_number("same-title", 2) == "same-title-2"
+    assert add_number("l" * 200, 12) == "l" * 197 + "-12"
+    assert add_number("a" * 190 + "%e2%9d%a4", 30) == "a" * 190 + "-30"
 
 
 @pytest.mark.parametrize(

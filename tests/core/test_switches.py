@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kalends.core.booleans import read_switch
-from kalends.core.errors import Invalid
+from kalends.core.booleans import parse_bool
+from kalends.core.errors import InvalidValue
 from tests.core.kit import rows, step
 
 SENT = [row for row in rows("booleans") if next(iter(row["input"].values())) is not None]
@@ -15,20 +15,20 @@ SENT = [row for row in rows("booleans") if next(iter(row["input"].values())) is 
 def test_a_switch_is_that_of_the_table(row: dict[str, Any]) -> None:
     ((name, sent),) = row["input"].items()
     if "error" in row:
-        with pytest.raises(Invalid):
-            read_switch(sent)
+        with pytest.raises(InvalidValue):
+            parse_bool(sent)
     else:
-        assert read_switch(sent) is row["output"][name]
+        assert parse_bool(sent) is row["output"][name]
 
 
 @pytest.mark.parametrize(
     "sent", [None, 2, -1, 1.0, 0.0, [], [True], {}, "", " ", "y", "enabled", " true ", "2", b"1"]
 )
 def test_other_values_are_refused(sent: object) -> None:
-    with pytest.raises(Invalid):
-        read_switch(sent)
+    with pytest.raises(InvalidValue):
+        parse_bool(sent)
 
 
 @pytest.mark.parametrize("sent", ["TRUE", "Yes", "oN", "1", 1, True])
 def test_words_in_any_case(sent: object) -> None:
-    assert read_switch(sent) is True
+    assert parse_bool(sent) is True

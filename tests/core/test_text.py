@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.sanitize import (
     ATTRIBUTES,
-    DESCRIPTION,
-    INLINE,
-    TERM,
+    DESCRIPTION_ELEMENTS,
+    INLINE_ELEMENTS,
+    TERM_ELEMENTS,
     clean_html,
     clean_name,
     clean_plain,
@@ -27,9 +27,9 @@ from tests.core.vectors import VECTORS
 
 Clean = Callable[[str], str]
 CLEANERS: list[tuple[Clean, frozenset[str]]] = [
-    (clean_html, DESCRIPTION),
-    (clean_title, INLINE),
-    (clean_term_description, TERM),
+    (clean_html, DESCRIPTION_ELEMENTS),
+    (clean_title, INLINE_ELEMENTS),
+    (clean_term_description, TERM_ELEMENTS),
     (lambda text: clean_name(text, 500), frozenset()),
     (clean_plain, frozenset()),
 ]
@@ -110,7 +110,7 @@ def test_any_soup_of_tags_is_cleaned_for_good(clean: Clean, allowed: frozenset[s
     def check(soup: str) -> None:
         try:
             cleaned = clean(soup)
-        except Invalid:
+        except InvalidValue:
             return
         assert_harmless(cleaned, allowed)
         assert clean(cleaned) == cleaned
@@ -134,11 +134,11 @@ def test_text_has_one_form(sent: str, stored: str) -> None:
 
 def test_text_is_bounded() -> None:
     assert clean_text("é" * 10, 10) == "é" * 10
-    with pytest.raises(Invalid, match="at most 10 characters"):
+    with pytest.raises(InvalidValue, match="at most 10 characters"):
         clean_text("é" * 11, 10)
-    with pytest.raises(Invalid, match="surrogate"):
+    with pytest.raises(InvalidValue, match="surrogate"):
         clean_text("a\ud800b", 10)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         clean_name("n" * 201)
     assert clean_name("n" * 200) == "n" * 200
     assert clean_title("t" * 5000) == "t" * 5000
@@ -253,6 +253,6 @@ def test_folding_twice_is_folding_once(text: str) -> None:
 def test_plain_text_never_gains_markup(text: str) -> None:
     try:
         assert_harmless(clean_plain(text), frozenset())
-        assert_harmless(clean_title(text), INLINE)
-    except Invalid:
+        assert_harmless(clean_title(text), INLINE_ELEMENTS)
+    except InvalidValue:
         assert not text.isprintable()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kalends.core.throttle import Limit, counted_as, forgiven, seconds_to_wait
+from kalends.core.throttle import Limit, rate_limit_key, remaining_count, seconds_to_wait
 
 LIMIT = Limit(burst=3, seconds=10)
 NOON = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -20,11 +20,11 @@ def test_so_many_tries_are_free_then_one_in_a_while() -> None:
 
 
 def test_tries_are_forgiven_one_by_one() -> None:
-    assert [forgiven(LIMIT, 3, NOON, after(n)) for n in (0, 10, 25, 1000)] == [3, 2, 0.5, 0]
+    assert [remaining_count(LIMIT, 3, NOON, after(n)) for n in (0, 10, 25, 1000)] == [3, 2, 0.5, 0]
 
 
 def test_a_clock_that_was_set_back_adds_nothing() -> None:
-    assert forgiven(LIMIT, 1, NOON, after(-3600)) == 1
+    assert remaining_count(LIMIT, 1, NOON, after(-3600)) == 1
     assert seconds_to_wait(LIMIT, 1, NOON, after(-3600)) == 0
 
 
@@ -43,4 +43,4 @@ def test_a_clock_that_was_set_back_adds_nothing() -> None:
     ],
 )
 def test_ipv6_clients_are_counted_by_their_network(address: str, counted: str) -> None:
-    assert counted_as(address) == counted
+    assert rate_limit_key(address) == counted

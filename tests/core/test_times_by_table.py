@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from kalends.core.booleans import read_switch
-from kalends.core.errors import Invalid
+from kalends.core.booleans import parse_bool
+from kalends.core.errors import InvalidValue
 from kalends.core.times import (
     abbreviation,
     event_span,
-    instant,
+    format_datetime,
     local_of,
-    read_moment,
+    normalize_zone,
+    read_datetime,
     read_zone,
-    settle,
-    spell_zone,
-    stamp,
+    resolve,
+    to_utc,
 )
 from tests.core.kit import SITE_ZONE, may_be_accepted, may_be_refused, rows, step
 
@@ -31,17 +31,17 @@ TODAYS_NAMES = {
 def create(sent: dict[str, Any]) -> dict[str, Any]:
     """The part of creating an event that concerns dates; types and absence are the parameters' business."""
     if not all(isinstance(sent[name], str) for name in ("start_date", "end_date")):
-        raise Invalid("not text")
+        raise InvalidValue("not text")
     if not isinstance(sent.get("timezone") or "", str):
-        raise Invalid("not text")
+        raise InvalidValue("not text")
     zone = read_zone(sent.get("timezone") or SITE_ZONE)
-    all_day = read_switch(False if sent.get("all_day") is None else sent["all_day"])
-    span = event_span(read_moment(sent["start_date"]), read_moment(sent["end_date"]), zone, all_day)
+    all_day = parse_bool(False if sent.get("all_day") is None else sent["all_day"])
+    span = event_span(read_datetime(sent["start_date"]), read_datetime(sent["end_date"]), zone, all_day)
     return {
-        "start_date": stamp(span.start.wall),
-        "end_date": stamp(span.end.wall),
-        "utc_start_date": stamp(span.start.utc),
-        "utc_end_date": stamp(span.end.utc),
+        "start_date": format_datetime(span.start.wall),
+        "end_date": format_datetime(span.end.wall),
+        "utc_start_date": format_datetime(span.start.utc),
+        "utc_end_date": format_datetime(span.end.utc),
         "timezone": zone,
         "timezone_abbr": abbreviation(span.start.utc, zone),
         "all_day": all_day,
@@ -52,7 +52,7 @@ def create(sent: dict[str, Any]) -> dict[str, Any]:
 def test_an_event_gets_the_dates_of_the_table(row: dict[str, Any]) -> None:
     try:
         created = create(row["input"])
-    except Invalid:
+    except InvalidValue:
         assert may_be_refused(row)
         return
     assert may_be_accepted(row)
@@ -65,19 +65,19 @@ def test_an_event_gets_the_dates_of_the_table(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", TODAYS_NAMES)
 def test_a_legacy_name_can_also_be_kept(name: str) -> None:
     (row,) = [row for row in rows("timezones") if row["step"] == name]
-    assert spell_zone(row["input"]["timezone"].upper()) == row["output"]["timezone"]
+    assert normalize_zone(row["input"]["timezone"].upper()) == row["output"]["timezone"]
 
 
 @pytest.mark.parametrize("row", rows("publication_dates"), ids=step)
 def test_a_publication_date_is_that_of_the_table(row: dict[str, Any]) -> None:
     sent = row["input"]
     if "error" in row:
-        with pytest.raises(Invalid):
-            read_moment(sent["date"])
+        with pytest.raises(InvalidValue):
+            read_datetime(sent["date"])
         return
     if "date_utc" in sent:
-        utc = instant(read_moment(sent["date_utc"]), "UTC")
+        utc = to_utc(read_datetime(sent["date_utc"]), "UTC")
     else:
-        utc = settle(read_moment(sent["date"]), SITE_ZONE).utc
-    assert stamp(utc) == row["output"]["date_utc"]
-    assert stamp(local_of(utc, SITE_ZONE)) == row["output"]["date"]
+        utc = resolve(read_datetime(sent["date"]), SITE_ZONE).utc
+    assert format_datetime(utc) == row["output"]["date_utc"]
+    assert format_datetime(local_of(utc, SITE_ZONE)) == row["output"]["date"]

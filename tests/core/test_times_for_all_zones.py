@@ -5,7 +5,7 @@ from datetime import UTC, datetime, time, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalends.core.times import Moment, day_begins, day_ends, event_span, local_of, offset_of, settle, utc_of
+from kalends.core.times import DateTimeInput, day_begins, day_ends, event_span, local_of, offset_of, resolve, utc_of
 from kalends.core.zones import in_zone, zone_names
 from tests.core.kit import quick
 
@@ -47,10 +47,10 @@ def test_every_instant_survives_the_way_to_wall_time_and_back(place: tuple[str, 
 def test_a_settled_time_exists_and_stays(place: tuple[str, datetime], shift: int) -> None:
     zone, instant = place
     wall = local_of(instant, zone) + shift * SECOND
-    settled = settle(Moment(wall, None, day_only=False), zone)
+    settled = resolve(DateTimeInput(wall, None, is_date_only=False), zone)
     assert local_of(settled.utc, zone) == settled.wall
     assert settled.fold == 0
-    assert settle(Moment(settled.wall, None, day_only=False), zone) == settled
+    assert resolve(DateTimeInput(settled.wall, None, is_date_only=False), zone) == settled
 
 
 @quick
@@ -58,7 +58,7 @@ def test_a_settled_time_exists_and_stays(place: tuple[str, datetime], shift: int
 def test_a_time_moves_only_out_of_a_gap_and_then_by_the_gap(place: tuple[str, datetime], shift: int) -> None:
     zone, instant = place
     wall = local_of(instant, zone) + shift * SECOND
-    settled = settle(Moment(wall, None, day_only=False), zone)
+    settled = resolve(DateTimeInput(wall, None, is_date_only=False), zone)
     before, after = utc_of(wall, zone, fold=1), utc_of(wall, zone, fold=0)
     is_in_gap = after > before
     assert settled.wall - wall == (after - before if is_in_gap else timedelta(0))
@@ -69,7 +69,7 @@ def test_a_time_moves_only_out_of_a_gap_and_then_by_the_gap(place: tuple[str, da
 def test_of_two_equal_wall_times_the_first_is_meant(place: tuple[str, datetime]) -> None:
     zone, instant = place
     is_second = in_zone(instant, zone).fold == 1
-    settled = settle(Moment(local_of(instant, zone), None, day_only=False), zone)
+    settled = resolve(DateTimeInput(local_of(instant, zone), None, is_date_only=False), zone)
     assert settled.wall == local_of(instant, zone)
     assert settled.utc < instant if is_second else settled.utc == instant
 
@@ -79,8 +79,8 @@ def test_of_two_equal_wall_times_the_first_is_meant(place: tuple[str, datetime])
 def test_an_offset_is_converted_exactly(place: tuple[str, datetime], minutes: int) -> None:
     zone, instant = place
     offset = timedelta(minutes=minutes)
-    sent = Moment((instant + offset).replace(tzinfo=None), offset, day_only=False)
-    settled = settle(sent, zone)
+    sent = DateTimeInput((instant + offset).replace(tzinfo=None), offset, is_date_only=False)
+    settled = resolve(sent, zone)
     assert settled.utc == instant
     assert settled.wall == local_of(instant, zone)
     assert utc_of(settled.wall, zone, settled.fold) == instant
@@ -92,8 +92,8 @@ def test_with_the_same_offset_later_stays_later(place: tuple[str, datetime], lat
     zone, instant = place
     offset = timedelta(hours=hours)
     wall = (instant + offset).replace(tzinfo=None)
-    first = settle(Moment(wall, offset, day_only=False), zone)
-    second = settle(Moment(wall + later * SECOND, offset, day_only=False), zone)
+    first = resolve(DateTimeInput(wall, offset, is_date_only=False), zone)
+    second = resolve(DateTimeInput(wall + later * SECOND, offset, is_date_only=False), zone)
     assert second.utc - first.utc == later * SECOND
 
 
@@ -102,7 +102,7 @@ def test_with_the_same_offset_later_stays_later(place: tuple[str, datetime], lat
 def test_a_whole_day_is_neither_longer_nor_shorter_than_the_day(place: tuple[str, datetime]) -> None:
     zone, instant = place
     day = local_of(instant, zone).date()
-    moment = Moment(datetime.combine(day, time(12)), None, day_only=False)
+    moment = DateTimeInput(datetime.combine(day, time(12)), None, is_date_only=False)
     span = event_span(moment, moment, zone, all_day=True)
     assert span.start.utc <= instant <= span.end.utc
     assert (span.start.wall.date(), span.end.wall.date()) == (day, day)
@@ -117,8 +117,8 @@ def test_a_whole_day_is_neither_longer_nor_shorter_than_the_day(place: tuple[str
 @given(places_in_time(), st.integers(0, 3))
 def test_days_of_an_event_follow_each_other(place: tuple[str, datetime], days: int) -> None:
     zone, instant = place
-    first = Moment(local_of(instant, zone), None, day_only=False)
-    last = Moment(first.wall + timedelta(days=days), None, day_only=False)
+    first = DateTimeInput(local_of(instant, zone), None, is_date_only=False)
+    last = DateTimeInput(first.wall + timedelta(days=days), None, is_date_only=False)
     span = event_span(first, last, zone, all_day=True)
     assert span.start.utc < span.end.utc
     assert timedelta(days=days, hours=18) < span.end.utc - span.start.utc < timedelta(days=days + 1, hours=6) or (

@@ -81,7 +81,9 @@ def test_every_operation_has_words_and_a_schema_of_its_own(interface: Interface)
 def test_extensions_are_marked() -> None:
     described = read_document(INTERFACE)
     rows = {row["name"]: row for row in described["paths"]["/events"]["get"]["parameters"] if "name" in row}
-    ours = {p.name for kind in KINDS if kind.name == "events" for row in kind.filters if (p := row.param).ours}
+    ours = {
+        p.name for kind in KINDS if kind.name == "events" for row in kind.filters if (p := row.param).is_extension
+    }
     assert ours == {name for name, row in rows.items() if row.get("x-extension")}
     assert {"cursor", "overlaps_from"} <= ours
     assert all(operations.EXTENSION in rows[name]["description"] for name in ours)

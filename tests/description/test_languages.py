@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kalends.core.messages import Sentence
+from kalends.core.messages import Message
 from kalends.http.language import LANGUAGES, choose, find, translator
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
 from tests.api.interface import NS, Caller, Interface, done
@@ -30,7 +30,7 @@ def test_every_text_for_people_can_be_found() -> None:
             continue
         for call in ast.walk(ast.parse(path.read_text())):
             name = getattr(getattr(call, "func", None), "id", getattr(getattr(call, "func", None), "attr", ""))
-            if isinstance(call, ast.Call) and name in ("Sentence", "Invalid", "mark", "invalid"):
+            if isinstance(call, ast.Call) and name in ("Message", "InvalidValue", "N_", "invalid"):
                 text = call.args[1] if name == "invalid" and len(call.args) > 1 else call.args[0]
                 if isinstance(text, ast.JoinedStr | ast.BinOp):
                     wrong.append(f"{path.name}:{text.lineno}")
@@ -70,14 +70,14 @@ def test_every_language_finds_itself() -> None:
 
 
 def test_values_are_put_into_the_translated_sentence() -> None:
-    inner = Sentence("there is no category {id}.", id=7)
-    outer = Sentence("`{name}`: {problem}", name="parent", problem=inner)
+    inner = Message("there is no category {id}.", id=7)
+    outer = Message("`{name}`: {problem}", name="parent", problem=inner)
     assert str(outer) == "`parent`: there is no category 7."
-    assert outer.said(translator("fr")) == "`parent` : la catégorie 7 n’existe pas."
+    assert outer.render(translator("fr")) == "`parent` : la catégorie 7 n’existe pas."
     # What a caller sent is never taken for a place in the sentence.
     assert (
-        Sentence("{name} does not exist yet, and to create it {right}", name="{right}", right="x")
-        .said(translator("de"))
+        Message("{name} does not exist yet, and to create it {right}", name="{right}", right="x")
+        .render(translator("de"))
         .startswith("{right} gibt es")
     )
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
-from kalends.core.statuses import LISTED, MOVES, NEW, RIGHTS, STATUSES, TABLE, settle_status
+from kalends.core.statuses import LISTED, NEW, REQUIRED_RIGHTS, STATUSES, TABLE, TRANSITIONS, resolve_status
 from kalends.operations.permissions import OUT_OF_HANDS
 from tests.life import rules
 from tests.life.rules import Answer, Case
@@ -18,21 +18,28 @@ def test_the_page_and_the_picture_are_the_ones_the_code_makes() -> None:
 
 
 def test_the_picture_draws_every_move_and_no_other() -> None:
-    moves = {(origin, move.to, move.right) for move in MOVES for origin in move.origins if origin != move.to}
+    moves = {
+        (origin, move.target, move.right) for move in TRANSITIONS for origin in move.sources if origin != move.target
+    }
     assert statuses.drawn_moves() == moves
 
 
 def test_every_wish_is_settled_as_the_rules_say() -> None:
     for role, asked, scheduled in product(("contributor", "author", "editor"), STATUSES, (False, True)):
         date = NOW + timedelta(days=1 if scheduled else -1)
-        settled = settle_status(asked, may_publish=role != "contributor", date_utc=date, now=NOW)
+        settled = resolve_status(asked, may_publish=role != "contributor", date_utc=date, now=NOW)
         assert settled == rules.settled(role, asked, scheduled=scheduled), (role, asked, scheduled)
 
 
 def test_every_move_takes_the_right_that_the_rules_ask_for() -> None:
     """An author has both rights over an own record, a contributor only that to edit."""
-    assert set(RIGHTS) == set(STATUSES) == set(rules.STATUSES)
-    moves = {(origin, move.to): move.right for move in MOVES if move.right != "clock" for origin in move.origins}
+    assert set(REQUIRED_RIGHTS) == set(STATUSES) == set(rules.STATUSES)
+    moves = {
+        (origin, move.target): move.right
+        for move in TRANSITIONS
+        if move.right != "schedule"
+        for origin in move.sources
+    }
     for before, after in product((NEW, *STATUSES), STATUSES):
         if before == NEW:
             may_author, may_contributor = (rules.creating(role, after) for role in ("author", "contributor"))
@@ -57,4 +64,4 @@ def test_the_table_says_what_the_rules_say_of_each_status() -> None:
         assert status.is_public == (rules.embedding(stranger) == "whole"), name
         assert status.is_public == (rules.listing(stranger, "") == "whole"), name
         assert status.is_listed == (name in LISTED) == (rules.listing(contributor, "") == "whole"), name
-        assert status.is_contributors == rules.may_edit(contributor) == (name not in OUT_OF_HANDS), name
+        assert status.contributor_may_edit == rules.may_edit(contributor) == (name not in OUT_OF_HANDS), name

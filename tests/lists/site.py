@@ -81,7 +81,7 @@ class Site:
         )
         await self._owner.execute("UPDATE sites SET timezone = $1, per_page = $2", world.zone, world.per_page)
         async with self._database.transaction(HOST, world.now, writing=True) as tx:
-            await tx.lock(EDITOR.user_id)
+            await tx.lock_site(EDITOR.user_id)
             for kind in KINDS:
                 for record in getattr(world, kind):
                     await _add(tx, BY_NAME[kind], record)
@@ -127,7 +127,7 @@ def open_site(database_url: str) -> Iterator[Site]:
         with redirect_stderr(Faults()):
             app = create_application()
         owner = loop.run(_connect(database_url))
-        database = loop.run(Database.open(Options(database_url, size=1, transaction_deadline=600)))
+        database = loop.run(Database.open(Options(database_url, size=1, transaction_timeout=600)))
         site = Site(loop, app, database, owner)
         patch.setattr("kalends.asgi.utc_now", lambda: site.now)
         loop.run(site.add_people())
@@ -183,7 +183,7 @@ async def _add(tx: Transaction, kind: Kind, record: Post | Term) -> None:
 
 async def _move_to_trash(tx: Transaction, kind: Kind, post: Post) -> None:
     tx.now = post.modified
-    row = await tx.row(kind.select(Sql("r.site_id = ? AND r.id = ?", tx.site.id, post.id)))
+    row = await tx.fetch_one(kind.select(Sql("r.site_id = ? AND r.id = ?", tx.site.id, post.id)))
     assert row is not None
     await change_record(kind, _call(tx, {}), row, {"status": "trash"})
 

@@ -13,8 +13,8 @@ import threading
 from collections import Counter
 
 from kalends.adapters.safe_fetch import Fetcher
-from kalends.core.egress import read_permitted
-from kalends.core.errors import Invalid
+from kalends.core.egress import read_allowed_network
+from kalends.core.errors import InvalidValue
 from tests.media.kit import listening
 
 NAME_SERVER = "127.0.0.53"
@@ -55,13 +55,15 @@ async def main() -> None:
     with socketserver.UDPServer((NAME_SERVER, 53), NameServer) as names:
         threading.Thread(target=names.serve_forever, daemon=True).start()
         async with listening(answer("permitted", "200 OK"), PERMITTED) as port:
-            fetcher = Fetcher([read_permitted(f"{PERMITTED}:{port}")])
+            fetcher = Fetcher([read_allowed_network(f"{PERMITTED}:{port}")])
             leads_on = answer("redirecting", f"302 Found\r\nLocation: http://twice.rebinds.test:{port}/")
             async with listening(answer("forbidden", "200 OK"), FORBIDDEN, port):
                 first = await fetcher.get(f"http://rebinds.test:{port}/", io.BytesIO(), limit=1000)
                 refused = await _refused(fetcher, f"http://rebinds.test:{port}/")
                 async with listening(leads_on, PERMITTED) as other:
-                    both = Fetcher([read_permitted(f"{PERMITTED}:{port}"), read_permitted(f"{PERMITTED}:{other}")])
+                    both = Fetcher(
+                        [read_allowed_network(f"{PERMITTED}:{port}"), read_allowed_network(f"{PERMITTED}:{other}")]
+                    )
                     socket.getaddrinfo("twice.rebinds.test", port)  # The next answer is the forbidden one.
                     redirected = await _refused(both, f"http://leads.rebinds.test:{other}/")
         names.shutdown()
@@ -72,7 +74,7 @@ async def main() -> None:
 async def _refused(fetcher: Fetcher, url: str) -> bool:
     try:
         await fetcher.get(url, io.BytesIO(), limit=1000)
-    except Invalid:
+    except InvalidValue:
         return True
     return False
 

@@ -59,7 +59,7 @@ def test_a_bucket_keeps_files_as_a_disk_does(here: Interface, served: tuple[Buck
         return sized, removed, checked
 
     def keys() -> set[str]:
-        return {entry.key for entry in library.files.every()}
+        return {entry.key for entry in library.files.iter_files()}
 
     sized, removed, checked = here.run(with_database())
     assert (sized, removed, [(entry.files, entry.wrong) for entry in checked]) == (True, 0, [(6, ()), (1, ())])

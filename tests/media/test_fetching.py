@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from kalends.adapters import safe_fetch
-from kalends.adapters.safe_fetch import Fetcher, look_up
-from kalends.core.egress import Address, read_permitted
-from kalends.core.errors import Invalid, Refusal
+from kalends.adapters.safe_fetch import Fetcher, resolve_host
+from kalends.core.egress import IpAddress, read_allowed_network
+from kalends.core.errors import ApiError, InvalidValue
 from tests.media.attempts import ADDRESSES, HOSTS, NAMES
 from tests.media.kit import listening, tell
 
@@ -36,7 +36,7 @@ class World:
     asked: list[str] = field(default_factory=list[str])
     looked_up: Counter[str] = field(default_factory=Counter[str])
 
-    async def resolve(self, host: str, port: int) -> Sequence[Address]:
+    async def resolve(self, host: str, port: int) -> Sequence[IpAddress]:
         """Names of the attacker, as their name server answers; all others as the machine does."""
         self.looked_up[host] += 1
         if host == "good.test":
@@ -46,11 +46,11 @@ class World:
         if host in NAMES:
             answers = NAMES[host]
             return [ip_address(text) for text in answers[min(self.looked_up[host], len(answers)) - 1]]
-        return await look_up(host, port)
+        return await resolve_host(host, port)
 
     def fetcher(self, **options: object) -> Fetcher:
         """The port of the forbidden listener is as good as 80: only its address keeps the client away."""
-        permitted = [read_permitted(f"127.0.0.9:{self.permitted}")]
+        permitted = [read_allowed_network(f"127.0.0.9:{self.permitted}")]
         return Fetcher(permitted, resolve=self.resolve, ports={self.forbidden}, seconds=SECONDS, **options)
 
     async def get(self, url: str, limit: int = LIMIT) -> bytes:
@@ -150,7 +150,7 @@ async def world() -> AsyncIterator[World]:
 async def test_the_listener_can_be_reached_by_who_is_not_guarded(world: World) -> None:
     """What follows would show nothing otherwise."""
     into = io.BytesIO()
-    everything = [read_permitted(f"{network}:{world.forbidden}") for network in ("0.0.0.0/0", "[::/0]")]
+    everything = [read_allowed_network(f"{network}:{world.forbidden}") for network in ("0.0.0.0/0", "[::/0]")]
     for host in ("127.0.0.1", "127.0.0.2", "[::1]", "localhost", "loopback.attacker.test", "[::ffff:127.0.0.1]"):
         answer = await Fetcher(everything, resolve=world.resolve).get(
             f"http://{host}:{world.forbidden}/", into, limit=LIMIT
@@ -164,7 +164,7 @@ async def test_none_of_many_attempts_reaches_the_forbidden_listener(world: World
     urls += [f"http://{host}/" for host in HOSTS]
     urls += [text.format(port=world.forbidden) for text in ADDRESSES]
     for url in urls:
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidValue):
             await asyncio.wait_for(world.get(url), 10)
     assert world.reached == []
     tell(f"{len(urls)} addresses, {len(set(HOSTS)) + len(ADDRESSES)} of them different in kind: none was asked")
@@ -185,7 +185,7 @@ async def test_redirects_lead_nowhere_else(world: World) -> None:
         url = f"{good}/to/{place.encode().hex()}"
         try:
             await asyncio.wait_for(world.get(url), 10)
-        except Invalid:
+        except InvalidValue:
             pass
         else:  # What urljoin reads as a path stays with the server that may be asked.
             assert all("good.test" in head for head in world.asked[before:]), place
@@ -196,7 +196,7 @@ async def test_redirects_lead_nowhere_else(world: World) -> None:
 
 @pytest.mark.parametrize("place", ["http://[::1/x", "http://[", "//[zz]/", "http://[1]2/"])
 async def test_a_redirect_that_is_no_address_is_refused(world: World, place: str) -> None:
-    with pytest.raises(Invalid, match="only http"):
+    with pytest.raises(InvalidValue, match="only http"):
         await world.get(f"http://good.test:{world.permitted}/to/{place.encode().hex()}")
 
 
@@ -212,7 +212,7 @@ async def test_a_name_that_changes_its_meaning_is_asked_where_it_was_judged(worl
     assert await world.get(url) == b"hello"
     assert world.looked_up["rebinds.test"] == 1
     assert "Host: rebinds.test" in world.asked[0]
-    with pytest.raises(Invalid):  # It has changed by now, and is judged anew.
+    with pytest.raises(InvalidValue):  # It has changed by now, and is judged anew.
         await world.get(f"http://rebinds.test:{world.forbidden}/plain")
     assert world.reached == []
 
@@ -220,7 +220,7 @@ async def test_a_name_that_changes_its_meaning_is_asked_where_it_was_judged(worl
 async def test_a_redirect_that_rebinds_is_refused(world: World) -> None:
     """The first hop is judged by the first answer, the second one by the second."""
     place = f"http://rebinds.test:{world.forbidden}/".encode().hex()
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         await world.get(f"http://rebinds.test:{world.permitted}/to/{place}")
     assert (world.looked_up["rebinds.test"], world.reached) == (2, [])
 
@@ -228,7 +228,7 @@ async def test_a_redirect_that_rebinds_is_refused(world: World) -> None:
 @pytest.mark.parametrize("path", ["silent", "drip", "drip_headers"])
 async def test_who_stalls_is_left(world: World, path: str) -> None:
     began = time.monotonic()
-    with pytest.raises(Invalid, match="too long"):
+    with pytest.raises(InvalidValue, match="too long"):
         await world.get(f"http://good.test:{world.permitted}/{path}/")
     assert SECONDS * 0.9 < time.monotonic() - began < SECONDS + 2
 
@@ -237,7 +237,7 @@ async def test_who_stalls_is_left(world: World, path: str) -> None:
 async def test_who_sends_without_end_is_left(world: World, path: str) -> None:
     into = io.BytesIO()
     began = time.monotonic()
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         await world.fetcher().get(f"http://good.test:{world.permitted}/{path}/", into, limit=LIMIT)
     assert len(into.getvalue()) <= LIMIT
     assert time.monotonic() - began < SECONDS + 2
@@ -245,7 +245,7 @@ async def test_who_sends_without_end_is_left(world: World, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["lying", "garbage", "nothing", "loop/"])
 async def test_what_is_no_whole_answer_is_refused(world: World, path: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         await world.get(f"http://good.test:{world.permitted}/{path}")
     assert len(world.asked) == (4 if path == "loop/" else 1)
 
@@ -258,17 +258,17 @@ async def test_many_slow_servers_do_not_add_up(world: World) -> None:
     found = await asyncio.gather(
         *[fetcher.get(url, io.BytesIO(), limit=LIMIT) for _ in range(40)], return_exceptions=True
     )
-    assert sum(isinstance(problem, Invalid) for problem in found) >= 8
-    assert all(isinstance(problem, Invalid | Refusal) for problem in found)
+    assert sum(isinstance(problem, InvalidValue) for problem in found) >= 8
+    assert all(isinstance(problem, InvalidValue | ApiError) for problem in found)
     assert time.monotonic() - began < 2 * SECONDS + 3
 
 
 async def test_a_name_server_that_stalls_is_left(world: World) -> None:
-    async def never(_: str, __: int) -> Sequence[Address]:
+    async def never(_: str, __: int) -> Sequence[IpAddress]:
         await asyncio.sleep(60)
         return []
 
-    with pytest.raises(Invalid, match="too long"):
+    with pytest.raises(InvalidValue, match="too long"):
         await Fetcher(resolve=never, seconds=0.5).get("http://slow.test/", io.BytesIO(), limit=LIMIT)
 
 
@@ -294,12 +294,12 @@ async def test_a_certificate_is_that_of_the_name_although_the_address_is_pinned(
     context.load_cert_chain(made)
     context.sni_callback = lambda _, name, __: names.append(name)
     async with listening(world.serve, "127.0.0.9", tls=context) as world.permitted:
-        with pytest.raises(Invalid):  # Nobody vouches for this certificate.
+        with pytest.raises(InvalidValue):  # Nobody vouches for this certificate.
             await world.get(f"https://good.test:{world.permitted}/plain")
         trusting = ssl.create_default_context(cafile=str(made))
         monkeypatch.setattr(safe_fetch, "_tls", lambda: trusting)
         assert await world.get(f"https://good.test:{world.permitted}/plain") == b"hello"
-        with pytest.raises(Invalid):  # The certificate is for another name.
+        with pytest.raises(InvalidValue):  # The certificate is for another name.
             await world.get(f"https://rebinds.test:{world.permitted}/plain")
     assert names == ["good.test", "good.test", "rebinds.test"]
     assert len(world.asked) == 1

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kalends.adapters.file_store import DiskFiles
+from kalends.adapters.file_store import DiskFileStore
 from kalends.core.clock import utc_now
-from kalends.core.errors import Refusal
+from kalends.core.errors import ApiError
 from kalends.operations.media import maintenance
 from kalends.operations.media.images import add_image
 from kalends.operations.media.library import Library, Taken
@@ -93,12 +93,12 @@ def test_a_record_is_not_written_for_a_file_that_was_collected_meanwhile(here: I
         database = await Database.open(Options(url=here.database_url))
         try:
             async with database.transaction(1, utc_now(), writing=True) as tx:
-                await tx.lock(None)
+                await tx.lock_site(None)
                 await add_image(tx, library_of(here), taken, user_id=author.id)
         finally:
             await database.close()
 
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         here.run(write())
     assert refused.value.status == 503
 
@@ -140,7 +140,7 @@ def test_a_file_is_not_lost_to_a_slow_storage(here: Interface, author: Caller) -
     grow_old(root_of(here))
     answers: list[int] = []
 
-    class Slow(DiskFiles):
+    class Slow(DiskFileStore):
         def remove(self, key: str) -> None:
             answers.append(send(here.caller("editor"), picture(seed=7)).status_code)
             super().remove(key)

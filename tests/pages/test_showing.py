@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kalends.core.html_text import plain_run
+from kalends.core.html_text import to_single_line
 from kalends.website.models.page_locale import make_speech
 from tests.api.interface import Interface
 from tests.pages.asking import add, get
@@ -52,7 +52,7 @@ def test_the_times_of_several_days_are_never_torn_apart(interface: Interface) ->
      ("<p>One &amp; <em>two</em><br />three</p>", "One & two · three"), ("", ""), ("Plain\nwords", "Plain · words")],
 )  # fmt: skip
 def test_blocks_do_not_run_together_in_an_excerpt(html: str, run: str) -> None:
-    assert plain_run(html) == run
+    assert to_single_line(html) == run
 
 
 def test_what_is_over_is_not_offered_to_calendars(interface: Interface) -> None:

@@ -152,7 +152,7 @@ async def test_without_the_fence_the_forgotten_condition_would_leak(
 def forgetting_sites(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
     """Every `site_id = ?` in every statement becomes true. Yields the statements that had one."""
     forgotten: set[str] = set()
-    numbered = Sql.numbered
+    numbered = Sql.render
 
     def without_sites(statement: Sql) -> str:
         text = re.sub(r"\b(\w+\.)?site_id = \?", "?::bigint IS NOT NULL", statement.text)
@@ -161,7 +161,7 @@ def forgetting_sites(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
         return numbered(Sql(text, *statement.values))
 
     with monkeypatch.context() as patched:
-        patched.setattr(Sql, "numbered", without_sites)
+        patched.setattr(Sql, "render", without_sites)
         yield forgotten
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from kalends.core.errors import Refusal
+from kalends.core.errors import ApiError
 from kalends.kinds.event_passwords import MAX_WAITING, SLOW, PasswordHashes, hash_fast, hash_slowly
 from tests.api.interface import Interface, assert_refused, done
 from tests.api.samples import DATES
@@ -81,7 +81,7 @@ def test_waiting_is_bounded() -> None:
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     results = asyncio.run(work())
-    refused = [entry for entry in results if isinstance(entry, Refusal)]
+    refused = [entry for entry in results if isinstance(entry, ApiError)]
     assert [entry.status for entry in refused] == [503] * 3
     assert refused[0].headers["Retry-After"] == "1"
 

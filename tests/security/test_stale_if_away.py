@@ -16,7 +16,7 @@ import pytest
 
 from bench.cpu import process_family
 from kalends.store.migrations import migrate
-from kalends.store.site_revisions import Clocks, SiteClock
+from kalends.store.site_revisions import SiteRevision, SiteRevisions
 from tests.robustness.kit import DATES, Login, add_editor
 from tests.security.sockets import NS, Reply, ask
 from tests.servers import Server
@@ -118,11 +118,11 @@ def test_a_host_that_has_lost_its_site_has_no_stale_responses() -> None:
         answers = [[{"host": "a.test", "site_id": 1, "revision": 1}], []]
         database = AsyncMock()
         database.ask.side_effect = lambda *_, **__: answers.pop(0)
-        clocks = Clocks(database)
-        assert await clocks.current("a.test") == SiteClock(1, 1)
-        assert clocks.last("a.test", 60) is not None
+        clocks = SiteRevisions(database)
+        assert await clocks.current("a.test") == SiteRevision(1, 1)
+        assert clocks.last_known("a.test", 60) is not None
         assert await clocks.current("a.test") is None
-        assert clocks.last("a.test", 60) is None
+        assert clocks.last_known("a.test", 60) is None
 
     asyncio.run(play())
 

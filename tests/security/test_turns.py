@@ -5,20 +5,20 @@ import random
 
 import pytest
 
-from kalends.core.errors import Refusal
-from kalends.core.limiter import Shares, Turns
+from kalends.core.errors import ApiError
+from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 
-FEEDS = Shares(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
+FEEDS = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
 
 
 def test_an_owner_who_always_waits_does_not_keep_others_from_their_turn() -> None:
     async def play() -> tuple[int, int]:
-        turns, greedy = Turns(FEEDS), 0
+        turns, greedy = PerOwnerLimiter(FEEDS), 0
 
         async def keep_asking() -> None:
             nonlocal greedy
             while True:
-                async with turns.of("greedy"):
+                async with turns.slot("greedy"):
                     greedy += 1
                     await asyncio.sleep(0.001)
 
@@ -26,7 +26,7 @@ def test_an_owner_who_always_waits_does_not_keep_others_from_their_turn() -> Non
         await asyncio.sleep(0.01)
         modest = 0
         for _ in range(10):
-            async with turns.of("modest", patience=1):
+            async with turns.slot("modest", patience=1):
                 modest += 1
         for task in asking:
             task.cancel()
@@ -42,22 +42,22 @@ def test_an_owner_who_always_waits_does_not_keep_others_from_their_turn() -> Non
 def test_nothing_is_left_of_turns_that_were_given_up(seed: int) -> None:
     """Many owners, each of whose requests may be cancelled or lose patience at any moment."""
     chance = random.Random(seed)
-    shares = Shares(per_owner=2, total=3, waiting_per_owner=5, waiting=12)
+    shares = ConcurrencyLimits(per_owner=2, total=3, waiting_per_owner=5, waiting=12)
 
     async def play() -> None:
-        turns, running, most = Turns(shares), 0, 0
+        turns, running, most = PerOwnerLimiter(shares), 0, 0
 
         async def work(owner: int) -> None:
             nonlocal running, most
             try:
-                async with turns.of(owner, patience=chance.choice([None, 0.001, 0.005])):
+                async with turns.slot(owner, patience=chance.choice([None, 0.001, 0.005])):
                     running += 1
                     most = max(most, running)
                     try:
                         await asyncio.sleep(chance.random() / 500)
                     finally:
                         running -= 1
-            except Refusal:
+            except ApiError:
                 return
 
         tasks: list[asyncio.Task[None]] = []
@@ -69,9 +69,9 @@ def test_nothing_is_left_of_turns_that_were_given_up(seed: int) -> None:
         await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 10)
         assert most == shares.total
         # All of them are free again, at once and for anybody.
-        async with turns.of("a", 0.1), turns.of("a", 0.1), turns.of("b", 0.1):
-            with pytest.raises(Refusal):
-                async with turns.of("c", 0.01):
+        async with turns.slot("a", 0.1), turns.slot("a", 0.1), turns.slot("b", 0.1):
+            with pytest.raises(ApiError):
+                async with turns.slot("c", 0.01):
                     pass
 
     asyncio.run(play())

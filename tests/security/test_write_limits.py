@@ -99,11 +99,11 @@ async def test_a_cancelled_write_releases_the_lock_at_once(database_url: str, bu
 
     async def write() -> None:
         async with database.transaction("x", datetime.now(UTC), writing=True) as tx:
-            await tx.lock(None)
-            tx.clock.stamp("venues", 1, "create")
+            await tx.lock_site(None)
+            tx.changes.record("venues", 1, "create")
             locked.set()
             if busy:
-                await tx.run(Sql("SELECT pg_sleep(9)"))
+                await tx.execute(Sql("SELECT pg_sleep(9)"))
             await asyncio.sleep(9)
 
     try:
@@ -115,7 +115,7 @@ async def test_a_cancelled_write_releases_the_lock_at_once(database_url: str, bu
             await task
         began = time.monotonic()
         async with database.transaction("x", datetime.now(UTC), writing=True) as tx:
-            await tx.lock(None)
+            await tx.lock_site(None)
         assert time.monotonic() - began < 2
         assert revision_of(database_url, 1) == 0
     finally:

@@ -9,9 +9,9 @@ from datetime import date
 import psycopg
 import pytest
 
-from kalends.core.errors import Invalid
+from kalends.core.errors import InvalidValue
 from kalends.core.params import read_params
-from kalends.core.sanitize import fold, plain_words
+from kalends.core.sanitize import fold, to_plain_text
 from kalends.core.slugs import make_slug
 from kalends.core.times import event_span
 from kalends.demo.seed import Numbers, Wanted, read_upcoming, seed, settle_numbers
@@ -98,7 +98,7 @@ def test_many_at_once_leave_every_index_and_foreign_key_as_it_was(
         UNION ALL SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
         ORDER BY 1"""
     before = column(database_url, schema)
-    monkeypatch.setattr(bulk_load, "MANY", 100)
+    monkeypatch.setattr(bulk_load, "MIN_EVENTS_TO_DROP_INDEXES", 100)
     make_up(database_url)
     assert column(database_url, schema) == before
     audit(database_url)
@@ -118,7 +118,7 @@ def test_what_is_stored_is_what_the_interface_would_have_stored(database_url: st
         span = event_span(read["start_date"], read["end_date"], read["timezone"], read["all_day"])
         assert (span.start.wall, span.end.wall) == (start, end)
         assert (span.start.utc, span.end.utc) == (start_utc, end_utc)
-        texts = [plain_words(read[name]) for name in ("title", "excerpt", "description")]
+        texts = [to_plain_text(read[name]) for name in ("title", "excerpt", "description")]
         assert search_text == "\n".join(fold(text) for text in texts if text)
         assert slug.startswith(make_slug(read["title"])) or slug == ""
 
@@ -141,7 +141,7 @@ def test_events_are_as_various_as_real_ones(database_url: str) -> None:
 def test_numbers_follow_from_the_number_of_events() -> None:
     assert settle_numbers(Wanted(events=1000)) == Numbers(1000, 500, 38, 25, 22, 50)
     assert settle_numbers(Wanted(events=2_000_000)) == Numbers(2_000_000, 100_000, 4000, 2000, 60, 300)
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         settle_numbers(Wanted(events=10, upcoming=11))
 
 
@@ -151,5 +151,5 @@ def test_upcoming_is_a_number_or_a_share(text: str, number: int | None) -> None:
 
 
 def test_upcoming_that_is_neither_is_refused() -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValue):
         read_upcoming("many", 1000)

@@ -20,7 +20,7 @@ from kalends.api.description.schemas import Schema, name_of, ref
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core.image_types import BY_MIME
 from kalends.core.messages import Translate
-from kalends.core.params import KEEP, Param
+from kalends.core.params import NOT_NULLABLE, Param
 from kalends.http.language import DEFAULT, translator
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind
@@ -205,7 +205,7 @@ class Description:
         return described
 
     def _parameter(self, p: Param, where: str, endpoint: Endpoint) -> Schema:
-        schema = dict(p.type.described)
+        schema = dict(p.type.doc_schema)
         if p.has_default:
             schema["default"] = p.default
         if p.name == "per_page" and endpoint.operation is list_records:
@@ -219,13 +219,13 @@ class Description:
         }
         if schema.get("type") == "array":
             described |= {"style": "form", "explode": False}
-        if p.ours:
+        if p.is_extension:
             described["x-extension"] = True
         return described
 
     def _words_of(self, p: Param) -> str:
         words = self._say(p.description)
-        return f"{words}. {self._say(operations.EXTENSION)}" if p.ours else words
+        return f"{words}. {self._say(operations.EXTENSION)}" if p.is_extension else words
 
     # Bodies ----------------------------------------------------------------------------------
 
@@ -263,12 +263,12 @@ class Description:
         }
 
     def _field(self, p: Param, update: bool) -> Schema:
-        schema = _linked(p) if p.name in ("venue", "organizer") and p.type.takes_lists else dict(p.type.described)
-        if update and p.type.cleared is not KEEP:
+        schema = _linked(p) if p.name in ("venue", "organizer") and p.type.accepts_lists else dict(p.type.doc_schema)
+        if update and p.type.null_value is not NOT_NULLABLE:
             schema = _nullable(schema)
         if p.has_default and not update:
             schema["default"] = p.default
-        if p.ours:
+        if p.is_extension:
             schema["x-extension"] = True
         return {**schema, "description": self._words_of(p)}
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from kalends.api.batch import run_batch
 from kalends.api.catalog import Endpoint, Operation
-from kalends.core.messages import mark
+from kalends.core.messages import gettext_noop as N_
 from kalends.kinds.kind import Kind
 from kalends.operations.changes import list_changes
 from kalends.operations.history import read_history, restore_record
@@ -35,58 +35,58 @@ def _problem(status: int, code: str, when: str) -> Problem:
     return Problem(status, code, when)
 
 
-MISSING = _problem(400, "rest_missing_callback_param", mark("Required parameters are absent."))
-INVALID = _problem(400, "rest_invalid_param", mark("Parameters break their rule; `data.params` says which and why."))
-JSON = _problem(400, "rest_invalid_json", mark("The body is not readable as JSON."))
-FORM = _problem(400, "rest_invalid_form", mark("The form or the query string cannot be read."))
-HOST = _problem(400, "rest_invalid_host", mark("The Host header is not one name with or without a port."))
-TERM_EXISTS = _problem(400, "term_exists", mark("The name or slug of a term is taken; `data.term_id` has it."))
+MISSING = _problem(400, "rest_missing_callback_param", N_("Required parameters are absent."))
+INVALID = _problem(400, "rest_invalid_param", N_("Parameters break their rule; `data.params` says which and why."))
+JSON = _problem(400, "rest_invalid_json", N_("The body is not readable as JSON."))
+FORM = _problem(400, "rest_invalid_form", N_("The form or the query string cannot be read."))
+HOST = _problem(400, "rest_invalid_host", N_("The Host header is not one name with or without a port."))
+TERM_EXISTS = _problem(400, "term_exists", N_("The name or slug of a term is taken; `data.term_id` has it."))
 TOO_MANY = _problem(
-    400, "rest_too_many_records", mark("The request creates more records than `data.limit`; send them in several.")
+    400,
+    "rest_too_many_records",
+    N_("The request creates more records than `data.limit`; send them in several."),
 )
-CREDENTIALS = _problem(401, "incorrect_password", mark("The user name or the application password is wrong."))
-SIGN_IN = _problem(401, "rest_forbidden", mark("The caller has to sign in."))
-FORBIDDEN = _problem(403, "rest_forbidden", mark("The role of the caller does not permit this."))
-READ_ONLY = _problem(403, "rest_read_only", mark("The application password may only read."))
-CROSS_SITE = _problem(403, "rest_cross_site", mark("A page of another site sent a form; `Sec-Fetch-Site` says so."))
-NOT_ACCESSIBLE = _problem(403, "*-not-accessible", mark("The record is not published, and not the caller's."))
-NO_LONGER = _problem(403, "event-no-longer-available", mark("The event is in the trash."))
-PROTECTED = _problem(403, "event-password-protected", mark("The event is protected; `password` is missing or wrong."))
-NO_ROUTE = _problem(404, "rest_no_route", mark("There is nothing at this path."))
-NAMESPACE = _problem(404, "rest_invalid_namespace", mark("There is no such namespace."))
-SITE = _problem(404, "rest_unknown_site", mark("No site answers to this host."))
-NOT_FOUND = _problem(404, "rest-*-not-found", mark("There is no such record."))
-NO_PAGE = _problem(404, "*-archive-page-not-found", mark("The page lies beyond the end of the list."))
+CREDENTIALS = _problem(401, "incorrect_password", N_("The user name or the application password is wrong."))
+SIGN_IN = _problem(401, "rest_forbidden", N_("The caller has to sign in."))
+FORBIDDEN = _problem(403, "rest_forbidden", N_("The role of the caller does not permit this."))
+READ_ONLY = _problem(403, "rest_read_only", N_("The application password may only read."))
+CROSS_SITE = _problem(403, "rest_cross_site", N_("A page of another site sent a form; `Sec-Fetch-Site` says so."))
+NOT_ACCESSIBLE = _problem(403, "*-not-accessible", N_("The record is not published, and not the caller's."))
+NO_LONGER = _problem(403, "event-no-longer-available", N_("The event is in the trash."))
+PROTECTED = _problem(403, "event-password-protected", N_("The event is protected; `password` is missing or wrong."))
+NO_ROUTE = _problem(404, "rest_no_route", N_("There is nothing at this path."))
+NAMESPACE = _problem(404, "rest_invalid_namespace", N_("There is no such namespace."))
+SITE = _problem(404, "rest_unknown_site", N_("No site answers to this host."))
+NOT_FOUND = _problem(404, "rest-*-not-found", N_("There is no such record."))
+NO_PAGE = _problem(404, "*-archive-page-not-found", N_("The page lies beyond the end of the list."))
 METHOD = _problem(
-    405, "rest_method_not_allowed", mark("The path does not know the method; `Allow` names those it knows.")
+    405, "rest_method_not_allowed", N_("The path does not know the method; `Allow` names those it knows.")
 )
-TIMEOUT = _problem(408, "rest_request_timeout", mark("The body did not arrive in time."))
-RUNNING = _problem(409, "rest_request_in_progress", mark("The first request with this Idempotency-Key still runs."))
-IN_USE = _problem(409, "rest_media_in_use", mark("Records show the image; `data.used_by` names them."))
-CONFLICT = _problem(409, "rest_conflict", mark("The write contradicts what is stored."))
-IN_TRASH = _problem(410, "*-is-in-trash", mark("The record is in the trash already."))
-EXPIRED = _problem(
-    410, "rest_history_expired", mark("What is asked has been forgotten; `data.oldest` is still known.")
-)
-PRECONDITION = _problem(412, "rest_precondition_failed", mark("`If-Match` names an older state of the record."))
-TOO_LARGE = _problem(413, "rest_body_too_large", mark("The body has more bytes than the server reads."))
-HEAD = _problem(431, "rest_head_too_large", mark("The headers have more bytes than the server reads."))
-KEY_REUSED = _problem(422, "rest_idempotency_mismatch", mark("The Idempotency-Key was used for another request."))
-SLOW_DOWN = _problem(429, "rest_too_many_attempts", mark("Guessing is slowed down; `Retry-After` says for how long."))
-QUOTA = _problem(429, "rest_quota_exceeded", mark("The account has created too many records today."))
-FAULT = _problem(500, "internal_server_error", mark("A fault of the server, logged under `X-Request-ID`."))
-BUSY = _problem(503, "rest_unavailable", mark("The database is busy or away; try again."))
+TIMEOUT = _problem(408, "rest_request_timeout", N_("The body did not arrive in time."))
+RUNNING = _problem(409, "rest_request_in_progress", N_("The first request with this Idempotency-Key still runs."))
+IN_USE = _problem(409, "rest_media_in_use", N_("Records show the image; `data.used_by` names them."))
+CONFLICT = _problem(409, "rest_conflict", N_("The write contradicts what is stored."))
+IN_TRASH = _problem(410, "*-is-in-trash", N_("The record is in the trash already."))
+EXPIRED = _problem(410, "rest_history_expired", N_("What is asked has been forgotten; `data.oldest` is still known."))
+PRECONDITION = _problem(412, "rest_precondition_failed", N_("`If-Match` names an older state of the record."))
+TOO_LARGE = _problem(413, "rest_body_too_large", N_("The body has more bytes than the server reads."))
+HEAD = _problem(431, "rest_head_too_large", N_("The headers have more bytes than the server reads."))
+KEY_REUSED = _problem(422, "rest_idempotency_mismatch", N_("The Idempotency-Key was used for another request."))
+SLOW_DOWN = _problem(429, "rest_too_many_attempts", N_("Guessing is slowed down; `Retry-After` says for how long."))
+QUOTA = _problem(429, "rest_quota_exceeded", N_("The account has created too many records today."))
+FAULT = _problem(500, "internal_server_error", N_("A fault of the server, logged under `X-Request-ID`."))
+BUSY = _problem(503, "rest_unavailable", N_("The database is busy or away; try again."))
 UNKNOWN = _problem(
-    503, "rest_outcome_unknown", mark("The write may or may not be stored; repeat it with the same key.")
+    503, "rest_outcome_unknown", N_("The write may or may not be stored; repeat it with the same key.")
 )
-FULL = _problem(507, "rest_insufficient_storage", mark("The disk of the database is full."))
+FULL = _problem(507, "rest_insufficient_storage", N_("The disk of the database is full."))
 
 # The status is that of the operation that failed.
 BATCH: Final = tuple(
     _problem(
         status,
         "rest_batch_failed",
-        mark("An operation of the batch was refused, and nothing was written; `data.error` says why."),
+        N_("An operation of the batch was refused, and nothing was written; `data.error` says why."),
     )
     for status in (400, 401, 403, 404, 405, 409, 410, 429)
 )

@@ -3,19 +3,19 @@
 from typing import Any, Final
 
 from kalends.api.catalog import Endpoint
-from kalends.core.messages import mark
+from kalends.core.messages import gettext_noop as N_
 from kalends.http.language import LANGUAGES
 from kalends.operations.changes import list_changes
 from kalends.operations.history import read_history
 from kalends.operations.media.records import create_media
 from kalends.operations.records import create_record, list_records, read_record
 
-DONE: Final = mark("Done.")
-CREATED: Final = mark("Created.")
-UNCHANGED: Final = mark("Nothing has changed since the answer that `If-None-Match` names.")
-SECURITY: Final = mark("User name and application password, as `kalends password add` prints it.")
-NAMESPACE: Final = mark("Only the namespace itself is known")
-CONTEXT: Final = mark("Without effect")
+DONE: Final = N_("Done.")
+CREATED: Final = N_("Created.")
+UNCHANGED: Final = N_("Nothing has changed since the answer that `If-None-Match` names.")
+SECURITY: Final = N_("User name and application password, as `kalends password add` prints it.")
+NAMESPACE: Final = N_("Only the namespace itself is known")
+CONTEXT: Final = N_("Without effect")
 
 TEXT: Final = {"type": "string"}
 WHOLE: Final = {"type": "integer", "minimum": 0}
@@ -31,22 +31,22 @@ def _parameter(
 # Each by its name. The last three change what an answer looks like, so no operation lists them.
 PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "lang": _parameter("lang", "query", {"type": "string", "enum": list(LANGUAGES)},
-                       mark("The language of messages and descriptions")),
-    "Accept-Language": _parameter("Accept-Language", "header", TEXT, mark("Languages, the best first")),
+                       N_("The language of messages and descriptions")),
+    "Accept-Language": _parameter("Accept-Language", "header", TEXT, N_("Languages, the best first")),
     "X-Request-ID": _parameter("X-Request-ID", "header", {"type": "string", "pattern": r"^[\w.:-]{1,100}$"},
-                               mark("A name for the request, kept in answer and log")),
+                               N_("A name for the request, kept in answer and log")),
     "If-None-Match": _parameter("If-None-Match", "header", TEXT,
-                                mark("ETags that are known; if one still holds, the answer is 304")),
+                                N_("ETags that are known; if one still holds, the answer is 304")),
     "If-Match": _parameter("If-Match", "header", TEXT,
-                           mark("The ETag that the caller knows; a record that differs by now gives 412")),
+                           N_("The ETag that the caller knows; a record that differs by now gives 412")),
     "Idempotency-Key": _parameter("Idempotency-Key", "header", {"type": "string", "maxLength": 255},
-                                  mark("A request that is repeated with the same key is done once, for a day")),
+                                  N_("A request that is repeated with the same key is done once, for a day")),
     "_fields": _parameter("_fields", "query", {"type": "array", "items": TEXT},
-                          mark("Only these keys; dots reach into objects and lists"), ours=False),
+                          N_("Only these keys; dots reach into objects and lists"), ours=False),
     "_envelope": _parameter("_envelope", "query", {"type": "boolean"},
-                            mark("Wraps the answer as `body`, `status` and `headers`"), ours=False),
+                            N_("Wraps the answer as `body`, `status` and `headers`"), ours=False),
     "_method": _parameter("_method", "query", {"type": "string", "enum": ["PUT", "PATCH", "DELETE"]},
-                          mark("What a POST stands for; `X-HTTP-Method-Override` says the same"), ours=False),
+                          N_("What a POST stands for; `X-HTTP-Method-Override` says the same"), ours=False),
 }  # fmt: skip
 EVERYWHERE: Final = ("lang", "Accept-Language", "X-Request-ID")
 
@@ -56,29 +56,29 @@ def _header(schema: dict[str, Any], description: str) -> dict[str, Any]:
 
 
 HEADERS: Final[dict[str, dict[str, Any]]] = {
-    "X-Request-ID": _header(TEXT, mark("The name of the request, as in the log")),
-    "Link": _header(TEXT, mark("The root of the interface; of a list also the pages before and after")),
-    "Allow": _header(TEXT, mark("The methods that the caller may use on this path")),
-    "Vary": _header(TEXT, mark("What the answer depends on")),
-    "Cache-Control": _header(TEXT, mark("Whether and how long the answer may be kept")),
-    "X-Content-Type-Options": _header({"const": "nosniff"}, mark("The type of the answer is not to be guessed")),
-    "X-Robots-Tag": _header({"const": "noindex"}, mark("Search engines leave it out")),
+    "X-Request-ID": _header(TEXT, N_("The name of the request, as in the log")),
+    "Link": _header(TEXT, N_("The root of the interface; of a list also the pages before and after")),
+    "Allow": _header(TEXT, N_("The methods that the caller may use on this path")),
+    "Vary": _header(TEXT, N_("What the answer depends on")),
+    "Cache-Control": _header(TEXT, N_("Whether and how long the answer may be kept")),
+    "X-Content-Type-Options": _header({"const": "nosniff"}, N_("The type of the answer is not to be guessed")),
+    "X-Robots-Tag": _header({"const": "noindex"}, N_("Search engines leave it out")),
     "Content-Language": _header({"type": "string", "enum": list(LANGUAGES)},
-                                mark("The language of messages and descriptions")),
-    "ETag": _header(TEXT, mark("Names this state, for `If-Match` and `If-None-Match`")),
-    "Location": _header({"type": "string", "format": "uri"}, mark("The address of the new record")),
-    "X-TEC-Total": _header(WHOLE, mark("How many records the whole list has")),
-    "X-TEC-TotalPages": _header(WHOLE, mark("How many pages the list has")),
-    "X-WP-Total": _header(WHOLE, mark("The same as `X-TEC-Total`")),
-    "X-WP-TotalPages": _header(WHOLE, mark("The same as `X-TEC-TotalPages`")),
-    "Retry-After": _header(WHOLE, mark("After how many seconds to try again")),
-    "Idempotent-Replay": _header({"const": "true"}, mark("The answer is the first one, repeated")),
-    "Surrogate-Key": _header(TEXT, mark("What is in the answer, for caches that forget by key")),
-    "Access-Control-Allow-Origin": _header(TEXT, mark("The origin whose scripts may read the answer")),
-    "Access-Control-Expose-Headers": _header(TEXT, mark("The headers that such scripts may read")),
-    "Access-Control-Allow-Methods": _header(TEXT, mark("The methods that such scripts may use")),
-    "Access-Control-Allow-Headers": _header(TEXT, mark("The headers that such scripts may send")),
-    "Access-Control-Max-Age": _header(WHOLE, mark("For how many seconds the permission holds")),
+                                N_("The language of messages and descriptions")),
+    "ETag": _header(TEXT, N_("Names this state, for `If-Match` and `If-None-Match`")),
+    "Location": _header({"type": "string", "format": "uri"}, N_("The address of the new record")),
+    "X-TEC-Total": _header(WHOLE, N_("How many records the whole list has")),
+    "X-TEC-TotalPages": _header(WHOLE, N_("How many pages the list has")),
+    "X-WP-Total": _header(WHOLE, N_("The same as `X-TEC-Total`")),
+    "X-WP-TotalPages": _header(WHOLE, N_("The same as `X-TEC-TotalPages`")),
+    "Retry-After": _header(WHOLE, N_("After how many seconds to try again")),
+    "Idempotent-Replay": _header({"const": "true"}, N_("The answer is the first one, repeated")),
+    "Surrogate-Key": _header(TEXT, N_("What is in the answer, for caches that forget by key")),
+    "Access-Control-Allow-Origin": _header(TEXT, N_("The origin whose scripts may read the answer")),
+    "Access-Control-Expose-Headers": _header(TEXT, N_("The headers that such scripts may read")),
+    "Access-Control-Allow-Methods": _header(TEXT, N_("The methods that such scripts may use")),
+    "Access-Control-Allow-Headers": _header(TEXT, N_("The headers that such scripts may send")),
+    "Access-Control-Max-Age": _header(WHOLE, N_("For how many seconds the permission holds")),
 }  # fmt: skip
 # Every answer has these, so only the first is repeated at each of them.
 COMMON: Final = (

@@ -20,7 +20,7 @@ from kalends.api.description.document import make_document
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core import errors
 from kalends.core.clock import utc_now
-from kalends.core.messages import Sentence
+from kalends.core.messages import Message
 from kalends.http.context import Service, client_of
 from kalends.http.language import LANGUAGES, choose, translator
 
@@ -43,7 +43,7 @@ async def show(service: Service, request: Request, host: str, home: str, extensi
     if name:
         return show_file(name)
     client = client_of(request, service)
-    async with service.database.transaction(host, utc_now(), writing=False, anonymous=True, client=client) as tx:
+    async with service.database.transaction(host, utc_now(), writing=False, anonymous=True, client_ip=client) as tx:
         site_language = tx.site.language
     language = choose(request.scope["query_string"], request.headers.get("accept-language", ""), site_language)
     return show_page(language, home, extension)
@@ -188,7 +188,7 @@ class Page:
             notes += [f"<b>{self.word('required')}</b>"] if required else []
             if "default" in schema:
                 value = orjson.dumps(schema["default"]).decode()
-                notes.append(escape(Sentence("by default {value}", value=value).said(self._say)))
+                notes.append(escape(Message("by default {value}", value=value).render(self._say)))
             ours = row.get("x-extension")
             notes += [f'<em class="ours">{self.word("extension")}</em>'] if ours else []
             words = row.get("description", "").removesuffix(

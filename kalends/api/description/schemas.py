@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from kalends.api.batch import run_batch
 from kalends.api.catalog import Operation
-from kalends.core.messages import mark
-from kalends.core.params import LARGEST_ID
+from kalends.core.messages import gettext_noop as N_
+from kalends.core.params import MAX_ID
 from kalends.core.statuses import STATUSES
 from kalends.kinds import KINDS
 from kalends.kinds.kind import Kind
@@ -21,10 +21,10 @@ TEXT: Final[Schema] = {"type": "string"}
 FLAG: Final[Schema] = {"type": "boolean"}
 MAYBE_FLAG: Final[Schema] = {
     "type": ["boolean", "null"],
-    "description": mark("null where the event is protected and its password was not given"),
+    "description": N_("null where the event is protected and its password was not given"),
 }
 WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
-ID: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": LARGEST_ID}
+ID: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": MAX_ID}
 URL: Final[Schema] = {"type": "string", "format": "uri"}
 NOTHING: Final[Schema] = {"type": "array", "items": {}, "maxItems": 0}
 STAMP: Final[Schema] = {
@@ -32,7 +32,7 @@ STAMP: Final[Schema] = {
     "pattern": r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$",
     "examples": ["2027-04-01 19:30:00"],
 }
-HTML: Final[Schema] = {"type": "string", "description": mark("HTML that was cleaned, or empty")}
+HTML: Final[Schema] = {"type": "string", "description": N_("HTML that was cleaned, or empty")}
 
 
 def ref(name: str) -> Schema:
@@ -67,19 +67,23 @@ def name_of(kind: Kind) -> str:
 
 POST: Final[Schema] = {
     "id": ID,
-    "global_id": said(TEXT, mark("The host of the site and the ID")),
+    "global_id": said(TEXT, N_("The host of the site and the ID")),
     "global_id_lineage": array(TEXT),
-    "author": {"type": "string", "pattern": "^[0-9]+$", "description": mark("The ID of the author, as digits")},
+    "author": {
+        "type": "string",
+        "pattern": "^[0-9]+$",
+        "description": N_("The ID of the author, as digits"),
+    },
     "status": {"type": "string", "enum": list(STATUSES)},
-    "date": said(STAMP, mark("The publication date, in the zone of the site")),
-    "date_utc": said(STAMP, mark("The publication date in UTC")),
-    "modified": said(STAMP, mark("The last change, in the zone of the site")),
-    "modified_utc": said(STAMP, mark("The last change in UTC")),
-    "url": said(URL, mark("The page of the record on the site")),
+    "date": said(STAMP, N_("The publication date, in the zone of the site")),
+    "date_utc": said(STAMP, N_("The publication date in UTC")),
+    "modified": said(STAMP, N_("The last change, in the zone of the site")),
+    "modified_utc": said(STAMP, N_("The last change in UTC")),
+    "url": said(URL, N_("The page of the record on the site")),
 }
 JSON_LD: Final[Schema] = {
     "type": "object",
-    "description": mark("Structured data of schema.org; only where one record is read"),
+    "description": N_("Structured data of schema.org; only where one record is read"),
     "required": ["@context", "@type"],
     "properties": {"@context": {"const": "https://schema.org"}, "@type": TEXT},
     "additionalProperties": True,
@@ -89,7 +93,7 @@ DATE_DETAILS: Final = record(
         "year": {"type": "string", "pattern": r"^\d{4}$"},
         **{key: {"type": "string", "pattern": r"^\d\d$"} for key in ("month", "day", "hour", "minutes", "seconds")},
     },
-    description=mark("The parts of a date, padded with zeros"),
+    description=N_("The parts of a date, padded with zeros"),
 )
 IMAGE_SIZE: Final = record(
     {
@@ -100,7 +104,7 @@ IMAGE_SIZE: Final = record(
         "url": URL,
         "webp": {
             **record({"url": URL, "filesize": WHOLE}),
-            "description": mark("The same size as WebP"),
+            "description": N_("The same size as WebP"),
             "x-extension": True,
         },
     },
@@ -116,29 +120,37 @@ IMAGE_KEYS: Final[Schema] = {
     "filesize": WHOLE,
     "sizes": {
         "type": "object",
-        "description": mark("thumbnail, medium, large and full; absent until they are made"),
+        "description": N_("thumbnail, medium, large and full; absent until they are made"),
         "additionalProperties": ref("ImageSize"),
     },
     "alt_text": {
         "type": "string",
-        "description": mark("What the image shows, for those who do not see it"),
+        "description": N_("What the image shows, for those who do not see it"),
         "x-extension": True,
     },
-    "caption": {"type": "string", "description": mark("HTML that was cleaned, or empty"), "x-extension": True},
-    "focus_x": said(PART, mark("The point that must stay visible, from the left: 0 to 1")),
-    "focus_y": said(PART, mark("The point that must stay visible, from the top: 0 to 1")),
+    "caption": {
+        "type": "string",
+        "description": N_("HTML that was cleaned, or empty"),
+        "x-extension": True,
+    },
+    "focus_x": said(PART, N_("The point that must stay visible, from the left: 0 to 1")),
+    "focus_y": said(PART, N_("The point that must stay visible, from the top: 0 to 1")),
 }
 IMAGE: Final = record(IMAGE_KEYS, optional=("sizes",))
 MEDIA_KEYS: Final[Schema] = {
     **IMAGE_KEYS,
     "title": TEXT,
     "mime_type": TEXT,
-    "author": {"type": "string", "pattern": "^[0-9]+$", "description": mark("The ID of the author, as digits")},
-    "date": said(STAMP, mark("When it was added, in the zone of the site")),
-    "date_utc": said(STAMP, mark("When it was added, in UTC")),
-    "modified": said(STAMP, mark("The last change, in the zone of the site")),
-    "modified_utc": said(STAMP, mark("The last change in UTC")),
-    "source_url": said(TEXT, mark("Where it was fetched from; empty: it was sent")),
+    "author": {
+        "type": "string",
+        "pattern": "^[0-9]+$",
+        "description": N_("The ID of the author, as digits"),
+    },
+    "date": said(STAMP, N_("When it was added, in the zone of the site")),
+    "date_utc": said(STAMP, N_("When it was added, in UTC")),
+    "modified": said(STAMP, N_("The last change, in the zone of the site")),
+    "modified_utc": said(STAMP, N_("The last change in UTC")),
+    "source_url": said(TEXT, N_("Where it was fetched from; empty: it was sent")),
 }
 COST_DETAILS: Final = record(
     {
@@ -150,24 +162,24 @@ COST_DETAILS: Final = record(
 )
 EVENT_KEYS: Final[Schema] = {
     **POST,
-    "rest_url": said(URL, mark("The address of the record in this interface")),
+    "rest_url": said(URL, N_("The address of the record in this interface")),
     "title": TEXT,
     "description": HTML,
     "excerpt": HTML,
     "slug": TEXT,
     "image": {"anyOf": [ref("Image"), {"const": False}]},
     "all_day": MAYBE_FLAG,
-    "start_date": said(STAMP, mark("The start, in the zone of the event")),
+    "start_date": said(STAMP, N_("The start, in the zone of the event")),
     "start_date_details": ref("DateDetails"),
-    "end_date": said(STAMP, mark("The end, in the zone of the event")),
+    "end_date": said(STAMP, N_("The end, in the zone of the event")),
     "end_date_details": ref("DateDetails"),
-    "utc_start_date": said(STAMP, mark("The start in UTC")),
+    "utc_start_date": said(STAMP, N_("The start in UTC")),
     "utc_start_date_details": ref("DateDetails"),
-    "utc_end_date": said(STAMP, mark("The end in UTC")),
+    "utc_end_date": said(STAMP, N_("The end in UTC")),
     "utc_end_date_details": ref("DateDetails"),
-    "timezone": said(TEXT, mark("An IANA name such as Europe/Paris, or a fixed offset such as UTC+5")),
+    "timezone": said(TEXT, N_("An IANA name such as Europe/Paris, or a fixed offset such as UTC+5")),
     "timezone_abbr": TEXT,
-    "cost": said(TEXT, mark("The cost as it is shown, with its currency")),
+    "cost": said(TEXT, N_("The cost as it is shown, with its currency")),
     "cost_details": ref("CostDetails"),
     "website": TEXT,
     "show_map": MAYBE_FLAG,
@@ -179,12 +191,12 @@ EVENT_KEYS: Final[Schema] = {
     "tags": array(ref("TermInEvent")),
     "venue": {
         "anyOf": [ref("Venue"), array(ref("Venue"))],
-        "description": mark("One venue is an object, none an empty list, several are a list"),
+        "description": N_("One venue is an object, none an empty list, several are a list"),
     },
     "organizer": array(ref("Organizer")),
     "custom_fields": NOTHING,
-    "ticket_url": {"type": "string", "description": mark("Where tickets are sold"), "x-extension": True},
-    "uid": {"type": "string", "format": "uuid", "description": mark("The name of the event for life, worldwide"),
+    "ticket_url": {"type": "string", "description": N_("Where tickets are sold"), "x-extension": True},
+    "uid": {"type": "string", "format": "uuid", "description": N_("The name of the event for life, worldwide"),
             "x-extension": True},
     "json_ld": JSON_LD,
 }  # fmt: skip
@@ -228,7 +240,7 @@ MAY_BE_EMPTY: Final = (
 TERM_URLS: Final = record({"self": URL, "collection": URL, "up": URL}, optional=("up",))
 TERM_KEYS: Final[Schema] = {
     "id": ID,
-    "count": said(WHOLE, mark("How many published events have it")),
+    "count": said(WHOLE, N_("How many published events have it")),
     "description": TEXT,
     "name": TEXT,
     "slug": TEXT,
@@ -237,7 +249,7 @@ TERM_KEYS: Final[Schema] = {
     "meta": NOTHING,
     "url": URL,
 }
-PARENT: Final = said(WHOLE, mark("The parent category; 0 is none"))
+PARENT: Final = said(WHOLE, N_("The parent category; 0 is none"))
 TERM_IN_EVENT: Final = record(
     {
         "name": TEXT,
@@ -273,14 +285,14 @@ def record_of(kind: Kind) -> Schema:
 def list_of(kind: Kind) -> Schema:
     keys: Schema = {
         kind.name: array(ref(name_of(kind))),
-        "rest_url": said(URL, mark("The address of this page")),
-        "next_rest_url": said(URL, mark("The address of the next page, if there is one")),
-        "previous_rest_url": said(URL, mark("The address of the page before, if there is one")),
-        "total": said(WHOLE, mark("How many records the whole list has")),
-        "total_pages": said(WHOLE, mark("How many pages the list has")),
+        "rest_url": said(URL, N_("The address of this page")),
+        "next_rest_url": said(URL, N_("The address of the next page, if there is one")),
+        "previous_rest_url": said(URL, N_("The address of the page before, if there is one")),
+        "total": said(WHOLE, N_("How many records the whole list has")),
+        "total_pages": said(WHOLE, N_("How many pages the list has")),
     }
     if kind.continues:
-        words = mark("What `cursor` takes for the next page; null at the end")
+        words = N_("What `cursor` takes for the next page; null at the end")
         keys["next_cursor"] = {"type": ["string", "null"], "description": words, "x-extension": True}
     return record(keys, optional=("next_rest_url", "previous_rest_url"))
 
@@ -297,11 +309,11 @@ HISTORY: Final = record(
                     "date_utc": STAMP,
                     "user": {
                         "anyOf": [record({"id": ID, "login": {"type": ["string", "null"]}}), {"type": "null"}],
-                        "description": mark("Who did it; null: the server itself"),
+                        "description": N_("Who did it; null: the server itself"),
                     },
                     "changes": {
                         "type": "object",
-                        "description": mark("By parameter, what it was and what it became"),
+                        "description": N_("By parameter, what it was and what it became"),
                         "additionalProperties": record({"before": ANY, "after": ANY}),
                     },
                 }
@@ -309,7 +321,7 @@ HISTORY: Final = record(
         ),
         "next_before": {
             "type": ["integer", "null"],
-            "description": mark("What `before` takes for the next page; null at the end"),
+            "description": N_("What `before` takes for the next page; null at the end"),
         },
     }
 )
@@ -328,7 +340,8 @@ def changed_record(kind: Kind) -> Schema:
 def changes() -> Schema:
     entry: Schema = {"revision": WHOLE, "kind": {"type": "string", "enum": [kind.name for kind in KINDS]}, "id": ID}
     gone = record(
-        {**entry, "deleted": {"const": True}}, description=mark("The record is gone, or hidden from the caller")
+        {**entry, "deleted": {"const": True}},
+        description=N_("The record is gone, or hidden from the caller"),
     )
     shown = [
         record({**entry, "kind": {"const": kind.name}, "deleted": {"const": False}, "record": changed_record(kind)})
@@ -338,8 +351,8 @@ def changes() -> Schema:
         {
             "changes": array({"anyOf": [gone, *shown]}),
             "since": WHOLE,
-            "next_since": said(TEXT, mark("What `since` takes next")),
-            "more": said(FLAG, mark("Whether there is more to fetch at once")),
+            "next_since": said(TEXT, N_("What `since` takes next")),
+            "more": said(FLAG, N_("Whether there is more to fetch at once")),
         }
     )
 
@@ -350,7 +363,7 @@ RESULTS: Final = record(
     {
         "results": said(
             array(record({"status": {"type": "integer"}, "body": {"type": "object"}})),
-            mark("For each operation, in order, what it would have answered alone"),
+            N_("For each operation, in order, what it would have answered alone"),
         )
     }
 )
@@ -359,7 +372,7 @@ RESULTS: Final = record(
 
 
 def _refusal(code: Schema, data: Schema) -> Schema:
-    return record({"code": code, "message": said(TEXT, mark("For people, in their language")), "data": record(data)})
+    return record({"code": code, "message": said(TEXT, N_("For people, in their language")), "data": record(data)})
 
 
 STATUS: Final[Schema] = {"type": "integer", "minimum": 400, "maximum": 599}
@@ -367,7 +380,7 @@ PROBLEM: Final = record(
     {"code": {"const": "rest_invalid_param"}, "message": TEXT, "data": record({"param": TEXT})},
 )
 ERRORS: Final[Schema] = {
-    "Error": _refusal(said(TEXT, mark("For programs; never changes")), {"status": STATUS}),
+    "Error": _refusal(said(TEXT, N_("For programs; never changes")), {"status": STATUS}),
     "rest_missing_callback_param": _refusal(
         {"const": "rest_missing_callback_param"}, {"status": {"const": 400}, "params": array(TEXT)}
     ),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kalends.core.clock import utc_now
-from kalends.core.errors import Invalid, Refusal
+from kalends.core.errors import ApiError, InvalidValue
 from kalends.operations.accounts import require_user
 from kalends.operations.media.images import add_image
 from kalends.operations.media.library import Library, hash_of
@@ -42,8 +42,8 @@ async def add_files(
         for path in left:
             try:
                 added = await _add_file(database, library, site_id, user_id, path)
-            except (Invalid, Refusal) as problem:
-                outcome.refused.append((path, problem.message))
+            except (InvalidValue, ApiError) as problem:
+                outcome.refused.append((path, problem.text))
             except OSError as error:  # The file itself; what is wrong with the storage is a Refusal.
                 outcome.refused.append((path, error.strerror or str(error)))
             else:
@@ -62,17 +62,17 @@ async def _add_file(database: Database, library: Library, site_id: int, user_id:
     """Whether the image is new."""
     sent_hash, size = await asyncio.to_thread(lambda: (hash_of(path), path.stat().st_size))
     if size > library.limit:
-        raise Invalid("the file has more than {limit} bytes.", limit=library.limit)
+        raise InvalidValue("the file has more than {limit} bytes.", limit=library.limit)
     async with database.transaction(site_id, utc_now(), writing=False) as tx:
-        if await media.find_by_sent(tx, sent_hash) is not None:
+        if await media.find_by_upload(tx, sent_hash) is not None:
             return False
     async with library.working() as directory:
         copy = directory / "sent"
         await asyncio.to_thread(shutil.copyfile, path, copy)
         taken = await library.take(site_id, copy, title=path.name)
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
-            await tx.lock(user_id)
-            if await media.find_by_sent(tx, taken.sent_hash) is not None:
+            await tx.lock_site(user_id)
+            if await media.find_by_upload(tx, taken.sent_hash) is not None:
                 return False
             await add_image(tx, library, taken, user_id=user_id)
     return True

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from kalends.core import errors
-from kalends.core.errors import Invalid
-from kalends.core.image_types import FULL, name_in
+from kalends.core.errors import InvalidValue
+from kalends.core.image_types import FULL, extract_file_name
 from kalends.core.sanitize import clean_plain, fold
 from kalends.kinds.kind import Values
 from kalends.kinds.media import MEDIA, TEXTS
@@ -18,7 +18,7 @@ from kalends.operations.media.library import Fetched, Library, Taken
 from kalends.operations.quotas import count_new_record
 from kalends.store import Row, jobs, media, records
 from kalends.store.database import Transaction
-from kalends.store.history import encode
+from kalends.store.history import encode_columns
 
 # For so long a source is not asked again.
 FRESH: Final = timedelta(hours=1)
@@ -71,7 +71,7 @@ async def add_image(
     sent = sent or {}
     if not await library.has(tx.site.id, [taken.name]):
         raise errors.unavailable()  # It lay there for a day, nobody's, and was removed at this very moment.
-    media_id = tx.clock.next_post_id()
+    media_id = tx.changes.next_post_id()
     texts: dict[str, str] = {name: sent.get(name, "") for name in TEXTS}
     texts["title"] = texts["title"] or _title(taken.title)
     values: Values = {
@@ -86,7 +86,9 @@ async def add_image(
         "date_utc": tx.now,
         "modified_utc": tx.now,
     }
-    revision = tx.clock.stamp("media", media_id, "create", after=encode({"title": texts["title"], "url": taken.name}))
+    revision = tx.changes.record(
+        "media", media_id, "create", after=encode_columns({"title": texts["title"], "url": taken.name})
+    )
     await records.add(tx, "media", {"id": media_id, "revision": revision, **values, **(source or {})})
     await media.replace_files(tx, media_id, [(taken.name, FULL)])
     await jobs.enqueue(tx, jobs.Task.MAKE_SIZES, {"media_id": media_id})
@@ -95,9 +97,9 @@ async def add_image(
 
 async def _find_kept(tx: Transaction, address: str) -> int | None:
     """An image that an address names without being asked: a file of ours, or one that lies elsewhere for good."""
-    name = name_in(address)
+    name = extract_file_name(address)
     found = await media.find_by_file(tx, name) if name else None
-    return found if found is not None else await media.find_by_address(tx, address)
+    return found if found is not None else await media.find_by_url(tx, address)
 
 
 async def _find_or_add(call: Call, address: str) -> int:
@@ -109,13 +111,13 @@ async def _find_or_add(call: Call, address: str) -> int:
     if row is not None:
         if isinstance(fetched, Fetched):
             await _refresh(call, row, fetched)
-        elif isinstance(fetched, Invalid):
+        elif isinstance(fetched, InvalidValue):
             # What was fetched before stays, also when its source is away today; it is not asked each time.
-            await media.note_fetch(tx, row["id"], row["source_etag"], row["source_date"])
+            await media.record_fetch(tx, row["id"], row["source_etag"], row["source_date"])
         known: int = row["id"]
         return known
-    if isinstance(fetched, Invalid):
-        raise errors.invalid_params({"image": errors.problem_of("image", fetched.sentence)})
+    if isinstance(fetched, InvalidValue):
+        raise errors.invalid_params({"image": errors.for_param("image", fetched.message)})
     if fetched is None or fetched.taken is None or call.library is None:
         raise errors.invalid("image", "the media library has no image {image}.", image=address)
     await count_new_record(call)
@@ -137,12 +139,12 @@ async def _find_or_add(call: Call, address: str) -> int:
 async def _refresh(call: Call, row: Row, fetched: Fetched) -> None:
     """The source was asked again; another picture takes the place of the old one, under the same ID."""
     tx, taken = call.transaction, fetched.taken
-    await media.note_fetch(tx, row["id"], fetched.etag, fetched.date)
+    await media.record_fetch(tx, row["id"], fetched.etag, fetched.date)
     if taken is None or taken.name == row["url"]:
         return
     if call.library is None or not await call.library.has(tx.site.id, [taken.name]):
         raise errors.unavailable()
-    revision = tx.clock.stamp("media", row["id"], "update", before=encode({"url": row["url"]}))
+    revision = tx.changes.record("media", row["id"], "update", before=encode_columns({"url": row["url"]}))
     changed: Values = {**_columns(taken), "sizes": "{}", "revision": revision, "modified_utc": tx.now}
     await records.change(tx, "media", row["id"], changed)
     await media.replace_files(tx, row["id"], [(taken.name, FULL)])
@@ -171,5 +173,5 @@ def _title(file_name: str) -> str:
     stem = file_name.replace("\\", "/").rpartition("/")[2].rpartition(".")
     try:
         return clean_plain((stem[0] or stem[2])[:LONGEST_TITLE], LONGEST_TITLE)
-    except Invalid:
+    except InvalidValue:
         return ""

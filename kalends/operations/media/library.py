@@ -15,14 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kalends.adapters.file_store import Files, work_directory
-from kalends.adapters.image_worker import Images, Version
+from kalends.adapters.file_store import FileStore, work_directory
+from kalends.adapters.image_worker import ImageFile, ImageWorker
 from kalends.core import errors, image_types
-from kalends.core.egress import Permitted
-from kalends.core.errors import Invalid, Refusal
-from kalends.core.image_types import FULL, PictureType
-from kalends.core.limiter import Shares, Turns
-from kalends.core.messages import Sentence
+from kalends.core.egress import AllowedNetwork
+from kalends.core.errors import ApiError, InvalidValue
+from kalends.core.image_types import FULL, ImageType
+from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
+from kalends.core.messages import Message
 
 if TYPE_CHECKING:
     from kalends.adapters.safe_fetch import Fetcher
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 THREADS: Final = 8
 MOST_WAITING: Final = 100
 # Images of one user that are worked on at the same time, so that nobody waits long behind somebody else's.
-SHARES: Final = Shares(per_owner=3, total=200)
+SHARES: Final = ConcurrencyLimits(per_owner=3, total=200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Taken:
     """An image whose file is kept, ready to become a record."""
 
     name: str
-    kind: PictureType
+    kind: ImageType
     width: int
     height: int
     filesize: int
@@ -86,25 +86,25 @@ def telling_of_storage() -> Iterator[None]:
         raise _unreachable() from error
 
 
-def _unreachable() -> Refusal:
-    return errors.unavailable(Sentence("The storage of files cannot be reached."))
+def _unreachable() -> ApiError:
+    return errors.unavailable(Message("The storage of files cannot be reached."))
 
 
 class Library:
     """`root` is a directory of the server's own, for work in progress; `limit` are bytes."""
 
     def __init__(
-        self, files: Files, root: Path, *, limit: int, at_once: int = 1, permitted: Sequence[Permitted] = ()
+        self, files: FileStore, root: Path, *, limit: int, at_once: int = 1, permitted: Sequence[AllowedNetwork] = ()
     ) -> None:
         self.limit = limit
         self._files = files
         self._root = root
-        self._images = Images(at_once)
+        self._images = ImageWorker(at_once)
         self._permitted = permitted
         self._fetcher: Fetcher | None = None
         self._threads = ThreadPoolExecutor(THREADS, "storage")
         self._waiting = 0
-        self.turns = Turns(SHARES)
+        self.turns = PerOwnerLimiter(SHARES)
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[Path]:
@@ -118,8 +118,8 @@ class Library:
     async def take(self, site_id: int, path: Path, *, title: str = "") -> Taken:
         """Keeps an image that was sent as a file. What is wrong with it is `Invalid`."""
         head, sent_hash = await self._do(_look_at, path)
-        kind = image_types.tell_type(head)
-        version = await self._images.rewrite(path, kind, path.parent)
+        kind = image_types.sniff_type(head)
+        version = await self._images.reencode(path, kind, path.parent)
         name, size = await self._keep(site_id, version)
         return Taken(name, kind, version.width, version.height, size, sent_hash, title)
 
@@ -137,7 +137,7 @@ class Library:
             if answer.status == 304 and (etag or date):
                 return Fetched(None, etag, date)
             if answer.status != 200:
-                raise Invalid("the other server answered with {status}.", status=answer.status)
+                raise InvalidValue("the other server answered with {status}.", status=answer.status)
             taken = await self.take(site_id, path, title=_title_of(url))
         return Fetched(taken, _validator(answer.headers, "etag"), _validator(answer.headers, "last-modified"))
 
@@ -153,41 +153,41 @@ class Library:
             dimensions, focus = (image["width"], image["height"]), (image["focus_x"], image["focus_y"])
             versions = await self._images.make_sizes(source, kind, directory, dimensions, focus)
             kept = [(version, *await self._keep(site_id, version)) for version in versions]
-        full = Version(FULL, kind, source, image["width"], image["height"])
+        full = ImageFile(FULL, kind, source, image["width"], image["height"])
         return _described([*kept, (full, image["url"], len(content))])
 
     async def read(self, site_id: int, name: str) -> bytes | None:
-        return await self._do(self._files.read, image_types.key_of(site_id, name))
+        return await self._do(self._files.read, image_types.make_key(site_id, name))
 
     async def has(self, site_id: int, names: Iterable[str]) -> bool:
         """Whether all these files are there."""
         for name in names:
-            if await self._do(self._files.modified, image_types.key_of(site_id, name)) is None:
+            if await self._do(self._files.modified, image_types.make_key(site_id, name)) is None:
                 return False
         return True
 
     async def is_older(self, site_id: int, name: str, cutoff: datetime) -> bool:
         """Whether a file is there and was put before then."""
-        modified = await self._do(self._files.modified, image_types.key_of(site_id, name))
+        modified = await self._do(self._files.modified, image_types.make_key(site_id, name))
         return modified is not None and modified < cutoff
 
     async def remove(self, site_id: int, name: str) -> None:
-        await self._do(self._files.remove, image_types.key_of(site_id, name))
+        await self._do(self._files.remove, image_types.make_key(site_id, name))
 
     @property
-    def files(self) -> Files:
+    def files(self) -> FileStore:
         return self._files
 
     @property
     def root(self) -> Path:
         return self._root
 
-    async def _keep(self, site_id: int, version: Version) -> tuple[str, int]:
+    async def _keep(self, site_id: int, version: ImageFile) -> tuple[str, int]:
         """The name under which a file is kept from now on, and its size."""
         _, digest = await self._do(_look_at, version.path)
         size = version.path.stat().st_size
-        name = image_types.file_name(digest.hex(), version.kind)
-        await self._do(self._files.put, image_types.key_of(site_id, name), version.path)
+        name = image_types.make_file_name(digest.hex(), version.image_type)
+        await self._do(self._files.put, image_types.make_key(site_id, name), version.path)
         return name, size
 
     async def _do[**P, T](self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
@@ -219,25 +219,27 @@ def hash_of(path: Path) -> bytes:
 def _look_at(path: Path) -> tuple[bytes, bytes]:
     """The first bytes of a file, and its hash."""
     with path.open("rb") as file:
-        head = file.read(image_types.HEAD)
+        head = file.read(image_types.SNIFF_BYTES)
         file.seek(0)
         return head, hashlib.file_digest(file, "sha256").digest()
 
 
-def _described(kept: Sequence[tuple[Version, str, int]]) -> Made:
+def _described(kept: Sequence[tuple[ImageFile, str, int]]) -> Made:
     """By the name of the size, in the shape that existing clients know, with the WebP of each beside it."""
     sizes: dict[str, dict[str, Any]] = {}
     webps: dict[str, dict[str, Any]] = {}
     for version, name, filesize in kept:
-        if version.kind is image_types.WEBP:
+        if version.image_type is image_types.WEBP:
             webps[version.name] = {"url": name, "filesize": filesize}
     for version, name, filesize in kept:
-        if version.name in sizes or (version.kind is image_types.WEBP and kept[-1][0].kind is not image_types.WEBP):
+        if version.name in sizes or (
+            version.image_type is image_types.WEBP and kept[-1][0].image_type is not image_types.WEBP
+        ):
             continue
         sizes[version.name] = {
             "width": version.width,
             "height": version.height,
-            "mime-type": version.kind.mime,
+            "mime-type": version.image_type.mime,
             "filesize": filesize,
             "url": name,
             "webp": webps[version.name],

@@ -11,8 +11,8 @@ from typing import Final
 
 import orjson
 
-from kalends.adapters.file_store import Kept, remove_old_work
-from kalends.core.errors import Invalid, Refusal
+from kalends.adapters.file_store import StoredFile, remove_old_work
+from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.image_types import read_key
 from kalends.kinds.media import MEDIA
 from kalends.operations.media.library import Library, Lost
@@ -34,7 +34,7 @@ async def make_sizes(database: Database, library: Library, now: datetime, site_i
         return False
     made = await library.make_sizes(site_id, dict(image))
     async with database.transaction(site_id, now, writing=True) as tx:
-        await tx.lock(None)
+        await tx.lock_site(None)
         row = await _row(tx, media_id)
         if row is None or any(row[name] != image[name] for name in ("url", "focus_x", "focus_y")):
             return False  # Another job of its own follows that change.
@@ -50,14 +50,14 @@ async def collect_orphans(database: Database, library: Library, now: datetime) -
     """Removes files that no record has needed for a day; the number of files."""
     cutoff = now - ORPHANED_AFTER
     await asyncio.to_thread(remove_old_work, library.root, cutoff)
-    every, removed = library.files.every(), 0
+    every, removed = library.files.iter_files(), 0
     while listed := await asyncio.to_thread(lambda: list(islice(every, PAGE))):
         old = [kept for kept in listed if kept.modified < cutoff]
         for site_id, files in groupby(old, key=_site_of):
             names = [kept.key.rpartition("/")[2] for kept in files]
             try:
                 removed += await _remove_spare(database, library, site_id, names, now)
-            except Refusal as refusal:
+            except ApiError as refusal:
                 # Files of a site that is not here are not ours to judge.
                 if refusal.code != "rest_unknown_site":
                     raise
@@ -67,28 +67,28 @@ async def collect_orphans(database: Database, library: Library, now: datetime) -
 async def _remove_spare(database: Database, library: Library, site_id: int, names: list[str], now: datetime) -> int:
     cutoff = now - ORPHANED_AFTER
     async with database.transaction(site_id, now, writing=False) as tx:
-        spare = await orphan_files.find_spare(tx, names, cutoff)
+        spare = await orphan_files.find_orphans(tx, names, cutoff)
     # Who has put one again just now is about to write its record.
     spare = [name for name in spare if await library.is_older(site_id, name, cutoff)]
     if not spare:
         return 0
     async with database.transaction(site_id, now, writing=True) as tx:
-        await tx.lock(None)
-        doomed = await orphan_files.doom(tx, spare, cutoff)
+        await tx.lock_site(None)
+        doomed = await orphan_files.mark_for_deletion(tx, spare, cutoff)
     gone: list[str] = []
     began = time.monotonic()
     for name in doomed:
-        if time.monotonic() - began > orphan_files.REMOVED_WITHIN.total_seconds() / 2:
+        if time.monotonic() - began > orphan_files.DELETION_TIMEOUT.total_seconds() / 2:
             break  # The names are free again soon; the rest is for the next time.
         await library.remove(site_id, name)
         gone.append(name)
     async with database.transaction(site_id, now, writing=True) as tx:
-        await tx.lock(None)
+        await tx.lock_site(None)
         await orphan_files.forget(tx, gone)
     return len(gone)
 
 
-def _site_of(kept: Kept) -> int:
+def _site_of(kept: StoredFile) -> int:
     found = read_key(kept.key)
     if found is None:
         raise AssertionError(f"not a key: {kept.key}")
@@ -136,7 +136,7 @@ async def _check(database: Database, library: Library, site_id: int, row: Row, n
         return Checked(row["id"], len(names), wrong, whole=False, why="the image itself is lost")
     try:
         made = await make_sizes(database, library, now, site_id, row["id"])
-    except (Invalid, Refusal, Lost) as problem:
+    except (InvalidValue, ApiError, Lost) as problem:
         return Checked(row["id"], len(names), wrong, whole=False, why=str(problem))
     done = "made again" if wrong else "its sizes were missing and are made"
     return Checked(row["id"], len(names), wrong, whole=made, why=done if made else "it changed meanwhile")
@@ -146,10 +146,10 @@ async def _is_right(library: Library, site_id: int, name: str) -> bool:
     """One that cannot be read is as good as none, and the others can be looked at all the same."""
     try:
         content = await library.read(site_id, name)
-    except Refusal:
+    except ApiError:
         return False
     return content is not None and hashlib.sha256(content).hexdigest() == name.partition(".")[0]
 
 
 async def _row(tx: Transaction, media_id: int) -> Row | None:
-    return await tx.row(MEDIA.select(Sql("r.site_id = ? AND r.id = ?", tx.site.id, media_id)))
+    return await tx.fetch_one(MEDIA.select(Sql("r.site_id = ? AND r.id = ?", tx.site.id, media_id)))

@@ -35,14 +35,16 @@ async def delete_media(kind: Kind, call: Call) -> Outcome:
     tx = call.transaction
     row = await changeable_row(kind, call)
     outcome = await outcome_of(kind, call, row["id"])
-    users = await media.find_users(tx, row["id"], MOST_NAMED)
+    users = await media.find_references(tx, row["id"], MOST_NAMED)
     if users and not call.values.get("force"):
         raise errors.in_use([{"kind": name, "id": record_id} for name, record_id in users[:MOST_NAMED]])
     for name in dict.fromkeys(name for name, _ in users):
-        rows = await tx.rows(BY_NAME[name].select(Sql("r.site_id = ? AND r.image_id = ?", tx.site.id, row["id"])))
+        rows = await tx.fetch_all(
+            BY_NAME[name].select(Sql("r.site_id = ? AND r.image_id = ?", tx.site.id, row["id"]))
+        )
         for shown_by in rows:
             permissions.require_edit(call.actor, BY_NAME[name], shown_by)
-    await media.take_away(tx, row["id"])
+    await media.detach_image(tx, row["id"])
     await media.replace_files(tx, row["id"], [])
     await remove_record(kind, tx, row)
     return outcome

@@ -8,7 +8,7 @@ from itertools import accumulate, groupby
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from kalends.core.html_text import plain_run, plain_words
+from kalends.core.html_text import to_plain_text, to_single_line
 from kalends.core.times import abbreviation, offset_of
 from kalends.website.models.page_locale import Speech
 from kalends.website.models.urls import Addresses
@@ -74,13 +74,13 @@ def make_card(record: dict[str, Any], speech: Speech, links: Addresses, zone: st
     """`zone` is the site's."""
     venues = venues_of(record)
     venue = venues[0] if venues else {}
-    words = plain_run(record["excerpt"] or record["description"])
+    words = to_single_line(record["excerpt"] or record["description"])
     return Card(
         id=record["id"],
-        title=shorten(plain_words(record["title"]), MOST_TITLE),
+        title=shorten(to_plain_text(record["title"]), MOST_TITLE),
         url=links.event(record["slug"]),
         when=make_when(record, speech, zone),
-        place=plain_words(venue.get("venue", "")),
+        place=to_plain_text(venue.get("venue", "")),
         town=venue.get("city", ""),
         excerpt=shorten(words, MOST_EXCERPT),
         picture=make_picture(record["image"]),
@@ -176,7 +176,7 @@ def make_picture(image: dict[str, Any] | bool | None) -> Picture | None:
         width=width,
         height=height,
         alt=image.get("alt_text") or "",
-        caption=plain_words(image.get("caption") or ""),
+        caption=to_plain_text(image.get("caption") or ""),
         focus=f"x{round(10 * image.get('focus_x', 0.5))} y{round(10 * image.get('focus_y', 0.5))}",
     )
 

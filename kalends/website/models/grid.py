@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Final, Protocol
 
-from kalends.core.html_text import plain_words
+from kalends.core.html_text import to_plain_text
 from kalends.core.times import abbreviation, offset_of, utc_of
 from kalends.website.models.cards import hue_of, shorten
 from kalends.website.models.page_locale import Speech
@@ -85,7 +85,7 @@ def week_start(day: date, first_weekday: int) -> date:
 def make_entry(row: Row, speech: Speech, links: Addresses, zone: str) -> Entry:
     start: datetime = row["start_local"]
     return Entry(
-        title=shorten(plain_words(row["title"]), MOST_TITLE),
+        title=shorten(to_plain_text(row["title"]), MOST_TITLE),
         url=links.event(row["slug"]),
         clock="" if row["all_day"] else speech.time(start) + _foreign(start, row["timezone"], zone),
         first=row["first_day"],

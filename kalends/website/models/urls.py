@@ -6,9 +6,9 @@ from datetime import date, datetime
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlencode
 
-from kalends.core.html_text import plain_lines, plain_words
+from kalends.core.html_text import to_plain_lines, to_plain_text
 from kalends.core.slugs import normalize_lookup
-from kalends.feeds.ics import address_line
+from kalends.feeds.ics import format_address
 
 VIEWS: Final = ("month", "week", "day", "list", "map")
 # What a view keeps when it is left for another: the filters, not its place in time or in a list.
@@ -95,10 +95,12 @@ def readable(slug: str) -> str:
 
 def add_links(record: dict[str, Any]) -> dict[str, str]:
     """One event for the calendars that people have. Times are instants, so that no zone can be misread."""
-    title = plain_words(record["title"])
+    title = to_plain_text(record["title"])
     venues = record["venue"] if isinstance(record["venue"], list) else [record["venue"]]
-    place = "; ".join(map(address_line, venues))
-    details = f"{plain_lines(record['excerpt'] or record['description'])[:MOST_DETAILS]}\n\n{record['url']}".strip()
+    place = "; ".join(map(format_address, venues))
+    details = (
+        f"{to_plain_lines(record['excerpt'] or record['description'])[:MOST_DETAILS]}\n\n{record['url']}".strip()
+    )
     google = {
         "action": "TEMPLATE",
         "text": title,
