@@ -109,7 +109,7 @@ class RequestContext[R: MatchedRoute]:
             self.now,
             writing=writing,
             anonymous=not self.credentials,
-            client=self.client,
+            client_ip=self.client,
         )
 
 
