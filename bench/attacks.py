@@ -23,17 +23,17 @@ from tests.security.sockets import HALF_HEAD, SILENT, WHOLE_HEAD, allow_files, h
 ONE_CLIENT = ("127.0.0.2",)
 MANY_CLIENTS = tuple(f"127.0.1.{number}" for number in range(1, 25))
 VICTIM = "127.0.0.1"
-PATIENCE = 10.0  # Seconds after which a victim gives up; an attacker waits three times as long.
-WIDE = "start_date=1970-01-01&per_page=50"
-NOTHING = "none"  # In place of a status: refused, reset or not answered in time.
+TIMEOUT = 10.0  # Seconds after which a victim gives up; an attacker waits three times as long.
+WIDE_QUERY = "start_date=1970-01-01&per_page=50"
+NO_STATUS = "none"  # In place of a status: refused, reset or not answered in time.
 CLOSED = "closed by the server"
-NO_RESPONSE = (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError)
+CONNECTION_ERRORS = (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError)
 
 type Statuses = Counter[str]
 
 
 @dataclass(frozen=True)
-class Known:
+class SiteInfo:
     """What a stranger can find out about a site before an attack."""
 
     port: int
@@ -47,16 +47,16 @@ class Attack:
 
     name: str
     connections: int
-    about: str
-    make: Callable[[Random, Known], bytes] | None = None
-    held: bytes = b""
+    description: str
+    make_request: Callable[[Random, SiteInfo], bytes] | None = None
+    held_bytes: bytes = b""
     trickle: bytes = b""  # sent once a second on a held connection
-    reads: bool = True
+    reads_response: bool = True
     sources: Sequence[str] = ONE_CLIENT
 
 
 @dataclass
-class Attacked:
+class AttackResult:
     """What the attackers saw. `rate` counts responses a second, for held connections those that were opened."""
 
     statuses: Statuses = field(default_factory=Counter)
@@ -65,29 +65,29 @@ class Attacked:
 
 
 @dataclass
-class Seen:
+class ClientResult:
     """What one victim saw: milliseconds, statuses, and when the last bad response was complete."""
 
     times: list[float] = field(default_factory=list[float])
     statuses: Statuses = field(default_factory=Counter)
     last_bad: float = 0.0
 
-    def share(self, share: float) -> float:
+    def percentile(self, share: float) -> float:
         ordered = sorted(self.times)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
     @property
     def p50(self) -> float:
-        return self.share(0.5)
+        return self.percentile(0.5)
 
     @property
     def p99(self) -> float:
-        return self.share(0.99)
+        return self.percentile(0.99)
 
     @property
-    def failed(self) -> int:
+    def failures(self) -> int:
         """5xx, and requests without a response."""
-        return sum(number for status, number in self.statuses.items() if status == NOTHING or status >= "500")
+        return sum(number for status, number in self.statuses.items() if status == NO_STATUS or status >= "500")
 
 
 # The requests of attackers ---------------------------------------------------------------------
@@ -102,37 +102,37 @@ def post(target: str, media_type: str, body: bytes) -> bytes:
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def expensive_query(dice: Random, known: Known) -> bytes:
+def expensive_query(rng: Random, site: SiteInfo) -> bytes:
     """One of the slowest public reads; the end differs, so that none is in the response cache."""
-    end = f"{dice.randint(2090, 2099)}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
-    end += f"+{dice.randint(0, 23):02}:{dice.randint(0, 59):02}:{dice.randint(0, 59):02}"
+    end = f"{rng.randint(2090, 2099)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
+    end += f"+{rng.randint(0, 23):02}:{rng.randint(0, 59):02}:{rng.randint(0, 59):02}"
     near = "geoloc_lat=50&geoloc_lng=10&geoloc_radius=20000&orderby=distance"
     letters = "+".join("aeioubcdfghlmnprstvw")
-    junk = f"-q{dice.getrandbits(40):x}"
+    junk = f"-q{rng.getrandbits(40):x}"
     queries = (
-        f"{WIDE}&end_date={end}&geoloc=1",
+        f"{WIDE_QUERY}&end_date={end}&geoloc=1",
         f"geoloc=1&end_date={end}",
-        f"{WIDE}&end_date={end}&geoloc=0",
-        f"{WIDE}&end_date={end}&{near}",
-        f"{WIDE}&end_date={end}&{near}&page=3000",
-        f"{WIDE}&end_date={end}&search={letters}",
-        f"{WIDE}&end_date={end}&search=a&categories={','.join(map(str, known.categories[:199]))}",
-        f"{WIDE}&end_date={end}&search=-zzzzz",
-        f"{WIDE}&end_date={end}&tags={','.join(map(str, known.tags[:200]))}",
-        f"{WIDE}&end_date={end}&page=4000&orderby=title",
-        f"{WIDE}&end_date={end}&search=a",
+        f"{WIDE_QUERY}&end_date={end}&geoloc=0",
+        f"{WIDE_QUERY}&end_date={end}&{near}",
+        f"{WIDE_QUERY}&end_date={end}&{near}&page=3000",
+        f"{WIDE_QUERY}&end_date={end}&search={letters}",
+        f"{WIDE_QUERY}&end_date={end}&search=a&categories={','.join(map(str, site.categories[:199]))}",
+        f"{WIDE_QUERY}&end_date={end}&search=-zzzzz",
+        f"{WIDE_QUERY}&end_date={end}&tags={','.join(map(str, site.tags[:200]))}",
+        f"{WIDE_QUERY}&end_date={end}&page=4000&orderby=title",
+        f"{WIDE_QUERY}&end_date={end}&search=a",
     )
     pages = (f"/events/map/?search=e+{junk}", f"/events/search/?search=a+{junk}")
-    return get(dice.choice([*[f"{NS}/events?{query}" for query in queries], *pages]))
+    return get(rng.choice([*[f"{NS}/events?{query}" for query in queries], *pages]))
 
 
-def feed_with_junk(dice: Random, _: Known) -> bytes:
-    return get(f"/events.ics?a=1&z={dice.getrandbits(60)}")
+def feed_with_junk(rng: Random, _: SiteInfo) -> bytes:
+    return get(f"/events.ics?a=1&z={rng.getrandbits(60)}")
 
 
-def feed_of_search(dice: Random, _: Known) -> bytes:
+def feed_of_search(rng: Random, _: SiteInfo) -> bytes:
     """Every event but those with a word that none has: as large as the whole feed, and never the same."""
-    return get(f"/events.ics?search={quote(f'-q{dice.getrandbits(40):x}')}")
+    return get(f"/events.ics?search={quote(f'-q{rng.getrandbits(40):x}')}")
 
 
 def _event(description: str) -> bytes:
@@ -156,8 +156,8 @@ BODIES = (
 )
 
 
-def hostile(dice: Random, _: Known) -> bytes:
-    return dice.choice(BODIES)
+def hostile_request(rng: Random, _: SiteInfo) -> bytes:
+    return rng.choice(BODIES)
 
 
 SLOW_POST = f"POST {NS}/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\nContent-Length: 100000\r\n\r\n"
@@ -168,47 +168,49 @@ ATTACKS = (
     Attack("feeds, junk", 12, "/events.ics with a meaningless parameter", feed_with_junk),
     Attack("feeds, search", 12, "/events.ics of another search each time", feed_of_search),
     Attack("feeds, 12 clients", 12, "the same from 12 addresses", feed_of_search, sources=MANY_CLIENTS[:12]),
-    Attack("bodies", 64, "hostile bodies without credentials", hostile),
-    Attack("bodies, 24 clients", 64, "the same from 24 addresses", hostile, sources=MANY_CLIENTS),
-    Attack("silent", 1_100, "connections that send nothing", held=SILENT),
-    Attack("half heads", 1_500, "connections with half a request head", held=HALF_HEAD),
-    Attack("idle", 1_200, "connections kept alive after one request", held=WHOLE_HEAD),
-    Attack("slow readers", 100, "/events.ics requested and not read", held=get("/events.ics"), reads=False),
-    Attack("slow bodies", 60, "one byte of a body a second", held=SLOW_POST.encode(), trickle=b" "),
+    Attack("bodies", 64, "hostile bodies without credentials", hostile_request),
+    Attack("bodies, 24 clients", 64, "the same from 24 addresses", hostile_request, sources=MANY_CLIENTS),
+    Attack("silent", 1_100, "connections that send nothing", held_bytes=SILENT),
+    Attack("half heads", 1_500, "connections with half a request head", held_bytes=HALF_HEAD),
+    Attack("idle", 1_200, "connections kept alive after one request", held_bytes=WHOLE_HEAD),
+    Attack(
+        "slow readers", 100, "/events.ics requested and not read", held_bytes=get("/events.ics"), reads_response=False
+    ),
+    Attack("slow bodies", 60, "one byte of a body a second", held_bytes=SLOW_POST.encode(), trickle=b" "),
 )
 
 
 # The clients -----------------------------------------------------------------------------------
 
 
-async def attack(asked: Attack, known: Known, seconds: float, pause: float) -> Attacked:
+async def attack(spec: Attack, site: SiteInfo, seconds: float, pause: float) -> AttackResult:
     """Attacks for a while and says what came back.
 
     `pause` is how long a connection waits after a refusal (429 or 503): how many cheap refusals a server can
     write in a second is another question than how well it bounds expensive work.
     """
-    allow_files(asked.connections + 500)
-    seen, deadline = Attacked(), time.monotonic() + seconds
-    attackers = [
-        Attacker(asked, known, number, deadline, pause, seen.statuses) for number in range(asked.connections)
+    allow_files(spec.connections + 500)
+    result, deadline = AttackResult(), time.monotonic() + seconds
+    attackers = [Attacker(spec, site, number, deadline, pause, result.statuses) for number in range(spec.connections)]
+    tasks = [
+        asyncio.create_task(one.send_requests() if spec.make_request else one.hold_connections()) for one in attackers
     ]
-    tasks = [asyncio.create_task(one.keep_asking() if asked.make else one.keep_open()) for one in attackers]
     await asyncio.wait(tasks, timeout=seconds)
     for task in tasks:  # Who still waits goes away, as an attacker would.
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    seen.cpu = (used.ru_utime + used.ru_stime) / seconds
-    seen.rate = sum(number for what, number in seen.statuses.items() if what != CLOSED) / seconds
-    return seen
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    result.cpu = (usage.ru_utime + usage.ru_stime) / seconds
+    result.rate = sum(number for status, number in result.statuses.items() if status != CLOSED) / seconds
+    return result
 
 
 @dataclass(frozen=True)
 class Attacker:
     """One connection of an attack, opened again whenever it ends."""
 
-    asked: Attack
-    known: Known
+    spec: Attack
+    known: SiteInfo
     number: int
     deadline: float
     pause: float
@@ -216,88 +218,91 @@ class Attacker:
 
     @property
     def source(self) -> str:
-        return self.asked.sources[self.number % len(self.asked.sources)]
+        return self.spec.sources[self.number % len(self.spec.sources)]
 
-    async def keep_asking(self) -> None:
-        dice = _dice(f"{self.asked.name} {self.number}")
+    async def send_requests(self) -> None:
+        rng = _make_random(f"{self.spec.name} {self.number}")
         while time.monotonic() < self.deadline:
             try:
-                async with _connected(self.known.port, self.source) as (reader, writer):
+                async with _open_connection(self.known.port, self.source) as (reader, writer):
                     while time.monotonic() < self.deadline:
-                        await self._ask(reader, writer, dice)
-            except NO_RESPONSE:
-                self.statuses[NOTHING] += 1
+                        await self._send_request(reader, writer, rng)
+            except CONNECTION_ERRORS:
+                self.statuses[NO_STATUS] += 1
                 await asyncio.sleep(max(self.pause, 0.01))
 
-    async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, dice: Random) -> None:
-        if self.asked.make is not None:
-            writer.write(self.asked.make(dice, self.known))
-        status = await asyncio.wait_for(_read_response(reader), 3 * PATIENCE)
+    async def _send_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, rng: Random) -> None:
+        if self.spec.make_request is not None:
+            writer.write(self.spec.make_request(rng, self.known))
+        status = await asyncio.wait_for(_read_response(reader), 3 * TIMEOUT)
         self.statuses[status] += 1
         if status in ("429", "503"):
             await asyncio.sleep(self.pause)
 
-    async def keep_open(self) -> None:
+    async def hold_connections(self) -> None:
         while time.monotonic() < self.deadline:
             try:
-                async with _connected(self.known.port, self.source, reads=self.asked.reads) as (reader, writer):
+                async with _open_connection(self.known.port, self.source, reads=self.spec.reads_response) as (
+                    reader,
+                    writer,
+                ):
                     self.statuses["opened"] += 1
-                    writer.write(self.asked.held)
+                    writer.write(self.spec.held_bytes)
                     await self._hold(reader, writer)
-            except NO_RESPONSE:
+            except CONNECTION_ERRORS:
                 pass
             self.statuses[CLOSED] += 1
             await asyncio.sleep(max(self.pause, 0.01))
 
     async def _hold(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Returns when the server has closed the connection."""
-        while self.asked.trickle:
+        while self.spec.trickle:
             await asyncio.sleep(1)
-            writer.write(self.asked.trickle)
+            writer.write(self.spec.trickle)
             await writer.drain()
-        if not self.asked.reads:
+        if not self.spec.reads_response:
             await asyncio.Event().wait()  # Until the end of the attack.
         while await reader.read(1 << 16):
             pass
 
 
-def _dice(name: str) -> Random:
+def _make_random(name: str) -> Random:
     return Random(f"{name} {time.time_ns()}")  # noqa: S311  Nothing secret.
 
 
-async def watch(port: int, seconds: float, every: float) -> tuple[dict[str, Seen], float]:
+async def run_clients(port: int, seconds: float, interval: float) -> tuple[dict[str, ClientResult], float]:
     """Three other clients ask at an even pace, each on a new connection every time. Also the CPU it took."""
-    seen = {name: Seen() for name in VICTIMS}
+    results = {name: ClientResult() for name in VICTIMS}
     deadline = time.monotonic() + seconds
-    await asyncio.gather(*[_keep_watching(port, name, deadline, every, one) for name, one in seen.items()])
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return seen, (used.ru_utime + used.ru_stime) / seconds
+    await asyncio.gather(*[_run_client(port, name, deadline, interval, one) for name, one in results.items()])
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return results, (usage.ru_utime + usage.ru_stime) / seconds
 
 
-async def _keep_watching(port: int, name: str, deadline: float, every: float, seen: Seen) -> None:
-    dice = _dice(name)
-    while (began := time.monotonic()) < deadline:
-        status = NOTHING
-        with contextlib.suppress(*NO_RESPONSE):
-            status = await asyncio.wait_for(_ask_once(port, VICTIMS[name](dice)), PATIENCE)
+async def _run_client(port: int, name: str, deadline: float, interval: float, result: ClientResult) -> None:
+    rng = _make_random(name)
+    while (started := time.monotonic()) < deadline:
+        status = NO_STATUS
+        with contextlib.suppress(*CONNECTION_ERRORS):
+            status = await asyncio.wait_for(_send_once(port, VICTIMS[name](rng)), TIMEOUT)
         ended = time.monotonic()
-        seen.times.append(1000 * (ended - began))
-        seen.statuses[status] += 1
-        if status != "200" or ended - began > SLOW[name]:
-            seen.last_bad = time.time()
-        await asyncio.sleep(max(0.0, began + every - time.monotonic()))
+        result.times.append(1000 * (ended - started))
+        result.statuses[status] += 1
+        if status != "200" or ended - started > SLOW_SECONDS[name]:
+            result.last_bad = time.time()
+        await asyncio.sleep(max(0.0, started + interval - time.monotonic()))
 
 
-async def _ask_once(port: int, request: bytes) -> str:
-    async with _connected(port, VICTIM) as (reader, writer):
+async def _send_once(port: int, request: bytes) -> str:
+    async with _open_connection(port, VICTIM) as (reader, writer):
         writer.write(request)
         return await _read_response(reader)
 
 
-def _uncached_list(dice: Random) -> bytes:
+def _uncached_list(rng: Random) -> bytes:
     """A list that begins at another second each time: a valid filter, and cheap."""
-    day = f"{dice.randint(2027, 2028)}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
-    at = f"{dice.randint(0, 23):02}:{dice.randint(0, 59):02}:{dice.randint(0, 59):02}"
+    day = f"{rng.randint(2027, 2028)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
+    at = f"{rng.randint(0, 23):02}:{rng.randint(0, 59):02}:{rng.randint(0, 59):02}"
     return get(f"{NS}/events?per_page=10&start_date={day}+{at}")
 
 
@@ -308,24 +313,24 @@ VICTIMS: dict[str, Callable[[Random], bytes]] = {
     HEALTH: lambda _: get("/healthz"),
 }
 # Seconds after which a victim counts as not yet recovered.
-SLOW = {CACHED: 0.25, UNCACHED: 1.0, HEALTH: 0.1}
+SLOW_SECONDS = {CACHED: 0.25, UNCACHED: 1.0, HEALTH: 0.1}
 
 
 @contextlib.asynccontextmanager
-async def _connected(
+async def _open_connection(
     port: int, source: str, *, reads: bool = True
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    plain = socket.socket()
+    connection = socket.socket()
     try:
-        plain.setblocking(False)
+        connection.setblocking(False)
         if not reads:  # The least that the kernel takes in for a reader that does not read.
-            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        plain.bind((source, 0))
-        await asyncio.wait_for(asyncio.get_running_loop().sock_connect(plain, ("127.0.0.1", port)), PATIENCE)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.bind((source, 0))
+        await asyncio.wait_for(asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port)), TIMEOUT)
     except BaseException:
-        plain.close()
+        connection.close()
         raise
-    reader, writer = await asyncio.open_connection(sock=plain, limit=1 << 20 if reads else 1024)
+    reader, writer = await asyncio.open_connection(sock=connection, limit=1 << 20 if reads else 1024)
     try:
         yield reader, writer
     finally:
@@ -341,11 +346,11 @@ async def _read_response(reader: asyncio.StreamReader) -> str:
             await reader.readexactly(size + 2)
         await reader.readline()
     else:
-        await _drop(reader, int(lines.get(b"content-length", b"0")))
+        await _discard(reader, int(lines.get(b"content-length", b"0")))
     return head[9:12].decode()
 
 
-async def _drop(reader: asyncio.StreamReader, size: int) -> None:
+async def _discard(reader: asyncio.StreamReader, size: int) -> None:
     while size:
         part = await reader.read(min(size, 1 << 20))
         if not part:

@@ -15,20 +15,20 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from bench.cpu import OURS
+from bench.cpu import APPLICATION_NAME
 from bench.growth import SETTINGS
-from bench.measuring import Running
-from bench.worlds import World, make_world
+from bench.measuring import RunningServer
+from bench.worlds import SizedSite, make_site
 from tests.servers import Server
 from tools import postgres
 
 MONTH = "/events/month/2040-03/"
 FEED = "/events.ics?start_date=2041-01-01&end_date=2041-12-31"
 # Milliseconds of CPU, and of the clock for the feed.
-WARM_MONTH, COLD_MONTH, WARM_FEED = 5.0, 40.0, 1000.0
-LARGER = 1.5
+MAX_WARM_MONTH_MS, MAX_COLD_MONTH_MS, MAX_WARM_FEED_MS = 5.0, 40.0, 1000.0
+MAX_RATIO = 1.5
 # One in ten lasts for days, one in seven has a category.
-_ADD = """
+_ADD_EVENTS = """
     WITH raised AS (
         UPDATE sites SET last_post_id = last_post_id + %(n)s, revision = revision + %(n)s
         RETURNING id, last_post_id - %(n)s AS post, revision - %(n)s AS revision),
@@ -51,21 +51,23 @@ _ADD = """
 
 
 def main() -> int:
-    asked = _read_arguments()
+    arguments = _read_arguments()
     console = Console(width=120)
     with ExitStack() as stack:
-        place = asked.directory.absolute() / "postgres"
-        cluster = postgres.find_running(place)
+        directory = arguments.directory.absolute() / "postgres"
+        cluster = postgres.find_running(directory)
         if cluster is None:
-            cluster = postgres.start(place, settings=SETTINGS)
+            cluster = postgres.start(directory, settings=SETTINGS)
             stack.callback(cluster.stop)
-        worlds = [make_world(cluster.url, events, max(events // 20, 400)) for events in (asked.small, asked.large)]
-        for world in worlds:
-            _add_marked(world)
-        cold = [_start(world, asked.directory, stack, megabytes=0) for world in worlds]
-        warm = _start(worlds[0], asked.directory, stack, megabytes=64)
-        broken = _compare_months(console, cold, warm, asked)
-        return 1 if _time_feeds(console, cold[0], warm) | broken else 0
+        sites = [
+            make_site(cluster.url, events, max(events // 20, 400)) for events in (arguments.small, arguments.large)
+        ]
+        for site in sites:
+            _add_events(site)
+        cold = [_start(site, arguments.directory, stack, megabytes=0) for site in sites]
+        warm = _start(sites[0], arguments.directory, stack, megabytes=64)
+        is_broken = _compare_months(console, cold, warm, arguments)
+        return 1 if _time_feeds(console, cold[0], warm) | is_broken else 0
 
 
 def _read_arguments() -> argparse.Namespace:
@@ -76,66 +78,68 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=30)
     parser.add_argument("--quick", action="store_true", help="2,000 against 40,000 events")
     parser.add_argument("--directory", type=Path, default=Path(".local/growth"))
-    asked = parser.parse_args()
-    if asked.quick:
-        asked.small, asked.large = 2_000, 40_000
-    return asked
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.small, arguments.large = 2_000, 40_000
+    return arguments
 
 
-def _add_marked(world: World) -> None:
-    with psycopg.connect(world.url, autocommit=True, application_name=OURS) as connection:
+def _add_events(site: SizedSite) -> None:
+    with psycopg.connect(site.url, autocommit=True, application_name=APPLICATION_NAME) as connection:
         for name, first, days, number in (("month", "2040-03-01", 31, 1000), ("feed", "2041-01-10", 300, 5000)):
             if not connection.execute("SELECT true FROM events WHERE slug = %s", [f"{name}-1"]).fetchone():
-                connection.execute(_ADD, {"n": number, "name": name, "first": first, "days": days})
+                connection.execute(_ADD_EVENTS, {"n": number, "name": name, "first": first, "days": days})
         connection.execute("ANALYZE events")
 
 
-def _start(world: World, directory: Path, stack: ExitStack, *, megabytes: int) -> Running:
+def _start(site: SizedSite, directory: Path, stack: ExitStack, *, megabytes: int) -> RunningServer:
     environment = {"KALENDS_POOL_SIZE": "2", "KALENDS_CACHE_MB": str(megabytes), "KALENDS_STATEMENT_DEADLINE": "120"}
-    server = Server.start(world.url, log=directory / f"calendar-{world.name}.log", environment=environment)
-    return stack.enter_context(Running(stack.enter_context(server), world))
+    server = Server.start(site.url, log=directory / f"calendar-{site.name}.log", environment=environment)
+    return stack.enter_context(RunningServer(stack.enter_context(server), site))
 
 
-def _compare_months(console: Console, cold: list[Running], warm: Running, asked: argparse.Namespace) -> bool:
-    measured: dict[str, list[float]] = {"warm": [], "cold": [], "cold, larger site": []}
+def _compare_months(
+    console: Console, cold: list[RunningServer], warm: RunningServer, arguments: argparse.Namespace
+) -> bool:
+    times: dict[str, list[float]] = {"warm": [], "cold": [], "cold, larger site": []}
     rows = [("warm", warm), ("cold", cold[0]), ("cold, larger site", cold[1])]
     for _, running in rows:
         running.measure([running.server.address + MONTH], 12)
-    for _ in range(asked.rounds):
+    for _ in range(arguments.rounds):
         for name, running in rows:
-            requests = asked.requests * (10 if name == "warm" else 1)
-            measured[name].append(sum(running.measure([running.server.address + MONTH], requests)))
-    ratio = median(b / a for a, b in zip(measured["cold"], measured["cold, larger site"], strict=True))
+            requests = arguments.requests * (10 if name == "warm" else 1)
+            times[name].append(sum(running.measure([running.server.address + MONTH], requests)))
+    ratio = median(b / a for a, b in zip(times["cold"], times["cold, larger site"], strict=True))
     table = Table(title="a month of 1,000 events: milliseconds of CPU")
     for heading in ("", "lowest", "median", "limit"):
         table.add_column(heading, justify="right")
-    limits = {"warm": WARM_MONTH, "cold": COLD_MONTH, "cold, larger site": COLD_MONTH}
-    for name, values in measured.items():
+    limits = {"warm": MAX_WARM_MONTH_MS, "cold": MAX_COLD_MONTH_MS, "cold, larger site": MAX_COLD_MONTH_MS}
+    for name, values in times.items():
         table.add_row(name, f"{min(values):.2f}", f"{median(values):.2f}", f"{limits[name]:.0f}")
-    table.add_row(f"{asked.large:,} : {asked.small:,} events", "", f"{ratio:.2f}", f"{LARGER}")
+    table.add_row(f"{arguments.large:,} : {arguments.small:,} events", "", f"{ratio:.2f}", f"{MAX_RATIO}")
     console.print(table)
-    return ratio > LARGER or any(median(values) > limits[name] for name, values in measured.items())
+    return ratio > MAX_RATIO or any(median(values) > limits[name] for name, values in times.items())
 
 
-def _time_feeds(console: Console, cold: Running, warm: Running) -> bool:
+def _time_feeds(console: Console, cold: RunningServer, warm: RunningServer) -> bool:
     table = Table(title="a feed of 5,000 events: milliseconds until it is there")
     for heading in ("", "lowest", "median", "limit"):
         table.add_column(heading, justify="right")
     medians: list[float] = []
-    for name, running, limit in (("warm", warm, f"{WARM_FEED:.0f}"), ("cold", cold, "")):
+    for name, running, limit in (("warm", warm, f"{MAX_WARM_FEED_MS:.0f}"), ("cold", cold, "")):
         url = running.server.address + FEED
-        count = running.ask(url).text.count("BEGIN:VEVENT")
+        count = running.get(url).text.count("BEGIN:VEVENT")
         if count != 5000:
             raise AssertionError(f"{count} events in the feed")
-        taken: list[float] = []
+        times: list[float] = []
         for _ in range(5):
-            began = perf_counter()
-            running.ask(url)
-            taken.append(1000 * (perf_counter() - began))
-        medians.append(median(taken))
-        table.add_row(name, f"{min(taken):.0f}", f"{median(taken):.0f}", limit)
+            started = perf_counter()
+            running.get(url)
+            times.append(1000 * (perf_counter() - started))
+        medians.append(median(times))
+        table.add_row(name, f"{min(times):.0f}", f"{median(times):.0f}", limit)
     console.print(table)
-    return medians[0] > WARM_FEED
+    return medians[0] > MAX_WARM_FEED_MS
 
 
 if __name__ == "__main__":

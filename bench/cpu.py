@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 
 TICKS = os.sysconf("SC_CLK_TCK")
-OURS = "bench"
+APPLICATION_NAME = "bench"
 
 
 def cpu_seconds(pid: int) -> float:
@@ -17,24 +17,24 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def process_family(pid: int) -> list[int]:
+def list_process_tree(pid: int) -> list[int]:
     """The process and all that descend from it."""
-    family = [pid]
-    for parent in family:  # It grows while it is walked.
+    pids = [pid]
+    for parent in pids:  # It grows while it is walked.
         # A process may end while the others are read.
         with suppress(FileNotFoundError, ProcessLookupError):
             for thread in Path(f"/proc/{parent}/task").iterdir():
-                family.extend(int(child) for child in (thread / "children").read_text().split())
-    return family
+                pids.extend(int(child) for child in (thread / "children").read_text().split())
+    return pids
 
 
-def session_pids(database_url: str) -> list[int]:
+def list_session_pids(database_url: str) -> list[int]:
     """The processes behind all connections to this database but our own, of which one may still be closing."""
-    with psycopg.connect(database_url, autocommit=True, application_name=OURS) as connection:
+    with psycopg.connect(database_url, autocommit=True, application_name=APPLICATION_NAME) as connection:
         rows = connection.execute(
             """SELECT pid FROM pg_stat_activity
                 WHERE datname = current_database() AND backend_type = 'client backend' AND application_name <> %s
                 ORDER BY pid""",
-            [OURS],
+            [APPLICATION_NAME],
         ).fetchall()
     return [row[0] for row in rows]

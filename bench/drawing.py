@@ -47,7 +47,7 @@ def draw_bars(title: str, note: str, unit: str, series: Sequence[str], rows: Seq
             arrow = "→ " if value * scale > space + 1 else ""
             parts.append(
                 f'<rect class="s{number}" x="{LEFT}" y="{y}" width="{length:.1f}" height="{BAR}" rx="2"/>'
-                + _text(LEFT + length + 6, y + BAR - 3, f"{arrow}{show(value)} {unit}", "note")
+                + _text(LEFT + length + 6, y + BAR - 3, f"{arrow}{format_value(value)} {unit}", "note")
             )
             y += BAR + 2
         parts.append(_text(LEFT - 10, (top + y) / 2 + 3, row.name, anchor="end"))
@@ -58,7 +58,7 @@ def draw_bars(title: str, note: str, unit: str, series: Sequence[str], rows: Seq
     return f"{head}\n<style>{STYLE}</style>\n{body}\n</svg>\n"
 
 
-def show(value: float) -> str:
+def format_value(value: float) -> str:
     """Three figures, no more."""
     if value >= 100:
         return f"{value:,.0f}"

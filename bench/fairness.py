@@ -27,19 +27,19 @@ from bench.attacks import (
     ATTACKS,
     CACHED,
     HEALTH,
-    NOTHING,
+    NO_STATUS,
     UNCACHED,
     VICTIMS,
     Attack,
-    Attacked,
-    Known,
-    Seen,
+    AttackResult,
+    ClientResult,
+    SiteInfo,
     attack,
-    watch,
+    run_clients,
 )
 from bench.load import Processes
-from bench.report import commit, table
-from bench.stage import NS, fill_world, find_cluster
+from bench.report import describe_commit, render_table
+from bench.stage import NS, fill_site, find_cluster
 from kalends.store.migrations import migrate, newest_revision
 from tests.security.sockets import allow_files, memory_mb
 from tests.servers import Server
@@ -52,8 +52,8 @@ SETTINGS = {
     "maintenance_work_mem": "512MB",
     "max_wal_size": "4GB",
 }
-AFTER, SETTLING = 4.0, 60
-QUIET_TIMES, UNCACHED_MS, HEALTH_MS, MORE_MB = 10.0, 1000.0, 100.0, 100.0
+SECONDS_AFTER, MAX_RECOVERY_SECONDS = 4.0, 60
+MAX_CACHED_RATIO, MAX_UNCACHED_MS, MAX_HEALTH_MS, MAX_GROWTH_MB = 10.0, 1000.0, 100.0, 100.0
 
 
 @dataclass(frozen=True)
@@ -67,56 +67,59 @@ FULL, QUICK = Size(200_000, 60_000, 5_000), Size(20_000, 6_000, 500)
 
 
 @dataclass(frozen=True)
-class Stage:
+class Testbed:
     server: Server
     cluster: postgres.Server
-    known: Known
+    site: SiteInfo
 
 
 @dataclass(frozen=True)
-class Measured:
+class AttackMeasurement:
     """One attack. CPU in cores, memory of all server processes in megabytes."""
 
     attack: Attack
-    quiet: dict[str, Seen]
-    during: dict[str, Seen]
-    after: dict[str, Seen]
-    attacked: Attacked
+    quiet: dict[str, ClientResult]
+    during: dict[str, ClientResult]
+    after: dict[str, ClientResult]
+    attack_result: AttackResult
     victims_cpu: float
     server_cpu: float
     database_cpu: float
     memory: tuple[float, float, float]  # before, most, after
-    recovered: float  # seconds from the end of the attack to the last bad response
+    recovery_seconds: float  # seconds from the end of the attack to the last bad response
 
-    def broken(self) -> list[str]:
+    def list_broken_limits(self) -> list[str]:
         """The limits that do not hold, in words."""
         quiet, during = self.quiet, self.during
-        most = QUIET_TIMES * quiet[CACHED].p99
+        max_cached_ms = MAX_CACHED_RATIO * quiet[CACHED].p99
         checks = (
-            (during[CACHED].failed == 0, f"cached: {during[CACHED].failed} failed"),
-            (during[CACHED].p99 < most, f"cached p99 {during[CACHED].p99:,.0f} ms, not below {most:,.0f}"),
-            (during[UNCACHED].failed == 0, f"uncached: {during[UNCACHED].failed} failed"),
-            (during[UNCACHED].p99 < UNCACHED_MS, f"uncached p99 {during[UNCACHED].p99:,.0f} ms"),
-            (during[HEALTH].failed == 0, f"/healthz: {during[HEALTH].failed} failed"),
-            (during[HEALTH].p99 < HEALTH_MS, f"/healthz p99 {during[HEALTH].p99:,.0f} ms"),
-            (self.memory[1] - self.memory[0] < MORE_MB, f"{self.memory[1] - self.memory[0]:,.0f} MB more"),
+            (during[CACHED].failures == 0, f"cached: {during[CACHED].failures} failed"),
+            (
+                during[CACHED].p99 < max_cached_ms,
+                f"cached p99 {during[CACHED].p99:,.0f} ms, not below {max_cached_ms:,.0f}",
+            ),
+            (during[UNCACHED].failures == 0, f"uncached: {during[UNCACHED].failures} failed"),
+            (during[UNCACHED].p99 < MAX_UNCACHED_MS, f"uncached p99 {during[UNCACHED].p99:,.0f} ms"),
+            (during[HEALTH].failures == 0, f"/healthz: {during[HEALTH].failures} failed"),
+            (during[HEALTH].p99 < MAX_HEALTH_MS, f"/healthz p99 {during[HEALTH].p99:,.0f} ms"),
+            (self.memory[1] - self.memory[0] < MAX_GROWTH_MB, f"{self.memory[1] - self.memory[0]:,.0f} MB more"),
         )
-        return [text for kept, text in checks if not kept]
+        return [text for is_kept, text in checks if not is_kept]
 
 
 def main() -> int:
-    asked = _read_arguments()
+    arguments = _read_arguments()
     # Each process of the server has as many files as this one.
     allow_files(8_000)
     with ExitStack() as stack:
-        stage = _set_up(asked, stack)
-        measured = [_measure(stage, one, asked) for one in ATTACKS if asked.only in one.name]
-    page = _page(measured, asked)
+        testbed = _set_up(arguments, stack)
+        measurements = [_measure(testbed, one, arguments) for one in ATTACKS if arguments.only in one.name]
+    page = _render_page(measurements, arguments)
     print(page)  # noqa: T201
-    if asked.write:
-        asked.write.parent.mkdir(parents=True, exist_ok=True)
-        asked.write.write_text(page)
-    return 1 if any(one.broken() for one in measured) else 0
+    if arguments.write:
+        arguments.write.parent.mkdir(parents=True, exist_ok=True)
+        arguments.write.write_text(page)
+    return 1 if any(one.list_broken_limits() for one in measurements) else 0
 
 
 def _read_arguments() -> argparse.Namespace:
@@ -129,23 +132,23 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="attacks whose name contains this; writes nothing")
     parser.add_argument("--write", type=Path, default=Path("docs/performance/fairness.md"))
     parser.add_argument("--directory", type=Path, default=Path(".local/fairness"), help="where the site is kept")
-    asked = parser.parse_args()
-    asked.size = QUICK if asked.quick else FULL
-    if asked.quick:
-        asked.seconds, asked.quiet = 5, 4
-    if (asked.quick or asked.only) and asked.write == parser.get_default("write"):
-        asked.write = None
-    asked.directory.mkdir(parents=True, exist_ok=True)
-    return asked
+    arguments = parser.parse_args()
+    arguments.size = QUICK if arguments.quick else FULL
+    if arguments.quick:
+        arguments.seconds, arguments.quiet = 5, 4
+    if (arguments.quick or arguments.only) and arguments.write == parser.get_default("write"):
+        arguments.write = None
+    arguments.directory.mkdir(parents=True, exist_ok=True)
+    return arguments
 
 
 # The site and its server -----------------------------------------------------------------------
 
 
-def _set_up(asked: argparse.Namespace, stack: ExitStack) -> Stage:
-    cluster = find_cluster(asked.directory, stack, SETTINGS)
-    url = _find_site(cluster, asked.size)
-    log = asked.directory / "server.log"
+def _set_up(arguments: argparse.Namespace, stack: ExitStack) -> Testbed:
+    cluster = find_cluster(arguments.directory, stack, SETTINGS)
+    url = _find_site(cluster, arguments.size)
+    log = arguments.directory / "server.log"
     log.unlink(missing_ok=True)
     server = stack.enter_context(Server.start(url, log=log, workers=WORKERS))
     with psycopg.connect(url) as connection:
@@ -155,7 +158,7 @@ def _set_up(asked: argparse.Namespace, stack: ExitStack) -> Stage:
     for path in (f"{NS}/events", "/events.ics"):
         for _ in range(4 * WORKERS):  # Each process has them in memory.
             httpx.get(server.address + path, timeout=120).raise_for_status()
-    return Stage(server, cluster, Known(port, categories, tags))
+    return Testbed(server, cluster, SiteInfo(port, categories, tags))
 
 
 def _find_site(cluster: postgres.Server, size: Size) -> str:
@@ -165,68 +168,74 @@ def _find_site(cluster: postgres.Server, size: Size) -> str:
     """
     kind = f"fairness_{size.events}_{size.upcoming}_{size.venues}"
     name = f"{kind}_{newest_revision()}_{datetime.now(UTC):%Y%m%d}"
-    url = cluster.url_of(name)
+    url = cluster.build_url(name)
     with psycopg.connect(cluster.url, autocommit=True) as connection:
-        found = [row[0] for row in connection.execute("SELECT datname FROM pg_database").fetchall()]
-        for old in found:
+        databases = [row[0] for row in connection.execute("SELECT datname FROM pg_database").fetchall()]
+        for old in databases:
             if old.startswith(f"{kind}_") and old != name:
                 connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(old)))
-        if name not in found:
+        if name not in databases:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     migrate(url)
-    _tell(f"site {name}")
-    return fill_world(url, size.events, "--upcoming", str(size.upcoming), "--venues", str(size.venues)).url
+    _log(f"site {name}")
+    return fill_site(url, size.events, "--upcoming", str(size.upcoming), "--venues", str(size.venues)).url
 
 
 # The measurements ------------------------------------------------------------------------------
 
 
-def _measure(stage: Stage, one: Attack, asked: argparse.Namespace) -> Measured:
+def _measure(testbed: Testbed, attack_spec: Attack, arguments: argparse.Namespace) -> AttackMeasurement:
     """Quiet, during and after one attack."""
-    _tell(f"{one.name}: {one.connections} connections, {one.about}")
-    known, processes = stage.known, Processes(stage.cluster.pid, stage.server.process.pid)
+    _log(f"{attack_spec.name}: {attack_spec.connections} connections, {attack_spec.description}")
+    site, processes = testbed.site, Processes(testbed.cluster.pid, testbed.server.process.pid)
     # A process for each side and attack: neither waits for the other, and the CPU of each is its own.
-    with _processes() as start:
-        quiet, _ = start(watch, known.port, asked.quiet, asked.every).result()
-    _tell(f"  quiet   {_in_words(quiet)}")
-    before, began = memory_mb(stage.server), processes.seconds()
-    with _processes() as start:
-        attackers = start(attack, one, known, asked.seconds, asked.pause)
+    with _ProcessStarter() as start:
+        quiet, _ = start(run_clients, site.port, arguments.quiet, arguments.every).result()
+    _log(f"  quiet   {_format_results(quiet)}")
+    before, cpu_before = memory_mb(testbed.server), processes.seconds()
+    with _ProcessStarter() as start:
+        attackers = start(attack, attack_spec, site, arguments.seconds, arguments.pause)
         time.sleep(1)
-        victims = start(watch, known.port, asked.seconds - 1, asked.every)
-        most = max(_memory_while(stage.server, attackers), before)
-        attacked = attackers.result()
-        ended, used = time.time(), processes.seconds()
+        victims = start(run_clients, site.port, arguments.seconds - 1, arguments.every)
+        peak = max(_measure_peak_memory(testbed.server, attackers), before)
+        attack_result = attackers.result()
+        ended_at, cpu_after = time.time(), processes.seconds()
         during, victims_cpu = victims.result()
-        after, _ = start(watch, known.port, AFTER, asked.every).result()
-        recovered = max(
-            0.0, *[_last_bad(seen) - ended for seen in (during, after, *_settle(start, known.port, asked))]
+        after, _ = start(run_clients, site.port, SECONDS_AFTER, arguments.every).result()
+        recovery_seconds = max(
+            0.0,
+            *[
+                _last_bad(seen) - ended_at
+                for seen in (during, after, *_wait_for_recovery(start, site.port, arguments))
+            ],
         )
-    _tell(f"  during  {_in_words(during)}")
-    _tell(f"  after   {_in_words(after)}; recovered after {recovered:.1f} s")
-    _tell(f"  attackers {attacked.rate:,.1f}/s: {_statuses(attacked)}")
-    return Measured(
-        one, quiet, during, after, attacked, victims_cpu,
-        (used[0] - began[0]) / asked.seconds, (used[1] - began[1]) / asked.seconds,
-        (before, most, memory_mb(stage.server)),
-        recovered,
+    _log(f"  during  {_format_results(during)}")
+    _log(f"  after   {_format_results(after)}; recovered after {recovery_seconds:.1f} s")
+    _log(f"  attackers {attack_result.rate:,.1f}/s: {_format_statuses(attack_result)}")
+    return AttackMeasurement(
+        attack_spec, quiet, during, after, attack_result, victims_cpu,
+        (cpu_after[0] - cpu_before[0]) / arguments.seconds, (cpu_after[1] - cpu_before[1]) / arguments.seconds,
+        (before, peak, memory_mb(testbed.server)),
+        recovery_seconds,
     )  # fmt: skip
 
 
-def _last_bad(seen: dict[str, Seen]) -> float:
-    return max(one.last_bad for one in seen.values())
+def _last_bad(results: dict[str, ClientResult]) -> float:
+    return max(one.last_bad for one in results.values())
 
 
-def _settle(start: Callable[..., "Future[Any]"], port: int, asked: argparse.Namespace) -> Iterator[dict[str, Seen]]:
+def _wait_for_recovery(
+    start: Callable[..., "Future[Any]"], port: int, arguments: argparse.Namespace
+) -> Iterator[dict[str, ClientResult]]:
     """Waits until a second passes without a bad response, so that one attack does not count for the next."""
-    for _ in range(SETTLING):
-        seen, _ = start(watch, port, 1.0, asked.every).result()
-        yield seen
-        if not _last_bad(seen):
+    for _ in range(MAX_RECOVERY_SECONDS):
+        results, _ = start(run_clients, port, 1.0, arguments.every).result()
+        yield results
+        if not _last_bad(results):
             return
 
 
-class _processes:
+class _ProcessStarter:
     """Starts coroutines, each in a process of its own."""
 
     def __enter__(self) -> Callable[..., "Future[Any]"]:
@@ -248,27 +257,29 @@ def _run(work: Callable[..., Coroutine[Any, Any, Any]], *arguments: object) -> A
     return asyncio.run(work(*arguments))
 
 
-def _memory_while(server: Server, work: "Future[Any]") -> float:
-    most = 0.0
+def _measure_peak_memory(server: Server, work: "Future[Any]") -> float:
+    peak = 0.0
     while not work.done():
-        most = max(most, memory_mb(server))
+        peak = max(peak, memory_mb(server))
         time.sleep(0.25)
-    return most
+    return peak
 
 
 # The report ------------------------------------------------------------------------------------
 
 
-def _in_words(seen: dict[str, Seen]) -> str:
-    return "; ".join(f"{name} {one.p50:,.0f} / {one.p99:,.0f} ms {_statuses(one)}" for name, one in seen.items())
+def _format_results(results: dict[str, ClientResult]) -> str:
+    return "; ".join(
+        f"{name} {one.p50:,.0f} / {one.p99:,.0f} ms {_format_statuses(one)}" for name, one in results.items()
+    )
 
 
-def _statuses(seen: Seen | Attacked) -> str:
-    return ", ".join(f"{number:,} × {status}" for status, number in sorted(seen.statuses.items()))
+def _format_statuses(result: ClientResult | AttackResult) -> str:
+    return ", ".join(f"{number:,} × {status}" for status, number in sorted(result.statuses.items()))
 
 
-def _rows(measured: list[Measured]) -> Iterator[list[str]]:
-    for one in measured:
+def _client_rows(measurements: list[AttackMeasurement]) -> Iterator[list[str]]:
+    for one in measurements:
         for name in VICTIMS:
             quiet, during, after = one.quiet[name], one.during[name], one.after[name]
             yield [
@@ -276,23 +287,23 @@ def _rows(measured: list[Measured]) -> Iterator[list[str]]:
                 name,
                 f"{quiet.p50:,.0f} / {quiet.p99:,.0f}",
                 f"{during.p50:,.0f} / {during.p99:,.0f}",
-                _statuses(during),
+                _format_statuses(during),
                 f"{after.p50:,.0f} / {after.p99:,.0f}",
             ]
 
 
-def _attack_rows(measured: list[Measured]) -> Iterator[list[str]]:
-    for one in measured:
-        before, most, after = one.memory
+def _attack_rows(measurements: list[AttackMeasurement]) -> Iterator[list[str]]:
+    for one in measurements:
+        before, peak, after = one.memory
         yield [
             f"{one.attack.connections:,} × {one.attack.name}",
-            f"{one.attacked.rate:,.1f}",
-            _statuses(one.attacked),
+            f"{one.attack_result.rate:,.1f}",
+            _format_statuses(one.attack_result),
             f"{one.server_cpu:.2f} + {one.database_cpu:.2f}",
-            f"{one.attacked.cpu:.2f} + {one.victims_cpu:.2f}",
-            f"{before:,.0f} → {most:,.0f} → {after:,.0f}",
-            f"{one.recovered:.1f}",
-            "; ".join(one.broken()) or "kept",
+            f"{one.attack_result.cpu:.2f} + {one.victims_cpu:.2f}",
+            f"{before:,.0f} → {peak:,.0f} → {after:,.0f}",
+            f"{one.recovery_seconds:.1f}",
+            "; ".join(one.list_broken_limits()) or "kept",
         ]
 
 
@@ -303,46 +314,48 @@ ATTACK_COLUMNS = (
 )  # fmt: skip
 
 
-def _page(measured: list[Measured], asked: argparse.Namespace) -> str:
-    size: Size = asked.size
-    broken = sum(bool(one.broken()) for one in measured)
-    described = "\n".join(
-        f"- **{one.name}**: {one.connections:,} connections from {_addresses(one)}; {one.about}." for one in ATTACKS
+def _render_page(measurements: list[AttackMeasurement], arguments: argparse.Namespace) -> str:
+    size: Size = arguments.size
+    broken_count = sum(bool(one.list_broken_limits()) for one in measurements)
+    descriptions = "\n".join(
+        f"- **{one.name}**: {one.connections:,} connections from {_format_sources(one)}; {one.description}."
+        for one in ATTACKS
     )
     return f"""# Fairness
 
-Made by `just bench-fairness` on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC at commit {commit()}, on {os.cpu_count()}
-cores that PostgreSQL, the server, the attackers and the other clients share; load average at the end
+Made by `just bench-fairness` on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC at commit {describe_commit()}, on
+{os.cpu_count()} cores that PostgreSQL, the server, the attackers and the other clients share; load average at the end
 {os.getloadavg()[0]:.1f}.
 
 A site of {size.events:,} events, {size.upcoming:,} of them to come, and {size.venues:,} venues; `kalends serve
 --workers {WORKERS}` with default settings and no proxy. Attackers and other clients have different addresses. Every
-{1000 * asked.every:.0f} ms three other clients ask on a new connection: for a list that is in the response cache, for
-one that is not (another start each time), and for `/healthz`. An attack lasts {asked.seconds:.0f} s. A connection of
-an attacker asks again as soon as it is answered, {1000 * asked.pause:.0f} ms after a refusal (429, 503); a connection
-that the server closes is opened again.
+{1000 * arguments.every:.0f} ms three other clients ask on a new connection: for a list that is in the response
+cache, for one that is not (another start each time), and for `/healthz`. An attack lasts {arguments.seconds:.0f} s.
+A connection of an attacker asks again as soon as it is answered, {1000 * arguments.pause:.0f} ms after an error (429,
+503); a connection that the server closes is opened again.
 
-{described}
+{descriptions}
 
-Times in milliseconds; `{NOTHING}` is a request without a response in 10 s. CPU in cores.
+Times in milliseconds; `{NO_STATUS}` is a request without a response in 10 s. CPU in cores.
 
-{table(VICTIM_COLUMNS, list(_rows(measured)))}
+{render_table(VICTIM_COLUMNS, list(_client_rows(measurements)))}
 
 ## Limits
 
-During an attack: p99 of the cached list below {QUIET_TIMES:.0f} × its quiet p99; the uncached list without 5xx and
-p99 below {UNCACHED_MS:,.0f} ms; `/healthz` p99 below {HEALTH_MS:.0f} ms; the memory of the server grows by less than
-{MORE_MB:.0f} MB. **{len(measured) - broken} of {len(measured)} attacks keep all of them.**
+During an attack: p99 of the cached list below {MAX_CACHED_RATIO:.0f} × its quiet p99; the uncached list without 5xx
+and p99 below {MAX_UNCACHED_MS:,.0f} ms; `/healthz` p99 below {MAX_HEALTH_MS:.0f} ms; the memory of the server grows by
+less than {MAX_GROWTH_MB:.0f} MB.
+**{len(measurements) - broken_count} of {len(measurements)} attacks keep all of them.**
 
-{table(ATTACK_COLUMNS, list(_attack_rows(measured)))}
+{render_table(ATTACK_COLUMNS, list(_attack_rows(measurements)))}
 """
 
 
-def _addresses(one: Attack) -> str:
+def _format_sources(one: Attack) -> str:
     return "one address" if len(one.sources) == 1 else f"{len(one.sources)} addresses"
 
 
-def _tell(text: str) -> None:
+def _log(text: str) -> None:
     print(f"{datetime.now(UTC):%H:%M:%S} {text}", file=sys.stderr, flush=True)  # noqa: T201
 
 

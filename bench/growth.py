@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from bench.cases import BASE, CASES, COMMON_WORDS, Case, common_word, deep_pages
-from bench.measuring import Measured, Running, measure_together, ratio_of_rounds
+from bench.cases import BASE, CASES, COMMON_WORDS, Case, make_deep_page_cases, search_path
+from bench.measuring import Measurement, RunningServer, compute_ratio, measure_together
 from bench.stage import find_cluster
-from bench.worlds import World, make_world
+from bench.worlds import SizedSite, make_site
 from tests.servers import Server
 from tools import postgres
 
@@ -33,15 +33,18 @@ SETTINGS = {
 
 
 def main() -> int:
-    asked = _read_arguments()
+    arguments = _read_arguments()
     with ExitStack() as stack:
-        cluster = find_cluster(asked.directory, stack, SETTINGS)
+        cluster = find_cluster(arguments.directory, stack, SETTINGS)
         small, large = (
-            make_world(cluster.url, events, upcoming)
-            for events, upcoming in ((asked.small, asked.small_upcoming), (asked.large, asked.large_upcoming))
+            make_site(cluster.url, events, upcoming)
+            for events, upcoming in (
+                (arguments.small, arguments.small_upcoming),
+                (arguments.large, arguments.large_upcoming),
+            )
         )
-        running = [_start(world, asked.directory, stack) for world in (small, large)]
-        return 1 if _compare(running[0], running[1], asked) else 0
+        servers = [_start(site, arguments.directory, stack) for site in (small, large)]
+        return 1 if _compare(servers[0], servers[1], arguments) else 0
 
 
 def _read_arguments() -> argparse.Namespace:
@@ -57,50 +60,52 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--directory", type=Path, default=Path(".local/growth"), help="where the databases are kept for another run"
     )
-    asked = parser.parse_args()
-    if asked.quick:
-        asked.small, asked.large, asked.rounds, asked.requests = 2_000, 40_000, 3, 30
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.small, arguments.large, arguments.rounds, arguments.requests = 2_000, 40_000, 3, 30
     # A twentieth is to come; but no fewer than twice the marked ones.
-    asked.small_upcoming = asked.small_upcoming or max(asked.small // 20, 400)
-    asked.large_upcoming = asked.large_upcoming or max(asked.large // 20, 400)
-    asked.slack = 1.6 if asked.quick else 1.0  # Few requests in few rounds are less steady.
-    return asked
+    arguments.small_upcoming = arguments.small_upcoming or max(arguments.small // 20, 400)
+    arguments.large_upcoming = arguments.large_upcoming or max(arguments.large // 20, 400)
+    arguments.slack = 1.6 if arguments.quick else 1.0  # Few requests in few rounds are less steady.
+    return arguments
 
 
-def _start(world: World, directory: Path, stack: ExitStack) -> Running:
+def _start(site: SizedSite, directory: Path, stack: ExitStack) -> RunningServer:
     # One request at a time is asked: two connections are enough, and their processes easy to tell.
     environment = {"KALENDS_POOL_SIZE": "2", "KALENDS_CACHE_MB": "0", "KALENDS_STATEMENT_DEADLINE": "120"}
-    server = Server.start(world.url, log=directory / f"{world.name}.log", environment=environment)
-    return stack.enter_context(Running(stack.enter_context(server), world))
+    server = Server.start(site.url, log=directory / f"{site.name}.log", environment=environment)
+    return stack.enter_context(RunningServer(stack.enter_context(server), site))
 
 
-def _compare(small: Running, large: Running, asked: argparse.Namespace) -> bool:
+def _compare(small: RunningServer, large: RunningServer, arguments: argparse.Namespace) -> bool:
     console = Console(width=150)
     now = datetime.now(UTC)
-    cases = [case for case in CASES if asked.only in case.name]
-    rows: list[tuple[Case, Measured, Measured]] = []
+    cases = [case for case in CASES if arguments.only in case.name]
+    rows: list[tuple[Case, Measurement, Measurement]] = []
     for case in track(cases, "measuring", console=Console(stderr=True)):
-        paths = [(world, case.paths(world.world, now)) for world in (small, large)]
-        rows.append((case, *measure_together(paths[0], paths[1], asked.rounds, asked.requests)))
-    broken = _print_ratios(
-        console, f"{small.world.events:,} against {large.world.events:,} events", rows, asked.slack
+        paths = [(server, case.paths(server.site, now)) for server in (small, large)]
+        rows.append((case, *measure_together(paths[0], paths[1], arguments.rounds, arguments.requests)))
+    is_broken = _print_ratios(
+        console, f"{small.site.events:,} against {large.site.events:,} events", rows, arguments.slack
     )
-    if "page" in asked.only or not asked.only:
-        broken |= _compare_pages(console, large, asked)
-    if "common" in asked.only or not asked.only:
-        _print_curve(console, small, large, asked)
-    return broken
+    if "page" in arguments.only or not arguments.only:
+        is_broken |= _compare_pages(console, large, arguments)
+    if "common" in arguments.only or not arguments.only:
+        _print_curve(console, small, large, arguments)
+    return is_broken
 
 
-def _compare_pages(console: Console, world: Running, asked: argparse.Namespace) -> bool:
-    rows: list[tuple[Case, Measured, Measured]] = []
-    for case, path in deep_pages(world):
-        pair = measure_together((world, [BASE]), (world, [path]), asked.rounds, asked.requests)
+def _compare_pages(console: Console, server: RunningServer, arguments: argparse.Namespace) -> bool:
+    rows: list[tuple[Case, Measurement, Measurement]] = []
+    for case, path in make_deep_page_cases(server):
+        pair = measure_together((server, [BASE]), (server, [path]), arguments.rounds, arguments.requests)
         rows.append((case, *pair))
-    return _print_ratios(console, "page one against a deep page, large site", rows, asked.slack)
+    return _print_ratios(console, "page one against a deep page, large site", rows, arguments.slack)
 
 
-def _print_ratios(console: Console, title: str, rows: list[tuple[Case, Measured, Measured]], slack: float) -> bool:
+def _print_ratios(
+    console: Console, title: str, rows: list[tuple[Case, Measurement, Measurement]], slack: float
+) -> bool:
     """CPU per request in milliseconds. The middle one of the rounds' ratios decides: a busy machine makes both
     halves of a round slower, but hardly ever both lowest rounds at the same time."""
     table = Table(title=title)
@@ -108,40 +113,47 @@ def _print_ratios(console: Console, title: str, rows: list[tuple[Case, Measured,
         table.add_column(heading, justify="left" if heading == "request" else "right")
     for heading in ("ratio", "of lowest", "limit", ""):
         table.add_column(heading, justify="right")
-    broken = False
-    for case, one, other in rows:
-        ratio, limit = ratio_of_rounds(one, other), case.limit * slack
-        broken |= ratio > limit
+    is_broken = False
+    for case, small, large in rows:
+        ratio, limit = compute_ratio(small, large), case.limit * slack
+        is_broken |= ratio > limit
         table.add_row(
             case.name,
-            f"{one.total:,} | {other.total:,}",
-            f"{one.server:.2f} | {other.server:.2f}",
-            f"{one.database:.2f} | {other.database:.2f}",
-            f"{one.lowest:.2f} | {other.lowest:.2f}",
-            f"{one.median:.2f} | {other.median:.2f}",
+            f"{small.total:,} | {large.total:,}",
+            f"{small.server:.2f} | {large.server:.2f}",
+            f"{small.database:.2f} | {large.database:.2f}",
+            f"{small.lowest:.2f} | {large.lowest:.2f}",
+            f"{small.median:.2f} | {large.median:.2f}",
             f"{ratio:.2f}",
-            f"{other.lowest / one.lowest:.2f}",
+            f"{large.lowest / small.lowest:.2f}",
             f"{limit:.2f}",
             "BROKEN" if ratio > limit else "kept",
         )
     console.print(table)
-    return broken
+    return is_broken
 
 
-def _print_curve(console: Console, small: Running, large: Running, asked: argparse.Namespace) -> None:
+def _print_curve(console: Console, small: RunningServer, large: RunningServer, arguments: argparse.Namespace) -> None:
     """A search for a common word: cost against matches inside the window."""
     table = Table(title="search for a common word: CPU against matches to come (all matches, the past included)")
     for heading in ("word", "small: to come", "all", "ms", "large: to come", "all", "ms", "µs a match"):
         table.add_column(heading, justify="left" if heading == "word" else "right")
     for word in COMMON_WORDS:
-        path = common_word(word)
-        one, other = measure_together((small, [path]), (large, [path]), 3, max(asked.requests // 6, 3))
+        path = search_path(word)
+        small_result, large_result = measure_together(
+            (small, [path]), (large, [path]), 3, max(arguments.requests // 6, 3)
+        )
+        matches = large_result.total - small_result.total
         table.add_row(
             word,
-            f"{one.total:,}", f"{small.count_all(word):,}", f"{one.lowest:.2f}",
-            f"{other.total:,}", f"{large.count_all(word):,}", f"{other.lowest:.2f}",
-            f"{1000 * (other.lowest - one.lowest) / max(other.total - one.total, 1):.1f}",
-        )  # fmt: skip
+            f"{small_result.total:,}",
+            f"{small.count_all(word):,}",
+            f"{small_result.lowest:.2f}",
+            f"{large_result.total:,}",
+            f"{large.count_all(word):,}",
+            f"{large_result.lowest:.2f}",
+            f"{1000 * (large_result.lowest - small_result.lowest) / max(matches, 1):.1f}",
+        )
     console.print(table)
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from bench.cpu import TICKS, cpu_seconds, process_family
+from bench.cpu import TICKS, cpu_seconds, list_process_tree
 
 # One line at the end: requests, microseconds, p50, p99, errors.
-DONE = """
+DONE_SCRIPT = """
 done = function(summary, latency, requests)
   local e = summary.errors
   io.write(string.format("RESULT %d %d %f %f %d\\n", summary.requests, summary.duration,
@@ -21,7 +21,7 @@ done = function(summary, latency, requests)
 end
 """
 # Every write differs from the one before; otherwise nothing would be written.
-PATCHING = """
+PATCH_SCRIPT = """
 local count = 0
 request = function()
   count = count + 1
@@ -80,30 +80,30 @@ class Processes:
     server: int | None = None
 
     def seconds(self) -> tuple[float, float]:
-        server = sum(map(cpu_seconds, process_family(self.server))) if self.server else 0.0
+        server = sum(map(cpu_seconds, list_process_tree(self.server))) if self.server else 0.0
         return server, _cluster_seconds(self.postmaster)
 
 
-def ask_with_wrk(
+def run_wrk(
     url: str,
     connections: int,
     seconds: float,
     processes: Processes,
     *,
     headers: Mapping[str, str] | None = None,
-    patching: bool = False,
+    is_patch: bool = False,
 ) -> Sample:
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write((PATCHING if patching else "") + DONE)
+        script.write((PATCH_SCRIPT if is_patch else "") + DONE_SCRIPT)
         script.flush()
-        sent = [part for name, value in (headers or {}).items() for part in ("-H", f"{name}: {value}")]
+        header_options = [part for name, value in (headers or {}).items() for part in ("-H", f"{name}: {value}")]
         size = ["-t", "1", "-c", str(connections), "-d", f"{max(1, round(seconds))}s", "--timeout", "20s"]
-        command = ["wrk", *size, *sent, "-s", script.name, url]
-        output, server, database = _measured(lambda: _run(command), processes)
-    found = re.search(r"RESULT (\d+) (\d+) ([\d.]+) ([\d.]+) (\d+)", output)
-    if found is None:
+        command = ["wrk", *size, *header_options, "-s", script.name, url]
+        output, server, database = _measure_cpu(lambda: _run(command), processes)
+    match = re.search(r"RESULT (\d+) (\d+) ([\d.]+) ([\d.]+) (\d+)", output)
+    if match is None:
         raise LoadError(f"wrk said:\n{output}")
-    requests, duration, p50, p99, errors = (float(part) for part in found.groups())
+    requests, duration, p50, p99, errors = (float(part) for part in match.groups())
     if errors or not requests:
         raise LoadError(f"{errors:.0f} errors in {requests:.0f} requests for {url}:\n{output}")
     return Sample(
@@ -111,32 +111,30 @@ def ask_with_wrk(
     )
 
 
-def ask_with_pgbench(
-    url: str, script: str, values: Mapping[str, str], seconds: float, processes: Processes
-) -> Sample:
+def run_pgbench(url: str, script: str, values: Mapping[str, str], seconds: float, processes: Processes) -> Sample:
     """The role of the server, for whom the fences between sites are up, is that of the session."""
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "script.sql"
         file.write_text(script)
-        defined = [part for name, value in values.items() for part in ("-D", f"{name}={value}")]
+        variables = [part for name, value in values.items() for part in ("-D", f"{name}={value}")]
         options = ["-n", "-M", "prepared", "-c", "1", "-T", str(max(1, round(seconds))), "-f", str(file), "--log"]
-        command = ["pgbench", *options, f"--log-prefix={directory}/log", *defined, url]
+        command = ["pgbench", *options, f"--log-prefix={directory}/log", *variables, url]
         environment = {**os.environ, "PGOPTIONS": "-c role=kalends_app"}
-        output, _, database = _measured(lambda: _run(command, environment), processes)
+        output, _, database = _measure_cpu(lambda: _run(command, environment), processes)
         logs = [line.split() for log in Path(directory).glob("log.*") for line in log.read_text().splitlines()]
     times = sorted(int(line[2]) / 1000 for line in logs)
     if not times or "aborted" in output:
         raise LoadError(f"pgbench said:\n{output}")
-    found = re.search(r"tps = ([\d.]+)", output)
-    rate = float(found[1]) if found else 0.0
-    return Sample(rate, _share(times, 0.5), _share(times, 0.99), 0.0, 1000 * database / len(times))
+    match = re.search(r"tps = ([\d.]+)", output)
+    rate = float(match[1]) if match else 0.0
+    return Sample(rate, _percentile(times, 0.5), _percentile(times, 0.99), 0.0, 1000 * database / len(times))
 
 
 class LoadError(Exception):
     pass
 
 
-def _measured(work: Callable[[], str], processes: Processes) -> tuple[str, float, float]:
+def _measure_cpu(work: Callable[[], str], processes: Processes) -> tuple[str, float, float]:
     before = processes.seconds()
     output = work()
     time.sleep(0.1)  # Sessions that end are counted once they are gone.
@@ -145,12 +143,12 @@ def _measured(work: Callable[[], str], processes: Processes) -> tuple[str, float
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    done = subprocess.run(  # noqa: S603  Our own command.
+    completed = subprocess.run(  # noqa: S603  Our own command.
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
-    if done.returncode:
-        raise LoadError(f"{command[0]} ended with {done.returncode}:\n{done.stdout}")
-    return done.stdout
+    if completed.returncode:
+        raise LoadError(f"{command[0]} ended with {completed.returncode}:\n{completed.stdout}")
+    return completed.stdout
 
 
 def _cluster_seconds(postmaster: int) -> float:
@@ -158,7 +156,7 @@ def _cluster_seconds(postmaster: int) -> float:
     fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
     ended = (int(fields[13]) + int(fields[14])) / TICKS
     total = ended
-    for pid in process_family(postmaster):
+    for pid in list_process_tree(postmaster):
         try:
             total += cpu_seconds(pid)
         except FileNotFoundError:
@@ -166,5 +164,5 @@ def _cluster_seconds(postmaster: int) -> float:
     return total
 
 
-def _share(times: Sequence[float], share: float) -> float:
+def _percentile(times: Sequence[float], share: float) -> float:
     return times[min(len(times) - 1, int(share * len(times)))]

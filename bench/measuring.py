@@ -12,16 +12,16 @@ from typing import Self
 import httpx
 import psycopg
 
-from bench.cpu import OURS, cpu_seconds, process_family, session_pids
-from bench.worlds import World
+from bench.cpu import APPLICATION_NAME, cpu_seconds, list_process_tree, list_session_pids
+from bench.worlds import SizedSite
 from tests.servers import Server
 
-WARM_UP = 12  # More than five: then PostgreSQL has decided whether it keeps a plan.
-PATIENCE = 4.0  # Seconds of a round; what is so slow that few requests fit is measured well enough by few.
+WARM_UP_REQUESTS = 12  # More than five: then PostgreSQL has decided whether it keeps a plan.
+MAX_ROUND_SECONDS = 4.0  # Seconds of a round; what is so slow that few requests fit is measured well enough by few.
 
 
 @dataclass
-class Measured:
+class Measurement:
     """Milliseconds of CPU per request, one entry per round."""
 
     total: int = 0
@@ -49,15 +49,15 @@ class Measured:
         return median(self.databases)
 
 
-class Running:
+class RunningServer:
     """A server on its world, with one client."""
 
-    def __init__(self, server: Server, world: World) -> None:
+    def __init__(self, server: Server, site: SizedSite) -> None:
         self.server = server
-        self.world = world
-        self._closing = ExitStack()
+        self.site = site
+        self._stack = ExitStack()
         base = f"{server.address}/api/calendar/events/v1"
-        self._client = self._closing.enter_context(httpx.Client(base_url=base, timeout=150))
+        self._client = self._stack.enter_context(httpx.Client(base_url=base, timeout=150))
 
     def __enter__(self) -> Self:
         return self
@@ -65,17 +65,17 @@ class Running:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._closing.close()
+        self._stack.close()
 
-    def ask(self, path: str) -> httpx.Response:
+    def get(self, path: str) -> httpx.Response:
         return self._client.get(path).raise_for_status()
 
-    def total(self, path: str) -> int:
-        body = self.ask(path).json()
+    def count_matches(self, path: str) -> int:
+        body = self.get(path).json()
         return int(body.get("total", 1))
 
     def count_all(self, word: str) -> int:
-        with psycopg.connect(self.world.url, application_name=OURS) as connection:
+        with psycopg.connect(self.site.url, application_name=APPLICATION_NAME) as connection:
             row = connection.execute(
                 "SELECT count(*) FROM events WHERE search_text LIKE %s", [f"%{word}%"]
             ).fetchone()
@@ -84,36 +84,36 @@ class Running:
     def measure(self, paths: Sequence[str], requests: int) -> tuple[float, float]:
         """Milliseconds per request of the server and of the database."""
         while True:
-            sessions, family = session_pids(self.world.url), process_family(self.server.process.pid)
-            before = [sum(map(cpu_seconds, pids)) for pids in (family, sessions)]
-            asked, deadline = 0, monotonic() + PATIENCE
+            sessions, process_tree = list_session_pids(self.site.url), list_process_tree(self.server.process.pid)
+            before = [sum(map(cpu_seconds, pids)) for pids in (process_tree, sessions)]
+            sent_requests, deadline = 0, monotonic() + MAX_ROUND_SECONDS
             for path in islice(cycle(paths), requests):
-                self.ask(path)
-                asked += 1
+                self.get(path)
+                sent_requests += 1
                 if monotonic() > deadline:
                     break
             # A session that was opened or closed meanwhile would spoil the sum.
-            if session_pids(self.world.url) == sessions:
-                after = [sum(map(cpu_seconds, pids)) for pids in (family, sessions)]
-                return 1000 * (after[0] - before[0]) / asked, 1000 * (after[1] - before[1]) / asked
+            if list_session_pids(self.site.url) == sessions:
+                after = [sum(map(cpu_seconds, pids)) for pids in (process_tree, sessions)]
+                return 1000 * (after[0] - before[0]) / sent_requests, 1000 * (after[1] - before[1]) / sent_requests
 
 
-def ratio_of_rounds(one: Measured, other: Measured) -> float:
+def compute_ratio(one: Measurement, other: Measurement) -> float:
     return median(larger / smaller for smaller, larger in zip(one.sums, other.sums, strict=True))
 
 
-Asked = tuple[Running, Sequence[str]]
+Target = tuple[RunningServer, Sequence[str]]
 
 
-def measure_together(one: Asked, other: Asked, rounds: int, requests: int) -> tuple[Measured, Measured]:
+def measure_together(one: Target, other: Target, rounds: int, requests: int) -> tuple[Measurement, Measurement]:
     """Both in turn, so that whatever else happens on the machine happens to both."""
-    results = (Measured(), Measured())
-    for measured, (running, paths) in zip(results, (one, other), strict=True):
-        measured.total = running.total(paths[0])
-        running.measure(paths, WARM_UP)
+    results = (Measurement(), Measurement())
+    for measurement, (server, paths) in zip(results, (one, other), strict=True):
+        measurement.total = server.count_matches(paths[0])
+        server.measure(paths, WARM_UP_REQUESTS)
     for _ in range(rounds):
-        for measured, (running, paths) in zip(results, (one, other), strict=True):
-            server, database = running.measure(paths, requests)
-            measured.servers.append(server)
-            measured.databases.append(database)
+        for measurement, (server, paths) in zip(results, (one, other), strict=True):
+            server_ms, database_ms = server.measure(paths, requests)
+            measurement.servers.append(server_ms)
+            measurement.databases.append(database_ms)
     return results

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from bench.stage import World
+from bench.stage import SeededSite
 
 LIST = "default list"
 BY_ID = "one event by ID"
-NOT_CHANGED = "default list, 304"
+NOT_MODIFIED = "default list, 304"
 WRITE = "a write (PATCH of an event)"
 RARE, COMMON = "kookaburra", "the"
 
@@ -16,33 +16,33 @@ RARE, COMMON = "kookaburra", "the"
 @dataclass(frozen=True)
 class Case:
     name: str
-    path: Callable[[World], str]
+    path: Callable[[SeededSite], str]
     quick: bool = False  # measured in a quick run too
 
 
-def _list(**values: object) -> str:
+def _list_path(**values: object) -> str:
     return f"/events?{urlencode(values)}"
 
 
-def _week(world: World) -> str:
-    first, last = world.week
-    return _list(start_date=first, end_date=last)
+def _week_path(site: SeededSite) -> str:
+    first, last = site.week
+    return _list_path(start_date=first, end_date=last)
 
 
 CASES = (
     Case(LIST, lambda _: "/events", quick=True),
-    Case("one category", lambda world: _list(categories=world.category_id)),
-    Case("one venue", lambda world: _list(venue=world.venue_id)),
-    Case("a week", _week),
-    Case("search, rare word", lambda _: _list(search=RARE)),
-    Case("search, common word", lambda _: _list(search=COMMON)),
-    Case("page 40", lambda _: _list(page=40)),
-    Case(BY_ID, lambda world: f"/events/{world.event_id}", quick=True),
-    Case("one event by slug", lambda world: world.by_slug),
+    Case("one category", lambda site: _list_path(categories=site.category_id)),
+    Case("one venue", lambda site: _list_path(venue=site.venue_id)),
+    Case("a week", _week_path),
+    Case("search, rare word", lambda _: _list_path(search=RARE)),
+    Case("search, common word", lambda _: _list_path(search=COMMON)),
+    Case("page 40", lambda _: _list_path(page=40)),
+    Case(BY_ID, lambda site: f"/events/{site.event_id}", quick=True),
+    Case("one event by slug", lambda site: site.by_slug),
     Case("venues", lambda _: "/venues"),
     Case("tags", lambda _: "/tags"),
-    Case(NOT_CHANGED, lambda _: "/events", quick=True),
-    Case(WRITE, lambda world: f"/events/{world.event_id}"),
+    Case(NOT_MODIFIED, lambda _: "/events", quick=True),
+    Case(WRITE, lambda site: f"/events/{site.event_id}"),
 )
 
 
@@ -52,18 +52,18 @@ class Limit:
 
     name: str
     figure: float
-    most: float | None = None
-    least: float | None = None
+    maximum: float | None = None
+    minimum: float | None = None
 
     def is_kept(self) -> bool:
-        return self.figure <= self.most if self.most is not None else self.figure >= (self.least or 0.0)
+        return self.figure <= self.maximum if self.maximum is not None else self.figure >= (self.minimum or 0.0)
 
-    def eased(self, factor: float) -> "Limit":
+    def relaxed(self, factor: float) -> "Limit":
         return Limit(
             self.name,
             self.figure,
-            self.most * factor if self.most is not None else None,
-            self.least / factor if self.least is not None else None,
+            self.maximum * factor if self.maximum is not None else None,
+            self.minimum / factor if self.minimum is not None else None,
         )
 
 
@@ -72,15 +72,15 @@ class Reference:
     """Lowest CPU per request, in milliseconds, of the existing service at 1,000 and at 10,000 events."""
 
     name: str
-    path: Callable[[World, str], str]
+    path: Callable[[SeededSite, str], str]
     at_1000: float
     at_10000: float
 
 
 REFERENCES = (
-    Reference("default list", lambda _, __: _list(per_page=12), 105, 360),
-    Reference("one event", lambda world, _: f"/events/{world.event_id}", 68, 79),
-    Reference("search, 2 % of events match", lambda _, word: _list(search=word), 181, 753),
-    Reference("page 40", lambda _, __: _list(per_page=12, page=40), 166, 358),
+    Reference("default list", lambda _, __: _list_path(per_page=12), 105, 360),
+    Reference("one event", lambda site, _: f"/events/{site.event_id}", 68, 79),
+    Reference("search, 2 % of events match", lambda _, word: _list_path(search=word), 181, 753),
+    Reference("page 40", lambda _, __: _list_path(per_page=12, page=40), 166, 358),
     Reference("venues", lambda _, __: "/venues", 73, 81),
 )

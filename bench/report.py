@@ -9,51 +9,70 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench.comparison import Compared
-from bench.drawing import Row, draw_bars, show
+from bench.comparison import Comparison
+from bench.drawing import Row, draw_bars, format_value
 from bench.load import Samples
 from bench.pages import LIST, Limit
 
 COLUMNS = (
-    "request", "bare: CPU ms", "p50", "cold: CPU ms (server + db)", "× bare", "req/s, 16", "p50", "p99",
-    "warm: CPU ms (server + db)", "× bare", "req/s, 64", "p50", "p99",
-)  # fmt: skip
+    "request",
+    "bare: CPU ms",
+    "p50",
+    "cold: CPU ms (server + db)",
+    "× bare",
+    "req/s, 16",
+    "p50",
+    "p99",
+    "warm: CPU ms (server + db)",
+    "× bare",
+    "req/s, 64",
+    "p50",
+    "p99",
+)
 
 
 @dataclass(frozen=True)
 class Report:
-    at: datetime
+    created_at: datetime
     events: int
     cases: list[str]
     figures: dict[str, dict[str, Samples]]
     limits: list[Limit]
-    compared: list[Compared]
+    comparisons: list[Comparison]
 
     def rows(self) -> list[list[str]]:
-        return [_row(name, self.figures[name]) for name in self.cases]
+        return [_make_row(name, self.figures[name]) for name in self.cases]
 
     def limit_rows(self) -> list[list[str]]:
         return [
             [
                 limit.name,
-                show(limit.figure),
-                f"at most {show(limit.most)}" if limit.most is not None else f"at least {show(limit.least or 0)}",
+                format_value(limit.figure),
+                f"at most {format_value(limit.maximum)}"
+                if limit.maximum is not None
+                else f"at least {format_value(limit.minimum or 0)}",
                 "kept" if limit.is_kept() else "BROKEN",
             ]
             for limit in self.limits
         ]
 
-    def compared_rows(self) -> list[list[str]]:
+    def comparison_rows(self) -> list[list[str]]:
         return [
             [
-                f"{row.events:,}", row.name, row.matches, show(row.theirs), show(row.cold.cpu),
-                f"{row.theirs / row.cold.cpu:,.0f}", show(row.warm.cpu), f"{row.theirs / row.warm.cpu:,.0f}",
+                f"{row.events:,}",
+                row.name,
+                row.matches,
+                format_value(row.reference),
+                format_value(row.cold.cpu),
+                f"{row.reference / row.cold.cpu:,.0f}",
+                format_value(row.warm.cpu),
+                f"{row.reference / row.warm.cpu:,.0f}",
             ]
-            for row in self.compared
-        ]  # fmt: skip
+            for row in self.comparisons
+        ]
 
 
-COMPARED = (
+COMPARISON_COLUMNS = (
     "events",
     "request",
     "matches",
@@ -63,27 +82,28 @@ COMPARED = (
     "warm: CPU ms",
     "times less",
 )
-LIMITS = ("limit", "measured", "", "")
+LIMIT_COLUMNS = ("limit", "measured", "", "")
 
 
-def _row(name: str, figures: dict[str, Samples]) -> list[str]:
+def _make_row(name: str, figures: dict[str, Samples]) -> list[str]:
     bare = figures["bare"]
-    cells = [name, show(bare.cpu), show(bare.best.p50)]
+    cells = [name, format_value(bare.cpu), format_value(bare.best.p50)]
     for mode, connections in (("cold", 16), ("warm", 64)):
         if f"{mode} 1" not in figures:
             cells += [""] * 5
             continue
         alone, together = figures[f"{mode} 1"], figures[f"{mode} {connections}"].best
-        split = f"{show(alone.cpu)} ({show(alone.cheapest.server)} + {show(alone.cheapest.database)})"
+        parts = f"{format_value(alone.cheapest.server)} + {format_value(alone.cheapest.database)}"
+        split = f"{format_value(alone.cpu)} ({parts})"
         ratio = f"{alone.cpu / bare.cpu:.2f}"
-        cells += [split, ratio, show(together.rate), show(together.p50), show(together.p99)]
+        cells += [split, ratio, format_value(together.rate), format_value(together.p50), format_value(together.p99)]
     return cells
 
 
 def print_report(console: Console, report: Report) -> None:
-    tables = [(f"{report.events:,} events", COLUMNS, report.rows()), ("limits", LIMITS, report.limit_rows())]
-    if report.compared:
-        tables.append(("beside the existing service", COMPARED, report.compared_rows()))
+    tables = [(f"{report.events:,} events", COLUMNS, report.rows()), ("limits", LIMIT_COLUMNS, report.limit_rows())]
+    if report.comparisons:
+        tables.append(("beside the existing service", COMPARISON_COLUMNS, report.comparison_rows()))
     for title, columns, rows in tables:
         table = Table(title=title)
         for number, heading in enumerate(columns):
@@ -95,40 +115,46 @@ def print_report(console: Console, report: Report) -> None:
 
 def write_report(report: Report, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    note = f"{report.at:%Y-%m-%d}, commit {commit()}, {report.events:,} events, CPU of server and database"
+    measured = f"{report.created_at:%Y-%m-%d}, commit {describe_commit()}"
+    note = f"{measured}, {report.events:,} events, CPU of server and database"
     (directory / "cpu.svg").write_text(_draw_cpu(report, note))
     (directory / "rate.svg").write_text(_draw_rate(report, note))
-    (directory / "README.md").write_text(_page(report))
+    (directory / "README.md").write_text(_render_page(report))
 
 
 def _draw_cpu(report: Report, note: str) -> str:
     rows = [
         Row(
             name,
-            [report.figures[name][mode].cpu if mode in report.figures[name] else None
-             for mode in ("bare", "cold 1", "warm 1")],
+            [
+                report.figures[name][mode].cpu if mode in report.figures[name] else None
+                for mode in ("bare", "cold 1", "warm 1")
+            ],
         )
         for name in report.cases
-    ]  # fmt: skip
+    ]
     title = "CPU per request: the bare engine, a cold server, a warm one"
     return draw_bars(title, note, "ms", ("bare SQL by pgbench", "cold", "warm"), rows)
 
 
 def _draw_rate(report: Report, note: str) -> str:
     rows = [
-        Row(name, [None, found["cold 16"].best.rate if "cold 16" in found else None, found["warm 64"].best.rate])
-        for name, found in ((name, report.figures[name]) for name in report.cases)
+        Row(
+            name, [None, samples["cold 16"].best.rate if "cold 16" in samples else None, samples["warm 64"].best.rate]
+        )
+        for name, samples in ((name, report.figures[name]) for name in report.cases)
     ]
     title = "Requests a second of one server process, wrk beside it"
     return draw_bars(title, note, "/s", ("", "cold, 16 connections", "warm, 64 connections"), rows)
 
 
-def _page(report: Report) -> str:
+def _render_page(report: Report) -> str:
     varnish = report.figures.get(LIST, {}).get("varnish 64")
     return f"""# Performance
 
-Made by `just bench` on {report.at:%Y-%m-%d %H:%M} UTC at commit {commit()}, on {os.cpu_count()} cores that
-PostgreSQL, the server and the load generator share; load average at the end {os.getloadavg()[0]:.1f}.
+Made by `just bench` on {report.created_at:%Y-%m-%d %H:%M} UTC at commit {describe_commit()},
+on {os.cpu_count()} cores that PostgreSQL, the server and the load generator share; load
+average at the end {os.getloadavg()[0]:.1f}.
 
 Three ways to the same page of a site with {report.events:,} events:
 
@@ -140,17 +166,17 @@ Three ways to the same page of a site with {report.events:,} events:
 CPU is that of the server's and the database's processes, from /proc, in milliseconds per request at one connection,
 the lowest of the runs; rates are those of the best run, at 16 and at 64 connections; p50 and p99 in milliseconds.
 
-{table(COLUMNS, report.rows())}
+{render_table(COLUMNS, report.rows())}
 
 ![CPU per request](cpu.svg)
 
 ![Requests a second](rate.svg)
 
-{f"Through Varnish the default list is served {show(varnish.best.rate)} times a second." if varnish else ""}
+{f"Through Varnish the default list is served {format_value(varnish.best.rate)} times a second." if varnish else ""}
 
 ## Limits
 
-{table(LIMITS, report.limit_rows())}
+{render_table(LIMIT_COLUMNS, report.limit_rows())}
 
 ## Beside the existing service
 
@@ -158,16 +184,16 @@ The Events Calendar 6.17.2 on WordPress 7.0, nginx, php-fpm with opcache, MariaD
 day on a machine of the same size, so that **a ratio is good to a factor of about 2.5**. CPU in milliseconds
 per request, the lowest seen, at one connection.
 
-{table(COMPARED, report.compared_rows())}
+{render_table(COMPARISON_COLUMNS, report.comparison_rows())}
 """
 
 
-def table(columns: tuple[str, ...], rows: list[list[str]]) -> str:
+def render_table(columns: tuple[str, ...], rows: list[list[str]]) -> str:
     aligned = [":--" if number == 0 else "--:" for number in range(len(columns))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [list(columns), aligned, *rows])
 
 
-def commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
-    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "kalends"], check=False).returncode  # noqa: S607
-    return (done.stdout.strip() or "unknown") + (" with changes" if changed else "")
+def describe_commit() -> str:
+    completed = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607
+    is_changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "kalends"], check=False).returncode  # noqa: S607
+    return (completed.stdout.strip() or "unknown") + (" with changes" if is_changed else "")

@@ -15,23 +15,23 @@ import httpx
 from rich.console import Console
 from rich.progress import track
 
-from bench.comparison import Compared, compare
-from bench.load import Processes, Sample, Samples, ask_with_pgbench, ask_with_wrk
-from bench.pages import BY_ID, CASES, LIST, NOT_CHANGED, WRITE, Case, Limit
+from bench.comparison import Comparison, compare
+from bench.load import Processes, Sample, Samples, run_pgbench, run_wrk
+from bench.pages import BY_ID, CASES, LIST, NOT_MODIFIED, WRITE, Case, Limit
 from bench.report import Report, print_report, write_report
-from bench.stage import LOGIN, NS, World, find_cluster, forget_last_change, make_world, start_server
-from bench.statements import Catcher, as_script
+from bench.stage import LOGIN, NS, SeededSite, delete_last_change, find_cluster, make_site, start_server
+from bench.statements import StatementRecorder, make_script
 from tests.servers import Server, find_free_port
 from tools.varnish import Varnish
 
-COLD, WARM = (1, 16), (1, 16, 64)
+COLD_CONNECTIONS, WARM_CONNECTIONS = (1, 16), (1, 16, 64)
 MEGABYTES = 64
-EASE = 2.0
+QUICK_FACTOR = 2.0
 
 
 @dataclass(frozen=True)
-class Stage:
-    world: World
+class Testbed:
+    site: SeededSite
     postmaster: int
     cold: Server
     warm: Server
@@ -41,20 +41,20 @@ class Stage:
 
 
 def main() -> int:
-    asked = _read_arguments()
+    arguments = _read_arguments()
     console = Console(width=170)
-    cases = [case for case in CASES if asked.only in case.name and (case.quick or not asked.quick)]
+    cases = [case for case in CASES if arguments.only in case.name and (case.quick or not arguments.quick)]
     with ExitStack() as stack:
-        cluster = find_cluster(asked.directory, stack)
-        world = make_world(cluster, asked.events)
-        figures = _measure(_set_up(world, cluster.pid, cases, asked, stack), cases, asked)
-        compared: list[Compared] = []
-        if asked.compare:
-            compared = compare(cluster, asked.directory, asked.rounds, asked.seconds, MEGABYTES)
-    limits = [limit.eased(EASE) if asked.quick else limit for limit in _limits(figures)]
-    report = Report(datetime.now(UTC), world.events, [case.name for case in cases], figures, limits, compared)
+        cluster = find_cluster(arguments.directory, stack)
+        site = make_site(cluster, arguments.events)
+        figures = _measure(_set_up(site, cluster.pid, cases, arguments, stack), cases, arguments)
+        comparisons: list[Comparison] = []
+        if arguments.compare:
+            comparisons = compare(cluster, arguments.directory, arguments.rounds, arguments.seconds, MEGABYTES)
+    limits = [limit.relaxed(QUICK_FACTOR) if arguments.quick else limit for limit in _make_limits(figures)]
+    report = Report(datetime.now(UTC), site.events, [case.name for case in cases], figures, limits, comparisons)
     print_report(console, report)
-    if asked.write:
+    if arguments.write:
         write_report(report, Path("docs/performance"))
     return 0 if all(limit.is_kept() for limit in limits) else 1
 
@@ -71,87 +71,97 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--directory", type=Path, default=Path(".local/speed"), help="where the databases are kept for another run"
     )
-    asked = parser.parse_args()
-    if asked.quick:
-        asked.events, asked.rounds, asked.seconds, asked.compare, asked.write = 5_000, 2, 1, False, False
-    asked.directory.mkdir(parents=True, exist_ok=True)
-    return asked
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.events, arguments.rounds, arguments.seconds, arguments.compare, arguments.write = (
+            5_000,
+            2,
+            1,
+            False,
+            False,
+        )
+    arguments.directory.mkdir(parents=True, exist_ok=True)
+    return arguments
 
 
-def _set_up(world: World, postmaster: int, cases: list[Case], asked: argparse.Namespace, stack: ExitStack) -> Stage:
+def _set_up(
+    site: SeededSite, postmaster: int, cases: list[Case], arguments: argparse.Namespace, stack: ExitStack
+) -> Testbed:
     scripts: dict[str, tuple[str, dict[str, str]]] = {}
-    with Catcher(world) as catcher:
+    with StatementRecorder(site) as recorder:
         for case in cases:
-            writing = case.name == WRITE
-            options = {"json": {"cost": f"{datetime.now(UTC).timestamp():.0f}"}} if writing else {}
-            statements, _ = catcher.catch("PATCH" if writing else "GET", case.path(world), **options)
-            scripts[case.name] = as_script(statements, writing=writing)
-            if writing:
-                forget_last_change(world)
-    cold = start_server(world, asked.directory / "cold.log", stack, megabytes=0)
-    warm = start_server(world, asked.directory / "warm.log", stack, megabytes=MEGABYTES)
-    varnish = Varnish.start(asked.directory / "varnish", warm.address, port=find_free_port())
+            is_write = case.name == WRITE
+            options = {"json": {"cost": f"{datetime.now(UTC).timestamp():.0f}"}} if is_write else {}
+            statements, _ = recorder.record("PATCH" if is_write else "GET", case.path(site), **options)
+            scripts[case.name] = make_script(statements, writing=is_write)
+            if is_write:
+                delete_last_change(site)
+    cold = start_server(site, arguments.directory / "cold.log", stack, megabytes=0)
+    warm = start_server(site, arguments.directory / "warm.log", stack, megabytes=MEGABYTES)
+    varnish = Varnish.start(arguments.directory / "varnish", warm.address, port=find_free_port())
     stack.enter_context(varnish)
-    return Stage(world, postmaster, cold, warm, varnish, scripts, asked.seconds)
+    return Testbed(site, postmaster, cold, warm, varnish, scripts, arguments.seconds)
 
 
-def _measure(stage: Stage, cases: list[Case], asked: argparse.Namespace) -> dict[str, dict[str, Samples]]:
+def _measure(testbed: Testbed, cases: list[Case], arguments: argparse.Namespace) -> dict[str, dict[str, Samples]]:
     """Of each request: bare, and cold and warm with so many connections."""
     figures: dict[str, dict[str, Samples]] = {case.name: {} for case in cases}
-    rounds = [(turn, case) for turn in range(asked.rounds) for case in cases]
+    rounds = [(round_number, case) for round_number in range(arguments.rounds) for case in cases]
     for _, case in track(rounds, "measuring", console=Console(stderr=True)):
-        for name, sample in _measure_case(stage, case).items():
+        for name, sample in _measure_case(testbed, case).items():
             figures[case.name].setdefault(name, Samples()).runs.append(sample)
     return figures
 
 
-def _measure_case(stage: Stage, case: Case) -> dict[str, Sample]:
-    bare = Processes(stage.postmaster)
-    samples = {"bare": ask_with_pgbench(stage.world.url, *stage.scripts[case.name], stage.seconds, bare)}
-    for mode, server, numbers in (("cold", stage.cold, COLD), ("warm", stage.warm, WARM)):
+def _measure_case(testbed: Testbed, case: Case) -> dict[str, Sample]:
+    bare = Processes(testbed.postmaster)
+    samples = {"bare": run_pgbench(testbed.site.url, *testbed.scripts[case.name], testbed.seconds, bare)}
+    for mode, server, numbers in (("cold", testbed.cold, COLD_CONNECTIONS), ("warm", testbed.warm, WARM_CONNECTIONS)):
         if case.name == WRITE and mode == "cold":
             continue  # A write is not kept; once is enough.
-        processes = Processes(stage.postmaster, server.process.pid)
-        url = f"{server.address}{NS}{case.path(stage.world)}"
+        processes = Processes(testbed.postmaster, server.process.pid)
+        url = f"{server.address}{NS}{case.path(testbed.site)}"
         for connections in numbers:
-            samples[f"{mode} {connections}"] = _ask(case, url, connections, stage, processes)
+            samples[f"{mode} {connections}"] = _run_case(case, url, connections, testbed, processes)
     if case.name == LIST:
-        url = f"{stage.varnish.address}{NS}{case.path(stage.world)}"
-        processes = Processes(stage.postmaster, stage.varnish.process.pid)
-        samples["varnish 64"] = _ask(case, url, 64, stage, processes)
+        url = f"{testbed.varnish.address}{NS}{case.path(testbed.site)}"
+        processes = Processes(testbed.postmaster, testbed.varnish.process.pid)
+        samples["varnish 64"] = _run_case(case, url, 64, testbed, processes)
     return samples
 
 
-def _ask(case: Case, url: str, connections: int, stage: Stage, processes: Processes) -> Sample:
-    auth = httpx.BasicAuth(LOGIN, stage.world.password) if case.name == WRITE else None
-    answer = httpx.get(url, auth=auth, timeout=60).raise_for_status()
+def _run_case(case: Case, url: str, connections: int, testbed: Testbed, processes: Processes) -> Sample:
+    auth = httpx.BasicAuth(LOGIN, testbed.site.password) if case.name == WRITE else None
+    response = httpx.get(url, auth=auth, timeout=60).raise_for_status()
     headers: dict[str, str] = {}
-    if case.name == NOT_CHANGED:
-        headers["If-None-Match"] = answer.headers["etag"]
+    if case.name == NOT_MODIFIED:
+        headers["If-None-Match"] = response.headers["etag"]
         if httpx.get(url, headers=headers, timeout=60).status_code != 304:
             raise AssertionError("not a 304")
     if case.name == WRITE:
-        headers = {"Authorization": answer.request.headers["authorization"], "Content-Type": "application/json"}
-    patching = case.name == WRITE
-    return ask_with_wrk(url, connections, stage.seconds, processes, headers=headers, patching=patching)
+        headers = {"Authorization": response.request.headers["authorization"], "Content-Type": "application/json"}
+    is_patch = case.name == WRITE
+    return run_wrk(url, connections, testbed.seconds, processes, headers=headers, is_patch=is_patch)
 
 
-def _limits(figures: dict[str, dict[str, Samples]]) -> list[Limit]:
+def _make_limits(figures: dict[str, dict[str, Samples]]) -> list[Limit]:
     limits: list[Limit] = []
     for name in (LIST, BY_ID):
-        if found := figures.get(name):
-            ratio = found["cold 1"].cpu / found["bare"].cpu
-            limits.append(Limit(f"{name}, cold: CPU against bare", ratio, most=3.0))
-    if found := figures.get(LIST):
-        limits.append(Limit(f"{LIST}, warm: CPU against bare", found["warm 1"].cpu / found["bare"].cpu, most=1.0))
-        rate = max(found[f"warm {number}"].best.rate for number in WARM)
-        limits.append(Limit(f"{LIST}, warm: requests a second", rate, least=3000))
+        if samples := figures.get(name):
+            ratio = samples["cold 1"].cpu / samples["bare"].cpu
+            limits.append(Limit(f"{name}, cold: CPU against bare", ratio, maximum=3.0))
+    if samples := figures.get(LIST):
         limits.append(
-            Limit(f"{LIST}, through Varnish: requests a second", found["varnish 64"].best.rate, least=15_000)
+            Limit(f"{LIST}, warm: CPU against bare", samples["warm 1"].cpu / samples["bare"].cpu, maximum=1.0)
         )
-    if found := figures.get(NOT_CHANGED):
-        rate = max(found[f"warm {number}"].best.rate for number in WARM)
-        limits.append(Limit("304, warm: requests a second", rate, least=4000))
+        rate = max(samples[f"warm {number}"].best.rate for number in WARM_CONNECTIONS)
+        limits.append(Limit(f"{LIST}, warm: requests a second", rate, minimum=3000))
+        limits.append(
+            Limit(f"{LIST}, through Varnish: requests a second", samples["varnish 64"].best.rate, minimum=15_000)
+        )
+    if samples := figures.get(NOT_MODIFIED):
+        rate = max(samples[f"warm {number}"].best.rate for number in WARM_CONNECTIONS)
+        limits.append(Limit("304, warm: requests a second", rate, minimum=4000))
     return limits
 
 

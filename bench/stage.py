@@ -28,11 +28,11 @@ SETTINGS = {
     "max_wal_size": "4GB",
 }
 # As the records of the reference were: all events are to come, and few other records.
-LIKE_THE_REFERENCE = ("--venues", "50", "--organizers", "50", "--categories", "20", "--tags", "50")
+REFERENCE_OPTIONS = ("--venues", "50", "--organizers", "50", "--categories", "20", "--tags", "50")
 
 
 @dataclass(frozen=True)
-class World:
+class SeededSite:
     """A seeded site with records to ask for, and the password of somebody who may write."""
 
     url: str
@@ -55,35 +55,35 @@ class World:
 
 
 def find_cluster(directory: Path, stack: ExitStack, settings: Mapping[str, str] = SETTINGS) -> postgres.Server:
-    place = directory.absolute() / "postgres"
-    found = postgres.find_running(place)
-    if found is None:
-        found = postgres.start(place, settings=settings)
-        stack.callback(found.stop)
-    return found
+    data_directory = directory.absolute() / "postgres"
+    cluster = postgres.find_running(data_directory)
+    if cluster is None:
+        cluster = postgres.start(data_directory, settings=settings)
+        stack.callback(cluster.stop)
+    return cluster
 
 
-def make_world(cluster: postgres.Server, events: int, *, like_the_reference: bool = False) -> World:
-    kind = "reference" if like_the_reference else "site"
+def make_site(cluster: postgres.Server, events: int, *, like_reference: bool = False) -> SeededSite:
+    kind = "reference" if like_reference else "site"
     name = f"{kind}_{events}_{datetime.now(UTC):%Y%m%d}"
     url = urlsplit(cluster.url)._replace(path=f"/{name}").geturl()
     with psycopg.connect(cluster.url, autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     migrate(url)
-    return fill_world(url, events, *(("--upcoming", str(events), *LIKE_THE_REFERENCE) if like_the_reference else ()))
+    return fill_site(url, events, *(("--upcoming", str(events), *REFERENCE_OPTIONS) if like_reference else ()))
 
 
-def fill_world(url: str, events: int, *more: str) -> World:
+def fill_site(url: str, events: int, *more: str) -> SeededSite:
     """The site of a migrated database, with events unless it has some."""
     with psycopg.connect(url, autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM events LIMIT 1").fetchone():
             run_command(url, "seed", "--events", str(events), *more)
             run_command(url, "user", "add", LOGIN, "--role", "editor")
-        return _look_around(connection, url, events)
+        return _read_site(connection, url, events)
 
 
-def _look_around(connection: psycopg.Connection[tuple[int | str, ...]], url: str, events: int) -> World:
+def _read_site(connection: psycopg.Connection[tuple[int | str, ...]], url: str, events: int) -> SeededSite:
     """An event with a venue and terms; the category and the venue with most to come."""
     event = connection.execute(
         """SELECT e.id, e.slug FROM events e
@@ -99,26 +99,26 @@ def _look_around(connection: psycopg.Connection[tuple[int | str, ...]], url: str
         raise AssertionError("a site without events")
     number = datetime.now(UTC).timestamp()
     password = run_command(url, "password", "add", LOGIN, f"bench {number}").strip()
-    return World(url, events, int(event[0]), str(event[1]), int(category[0]), int(venue[0]), password)
+    return SeededSite(url, events, int(event[0]), str(event[1]), int(category[0]), int(venue[0]), password)
 
 
 _MOST_USED = "SELECT {0} FROM {1} WHERE listed AND start_utc > now() GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1"
 
 
-def forget_last_change(world: World) -> None:
+def delete_last_change(site: SeededSite) -> None:
     """So that the write that was caught can be played again: its line in the log would be there already."""
-    with psycopg.connect(world.url) as connection:
+    with psycopg.connect(site.url) as connection:
         connection.execute("DELETE FROM changes WHERE revision = (SELECT max(revision) FROM changes)")
 
 
-def start_server(world: World, log: Path, stack: ExitStack, *, megabytes: int, port: int | None = None) -> Server:
+def start_server(site: SeededSite, log: Path, stack: ExitStack, *, megabytes: int, port: int | None = None) -> Server:
     """One process; 0 megabytes: it keeps nothing."""
     settings = {
         "KALENDS_CACHE_MB": str(megabytes),
         "KALENDS_SHARED_SECONDS": "3600",
         "KALENDS_POOL_WAIT": "30",  # Slow is to be measured too; a refusal would not be.
     }
-    return stack.enter_context(Server.start(world.url, log=log, port=port, environment=settings))
+    return stack.enter_context(Server.start(site.url, log=log, port=port, environment=settings))
 
 
 def run_command(url: str, *arguments: str) -> str:

@@ -23,13 +23,13 @@ from pathlib import Path
 
 import httpx
 
-from bench.stage import NS, World, find_cluster, make_world, start_server
+from bench.stage import NS, SeededSite, find_cluster, make_site, start_server
 
-CONNECTIONS = 64
-WRITES = 20
-MOST_SPREAD = 4.0
+CONNECTION_COUNT = 64
+WRITES_PER_SECOND = 20
+MAX_SPREAD = 4.0
 # The acknowledged number is in shared memory: eight bytes in a file.
-CHECKING = """
+CHECK_SCRIPT = """
 local ffi = require("ffi")
 ffi.cdef[[int open(const char *, int); void *mmap(void *, size_t, int, int, int, long);]]
 local known = ffi.cast("volatile int64_t *", ffi.C.mmap(nil, 8, 1, 1, ffi.C.open("{file}", 0), 0))
@@ -67,32 +67,32 @@ end
 
 
 @dataclass(frozen=True)
-class Seen:
+class ReadResult:
     """What wrk saw of one server; times in milliseconds."""
 
     checked: int
     stale: int
     others: int
-    last: int
+    last_number: int
     rate: float
     p50: float
     p99: float
-    longest: float
+    maximum: float
 
 
 @dataclass(frozen=True)
-class Outcome:
-    seen: list[Seen]
+class StalenessResult:
+    results: list[ReadResult]
     writes: int
-    first: int
-    acknowledged: int
+    first_number: int
+    last_number: int
 
     @property
     def spread(self) -> float:
-        return max(one.p99 / one.p50 for one in self.seen)
+        return max(one.p99 / one.p50 for one in self.results)
 
 
-class Board:
+class SharedNumber:
     """Where the last acknowledged number stands for all to see."""
 
     def __init__(self, file: Path) -> None:
@@ -100,94 +100,99 @@ class Board:
         with file.open("r+b") as opened:
             self._memory = mmap.mmap(opened.fileno(), 8)
 
-    def show(self, number: int) -> None:
+    def set(self, number: int) -> None:
         # Eight aligned bytes are written at once.
         self._memory[:] = struct.pack("<q", number)
 
 
-def check(addresses: Sequence[str], world: World, seconds: float, writes: int = WRITES, *, ahead: int = 0) -> Outcome:
+def check_staleness(
+    base_urls: Sequence[str], site: SeededSite, seconds: float, writes: int = WRITES_PER_SECOND, *, ahead: int = 0
+) -> StalenessResult:
     """Reads and writes for a while. With `ahead` more is claimed than was written, and every answer is stale."""
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
-        board = Board(Path(directory) / "number")
+        shared_number = SharedNumber(Path(directory) / "number")
         script = Path(directory) / "checking.lua"
-        script.write_text(CHECKING.format(file=Path(directory) / "number", event=world.event_id))
-        auth = (world.login, world.password)
-        clients = [stack.enter_context(httpx.Client(base_url=f"{one}{NS}", auth=auth)) for one in addresses]
-        path, first = f"{NS}/events?include={world.event_id}", _write(clients[0], world)
-        board.show(first + ahead)
-        for address in addresses:
-            httpx.get(f"{address}{path}").raise_for_status()
-        readers = [_read(f"{address}{path}", seconds, script, CONNECTIONS // len(addresses)) for address in addresses]
-        written: list[int] = []
+        script.write_text(CHECK_SCRIPT.format(file=Path(directory) / "number", event=site.event_id))
+        auth = (site.login, site.password)
+        clients = [stack.enter_context(httpx.Client(base_url=f"{base_url}{NS}", auth=auth)) for base_url in base_urls]
+        path, first = f"{NS}/events?include={site.event_id}", _write(clients[0], site)
+        shared_number.set(first + ahead)
+        for base_url in base_urls:
+            httpx.get(f"{base_url}{path}").raise_for_status()
+        readers = [
+            _start_reader(f"{base_url}{path}", seconds, script, CONNECTION_COUNT // len(base_urls))
+            for base_url in base_urls
+        ]
+        numbers: list[int] = []
 
         def write_one(client: httpx.Client) -> None:
-            written.append(_write(client, world))
-            board.show(written[-1] + ahead)
+            numbers.append(_write(client, site))
+            shared_number.set(numbers[-1] + ahead)
 
-        def write_on() -> None:
-            _at_pace(writes, seconds, lambda turn: write_one(clients[turn % len(clients)]))
+        def write_continuously() -> None:
+            _run_at_rate(writes, seconds, lambda number: write_one(clients[number % len(clients)]))
 
-        writer = threading.Thread(target=write_on)
+        writer = threading.Thread(target=write_continuously)
         writer.start()
         outputs = [reader.communicate()[0] for reader in readers]
         writer.join()
-    return Outcome([_seen(text) for text in outputs], len(written), first, written[-1])
+    return StalenessResult([_parse_result(text) for text in outputs], len(numbers), first, numbers[-1])
 
 
-def _write(client: httpx.Client, world: World) -> int:
+def _write(client: httpx.Client, site: SeededSite) -> int:
     """Returns the number that was written, once it is acknowledged; each is larger than those before."""
     number = time.time_ns() // 10**6 % 10**12
-    client.patch(f"/events/{world.event_id}", json={"cost": str(number)}).raise_for_status()
+    client.patch(f"/events/{site.event_id}", json={"cost": str(number)}).raise_for_status()
     return number
 
 
-def _at_pace(per_second: int, seconds: float, work: Callable[[int], None]) -> None:
-    began = time.monotonic()
-    for turn in itertools.count():
-        due = began + turn / per_second
-        if due - began > seconds:
+def _run_at_rate(per_second: int, seconds: float, work: Callable[[int], None]) -> None:
+    started = time.monotonic()
+    for number in itertools.count():
+        due = started + number / per_second
+        if due - started > seconds:
             return
         time.sleep(max(0.0, due - time.monotonic()))
-        work(turn)
+        work(number)
 
 
-def _read(url: str, seconds: float, script: Path, connections: int) -> subprocess.Popen[str]:
+def _start_reader(url: str, seconds: float, script: Path, connections: int) -> subprocess.Popen[str]:
     size = ["-t", "1", "-c", str(connections), "-d", f"{round(seconds)}s", "--timeout", "20s"]
     command = ["wrk", *size, "-s", str(script), url]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
 
 
-def _seen(text: str) -> Seen:
-    found = re.search(r"RESULT (\d+) (\d+) (\d+) (\d+) (\d+) ([\d.]+) ([\d.]+) ([\d.]+)", text)
-    if found is None:
+def _parse_result(text: str) -> ReadResult:
+    match = re.search(r"RESULT (\d+) (\d+) (\d+) (\d+) (\d+) ([\d.]+) ([\d.]+) ([\d.]+)", text)
+    if match is None:
         raise AssertionError(f"wrk said:\n{text}")
-    checked, stale, others, last, duration = (int(part) for part in found.groups()[:5])
-    p50, p99, longest = (float(part) / 1000 for part in found.groups()[5:])
-    return Seen(checked, stale, others, last, 1e6 * checked / duration, p50, p99, longest)
+    checked, stale, others, last, duration = (int(part) for part in match.groups()[:5])
+    p50, p99, longest = (float(part) / 1000 for part in match.groups()[5:])
+    return ReadResult(checked, stale, others, last, 1e6 * checked / duration, p50, p99, longest)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--seconds", type=int, default=20)
-    parser.add_argument("--writes", type=int, default=WRITES, help="a second")
+    parser.add_argument("--writes", type=int, default=WRITES_PER_SECOND, help="a second")
     parser.add_argument("--directory", type=Path, default=Path(".local/speed"))
-    asked = parser.parse_args()
-    asked.directory.mkdir(parents=True, exist_ok=True)
+    arguments = parser.parse_args()
+    arguments.directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
-        world = make_world(find_cluster(asked.directory, stack), asked.events)
-        logs = [asked.directory / f"stale-{number}.log" for number in (1, 2)]
-        addresses = [start_server(world, log, stack, megabytes=64).address for log in logs]
-        outcome = check(addresses, world, asked.seconds, asked.writes)
-    for one in outcome.seen:
+        site = make_site(find_cluster(arguments.directory, stack), arguments.events)
+        logs = [arguments.directory / f"stale-{number}.log" for number in (1, 2)]
+        base_urls = [start_server(site, log, stack, megabytes=64).address for log in logs]
+        outcome = check_staleness(base_urls, site, arguments.seconds, arguments.writes)
+    for one in outcome.results:
         print(  # noqa: T201
             f"{one.checked:,} answers checked, {one.stale} stale, {one.others} others; {one.rate:,.0f} a second, "
-            f"p50 {one.p50:.1f} ms, p99 {one.p99:.1f} ms ({one.p99 / one.p50:.1f} ×), longest {one.longest:.0f} ms"
+            f"p50 {one.p50:.1f} ms, p99 {one.p99:.1f} ms ({one.p99 / one.p50:.1f} ×), longest {one.maximum:.0f} ms"
         )
-    pace = outcome.writes / asked.seconds
-    print(f"{outcome.writes} writes acknowledged, {pace:.1f} a second; p99 is to stay below {MOST_SPREAD:.0f} × p50")  # noqa: T201
-    wrong = any(one.stale or one.others for one in outcome.seen)
-    return 1 if wrong or outcome.spread >= MOST_SPREAD else 0
+    pace = outcome.writes / arguments.seconds
+    print(f"{outcome.writes} writes acknowledged, {pace:.1f} a second; p99 is to stay below {MAX_SPREAD:.0f} × p50")  # noqa: T201
+    is_wrong = any(one.stale or one.others for one in outcome.results)
+    return 1 if is_wrong or outcome.spread >= MAX_SPREAD else 0
 
 
 if __name__ == "__main__":

@@ -9,57 +9,57 @@ from unittest.mock import patch
 
 import httpx
 
-from bench.stage import LOGIN, NS, World
+from bench.stage import LOGIN, NS, SeededSite
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 from tests.api.interface import HOST, Caller, Interface
 
-ASKING = ("fetch_all", "fetch_one", "fetch_value", "execute")
+METHODS = ("fetch_all", "fetch_one", "fetch_value", "execute")
 Statement = tuple[str, Sequence[object]]
 
 
-class Catcher:
+class StatementRecorder:
     """The application in this process, keeping nothing, with its statements in hand."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, site: SeededSite) -> None:
+        self._site = site
         with redirect_stderr(io.StringIO()):  # Where its log goes.
-            self._interface = Interface(world.url, {}, {"KALENDS_CACHE_MB": "0"})
+            self._interface = Interface(site.url, {}, {"KALENDS_CACHE_MB": "0"})
 
-    def __enter__(self) -> "Catcher":
+    def __enter__(self) -> "StatementRecorder":
         self._interface.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._interface.__exit__(*error)
 
-    def catch(self, method: str, path: str, **options: Any) -> tuple[list[Statement], httpx.Response]:
-        auth = httpx.BasicAuth(LOGIN, self._world.password) if method != "GET" else None
+    def record(self, method: str, path: str, **options: Any) -> tuple[list[Statement], httpx.Response]:
+        auth = httpx.BasicAuth(LOGIN, self._site.password) if method != "GET" else None
         caller = Caller(self._interface, 0, auth)
-        with _caught() as statements:
-            answer = caller.request(method, f"http://{HOST}{NS}{path}", **options)
-        answer.raise_for_status()
-        return statements, answer
+        with _record_statements() as statements:
+            response = caller.request(method, f"http://{HOST}{NS}{path}", **options)
+        response.raise_for_status()
+        return statements, response
 
 
 @contextmanager
-def _caught() -> Iterator[list[Statement]]:
+def _record_statements() -> Iterator[list[Statement]]:
     statements: list[Statement] = []
 
-    def catching(original: Callable[..., Any]) -> Callable[..., Any]:
-        async def ask(self: Transaction, sql: Sql) -> Any:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        async def recorded(self: Transaction, sql: Sql) -> Any:
             statements.append((sql.render(), sql.values))
             return await original(self, sql)
 
-        return ask
+        return recorded
 
     with ExitStack() as patched:
-        for name in ASKING:
-            patched.enter_context(patch.object(Transaction, name, catching(getattr(Transaction, name))))
+        for name in METHODS:
+            patched.enter_context(patch.object(Transaction, name, wrap(getattr(Transaction, name))))
         yield statements
 
 
-def as_script(statements: Sequence[Statement], *, writing: bool) -> tuple[str, dict[str, str]]:
+def make_script(statements: Sequence[Statement], *, writing: bool) -> tuple[str, dict[str, str]]:
     """The statements in one transaction that enters the site. A write is rolled back: its IDs can be used
     only once."""
     begin = "BEGIN;" if writing else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
@@ -85,12 +85,12 @@ def _literal(value: object) -> str:
     if isinstance(value, bytes | memoryview):
         return "\\x" + bytes(value).hex()
     if isinstance(value, list | tuple):
-        return "{" + ",".join("NULL" if entry is None else _quoted(entry) for entry in value) + "}"
+        return "{" + ",".join("NULL" if entry is None else _quote(entry) for entry in value) + "}"
     if isinstance(value, Mapping):
         raise TypeError("no statement takes a mapping")
     return str(value)
 
 
-def _quoted(entry: object) -> str:
+def _quote(entry: object) -> str:
     text = _literal(entry).replace("\\", "\\\\").replace('"', '\\"')
     return text if isinstance(entry, int | float) else f'"{text}"'

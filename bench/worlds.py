@@ -13,17 +13,17 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
-from bench.cpu import OURS
+from bench.cpu import APPLICATION_NAME
 from kalends.store.migrations import migrate
 
-MARKED = 200
+MARKED_EVENTS = 200
 # Nothing that is made up is near: a circle around it has only what is marked.
 LATITUDE, LONGITUDE = -54.4208, 3.3464
 RARE_WORDS = ("zyxomma", "quaggaful")
 
 
 @dataclass(frozen=True)
-class World:
+class SizedSite:
     name: str
     events: int
     url: str
@@ -33,7 +33,7 @@ class World:
     slugs: list[str]
 
 
-def make_world(postgres_url: str, events: int, upcoming: int) -> World:
+def make_site(postgres_url: str, events: int, upcoming: int) -> SizedSite:
     """The world of this size, made unless it is there from an earlier run of the same day."""
     name = f"growth_{events}"
     url = urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
@@ -41,7 +41,7 @@ def make_world(postgres_url: str, events: int, upcoming: int) -> World:
         if not connection.execute("SELECT true FROM pg_database WHERE datname = %s", [name]).fetchone():
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     migrate(url)
-    with psycopg.connect(url, autocommit=True, application_name=OURS) as connection:
+    with psycopg.connect(url, autocommit=True, application_name=APPLICATION_NAME) as connection:
         connection.execute("UPDATE sites SET timezone = 'Europe/Berlin'")
         if not connection.execute("SELECT true FROM events LIMIT 1").fetchone():
             _seed(url, events, upcoming)
@@ -50,7 +50,7 @@ def make_world(postgres_url: str, events: int, upcoming: int) -> World:
             """SELECT id, slug FROM events WHERE listed AND start_utc >= now() + interval '1 day'
                 ORDER BY md5(id::text) LIMIT 600"""
         ).fetchall()
-    return World(name, events, url, venue_id, category_id, [row[0] for row in rows], [row[1] for row in rows])
+    return SizedSite(name, events, url, venue_id, category_id, [row[0] for row in rows], [row[1] for row in rows])
 
 
 def _seed(url: str, events: int, upcoming: int) -> None:
@@ -61,13 +61,13 @@ def _seed(url: str, events: int, upcoming: int) -> None:
 
 def _mark(connection: psycopg.Connection[tuple[int, ...]]) -> tuple[int, int]:
     """One category, one venue and two words, each with 200 events to come and 200 in the past."""
-    found = connection.execute(
+    marked = connection.execute(
         "SELECT v.id, c.id FROM venues v, categories c WHERE v.slug = 'growth-marker' AND c.slug = 'growth-marker'"
     ).fetchone()
-    if found:
-        return found[0], found[1]
+    if marked:
+        return marked[0], marked[1]
     with connection.transaction():
-        connection.execute(_CHOOSE, [MARKED, MARKED])
+        connection.execute(_CHOOSE, [MARKED_EVENTS, MARKED_EVENTS])
         connection.execute(_MARK_TEXTS, [" ".join(RARE_WORDS)] * 2)
         connection.execute(_ADD_VENUE, [LATITUDE, LONGITUDE])
         connection.execute(_ADD_CATEGORY)

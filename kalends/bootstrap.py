@@ -9,7 +9,7 @@ from kalends.settings import Settings
 from kalends.store.database import Options
 
 
-def open_library(settings: Settings, *, at_once: int | None = None) -> Library:
+def open_library(settings: Settings, *, image_workers: int | None = None) -> Library:
     """`at_once` images are worked on at the same time; None: as the settings say."""
     root = Path(settings.media_dir).absolute()
     files: FileStore = DiskFileStore(root)
@@ -23,13 +23,13 @@ def open_library(settings: Settings, *, at_once: int | None = None) -> Library:
                 secret_key=settings.s3_secret_key.get_secret_value(),
             )
         )
-    permitted = [read_allowed_network(text) for text in settings.fetch_allow]
+    allowed_networks = [read_allowed_network(text) for text in settings.fetch_allow]
     return Library(
         files,
         root,
-        limit=settings.media_limit,
-        at_once=at_once or settings.media_processes,
-        permitted=permitted,
+        max_bytes=settings.media_limit,
+        image_workers=image_workers or settings.media_processes,
+        allowed_networks=allowed_networks,
     )
 
 

@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from kalends.core.egress import read_allowed_network
 from kalends.core.forwarded import read_network
 
-Names = Annotated[tuple[str, ...], NoDecode]
+CommaSeparated = Annotated[tuple[str, ...], NoDecode]
 
 
 class Settings(BaseSettings):
@@ -32,11 +32,11 @@ class Settings(BaseSettings):
         "empty: the one that each request names.",
     )
     api_root: str = Field(default="/api", description="Path of the REST root.")
-    aliases: Names = Field(
+    aliases: CommaSeparated = Field(
         default=(),
         description="Further paths of the namespace, separated by commas, such as /wp-json/tribe/events/v1.",
     )
-    cors_origins: Names = Field(
+    cors_origins: CommaSeparated = Field(
         default=("*",),
         description="Origins whose scripts may read answers, separated by commas; * is all, empty is none.",
     )
@@ -81,7 +81,7 @@ class Settings(BaseSettings):
     history_days: int = Field(
         default=365, ge=1, description="Days for which the change log, and with it history, is kept."
     )
-    trusted_proxies: Names = Field(
+    trusted_proxies: CommaSeparated = Field(
         default=(),
         description="Addresses and networks of the proxies in front of the server, separated by commas, such as "
         "127.0.0.1, 10.1.0.0/16. The client is the last address in X-Forwarded-For that is not one of them; "
@@ -100,7 +100,7 @@ class Settings(BaseSettings):
         description="Seconds for which public responses in memory are still served while the database is away; "
         "0: they are not.",
     )
-    purge_urls: Names = Field(
+    purge_urls: CommaSeparated = Field(
         default=(),
         description="Shared caches that are told of every write, separated by commas, such as http://127.0.0.1:6081/.",
     )
@@ -131,7 +131,7 @@ class Settings(BaseSettings):
     s3_region: str = Field(default="", description="Region of the bucket, where the server has regions.")
     s3_access_key: str = Field(default="", description="Name of the key to the bucket.")
     s3_secret_key: SecretStr = Field(default=SecretStr(""), description="The key to the bucket.")
-    fetch_allow: Names = Field(
+    fetch_allow: CommaSeparated = Field(
         default=(),
         description="Networks that images may be fetched from although they are not public, separated by commas, "
         "such as 10.1.0.0/16 or 10.1.2.3:8080.",
@@ -146,7 +146,7 @@ class Settings(BaseSettings):
 
     @field_validator("database_url", "migration_url", "queue_url")
     @classmethod
-    def _is_postgresql(cls, value: str, info: ValidationInfo) -> str:
+    def _check_postgresql_url(cls, value: str, info: ValidationInfo) -> str:
         if info.field_name != "database_url" and not value:
             return value
         if not value.startswith(("postgresql://", "postgres://")):
@@ -155,21 +155,21 @@ class Settings(BaseSettings):
 
     @field_validator("fetch_allow")
     @classmethod
-    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
             read_allowed_network(text)
         return value
 
     @field_validator("trusted_proxies")
     @classmethod
-    def _are_proxies(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_proxies(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
             read_network(text)
         return value
 
     @field_validator("s3_endpoint")
     @classmethod
-    def _is_endpoint(cls, value: str) -> str:
+    def _check_endpoint(cls, value: str) -> str:
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
             raise ValueError("must be http:// or https:// and a host, without a path")
@@ -177,73 +177,75 @@ class Settings(BaseSettings):
 
     @field_validator("s3_access_key", "s3_secret_key")
     @classmethod
-    def _opens_bucket[Key: (str, SecretStr)](cls, value: Key, info: ValidationInfo) -> Key:
+    def _require_bucket_key[Key: (str, SecretStr)](cls, value: Key, info: ValidationInfo) -> Key:
         if info.data.get("s3_bucket") and not len(value):
             raise ValueError("is needed, since KALENDS_S3_BUCKET is set")
         return value
 
     @field_validator("base_url", "media_url")
     @classmethod
-    def _is_address(cls, value: str) -> str:
+    def _check_url(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("must begin with http:// or https://, or be empty")
         return value.rstrip("/")
 
     @field_validator("tiles_url")
     @classmethod
-    def _is_tiles_address(cls, value: str) -> str:
-        places = all(place in value for place in ("{z}", "{x}", "{y}"))
-        if value and not (value.startswith(("http://", "https://")) and places and not set(value) & set(" ;,'\"")):
+    def _check_tiles_url(cls, value: str) -> str:
+        has_placeholders = all(placeholder in value for placeholder in ("{z}", "{x}", "{y}"))
+        if value and not (
+            value.startswith(("http://", "https://")) and has_placeholders and not set(value) & set(" ;,'\"")
+        ):
             raise ValueError("must be an address with {z}, {x} and {y} in it, or be empty")
         return value
 
     @field_validator("api_root")
     @classmethod
-    def _is_path(cls, value: str) -> str:
+    def _check_path(cls, value: str) -> str:
         if value and not value.startswith("/"):
             raise ValueError("must begin with a slash, such as /api")
         return value.rstrip("/")
 
     @field_validator("aliases", "cors_origins", "purge_urls", "fetch_allow", "trusted_proxies", mode="before")
     @classmethod
-    def _split(cls, value: object) -> object:
+    def _split_commas(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip().rstrip("/") for part in value.split(",") if part.strip())
         return value
 
     @field_validator("aliases")
     @classmethod
-    def _are_paths(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_paths(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any(not path.startswith("/") or path.count("/") < 3 for path in value):
             raise ValueError("each must be a path of at least three parts, such as /wp-json/tribe/events/v1")
         return value
 
     @field_validator("purge_urls")
     @classmethod
-    def _are_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any(not url.startswith(("http://", "https://")) for url in value):
             raise ValueError("each must begin with http:// or https://")
         return value
 
     @field_validator("log_format")
     @classmethod
-    def _is_format(cls, value: str) -> str:
+    def _check_log_format(cls, value: str) -> str:
         if value not in ("json", "plain"):
             raise ValueError("must be json or plain")
         return value
 
 
-class WrongSettings(Exception):
+class InvalidSettings(Exception):
     """Says for each wrong setting what would be right."""
 
 
-def read_settings(**given: Any) -> Settings:
+def read_settings(**overrides: Any) -> Settings:
     try:
-        return Settings(**given)
+        return Settings(**overrides)
     except ValidationError as error:
         lines = [
-            f"KALENDS_{str(problem['loc'][0]).upper()}={problem.get('input')!r}: "
-            + str(problem["msg"]).removeprefix("Value error, ")
-            for problem in error.errors()
+            f"KALENDS_{str(detail['loc'][0]).upper()}={detail.get('input')!r}: "
+            + str(detail["msg"]).removeprefix("Value error, ")
+            for detail in error.errors()
         ]
-        raise WrongSettings("\n".join(lines)) from error
+        raise InvalidSettings("\n".join(lines)) from error

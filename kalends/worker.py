@@ -27,20 +27,20 @@ from kalends.store.database import Database
 log = logging.getLogger(__name__)
 
 # Seconds after which a worker that lost the database tries again.
-BEGIN_AGAIN = 2.0
+RESTART_DELAY = 2.0
 RETRY = RetryStrategy(max_attempts=10, exponential_wait=2)
 # A worker that has not been heard of for this long is dead; its jobs are begun again.
-DEAD_AFTER = 20.0
+STALLED_AFTER = 20.0
 # Seconds that a shared cache is given to answer; and after which it is told again, of answers that were
 # made before a write and arrived after its purge.
-PURGE_PATIENCE = 2.0
-PURGE_AGAIN = 2
+PURGE_TIMEOUT = 2.0
+PURGE_REPEAT_DELAY = 2
 
 
 def create_queue(settings: Settings) -> App:
     """The queue by itself, without tasks: enough to look at jobs."""
-    address = settings.queue_url or settings.database_url
-    return App(connector=PsycopgConnector(conninfo=address, min_size=1, max_size=4))
+    conninfo = settings.queue_url or settings.database_url
+    return App(connector=PsycopgConnector(conninfo=conninfo, min_size=1, max_size=4))
 
 
 @asynccontextmanager
@@ -50,7 +50,7 @@ async def open_queue(settings: Settings) -> AsyncIterator[App]:
         yield queue
 
 
-async def work(settings: Settings) -> None:
+async def run_worker(settings: Settings) -> None:
     """Works until told to stop; the job in hand is finished first. While the database is away it waits."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -59,38 +59,38 @@ async def work(settings: Settings) -> None:
     try:
         while not stopping.is_set():
             try:
-                await _work_until(stopping, settings, database)
+                await _run_until_stopped(stopping, settings, database)
             except (ConnectorException, OSError, TimeoutError) as error:
                 log.warning("the worker begins again: %r", error)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), BEGIN_AGAIN)
+                await asyncio.wait_for(stopping.wait(), RESTART_DELAY)
     finally:
         await database.close()
 
 
-async def _work_until(stopping: asyncio.Event, settings: Settings, database: Database) -> None:
+async def _run_until_stopped(stopping: asyncio.Event, settings: Settings, database: Database) -> None:
     """Until told to stop, or until the queue's connection is lost: then the library's worker just ends."""
     async with open_queue(settings) as queue:
         register_tasks(queue, database, settings)
-        working = asyncio.create_task(
+        worker_task = asyncio.create_task(
             queue.run_worker_async(
                 concurrency=4,
                 fetch_job_polling_interval=2,
                 update_heartbeat_interval=5,
-                stalled_worker_timeout=DEAD_AFTER,
+                stalled_worker_timeout=STALLED_AFTER,
                 delete_jobs="successful",
                 install_signal_handlers=False,
             )
         )
-        told = asyncio.create_task(stopping.wait())
-        await asyncio.wait((working, told), return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
-        if not working.done():
-            working.cancel()
+        stop_task = asyncio.create_task(stopping.wait())
+        await asyncio.wait((worker_task, stop_task), return_when=asyncio.FIRST_COMPLETED)
+        stop_task.cancel()
+        if not worker_task.done():
+            worker_task.cancel()
             with suppress(asyncio.CancelledError):
-                await working
+                await worker_task
             return
-        await working
+        await worker_task
 
 
 def register_tasks(queue: App, database: Database, settings: Settings) -> None:
@@ -102,11 +102,11 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     @queue.task(name=jobs.Task.PURGE, retry=RETRY)
     async def purge(first: int, last: int, site_id: int, *, again: bool = True) -> None:
         async with database.transaction(site_id, utc_now(), writing=False) as tx:
-            wrong = await purging.keys_between(tx, first, last)
-        await asyncio.gather(*[asyncio.to_thread(send_purge, url, wrong) for url in settings.purge_urls])
+            tags = await purging.tags_between(tx, first, last)
+        await asyncio.gather(*[asyncio.to_thread(send_purge, url, tags) for url in settings.purge_urls])
         if again:
-            later = purge.configure(schedule_in={"seconds": PURGE_AGAIN})
-            await later.defer_async(first=first, last=last, site_id=site_id, again=False)
+            repeat = purge.configure(schedule_in={"seconds": PURGE_REPEAT_DELAY})
+            await repeat.defer_async(first=first, last=last, site_id=site_id, again=False)
 
     library = open_library(settings)
 
@@ -138,18 +138,18 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
 
     @queue.periodic(cron="41 3 * * *")
     @queue.task(name="forget_changes", queueing_lock="forget_changes", retry=RETRY)
-    async def forget_changes(timestamp: int) -> None:
-        await forget_old_changes(database, settings.history_days)
+    async def trim_change_logs(timestamp: int) -> None:
+        await trim_old_changes(database, settings.history_days)
 
     @queue.periodic(cron="* * * * * */10")
     @queue.task(name="settle_places", queueing_lock="settle_places")
-    async def settle_places(timestamp: int) -> None:
-        await settle_all_places(database)
+    async def update_event_locations(timestamp: int) -> None:
+        await update_all_event_locations(database)
 
     @queue.periodic(cron="* * * * * */10")
     @queue.task(name="take_over", queueing_lock="take_over")
-    async def take_over(timestamp: int) -> None:
-        for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER):
+    async def retry_stalled_jobs(timestamp: int) -> None:
+        for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_AFTER):
             await queue.job_manager.retry_job(job)
 
 
@@ -164,33 +164,33 @@ async def empty_old_trash(database: Database, days: int) -> int:
     return removed
 
 
-async def settle_all_places(database: Database) -> None:
+async def update_all_event_locations(database: Database) -> None:
     """Let the events of busy venues follow changes of place, in small transactions."""
     for row in await jobs.find_relocated_venues(database):
-        more = True
-        while more:
+        has_more = True
+        while has_more:
             async with database.transaction(row["site_id"], utc_now(), writing=True) as tx:
-                more = await jobs.update_event_places(tx, row["id"])
+                has_more = await jobs.update_event_places(tx, row["id"])
 
 
-async def forget_old_changes(database: Database, days: int) -> None:
+async def trim_old_changes(database: Database, days: int) -> None:
     cutoff = utc_now() - timedelta(days=days)
     for site_id in await jobs.find_sites_with_old_changes(database, cutoff):
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
-            await lifecycle.forget_changes(tx, cutoff)
+            await lifecycle.trim_change_log(tx, cutoff)
 
 
-def send_purge(url: str, wrong: set[str]) -> None:
+def send_purge(url: str, tags: set[str]) -> None:
     """Tells one shared cache; raises when it does not say that it is done."""
     parts = urlsplit(url)
     connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = connect(parts.netloc, timeout=PURGE_PATIENCE)
+    connection = connect(parts.netloc, timeout=PURGE_TIMEOUT)
     try:
-        for header in purging.requests_for(wrong):
+        for header in purging.batch_tags(tags):
             connection.request("PURGE", parts.path or "/", headers={"xkey": header})
-            answer = connection.getresponse()
-            answer.read()
-            if answer.status != 200:
-                raise OSError(f"{url} answered PURGE with {answer.status} {answer.reason}")
+            response = connection.getresponse()
+            response.read()
+            if response.status != 200:
+                raise OSError(f"{url} answered PURGE with {response.status} {response.reason}")
     finally:
         connection.close()

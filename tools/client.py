@@ -17,7 +17,7 @@ MODELS = Path(__file__).resolve().parent.parent / "tests" / "description" / "cli
 def render() -> str:
     """Models of every schema of the interface, as a stranger would have them generated."""
     document = orjson.loads(make_document(INTERFACE.namespace, "en", 12))
-    found = generate(
+    models = generate(
         orjson.dumps(document).decode(),
         input_file_type=InputFileType.OpenAPI,
         output_model_type=DataModelType.PydanticV2BaseModel,
@@ -32,7 +32,7 @@ def render() -> str:
     # In the style of the project, so that a difference is one of the interface.
     formatted = subprocess.run(
         ["ruff", "format", "--stdin-filename", str(MODELS), "-"],
-        input=str(found),
+        input=str(models),
         capture_output=True,
         text=True,
         check=True,
@@ -41,11 +41,11 @@ def render() -> str:
 
 
 def main() -> int:
-    made = render()
+    models = render()
     if "--check" in sys.argv:
-        return 0 if MODELS.exists() and MODELS.read_text() == made else 1
+        return 0 if MODELS.exists() and MODELS.read_text() == models else 1
     MODELS.parent.mkdir(parents=True, exist_ok=True)
-    MODELS.write_text(made)
+    MODELS.write_text(models)
     return 0
 
 

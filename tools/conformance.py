@@ -38,15 +38,15 @@ def main() -> int:
     sections = [name for name in (arguments.sections or "").split(",") if name]
     results: list[Result] = []
     for phase, names in find_phases(arguments.kit).items():
-        if arguments.phase not in (phase, "all") or not any(is_wanted(name, sections) for name in names):
+        if arguments.phase not in (phase, "all") or not any(is_selected(name, sections) for name in names):
             continue
         print(f"phase {phase} …", flush=True)
         results += run_phase(phase, arguments.kit, arguments.only)
     if arguments.out:
         arguments.out.write_text("".join(json.dumps(result) + "\n" for result in results))
-    wanted = [result for result in results if is_wanted(result["section"], sections)]
+    selected = [result for result in results if is_selected(result["section"], sections)]
     is_complete = not sections and not arguments.only and arguments.phase == "all"
-    return report(wanted, expected, show=arguments.show, is_complete=is_complete)
+    return report(selected, expected, show=arguments.show, is_complete=is_complete)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -64,9 +64,9 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def find_kit(given: Path | None) -> Path:
+def find_kit(path: Path | None) -> Path:
     default = PROJECT.parent / "shared" / "conformance"
-    return (given or Path(os.environ.get("KALENDS_CONFORMANCE_KIT") or default)).absolute()
+    return (path or Path(os.environ.get("KALENDS_CONFORMANCE_KIT") or default)).absolute()
 
 
 def find_phases(kit: Path) -> Mapping[str, Sequence[str]]:
@@ -75,66 +75,66 @@ def find_phases(kit: Path) -> Mapping[str, Sequence[str]]:
     return {phase: [module.removeprefix("s") for module in modules] for phase, modules in phases.items()}
 
 
-def is_wanted(section: str, wanted: Sequence[str]) -> bool:
-    return not wanted or section in wanted or section.partition("_")[0] in wanted
+def is_selected(section: str, sections: Sequence[str]) -> bool:
+    return not sections or section in sections or section.partition("_")[0] in sections
 
 
 def run_phase(phase: str, kit: Path, only: Sequence[str]) -> list[Result]:
     """Each phase needs empty tables, and a fresh cluster is the surest way to them."""
     with tempfile.TemporaryDirectory(prefix="kalends-conformance-") as temporary, throwaway() as postgres:
         directory = Path(temporary)
-        users, out = directory / "users.json", directory / "results.jsonl"
+        users_file, results_file = directory / "users.json", directory / "results.jsonl"
         run_command(postgres.url, "migrate")
         run_command(postgres.url, "site", "set", "timezone", "America/New_York")
-        people = {role: add_user(postgres.url, role) for role in LOGINS}
-        users.write_text(json.dumps(people))
+        users_by_role = {role: add_user(postgres.url, role) for role in LOGINS}
+        users_file.write_text(json.dumps(users_by_role))
         environment = {"KALENDS_MEDIA_DIR": str(directory / "media")}
         with Server.start(postgres.url, log=directory / "server.log", environment=environment) as server:
             with worker(postgres.url, environment):
-                images = ",".join(map(str, add_images(server, people["administrator"])))
+                images = ",".join(map(str, add_images(server, users_by_role["administrator"])))
             command: list[str | Path] = [sys.executable, kit / "conformance.py", "--show", "0"]
             command += [
                 "--base",
                 server.address + NAMESPACE,
                 "--users",
-                users,
+                users_file,
                 "--phase",
                 phase,
                 "--out",
-                out,
+                results_file,
                 "--media-id",
                 images,
             ]
             command += [f"--only={glob}" for glob in only]
             # The kit lies outside of the project: no compiled files beside its sources.
-            done = subprocess.run(
+            completed = subprocess.run(
                 command,
                 env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            if not out.exists():  # Its exit code is 1 for a crash and for a differing step alike.
-                sys.exit(f"The kit broke off.\n{done.stdout}{done.stderr}\n{server.read_log()}")
-        return [json.loads(line) for line in out.read_text().splitlines()]
+            if not results_file.exists():  # Its exit code is 1 for a crash and for a differing step alike.
+                sys.exit(f"The kit broke off.\n{completed.stdout}{completed.stderr}\n{server.read_log()}")
+        return [json.loads(line) for line in results_file.read_text().splitlines()]
 
 
-def add_images(server: Server, person: Mapping[str, str | int]) -> list[int]:
+def add_images(server: Server, user: Mapping[str, str | int]) -> list[int]:
     """Two images, the second a small one, as the kit asks for; with all their sizes."""
-    added: list[int] = []
-    address = f"{server.address}/api/kalends/v1/media"
-    with server.client(login=str(person["login"]), password=str(person["password"])) as client:
+    image_ids: list[int] = []
+    url = f"{server.address}/api/kalends/v1/media"
+    with server.client(login=str(user["login"]), password=str(user["password"])) as client:
         for width, height in ((800, 600), (40, 30)):
             content = io.BytesIO()
             Image.new("RGB", (width, height), "teal").save(content, "PNG")
-            answer = client.post(address, files={"file": ("image.png", content.getvalue())})
-            added.append(answer.raise_for_status().json()["id"])
+            response = client.post(url, files={"file": ("image.png", content.getvalue())})
+            image_ids.append(response.raise_for_status().json()["id"])
         deadline = time.monotonic() + 60
-        while not all("sizes" in client.get(f"{address}/{number}").json() for number in added):
+        while not all("sizes" in client.get(f"{url}/{number}").json() for number in image_ids):
             if time.monotonic() > deadline:
                 sys.exit("The sizes of the images were not made in time.")
             time.sleep(0.2)
-    return added
+    return image_ids
 
 
 @contextmanager
@@ -157,16 +157,16 @@ def add_user(database_url: str, role: str) -> dict[str, str | int]:
 
 
 def run_command(database_url: str, *arguments: str) -> str:
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "kalends", *arguments],
         env=make_environment(database_url),
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode:
-        sys.exit(f"kalends {' '.join(arguments)} failed.\n{done.stdout}{done.stderr}")
-    return done.stdout.strip()
+    if completed.returncode:
+        sys.exit(f"kalends {' '.join(arguments)} failed.\n{completed.stdout}{completed.stderr}")
+    return completed.stdout.strip()
 
 
 def read_expected_failures() -> dict[str, str]:
@@ -183,7 +183,7 @@ def report(results: Sequence[Result], expected: Mapping[str, str], *, show: int,
     """Prints what was found and returns the exit code."""
     outcomes = {result["name"]: result["outcome"] for result in results}
     failed = [result for result in results if result["outcome"] == "failed" and result["name"] not in expected]
-    listed = [name for name in expected if outcomes.get(name) == "failed"]
+    expected_failures = [name for name in expected if outcomes.get(name) == "failed"]
     outdated = [name for name in expected if outcomes.get(name) == "passed"]
     unknown = [name for name in expected if name not in outcomes] if is_complete else []
     for result in failed[:show]:
@@ -191,7 +191,7 @@ def report(results: Sequence[Result], expected: Mapping[str, str], *, show: int,
     if len(failed) > show:
         print(f"\n… {len(failed) - show} more steps failed (--show, --out)")
     for title, names in (
-        ("held to be wrong, and failed as expected", listed),
+        ("held to be wrong, and failed as expected", expected_failures),
         ("listed as held to be wrong, but passed: remove from the list", outdated),
         ("listed as held to be wrong, but not in the kit", unknown),
     ):
@@ -201,7 +201,7 @@ def report(results: Sequence[Result], expected: Mapping[str, str], *, show: int,
             print(f"  {name}: {expected[name]}")
     print_table(results, expected)
     counts = Counter(outcomes.values())
-    skipped = counts["skipped"] + len(listed)
+    skipped = counts["skipped"] + len(expected_failures)
     print(f"\nconformance: {counts['passed']} passed, {len(failed)} failed, {skipped} skipped")
     return 1 if failed or outdated or unknown or not counts["passed"] else 0
 
@@ -210,8 +210,8 @@ def print_differences(result: Result) -> None:
     print(f"\n{result['name']}   [{result['section']}]\n    {result['request']}")
     if result.get("decisions"):
         print(f"    decisions: {', '.join(result['decisions'])}")
-    for place, wanted, got in result["differences"][:8]:
-        print(f"    {place}\n        expected  {shorten(wanted)}\n        got       {shorten(got)}")
+    for place, expected, got in result["differences"][:8]:
+        print(f"    {place}\n        expected  {shorten(expected)}\n        got       {shorten(got)}")
     if len(result["differences"]) > 8:
         print(f"    … and {len(result['differences']) - 8} more")
 

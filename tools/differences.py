@@ -10,16 +10,16 @@ from typing import Final
 @dataclass(frozen=True, slots=True)
 class Difference:
     where: str
-    there: str
-    here: str
+    reference: str
+    kalends: str
     decisions: tuple[str, ...] = ()
 
 
-def _row(where: str, there: str, here: str, decisions: str = "") -> Difference:
-    return Difference(where, there, here, tuple(decisions.split()))
+def _row(where: str, reference: str, kalends: str, decisions: str = "") -> Difference:
+    return Difference(where, reference, kalends, tuple(decisions.split()))
 
 
-def _each(name: str) -> str:
+def _for_venues_and_organizers(name: str) -> str:
     return f"venues-{name} organizers-{name}"
 
 
@@ -45,26 +45,26 @@ PROTOCOL: Final = (
 
 RECORDS: Final = (
     _row("update without a field", "resets status, dates, zone, cost, links, image …", "changes only what was sent",
-         f"event-updates matrix-updates categories-updates tags-updates {_each('updates')}"),
+         f"event-updates matrix-updates categories-updates tags-updates {_for_venues_and_organizers('updates')}"),
     _row("`null`", "differs from field to field", "absent on create, clears on update", "null"),
     _row("text", "quotes and dashes decorated, backslashes lost, `0` is empty", "as written",
-         f"event-text categories-text tags-text {_each('text')}"),
+         f"event-text categories-text tags-text {_for_venues_and_organizers('text')}"),
     _row("scripts in HTML by editors", "stored", "filtered for everybody"),
     _row("bad input", "sometimes 500", "400 with the parameter named",
          "event-input-errors categories-input-errors tags-input-errors"),
     _row("switches", "differ from field to field", "true, false, 1, 0, yes, no, on, off; anything else is refused",
          "booleans venue-switches"),
     _row("`modified` of a new record", "the publication date", "now", "modified"),
-    _row("another author", "anybody may set it", "editors and administrators", f"authors {_each('author')}"),
+    _row("another author", "anybody may set it", "editors and administrators", f"authors {_for_venues_and_organizers('author')}"),
     _row("`status` on create", "internal ones too", "publish, draft, pending, private or future",
-         f"status-values {_each('status')}"),
+         f"status-values {_for_venues_and_organizers('status')}"),
     _row("private, by contributors", "allowed", "becomes pending", "private-needs-publish"),
     _row("publication date", "offsets thrown away, drafts without `date_utc`", "offsets honoured, `date_utc` wins over `date`",
-         f"publication-dates {_each('publication-date')}"),
-    _row("websites", "any text", "http and https", f"event-websites {_each('websites')}"),
+         f"publication-dates {_for_venues_and_organizers('publication-date')}"),
+    _row("websites", "any text", "http and https", f"event-websites {_for_venues_and_organizers('websites')}"),
     _row("e-mail of an organizer", "checked by the platform's own rules", "something on both sides of one @", "organizer-email"),
     _row("image", "differs from kind to kind", "a number, digits or the address of an image",
-         f"images {_each('image')}"),
+         f"images {_for_venues_and_organizers('image')}"),
     _row("slugs", "shaped by rules of the platform too", "unique within the kind; a term's taken slug is 400",
          "event-slugs categories-slugs tags-slugs"),
     _row("category tree", "no way back to the top", "`parent=0` is the top, a circle is 400",
@@ -108,9 +108,9 @@ LISTS: Final = (
 TABLES: Final = {"Protocol": PROTOCOL, "Records": RECORDS, "Events": EVENTS, "Lists": LISTS}
 
 # Decisions that only say how freely the kit compares; nobody sees a difference.
-OF_THE_KIT: Final = {"total-headers", "counts-in-records", "odd-list-values", "optional-protocol"}
+KIT_ONLY: Final = {"total-headers", "counts-in-records", "odd-list-values", "optional-protocol"}
 
-BEGINNING: Final = """# Compatibility
+INTRODUCTION: Final = """# Compatibility
 
 The tables of this page are made from `tools/differences.py` by `just reference`.
 
@@ -120,7 +120,7 @@ A kit of 2,934 requests compares Kalends with a reference installation (`just co
 
 ## What differs on purpose
 """
-END: Final = """
+ADDITIONS: Final = """
 ## What is added
 
 All of it can be left unused.
@@ -136,9 +136,9 @@ All of it can be left unused.
 
 
 def render() -> str:
-    lines = [BEGINNING]
+    lines = [INTRODUCTION]
     for title, rows in TABLES.items():
         lines += [f"### {title}", "", "| Where | There | Here |", "|---|---|---|"]
-        lines += [f"| {row.where} | {row.there} | {row.here} |" for row in rows]
+        lines += [f"| {row.where} | {row.reference} | {row.kalends} |" for row in rows]
         lines.append("")
-    return "\n".join(lines).rstrip("\n") + "\n" + END
+    return "\n".join(lines).rstrip("\n") + "\n" + ADDITIONS

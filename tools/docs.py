@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from kalends.api.description.document import make_document
-from kalends.api.description.reference import kind_of, resolve
+from kalends.api.description.reference import format_type, resolve
 from kalends.api.routes import EXTENSION, INTERFACE
 from tools import differences
 
@@ -48,13 +48,13 @@ def _index(document: dict[str, Any], links: list[str]) -> Iterator[str]:
 
 def _page(title: str, tag: str, namespace: str, document: dict[str, Any]) -> Iterator[str]:
     yield from (f"# {title}", "", NOTE, f"Paths are below `{{api_root}}/{namespace}`.", "")
-    for path, found in document["paths"].items():
-        shown: dict[str, list[str]] = {}
+    for path, operations in document["paths"].items():
+        methods_by_summary: dict[str, list[str]] = {}
         for method in METHODS:
-            if method in found and tag in found[method]["tags"]:
-                shown.setdefault(found[method]["summary"], []).append(method)
-        for summary, methods in shown.items():
-            yield from _operation(document, path, summary, methods, found[methods[-1]])
+            if method in operations and tag in operations[method]["tags"]:
+                methods_by_summary.setdefault(operations[method]["summary"], []).append(method)
+        for summary, methods in methods_by_summary.items():
+            yield from _operation(document, path, summary, methods, operations[methods[-1]])
 
 
 def _operation(
@@ -74,30 +74,31 @@ def _operation(
         yield from ("| Parameter | Where | Type | Default | Meaning |", "|---|---|---|---|---|")
         for row, kind, where, required in rows:
             default = f"`{orjson.dumps(kind['default']).decode()}`" if "default" in kind else ""
-            need = " (required)" if required else ""
-            words = row.get("description", "").replace("|", "\\|")
-            yield f"| `{row['name']}`{need} | {where} | {kind_of(kind).replace('|', 'or')} | {default} | {words} |"
+            required_note = " (required)" if required else ""
+            text = row.get("description", "").replace("|", "\\|")
+            type_name = format_type(kind).replace("|", "or")
+            yield f"| `{row['name']}`{required_note} | {where} | {type_name} | {default} | {text} |"
         yield ""
     yield f"Also {', '.join(f'[`{name}`](headers.md)' for name in common)}."
     yield from ("", "| Status | Answer |", "|---|---|")
     for status, response in operation["responses"].items():
-        answer = resolve(document, response)
-        words = "<br>".join(answer["description"].split("\n"))
-        schema_name = answer.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref", "")
+        resolved = resolve(document, response)
+        text = "<br>".join(resolved["description"].split("\n"))
+        schema_name = resolved.get("content", {}).get("application/json", {}).get("schema", {}).get("$ref", "")
         name = schema_name.rpartition("/")[2]
-        yield f"| {status} | {words}{f' A `{name}`.' if status.startswith('2') and name else ''} |"
+        yield f"| {status} | {text}{f' A `{name}`.' if status.startswith('2') and name else ''} |"
     yield ""
 
 
 def _errors() -> Iterator[str]:
-    from kalends.api.description.errors import PROBLEMS
+    from kalends.api.description.errors import ERROR_CODES
 
     yield from ("# Error codes", "", NOTE, "")
     yield 'Every refusal is `{"code", "message", "data": {"status"}}`.'
     yield "The code is for programs and never changes; the message is for people and comes in their language."
     yield ""
     yield from ("| Status | Code | When |", "|---|---|---|")
-    for row in sorted(PROBLEMS, key=lambda row: row.status):
+    for row in sorted(ERROR_CODES, key=lambda row: row.status):
         yield f"| {row.status} | `{row.code.replace('*', '…')}` | {row.when} |"
     yield from ("", "`…` stands for the kind: `event`, `venue`, `organizer`, `category`, `tag`.")
 
@@ -114,11 +115,11 @@ def _headers(document: dict[str, Any]) -> Iterator[str]:
 
 def main() -> int:
     pages = render()
-    kept = {path.name: path.read_text() for path in FOLDER.glob("*.md")} if FOLDER.exists() else {}
+    existing = {path.name: path.read_text() for path in FOLDER.glob("*.md")} if FOLDER.exists() else {}
     if "--check" in sys.argv:
-        return 0 if kept == pages else 1
+        return 0 if existing == pages else 1
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in set(kept) - set(pages):
+    for name in set(existing) - set(pages):
         (FOLDER / name).unlink()
     for name, text in pages.items():
         (FOLDER / name).write_text(text)

@@ -17,7 +17,7 @@ from uuid import UUID
 import httpx
 from PIL import Image
 
-from kalends.api.description.document import EXAMPLE_BASE, EXAMPLE_HOME, EXAMPLE_OURS, EXAMPLES
+from kalends.api.description.document import EXAMPLE_API, EXAMPLE_BASE, EXAMPLE_EXTENSION, EXAMPLES
 from kalends.asgi import create_application
 from kalends.http.language import LANGUAGES
 from kalends.operations import accounts
@@ -62,117 +62,121 @@ EVENT = {
     "organizer": [2],
 }
 REQUESTS = {"events": EVENT, "venues": VENUE, "organizers": ORGANIZER, "categories": CATEGORY, "tags": TAG}
-CREATED = {"venues": "Venue", "organizers": "Organizer", "categories": "Category", "tags": "Tag", "events": "Event"}
+SINGULARS = {"venues": "Venue", "organizers": "Organizer", "categories": "Category", "tags": "Tag", "events": "Event"}
 FUTURE = {"start_date": "2027-05-01", "end_date": "2027-05-01"}
 
 
-def make() -> dict[str, Any]:
+def make_examples() -> dict[str, Any]:
     with throwaway() as postgres:
         migrate(postgres.url)
-        return asyncio.run(_record(postgres.url))
+        return asyncio.run(_record_examples(postgres.url))
 
 
-async def _record(database_url: str) -> dict[str, Any]:
-    await _add_people(database_url)
-    with _standing_still(database_url):
+async def _record_examples(database_url: str) -> dict[str, Any]:
+    await _add_users(database_url)
+    with _frozen_time(database_url):
         async with _client() as client:
-            signed = httpx.BasicAuth(LOGIN, PASSWORD)
-            answers = await _answers(client, signed)
+            auth = httpx.BasicAuth(LOGIN, PASSWORD)
+            responses = await _record_responses(client, auth)
             # The one that was deleted comes back, for refusals that need one.
-            again = await client.post(f"{EXAMPLE_HOME}/tags", json={"name": TAG["name"]}, auth=signed)
-            tag_id = again.json()["id"]
-            refusals = {language: await _refusals(client, signed, language, tag_id) for language in LANGUAGES}
-    return {"requests": REQUESTS, "answers": answers, "refusals": refusals}
+            created = await client.post(f"{EXAMPLE_API}/tags", json={"name": TAG["name"]}, auth=auth)
+            tag_id = created.json()["id"]
+            errors = {language: await _record_errors(client, auth, language, tag_id) for language in LANGUAGES}
+    return {"requests": REQUESTS, "answers": responses, "refusals": errors}
 
 
-async def _answers(client: httpx.AsyncClient, signed: httpx.BasicAuth) -> dict[str, Any]:
+async def _record_responses(client: httpx.AsyncClient, admin: httpx.BasicAuth) -> dict[str, Any]:
     """Successes by operation. The order matters: what one creates, the next one reads."""
-    answers: dict[str, Any] = {}
+    responses: dict[str, Any] = {}
 
-    async def ask(name: str, method: str, url: str, body: Any = None, auth: httpx.BasicAuth | None = signed) -> None:
-        answer = await client.request(method, url, json=body, auth=auth)
-        if not answer.is_success:
-            raise SystemExit(f"{method} {url}: {answer.status_code} {answer.text}")
-        answers[name] = answer.json()
+    async def send(name: str, method: str, url: str, body: Any = None, auth: httpx.BasicAuth | None = admin) -> None:
+        response = await client.request(method, url, json=body, auth=auth)
+        if not response.is_success:
+            raise SystemExit(f"{method} {url}: {response.status_code} {response.text}")
+        responses[name] = response.json()
 
-    for kind, singular in CREATED.items():
-        await ask(f"create{singular}", "POST", f"{EXAMPLE_HOME}/{kind}", REQUESTS[kind])
-    for kind, singular in CREATED.items():
-        record_id = answers[f"create{singular}"]["id"]
-        await ask(f"list{kind.capitalize()}", "GET", f"{EXAMPLE_HOME}/{kind}", auth=None)
-        await ask(f"read{singular}", "GET", f"{EXAMPLE_HOME}/{kind}/{record_id}", auth=None)
+    for kind, singular in SINGULARS.items():
+        await send(f"create{singular}", "POST", f"{EXAMPLE_API}/{kind}", REQUESTS[kind])
+    for kind, singular in SINGULARS.items():
+        record_id = responses[f"create{singular}"]["id"]
+        await send(f"list{kind.capitalize()}", "GET", f"{EXAMPLE_API}/{kind}", auth=None)
+        await send(f"read{singular}", "GET", f"{EXAMPLE_API}/{kind}/{record_id}", auth=None)
         change = {"phone": "+49 30 7654321"} if kind in ("venues", "organizers") else {"description": "Changed."}
-        await ask(f"update{singular}", "PATCH", f"{EXAMPLE_HOME}/{kind}/{record_id}", change)
+        await send(f"update{singular}", "PATCH", f"{EXAMPLE_API}/{kind}/{record_id}", change)
         if kind in ("events", "venues", "organizers"):
-            await ask(f"read{singular}History", "GET", f"{EXAMPLE_OURS}/{kind}/{record_id}/history")
-    await _ask_about_images(client, signed, answers)
-    await ask("listChanges", "GET", f"{EXAMPLE_OURS}/changes?since=4", auth=None)
-    for kind, singular in reversed(CREATED.items()):
-        record_id = answers[f"create{singular}"]["id"]
-        await ask(f"delete{singular}", "DELETE", f"{EXAMPLE_HOME}/{kind}/{record_id}")
+            await send(f"read{singular}History", "GET", f"{EXAMPLE_EXTENSION}/{kind}/{record_id}/history")
+    await _record_image_responses(client, admin, responses)
+    await send("listChanges", "GET", f"{EXAMPLE_EXTENSION}/changes?since=4", auth=None)
+    for kind, singular in reversed(SINGULARS.items()):
+        record_id = responses[f"create{singular}"]["id"]
+        await send(f"delete{singular}", "DELETE", f"{EXAMPLE_API}/{kind}/{record_id}")
         if kind in ("events", "venues", "organizers"):
-            await ask(f"restore{singular}", "POST", f"{EXAMPLE_OURS}/{kind}/{record_id}/restore")
-    return answers
+            await send(f"restore{singular}", "POST", f"{EXAMPLE_EXTENSION}/{kind}/{record_id}/restore")
+    return responses
 
 
-async def _ask_about_images(client: httpx.AsyncClient, signed: httpx.BasicAuth, answers: dict[str, Any]) -> None:
+async def _record_image_responses(
+    client: httpx.AsyncClient, auth: httpx.BasicAuth, responses: dict[str, Any]
+) -> None:
     """A GIF, because its bytes do not depend on the version of any library."""
     content = io.BytesIO()
     Image.new("P", (40, 30)).save(content, "GIF")
     form = {"alt_text": "A path between orchids, lit by lanterns"}
-    sent = {"files": {"file": ("orchids.gif", content.getvalue())}, "data": form}
+    upload = {"files": {"file": ("orchids.gif", content.getvalue())}, "data": form}
     requests: list[tuple[str, str, str, dict[str, Any]]] = [
-        ("createMedia", "POST", "", sent),
+        ("createMedia", "POST", "", upload),
         ("listMedia", "GET", "", {}),
         ("readMedia", "GET", "/{id}", {}),
         ("updateMedia", "PATCH", "/{id}", {"json": {"focus_x": 0.25}}),
         ("deleteMedia", "DELETE", "/{id}", {}),
     ]
     for name, method, path, options in requests:
-        address = f"{EXAMPLE_OURS}/media" + path.format(id=answers.get("createMedia", {}).get("id"))
-        answer = await client.request(method, address, auth=signed, **options)
-        if not answer.is_success:
-            raise SystemExit(f"{method} {address}: {answer.status_code} {answer.text}")
-        answers[name] = answer.json()
+        url = f"{EXAMPLE_EXTENSION}/media" + path.format(id=responses.get("createMedia", {}).get("id"))
+        response = await client.request(method, url, auth=auth, **options)
+        if not response.is_success:
+            raise SystemExit(f"{method} {url}: {response.status_code} {response.text}")
+        responses[name] = response.json()
 
 
-async def _refusals(client: httpx.AsyncClient, signed: httpx.BasicAuth, language: str, tag_id: int) -> dict[str, Any]:
+async def _record_errors(
+    client: httpx.AsyncClient, admin: httpx.BasicAuth, language: str, tag_id: int
+) -> dict[str, Any]:
     """Refusals by status and code, said in one language. None of these requests changes anything for the next."""
-    found: dict[str, Any] = {}
+    errors: dict[str, Any] = {}
 
-    async def ask(method: str, url: str, auth: httpx.BasicAuth | None = None, **options: Any) -> None:
+    async def send(method: str, url: str, auth: httpx.BasicAuth | None = None, **options: Any) -> None:
         options["headers"] = {"Accept-Language": language, **options.get("headers", {})}
-        address = url if url.startswith("http") else f"{EXAMPLE_HOME}{url}"
-        answer = await client.request(method, address, auth=auth, **options)
-        body = answer.json()
-        if answer.is_success:
+        target = url if url.startswith("http") else f"{EXAMPLE_API}{url}"
+        response = await client.request(method, target, auth=auth, **options)
+        body = response.json()
+        if response.is_success:
             raise SystemExit(f"{method} {url} was not refused")
-        found[f"{answer.status_code}.{body['code']}"] = body
+        errors[f"{response.status_code}.{body['code']}"] = body
 
-    text = {"content-type": "application/json"}
-    await ask("POST", "/events", json={"title": "Orchids by night"})
-    await ask("GET", "/events", params={"per_page": "many", "start_date": "tomorrow"})
-    await ask("POST", "/events", content=b'{"title":', headers=text)
-    await ask("GET", "/events?search=%FF")
-    await ask("POST", "/tags", signed, json={"name": TAG["name"]})
-    await ask("GET", "/events", httpx.BasicAuth("nobody", "wrong"))
-    await ask("POST", "/events", json={"title": "Orchids by night", **FUTURE})
-    await ask("POST", "/tags", httpx.BasicAuth("berta", PASSWORD), json={"name": "New"})
-    await ask("POST", "/events", httpx.BasicAuth("reader", PASSWORD), json={"title": "New", **FUTURE})
-    for kind in CREATED:
-        await ask("GET", f"/{kind}/999")
+    headers = {"content-type": "application/json"}
+    await send("POST", "/events", json={"title": "Orchids by night"})
+    await send("GET", "/events", params={"per_page": "many", "start_date": "tomorrow"})
+    await send("POST", "/events", content=b'{"title":', headers=headers)
+    await send("GET", "/events?search=%FF")
+    await send("POST", "/tags", admin, json={"name": TAG["name"]})
+    await send("GET", "/events", httpx.BasicAuth("nobody", "wrong"))
+    await send("POST", "/events", json={"title": "Orchids by night", **FUTURE})
+    await send("POST", "/tags", httpx.BasicAuth("berta", PASSWORD), json={"name": "New"})
+    await send("POST", "/events", httpx.BasicAuth("reader", PASSWORD), json={"title": "New", **FUTURE})
+    for kind in SINGULARS:
+        await send("GET", f"/{kind}/999")
         if kind in ("events", "venues", "organizers"):
-            await ask("GET", f"/{kind}", params={"page": 9})
-    await ask("GET", f"{EXAMPLE_OURS}/media/999", signed)
-    await ask("GET", "/nothing")
-    await ask("GET", "/", params={"namespace": "wp/v2"})
-    await ask("PUT", "/events")
-    await ask("PATCH", f"/tags/{tag_id}", signed, json={"name": "Other"}, headers={"If-Match": '"1-0"'})
-    await ask("GET", f"{EXAMPLE_OURS}/changes", params={"since": 9999})
-    return found
+            await send("GET", f"/{kind}", params={"page": 9})
+    await send("GET", f"{EXAMPLE_EXTENSION}/media/999", admin)
+    await send("GET", "/nothing")
+    await send("GET", "/", params={"namespace": "wp/v2"})
+    await send("PUT", "/events")
+    await send("PATCH", f"/tags/{tag_id}", admin, json={"name": "Other"}, headers={"If-Match": '"1-0"'})
+    await send("GET", f"{EXAMPLE_EXTENSION}/changes", params={"since": 9999})
+    return errors
 
 
-async def _add_people(database_url: str) -> None:
+async def _add_users(database_url: str) -> None:
     """Anna, who may do everything; Berta, a contributor; a password that only reads. All have the same one."""
     database = await Database.open(Options(url=database_url))
     try:
@@ -187,7 +191,7 @@ async def _add_people(database_url: str) -> None:
 
 
 @contextmanager
-def _standing_still(database_url: str) -> Iterator[None]:
+def _frozen_time(database_url: str) -> Iterator[None]:
     """The clock does not move and names are not random."""
     numbers = count(1)
     environment = {**os.environ, "KALENDS_DATABASE_URL": database_url, "KALENDS_CACHE_MB": "0"}
@@ -209,24 +213,24 @@ async def _client() -> AsyncIterator[httpx.AsyncClient]:
     app = create_application()
     inbox: asyncio.Queue[Any] = asyncio.Queue()
     outbox: asyncio.Queue[Any] = asyncio.Queue()
-    living = asyncio.create_task(app({"type": "lifespan", "asgi": {"version": "3.0"}}, inbox.get, outbox.put))
+    lifespan = asyncio.create_task(app({"type": "lifespan", "asgi": {"version": "3.0"}}, inbox.get, outbox.put))
     await inbox.put({"type": "lifespan.startup"})
     await outbox.get()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app)) as client:
         yield client
     await inbox.put({"type": "lifespan.shutdown"})
-    await living
+    await lifespan
 
 
 def render() -> str:
-    return json.dumps(make(), ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(make_examples(), ensure_ascii=False, indent=1) + "\n"
 
 
 def main() -> int:
-    made = render()
+    text = render()
     if "--check" in sys.argv:
-        return 0 if EXAMPLES.exists() and EXAMPLES.read_text() == made else 1
-    EXAMPLES.write_text(made)
+        return 0 if EXAMPLES.exists() and EXAMPLES.read_text() == text else 1
+    EXAMPLES.write_text(text)
     return 0
 
 

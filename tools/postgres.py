@@ -19,7 +19,7 @@ from pathlib import Path
 
 DATABASE = "kalends"
 
-KEPT: Mapping[str, str] = {}
+PERSISTENT: Mapping[str, str] = {}
 
 # A crash may lose a throw-away cluster, so nothing waits for the disk.
 THROWAWAY: Mapping[str, str] = {
@@ -38,9 +38,9 @@ class Server:
 
     @property
     def url(self) -> str:
-        return self.url_of(DATABASE)
+        return self.build_url(DATABASE)
 
-    def url_of(self, database: str) -> str:
+    def build_url(self, database: str) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def stop(self) -> None:
@@ -48,7 +48,7 @@ class Server:
         _run("pg_ctl", "stop", "-D", self.directory, "-m", "fast", "-w")
 
 
-def start(directory: Path, *, port: int | None = None, settings: Mapping[str, str] = KEPT) -> Server:
+def start(directory: Path, *, port: int | None = None, settings: Mapping[str, str] = PERSISTENT) -> Server:
     """Starts the cluster in `directory`, making it first when there is none."""
     directory = directory.absolute()
     if not (directory / "PG_VERSION").exists():
@@ -113,16 +113,16 @@ def _make_cluster(directory: Path, *, checksums: bool) -> None:
 
 
 def _create_database(server: Server) -> None:
-    address = ("-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres")
-    names = _run("psql", *address, "-d", "postgres", "-Atc", "SELECT datname FROM pg_database")
+    connection = ("-h", "127.0.0.1", "-p", str(server.port), "-U", "postgres")
+    names = _run("psql", *connection, "-d", "postgres", "-Atc", "SELECT datname FROM pg_database")
     if DATABASE not in names.splitlines():
-        _run("createdb", *address, DATABASE)
+        _run("createdb", *connection, DATABASE)
 
 
 def _run(program: str, *arguments: str | Path) -> str:
     # The output goes to a file: a pipe would stay open in the server that pg_ctl leaves behind.
     with tempfile.TemporaryFile("w+") as output:
-        done = subprocess.run(
+        completed = subprocess.run(
             [_find_program(program), *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -133,8 +133,8 @@ def _run(program: str, *arguments: str | Path) -> str:
         )
         output.seek(0)
         text = output.read().strip()
-    if done.returncode:
-        raise PostgresError(f"{program} failed with exit code {done.returncode}:\n{text}")
+    if completed.returncode:
+        raise PostgresError(f"{program} failed with exit code {completed.returncode}:\n{text}")
     return text
 
 
@@ -144,8 +144,8 @@ def _find_program(name: str) -> str:
     for directory in reversed(versions):
         if (directory / "initdb").exists() and (directory / name).exists():
             return str(directory / name)
-    if found := shutil.which(name):
-        return found
+    if path_program := shutil.which(name):
+        return path_program
     raise PostgresError(f"{name} was not found: install PostgreSQL 15 or newer (Debian: postgresql).")
 
 
@@ -165,8 +165,8 @@ def _other_user() -> str | None:
 
 
 def _check_reachable(directory: Path, user: str) -> None:
-    done = subprocess.run(["test", "-w", str(directory)], user=user, cwd="/", check=False)
-    if done.returncode:
+    completed = subprocess.run(["test", "-w", str(directory)], user=user, cwd="/", check=False)
+    if completed.returncode:
         raise PostgresError(f"The user '{user}' cannot reach {directory}: some directory above it is closed.")
 
 

@@ -28,27 +28,27 @@ def render() -> str:
         "|---|---|---|",
     ]
     for name, field in Settings.model_fields.items():
-        default = ",".join(field.default) if isinstance(field.default, tuple) else _shown(field.default)
-        shown = f"`{default}`" if default else "none"
-        lines.append(f"| `KALENDS_{name.upper()}` | {shown} | {field.description} |")
+        default = ",".join(field.default) if isinstance(field.default, tuple) else _format_default(field.default)
+        default_cell = f"`{default}`" if default else "none"
+        lines.append(f"| `KALENDS_{name.upper()}` | {default_cell} | {field.description} |")
     keys = ", ".join(f"`{key}`" for key in SITE_KEYS)
     lines += ["", f"Settings of a site, by `kalends site set KEY VALUE`: {keys}.", "", "## Commands", ""]
-    lines += ["| Command | What it does |", "|---|---|", *_commands(typer.main.get_command(app), "kalends")]
+    lines += ["| Command | What it does |", "|---|---|", *_list_commands(typer.main.get_command(app), "kalends")]
     return "\n".join(lines) + "\n"
 
 
-def _shown(default: object) -> str:
+def _format_default(default: object) -> str:
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _commands(command: Any, name: str) -> list[str]:
-    below = getattr(command, "commands", None)
-    if below is not None:
-        return [line for key, inner in below.items() for line in _commands(inner, f"{name} {key}")]
+def _list_commands(command: Any, name: str) -> list[str]:
+    subcommands = getattr(command, "commands", None)
+    if subcommands is not None:
+        return [line for key, inner in subcommands.items() for line in _list_commands(inner, f"{name} {key}")]
     arguments = [str(p.name).upper() for p in command.params if p.param_type_name == "argument"]
     options = [p.opts[0] for p in command.params if p.param_type_name == "option" and p.opts[0] != "--help"]
-    shown = " ".join([name, *arguments, *(f"[{option}]" for option in options)])
-    return [f"| `{shown}` | {(command.help or '').strip()} |"]
+    usage = " ".join([name, *arguments, *(f"[{option}]" for option in options)])
+    return [f"| `{usage}` | {(command.help or '').strip()} |"]
 
 
 def main() -> int:

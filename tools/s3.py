@@ -21,7 +21,7 @@ PROGRAM: Final = shutil.which("moto_server") or (str(LOCAL) if LOCAL.exists() el
 REGION: Final = "us-east-1"
 POLICY: Final = '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:*","Resource":"*"}]}'
 # So many requests are free, to make an account and a bucket; from then on each signature is compared.
-FREE: Final = 4
+UNSIGNED_REQUESTS: Final = 4
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,18 @@ class Bucket:
 
     @property
     def client(self) -> Minio:
-        place = self.endpoint.partition("://")[2]
-        return Minio(place, access_key=self.access_key, secret_key=self.secret_key, secure=False, region=REGION)
+        host = self.endpoint.partition("://")[2]
+        return Minio(host, access_key=self.access_key, secret_key=self.secret_key, secure=False, region=REGION)
 
 
 @contextmanager
 def bucket(log: Path) -> Iterator[tuple[Bucket, "subprocess.Popen[bytes]"]]:
     """A bucket, and the process that serves it."""
     port = find_free_port()
-    environment = {**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": str(FREE)}
-    with log.open("wb") as said:
+    environment = {**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": str(UNSIGNED_REQUESTS)}
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            [PROGRAM, "-H", "127.0.0.1", "-p", str(port)], env=environment, stdout=said, stderr=subprocess.STDOUT
+            [PROGRAM, "-H", "127.0.0.1", "-p", str(port)], env=environment, stdout=output, stderr=subprocess.STDOUT
         )
     try:
         yield _make_bucket(f"http://127.0.0.1:{port}"), process
@@ -64,35 +64,35 @@ def bucket(log: Path) -> Iterator[tuple[Bucket, "subprocess.Popen[bytes]"]]:
 
 
 def _make_bucket(endpoint: str) -> Bucket:
-    _wait_until_answering(endpoint)
-    _manage(endpoint, "CreateUser")
-    key = _manage(endpoint, "CreateAccessKey")
-    _manage(endpoint, "PutUserPolicy", PolicyName="all", PolicyDocument=POLICY)
-    made = Bucket(endpoint, _within(key, "AccessKeyId"), _within(key, "SecretAccessKey"))
-    made.client.make_bucket(made.name)
-    return made
+    _wait_until_ready(endpoint)
+    _call_iam(endpoint, "CreateUser")
+    key = _call_iam(endpoint, "CreateAccessKey")
+    _call_iam(endpoint, "PutUserPolicy", PolicyName="all", PolicyDocument=POLICY)
+    bucket = Bucket(endpoint, _read_element(key, "AccessKeyId"), _read_element(key, "SecretAccessKey"))
+    bucket.client.make_bucket(bucket.name)
+    return bucket
 
 
-def _manage(endpoint: str, action: str, **more: str) -> str:
+def _call_iam(endpoint: str, action: str, **more: str) -> str:
     """Accounts are another service at the same address; the header says which."""
     credential = (
         f"AWS4-HMAC-SHA256 Credential=any/20260101/{REGION}/iam/aws4_request, SignedHeaders=host, Signature=0"
     )
     fields = {"Version": "2010-05-08", "Action": action, "UserName": "kalends", **more}
-    answer = httpx.post(endpoint, data=fields, headers={"Authorization": credential})
-    answer.raise_for_status()
-    return answer.text
+    response = httpx.post(endpoint, data=fields, headers={"Authorization": credential})
+    response.raise_for_status()
+    return response.text
 
 
-def _within(text: str, element: str) -> str:
-    found = re.search(f"<{element}>([^<]+)<", text)
-    if found is None:
+def _read_element(text: str, element: str) -> str:
+    match = re.search(f"<{element}>([^<]+)<", text)
+    if match is None:
         raise AssertionError(f"no {element} in {text}")
-    return found[1]
+    return match[1]
 
 
-def _wait_until_answering(endpoint: str, patience: float = 60) -> None:
-    deadline = time.monotonic() + patience
+def _wait_until_ready(endpoint: str, timeout: float = 60) -> None:
+    deadline = time.monotonic() + timeout
     while True:
         try:
             httpx.get(f"{endpoint}/moto-api/", timeout=5)

@@ -7,9 +7,9 @@ from pathlib import Path
 from kalends.core.statuses import DELETED, NEW, STATUSES, TABLE, TRANSITIONS, Right
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGE, PICTURE = DOCS / "statuses.md", DOCS / "statuses.svg"
+PAGE, DIAGRAM = DOCS / "statuses.md", DOCS / "statuses.svg"
 
-WORDS: dict[Right, str] = {"edit": "edit", "publish": "publish", "schedule": "time"}
+LABELS: dict[Right, str] = {"edit": "edit", "publish": "publish", "schedule": "time"}
 
 
 def render_page() -> str:
@@ -32,7 +32,7 @@ def render_page() -> str:
         counts = "yes" if status.is_public else "no"
         cells = [status.meaning, status.read, status.lists, status.embedded, counts, status.slug]
         lines.append(f"| `{status.name}` | {' | '.join(cells)} |")
-    theirs = ", ".join(f"`{status.name}`" for status in TABLE if not status.contributor_may_edit)
+    non_contributor = ", ".join(f"`{status.name}`" for status in TABLE if not status.contributor_may_edit)
     lines += [
         "",
         "- Counts are those of categories and tags, `has_events` and `only_with_upcoming`. Protected events are "
@@ -47,17 +47,18 @@ def render_page() -> str:
         "## Who may move a record",
         "",
         "The right to **edit**: editors and administrators every record, authors their own, contributors their own "
-        f"as long as it is not {theirs.replace(', ', ' or ')}, in the trash as before it. The right to **publish**: "
+        f"as long as it is not {non_contributor.replace(', ', ' or ')}, in the trash as before it. "
+        f"The right to **publish**: "
         "authors, editors and administrators. Who asks for a status without the right to publish gets `pending`.",
         "",
         "| from \\ to | " + " | ".join(f"`{name}`" for name in (*STATUSES, DELETED)) + " |",
         "|---|" + "---|" * (len(STATUSES) + 1),
     ]
     for origin in (NEW, *STATUSES):
-        cells = [_rights(origin, to) for to in (*STATUSES, DELETED)]
+        cells = [_list_rights(origin, to) for to in (*STATUSES, DELETED)]
         lines.append(f"| `{origin}` | {' | '.join(cells)} |")
     lines += ["", "| To | Takes | When |", "|---|---|---|"]
-    lines += [f"| `{move.target}` | {WORDS[move.right]} | {move.when} |" for move in TRANSITIONS]
+    lines += [f"| `{move.target}` | {LABELS[move.right]} | {move.when} |" for move in TRANSITIONS]
     lines += [
         "",
         "An update without a status changes none, except that a new date publishes or schedules a record that is "
@@ -67,11 +68,11 @@ def render_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rights(origin: str, to: str) -> str:
-    found = [
-        WORDS[move.right] for move in TRANSITIONS if origin in move.sources and move.target == to and origin != to
+def _list_rights(origin: str, to: str) -> str:
+    rights = [
+        LABELS[move.right] for move in TRANSITIONS if origin in move.sources and move.target == to and origin != to
     ]
-    return " or ".join(found) or "–"
+    return " or ".join(rights) or "–"
 
 
 # The picture ---------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ class Arrow:
 
 
 WIDTH, HEIGHT = 830, 420
-WRITING, SHOWING = ("draft", "pending"), ("private", "future", "publish")
+DRAFT_STATUSES, FINISHED_STATUSES = ("draft", "pending"), ("private", "future", "publish")
 # Boxes: left, top, width, height.
 GROUPS = {"being written": (150, 40, 170, 220), "finished": (500, 40, 310, 220)}
 BOXES = {
@@ -103,25 +104,25 @@ BOXES = {
 }
 # From group to group every status leads to every other: one arrow stands for all of them.
 ARROWS = (
-    Arrow((NEW,), WRITING, "edit", ((40, 190), (150, 190)), (95, 181, "middle")),
-    Arrow((NEW,), SHOWING, "publish", ((30, 180), (30, 20), (655, 20), (655, 40)), (340, 14, "middle")),
-    Arrow(WRITING, SHOWING, "publish", ((320, 110), (500, 110)), (410, 101, "middle")),
-    Arrow(SHOWING, WRITING, "edit", ((500, 190), (320, 190)), (410, 181, "middle")),
+    Arrow((NEW,), DRAFT_STATUSES, "edit", ((40, 190), (150, 190)), (95, 181, "middle")),
+    Arrow((NEW,), FINISHED_STATUSES, "publish", ((30, 180), (30, 20), (655, 20), (655, 40)), (340, 14, "middle")),
+    Arrow(DRAFT_STATUSES, FINISHED_STATUSES, "publish", ((320, 110), (500, 110)), (410, 101, "middle")),
+    Arrow(FINISHED_STATUSES, DRAFT_STATUSES, "edit", ((500, 190), (320, 190)), (410, 181, "middle")),
     Arrow(("draft",), ("pending",), "edit", ((235, 134), (235, 180)), (245, 162, "start"), both_ways=True),
     Arrow(("future",), ("publish",), "schedule", ((635, 98), (675, 98)), (655, 90, "middle")),
     Arrow(("future",), ("publish",), "publish", ((635, 117), (675, 117)), both_ways=True),
     Arrow(("future",), ("private",), "publish", ((590, 134), (630, 180)), (598, 166, "end"), both_ways=True),
     Arrow(("publish",), ("private",), "publish", ((720, 134), (680, 180)), (712, 166, "start"), both_ways=True),
-    Arrow(WRITING, ("trash",), "edit", ((215, 260), (215, 338), (350, 338)), (226, 290, "start")),
-    Arrow(SHOWING, ("trash",), "edit", ((700, 260), (700, 338), (470, 338)), (689, 290, "end")),
-    Arrow(("trash",), WRITING, "edit", ((350, 358), (185, 358), (185, 260)), (174, 290, "end")),
-    Arrow(("trash",), SHOWING, "publish", ((470, 358), (730, 358), (730, 260)), (741, 290, "start")),
+    Arrow(DRAFT_STATUSES, ("trash",), "edit", ((215, 260), (215, 338), (350, 338)), (226, 290, "start")),
+    Arrow(FINISHED_STATUSES, ("trash",), "edit", ((700, 260), (700, 338), (470, 338)), (689, 290, "end")),
+    Arrow(("trash",), DRAFT_STATUSES, "edit", ((350, 358), (185, 358), (185, 260)), (174, 290, "end")),
+    Arrow(("trash",), FINISHED_STATUSES, "publish", ((470, 358), (730, 358), (730, 260)), (741, 290, "start")),
     Arrow(("trash",), (DELETED,), "schedule", ((410, 320), (410, 282)), (421, 306, "start")),
 )
 LEGEND = "edit: takes the right to edit  ·  publish: takes the right to publish  ·  time: happens by itself"
 
 
-def drawn_moves() -> set[tuple[str, str, str]]:
+def list_drawn_moves() -> set[tuple[str, str, str]]:
     """What the arrows say, move by move."""
     moves = {(origin, to, arrow.right) for arrow in ARROWS for origin in arrow.origins for to in arrow.to}
     return moves | {(to, origin, arrow.right) for arrow in ARROWS if arrow.both_ways
@@ -158,13 +159,13 @@ STYLE = """
     }"""
 
 
-def render_picture() -> str:
+def render_diagram() -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
         "<title>The statuses of a record and what it takes to move between them</title>",
         f"<style>{STYLE}\n</style>",
         "<defs>",
-        *[_head(right) for right in WORDS],
+        *[_arrow_head(right) for right in LABELS],
         "</defs>",
     ]
     for name, (left, top, width, height) in GROUPS.items():
@@ -177,11 +178,11 @@ def render_picture() -> str:
         if arrow.label:
             x, y, anchor = arrow.label
             label = f'<text class="small {arrow.right}" x="{x}" y="{y}" text-anchor="{anchor}">'
-            parts.append(f"{label}{WORDS[arrow.right]}</text>")
+            parts.append(f"{label}{LABELS[arrow.right]}</text>")
     for status in TABLE:
         left, top, width, height = BOXES[status.name]
-        look = "public" if status.is_public else "trash" if not status.is_listed else ""
-        parts.append(f'<rect class="box {look}" x="{left}" y="{top}" width="{width}" height="{height}" rx="8"/>')
+        box_class = "public" if status.is_public else "trash" if not status.is_listed else ""
+        parts.append(f'<rect class="box {box_class}" x="{left}" y="{top}" width="{width}" height="{height}" rx="8"/>')
         middle = left + width // 2
         parts.append(f'<text class="name" x="{middle}" y="{top + height // 2 + 5}">{status.name}</text>')
     parts += [
@@ -195,17 +196,17 @@ def render_picture() -> str:
     return "\n".join(parts) + "\n"
 
 
-def _head(right: Right) -> str:
+def _arrow_head(right: Right) -> str:
     size = 'viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse"'
     line = f'<path class="arrow {right}" style="stroke-dasharray: none" d="M1,1 L9,5 L1,9"/>'
     return f'<marker id="{right}" {size}>{line}</marker>'
 
 
 def main() -> int:
-    made = {PAGE: render_page(), PICTURE: render_picture()}
+    files = {PAGE: render_page(), DIAGRAM: render_diagram()}
     if "--check" in sys.argv:
-        return 0 if all(path.exists() and path.read_text() == text for path, text in made.items()) else 1
-    for path, text in made.items():
+        return 0 if all(path.exists() and path.read_text() == text for path, text in files.items()) else 1
+    for path, text in files.items():
         path.write_text(text)
     return 0
 

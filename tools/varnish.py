@@ -20,18 +20,18 @@ class Varnish:
     address: str
 
     @classmethod
-    def start(cls, directory: Path, server: str, *, port: int, patience: float = 30) -> Self:
+    def start(cls, directory: Path, backend_url: str, *, port: int, timeout: float = 30) -> Self:
         """In front of a server, named by its address; returns when it listens."""
         if PROGRAM is None:
             raise VarnishError("varnishd was not found (Debian: varnish, varnish-modules).")
         directory = directory.absolute()
         directory.mkdir(parents=True, exist_ok=True)
-        backend = str(urlsplit(server).port)
+        backend_port = str(urlsplit(backend_url).port)
         text = CONFIGURATION.read_text()
         if text.count('.port = "8000"') != 1:
             raise VarnishError("the port of the server is not where it was in default.vcl")
         configuration = directory / "test.vcl"
-        configuration.write_text(text.replace('.port = "8000"', f'.port = "{backend}"'))
+        configuration.write_text(text.replace('.port = "8000"', f'.port = "{backend_port}"'))
         log = directory / "varnishd.log"
         options = ["-a", f"127.0.0.1:{port}", "-f", str(configuration), "-n", str(directory / "work")]
         limits = ["-s", "malloc,64m", "-p", "vcl_path=/usr/share/varnish/vcl", "-p", "thread_pool_min=50"]
@@ -43,8 +43,8 @@ class Varnish:
                 stderr=subprocess.STDOUT,
             )
         varnish = cls(process, f"http://127.0.0.1:{port}")
-        deadline = time.monotonic() + patience
-        while not _listens(port):
+        deadline = time.monotonic() + timeout
+        while not _is_listening(port):
             if process.poll() is not None or time.monotonic() > deadline:
                 process.kill()
                 raise VarnishError(f"varnishd did not start:\n{log.read_text(errors='replace')}")
@@ -69,6 +69,6 @@ class VarnishError(Exception):
     pass
 
 
-def _listens(port: int) -> bool:
-    with socket.socket() as caller:
-        return caller.connect_ex(("127.0.0.1", port)) == 0
+def _is_listening(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0

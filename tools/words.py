@@ -32,8 +32,8 @@ KEYWORDS = {
 }
 # What only an operator at a terminal reads.
 ENGLISH_ONLY = {"operations/accounts.py", "demo/seed.py", "demo/events.py"}
-NO_DAY = datetime(2000, 1, 1, tzinfo=UTC)
-PLACE = re.compile(r"\{(\w+)\}")
+FIXED_DATE = datetime(2000, 1, 1, tzinfo=UTC)
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def find_texts() -> dict[str, list[str]]:
@@ -43,18 +43,18 @@ def find_texts() -> dict[str, list[str]]:
         name = path.relative_to(PACKAGE).as_posix()
         if name in ENGLISH_ONLY:
             continue
-        for text in _texts_of_template(path) if path.suffix == ".html" else _texts_of_module(path):
+        for text in _extract_template(path) if path.suffix == ".html" else _extract_module(path):
             if text and name not in texts.setdefault(text, []):
                 texts[text].append(name)
     return texts
 
 
-def _texts_of_module(path: Path) -> Iterator[str]:
+def _extract_module(path: Path) -> Iterator[str]:
     for _, message, _, _ in extract_from_file("python", path, keywords=KEYWORDS):
         yield message if isinstance(message, str) else message[0]
 
 
-def _texts_of_template(path: Path) -> Iterator[str]:
+def _extract_template(path: Path) -> Iterator[str]:
     with path.open("rb") as source:
         for _, _, message, _ in babel_extract(source, ("_", "say"), (), {}):
             text = message[0] if isinstance(message, tuple) else message
@@ -62,16 +62,16 @@ def _texts_of_template(path: Path) -> Iterator[str]:
                 yield text
 
 
-def languages() -> list[str]:
+def list_languages() -> list[str]:
     return [language for language in LANGUAGES if language != DEFAULT]
 
 
-def catalogue_of(language: str) -> Path:
+def find_catalogue(language: str) -> Path:
     return CATALOGUES / language.replace("-", "_") / "LC_MESSAGES" / "messages.po"
 
 
 def read_catalogue(language: str) -> dict[str, str]:
-    path = catalogue_of(language)
+    path = find_catalogue(language)
     if not path.exists():
         return {}
     with path.open("rb") as source:
@@ -92,8 +92,8 @@ def make_catalogue(language: str, texts: dict[str, list[str]], known: dict[str, 
 def render(catalogue: Catalog) -> str:
     target = io.BytesIO()
     write_po(target, catalogue, width=110, omit_header=False)
-    kept = [line for line in target.getvalue().decode().splitlines() if not line.startswith(VOLATILE)]
-    return "\n".join(line.replace(":0", "") if line.startswith("#: ") else line for line in kept) + "\n"
+    lines = [line for line in target.getvalue().decode().splitlines() if not line.startswith(VOLATILE)]
+    return "\n".join(line.replace(":0", "") if line.startswith("#: ") else line for line in lines) + "\n"
 
 
 VOLATILE = ('"POT-Creation-Date', '"PO-Revision-Date', '"Generated-By', '"Report-Msgid-Bugs-To', '"Last-Translator',
@@ -102,41 +102,41 @@ VOLATILE = ('"POT-Creation-Date', '"PO-Revision-Date', '"Generated-By', '"Report
 
 def compile_catalogue(po: str) -> bytes:
     catalogue, target = read_po(io.BytesIO(po.encode())), io.BytesIO()
-    catalogue.creation_date = catalogue.revision_date = NO_DAY  # The same words make the same bytes.
+    catalogue.creation_date = catalogue.revision_date = FIXED_DATE  # The same words make the same bytes.
     write_mo(target, catalogue)
     return target.getvalue()
 
 
-def problems(language: str, texts: dict[str, list[str]], known: dict[str, str]) -> list[str]:
+def find_problems(language: str, texts: dict[str, list[str]], known: dict[str, str]) -> list[str]:
     """What is not translated, or names other places than the original."""
-    found = [f"{language}: untranslated: {text}" for text in texts if text not in known]
+    messages = [f"{language}: untranslated: {text}" for text in texts if text not in known]
     for text, translation in known.items():
-        if sorted(PLACE.findall(text)) != sorted(PLACE.findall(translation)):
-            found.append(f"{language}: other places: {text}")
+        if sorted(PLACEHOLDER.findall(text)) != sorted(PLACEHOLDER.findall(translation)):
+            messages.append(f"{language}: other places: {text}")
         if sorted(re.findall(r"`[^`]+`", text)) != sorted(re.findall(r"`[^`]+`", translation)):
-            found.append(f"{language}: other code words: {text}")
-    return found
+            messages.append(f"{language}: other code words: {text}")
+    return messages
 
 
 def main() -> int:
     check = "--check" in sys.argv
     texts = find_texts()
-    found: list[str] = []
-    for language in languages():
+    messages: list[str] = []
+    for language in list_languages():
         known = read_catalogue(language)
         po = render(make_catalogue(language, texts, known))
-        path = catalogue_of(language)
+        path = find_catalogue(language)
         compiled = path.with_suffix(".mo")
         if check:
             current = path.exists() and path.read_text() == po and compiled.read_bytes() == compile_catalogue(po)
-            found += [] if current else [f"{language}: out of date, run `just words`"]
+            messages += [] if current else [f"{language}: out of date, run `just words`"]
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(po)
             compiled.write_bytes(compile_catalogue(po))
-        found += problems(language, texts, {text: known[text] for text in texts if text in known})
-    print("\n".join(found) or f"{len(texts)} texts in {len(LANGUAGES)} languages.")
-    return 1 if found else 0
+        messages += find_problems(language, texts, {text: known[text] for text in texts if text in known})
+    print("\n".join(messages) or f"{len(texts)} texts in {len(LANGUAGES)} languages.")
+    return 1 if messages else 0
 
 
 if __name__ == "__main__":

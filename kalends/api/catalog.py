@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from kalends.core.params import Param
 from kalends.kinds.kind import Kind
-from kalends.operations.context import Call, Outcome
+from kalends.operations.context import OperationContext, Outcome
 
 UPDATES: Final = ("POST", "PUT", "PATCH")
-Operation = Callable[[Any, Call], Awaitable[Outcome]]
+Operation = Callable[[Any, OperationContext], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +22,14 @@ class Endpoint:
     kind: Kind | None  # None: the operation is about all kinds
     params: tuple[Param, ...] = ()
     path_params: tuple[Param, ...] = ()
-    takes_file: bool = False
+    accepts_file: bool = False
 
     @property
-    def writes(self) -> bool:
+    def is_write(self) -> bool:
         return self.methods != ("GET",)
 
     @property
-    def updates(self) -> bool:
+    def is_update(self) -> bool:
         return self.methods == UPDATES
 
 
@@ -40,8 +40,8 @@ class Route:
     known_names: frozenset[str] = field(init=False)  # the parameters that a read takes
 
     def __post_init__(self) -> None:
-        read = self.endpoint("GET")
-        names = [param.name for param in read.params] if read else []
+        read_endpoint = self.endpoint("GET")
+        names = [param.name for param in read_endpoint.params] if read_endpoint else []
         object.__setattr__(self, "known_names", frozenset(names))
 
     @property
@@ -52,11 +52,11 @@ class Route:
         return next((e for e in self.endpoints if method in e.methods), None)
 
 
-def locate(address: dict[str, str]) -> tuple[int | None, str | None]:
+def locate(path_params: dict[str, str]) -> tuple[int | None, str | None]:
     """The ID or the slug that a path names. Zeros in front do not count, and a number beyond any ID is 0."""
-    if "id" not in address:
-        return None, address.get("slug")
-    digits = address["id"].lstrip("0") or "0"
+    if "id" not in path_params:
+        return None, path_params.get("slug")
+    digits = path_params["id"].lstrip("0") or "0"
     return (int(digits) if len(digits) < 17 else 0), None
 
 

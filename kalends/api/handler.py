@@ -11,23 +11,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kalends.api.catalog import UPDATES, Endpoint, locate
-from kalends.api.description.document import Place, describe_interface
+from kalends.api.description.document import DocumentUrls, describe_interface
 from kalends.api.description.index import describe_index, describe_route
-from kalends.api.image_urls import addresses_of_images
-from kalends.api.images import fetch_images, require_writer, sign_in_writer, take_file
-from kalends.api.request import Exchange, identify
+from kalends.api.image_urls import find_image_urls
+from kalends.api.images import authenticate_writer, fetch_images, require_writer, store_upload
+from kalends.api.request import ApiRequest, identify
 from kalends.core import errors, times
 from kalends.core.booleans import parse_bool
 from kalends.core.errors import ApiError
 from kalends.core.params import read_list, read_params
 from kalends.http import language, media_files, requests, responses
-from kalends.http.auth import WrongCredentials, note_failure
-from kalends.http.cross_site import refuse_cross_site
+from kalends.http.auth import WrongCredentials, record_failure
+from kalends.http.cross_site import reject_cross_site
 from kalends.http.password_guesses import admit_password, hash_new_passwords
-from kalends.http.requests import Raw
+from kalends.http.requests import RawParams
 from kalends.kinds.media import MEDIA
 from kalends.operations import permissions
-from kalends.operations.context import Call, Outcome
+from kalends.operations.context import OperationContext, Outcome
 from kalends.store import idempotency
 from kalends.store.database import Transaction
 from kalends.store.site_revisions import SiteRevision
@@ -37,102 +37,110 @@ LARGE_BODY = 2048
 MAX_FIELDS = 100
 
 
-async def answer(exchange: Exchange) -> Response:
+async def handle_api_request(api_request: ApiRequest) -> Response:
     """The response of the interface to one request."""
     try:
-        return await _answer(exchange)
-    except WrongCredentials as wrong:
-        async with exchange.transaction(writing=True) as tx:
-            await note_failure(tx, wrong.account, exchange.client)
-        raise errors.bad_credentials() from wrong
+        return await _dispatch(api_request)
+    except WrongCredentials as error:
+        async with api_request.transaction(writing=True) as tx:
+            await record_failure(tx, error.account, api_request.client_ip)
+        raise errors.bad_credentials() from error
 
 
-async def _answer(exchange: Exchange) -> Response:
-    request = exchange.request
-    if exchange.path in ("", "/doc"):
-        return await _describe(exchange)
-    if exchange.route is None:
+async def _dispatch(api_request: ApiRequest) -> Response:
+    request = api_request.request
+    if api_request.path in ("", "/doc"):
+        return await _describe(api_request)
+    if api_request.route is None:
         raise errors.no_route()
     if request.method == "OPTIONS":
-        return await _describe(exchange)
-    method = _method(request)
-    endpoint = exchange.route.endpoint("GET" if method == "HEAD" else method)
+        return await _describe(api_request)
+    method = _read_method(request)
+    endpoint = api_request.route.endpoint("GET" if method == "HEAD" else method)
     if endpoint is None:
-        raise errors.method_not_allowed(method, exchange.route.methods)
-    return await (_change(exchange, endpoint) if endpoint.writes else _show(exchange, endpoint))
+        raise errors.method_not_allowed(method, api_request.route.methods)
+    return await (_handle_write(api_request, endpoint) if endpoint.is_write else _handle_read(api_request, endpoint))
 
 
-async def _show(exchange: Exchange, endpoint: Endpoint) -> Response:
+async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
     """Answers a read. Wrong credentials are refused before wrong parameters."""
-    raw, read = await _read_query(exchange, endpoint)
-    if isinstance(read, ApiError):
-        async with exchange.transaction() as tx:
-            exchange.site_language = tx.site.language
-            await identify(exchange, tx)
-        raise read
-    async with admit_password(exchange, read) as values, exchange.transaction() as tx:
-        exchange.site_language = tx.site.language
-        await identify(exchange, tx)
-        outcome = await endpoint.operation(endpoint.kind, _call(exchange, endpoint, tx, raw=raw, values=values))
+    raw, params = await _read_query(api_request, endpoint)
+    if isinstance(params, ApiError):
+        async with api_request.transaction() as tx:
+            api_request.site_language = tx.site.language
+            await identify(api_request, tx)
+        raise params
+    async with admit_password(api_request, params) as values, api_request.transaction() as tx:
+        api_request.site_language = tx.site.language
+        await identify(api_request, tx)
+        outcome = await endpoint.operation(
+            endpoint.kind, _make_context(api_request, endpoint, tx, raw=raw, values=values)
+        )
         # What changed since a revision is asked once by each; what somebody else may see is not shared.
-        shared = endpoint.kind is not None and "authorization" not in exchange.request.headers
-        if shared and "password" not in values:
-            exchange.made_at = SiteRevision(tx.site.id, tx.site.revision)
-            exchange.until, exchange.keys = outcome.until, outcome.keys
-        return _respond(exchange, raw, outcome)
+        is_public = endpoint.kind is not None and "authorization" not in api_request.request.headers
+        if is_public and "password" not in values:
+            api_request.site_revision = SiteRevision(tx.site.id, tx.site.revision)
+            api_request.expires_at, api_request.cache_tags = outcome.expires_at, outcome.cache_tags
+        return _respond(api_request, raw, outcome)
 
 
-async def _read_query(exchange: Exchange, endpoint: Endpoint) -> tuple[Raw, dict[str, Any] | ApiError]:
+async def _read_query(api_request: ApiRequest, endpoint: Endpoint) -> tuple[RawParams, dict[str, Any] | ApiError]:
     """Returns the parameters of a read, or why they are refused."""
-    raw = Raw()
+    raw = RawParams()
     try:
-        raw = await requests.read_values(exchange.request, b"")
-        return raw, _read(endpoint, raw)
-    except ApiError as refusal:
-        return raw, refusal
+        raw = await requests.read_values(api_request.request, b"")
+        return raw, _read_params(endpoint, raw)
+    except ApiError as error:
+        return raw, error
 
 
-async def _change(exchange: Exchange, endpoint: Endpoint) -> Response:
+async def _handle_write(api_request: ApiRequest, endpoint: Endpoint) -> Response:
     """Answers a write. Nothing is read before the caller has signed in, and nothing is locked meanwhile."""
-    refuse_cross_site(exchange.request, exchange.service.origins)
-    site, library = await sign_in_writer(exchange, endpoint.kind), exchange.service.library
-    if endpoint.takes_file and library is not None:
-        require_writer(exchange, endpoint.kind)
-        raw, values = await take_file(exchange, endpoint, library, site.id)
+    reject_cross_site(api_request.request, api_request.state.origins)
+    site, library = await authenticate_writer(api_request, endpoint.kind), api_request.state.library
+    if endpoint.accepts_file and library is not None:
+        require_writer(api_request, endpoint.kind)
+        raw, values = await store_upload(api_request, endpoint, library, site.id)
     else:
-        body = await requests.read_body(exchange.request, exchange.service.body_limit)
-        raw = await requests.read_values(exchange.request, body)
+        body = await requests.read_body(api_request.request, api_request.state.max_body_bytes)
+        raw = await requests.read_values(api_request.request, body)
         if raw.files and endpoint.kind is MEDIA:
             raise errors.invalid("file", "the file of an image is not replaced: send it as a new image.")
-        values = await asyncio.to_thread(_read, endpoint, raw) if len(body) > LARGE_BODY else _read(endpoint, raw)
-        require_writer(exchange, endpoint.kind)
+        values = (
+            await asyncio.to_thread(_read_params, endpoint, raw)
+            if len(body) > LARGE_BODY
+            else _read_params(endpoint, raw)
+        )
+        require_writer(api_request, endpoint.kind)
         await hash_new_passwords(site, values)
-        await fetch_images(exchange, site.id, addresses_of_images(values))
-    async with exchange.transaction(writing=True) as tx:
-        return await _write(exchange, endpoint, _call(exchange, endpoint, tx, raw=raw, values=values), raw)
+        await fetch_images(api_request, site.id, find_image_urls(values))
+    async with api_request.transaction(writing=True) as tx:
+        return await _write(
+            api_request, endpoint, _make_context(api_request, endpoint, tx, raw=raw, values=values), raw
+        )
 
 
-def _read(endpoint: Endpoint, raw: Raw) -> dict[str, Any]:
+def _read_params(endpoint: Endpoint, raw: RawParams) -> dict[str, Any]:
     """Reads the parameters of an operation, and bounds those that shape its response."""
     if len(read_list(raw.values.get("_fields", []))) > MAX_FIELDS:
         raise errors.invalid("_fields", "at most {limit} names are taken.", limit=MAX_FIELDS)
-    return read_params(endpoint.params, raw.values, update=endpoint.updates)
+    return read_params(endpoint.params, raw.values, update=endpoint.is_update)
 
 
-async def _write(exchange: Exchange, endpoint: Endpoint, call: Call, raw: Raw) -> Response:
+async def _write(api_request: ApiRequest, endpoint: Endpoint, context: OperationContext, raw: RawParams) -> Response:
     """A write under the lock of the site; with an Idempotency-Key at most once."""
-    tx, user_id = call.transaction, exchange.actor.user_id
-    key = _idempotency_key(exchange.request)
+    tx, user_id = context.transaction, api_request.actor.user_id
+    key = _read_idempotency_key(api_request.request)
     if not key or user_id is None:
         await tx.lock_site(user_id)
-        return _respond(exchange, raw, await endpoint.operation(endpoint.kind, call))
-    fingerprint = _fingerprint(exchange.request, raw.body)
+        return _respond(api_request, raw, await endpoint.operation(endpoint.kind, context))
+    fingerprint = _fingerprint(api_request.request, raw.body)
     await idempotency.lock_key(tx, user_id, key)
     await tx.lock_site(user_id)
-    kept = await idempotency.find_response(tx, user_id, key, fingerprint)
-    if kept is not None:
-        return Response(kept.body, kept.status, {**kept.headers, "Idempotent-Replay": "true"})
-    response = _respond(exchange, raw, await endpoint.operation(endpoint.kind, call))
+    stored = await idempotency.find_response(tx, user_id, key, fingerprint)
+    if stored is not None:
+        return Response(stored.body, stored.status, {**stored.headers, "Idempotent-Replay": "true"})
+    response = _respond(api_request, raw, await endpoint.operation(endpoint.kind, context))
     headers = {
         name: response.headers[name] for name in ("content-type", "location", "etag") if name in response.headers
     }
@@ -146,74 +154,78 @@ async def _write(exchange: Exchange, endpoint: Endpoint, call: Call, raw: Raw) -
     return response
 
 
-def _call(
-    exchange: Exchange,
+def _make_context(
+    api_request: ApiRequest,
     endpoint: Endpoint,
     tx: Transaction,
     *,
-    raw: Raw,
+    raw: RawParams,
     values: dict[str, Any],
-) -> Call:
-    base_url = exchange.base_url(tx.site.base_url)
-    known = {p.name for p in endpoint.params} - {"page"}
-    record_id, slug = locate(exchange.address)
-    return Call(
+) -> OperationContext:
+    base_url = api_request.base_url(tx.site.base_url)
+    known_names = {p.name for p in endpoint.params} - {"page"}
+    record_id, slug = locate(api_request.path_params)
+    return OperationContext(
         transaction=tx,
-        actor=exchange.actor,
+        actor=api_request.actor,
         base_url=base_url,
-        ns=base_url + exchange.home,
-        ours=base_url + exchange.prefix,
-        media_url=exchange.service.media_url or base_url + media_files.PREFIX,
-        client=exchange.client,
-        daily_records=exchange.service.daily_records,
-        fragments=exchange.service.fragments,
-        library=exchange.service.library,
-        upload=exchange.upload,
-        fetched=exchange.fetched,
+        api_url=base_url + api_request.canonical_prefix,
+        extension_url=base_url + api_request.prefix,
+        media_url=api_request.state.media_url or base_url + media_files.PREFIX,
+        client_ip=api_request.client_ip,
+        max_daily_records=api_request.state.daily_records,
+        representation_cache=api_request.state.representation_cache,
+        library=api_request.state.library,
+        upload=api_request.upload,
+        fetched_images=api_request.fetched_images,
         values=values,
         record_id=record_id,
         slug=slug,
-        sent=[(name, value) for name, value in raw.query if name.partition("[")[0] in known],
-        expected=_expected(exchange.request.headers.get("if-match", "")),
+        query_pairs=[(name, value) for name, value in raw.query if name.partition("[")[0] in known_names],
+        if_match=_read_if_match(api_request.request.headers.get("if-match", "")),
     )
 
 
-def _respond(exchange: Exchange, raw: Raw, outcome: Outcome) -> Response:
-    headers = exchange.request.headers
-    known = (
-        responses.split_tags(headers.get("if-none-match", "")) if exchange.request.method in ("GET", "HEAD") else []
+def _respond(api_request: ApiRequest, raw: RawParams, outcome: Outcome) -> Response:
+    headers = api_request.request.headers
+    known_etags = (
+        responses.split_etags(headers.get("if-none-match", ""))
+        if api_request.request.method in ("GET", "HEAD")
+        else []
     )
     fields = [str(name) for name in read_list(raw.values.get("_fields", []))]
-    envelope = _switch(raw.values.get("_envelope"))
-    return responses.respond(outcome, fields, envelope, known, language=exchange.language)
+    envelope = _read_flag(raw.values.get("_envelope"))
+    return responses.respond(outcome, fields, envelope, known_etags, language=api_request.language)
 
 
-async def _describe(exchange: Exchange) -> Response:
+async def _describe(api_request: ApiRequest) -> Response:
     """The index, the description document, and OPTIONS on any path."""
-    request = exchange.request
+    request = api_request.request
     if request.method not in ("GET", "HEAD", "OPTIONS"):
         raise errors.method_not_allowed(request.method, ["GET"])
-    async with exchange.transaction() as tx:
-        exchange.site_language = tx.site.language
-        await identify(exchange, tx)
-        base_url = exchange.base_url(tx.site.base_url)
+    async with api_request.transaction() as tx:
+        api_request.site_language = tx.site.language
+        await identify(api_request, tx)
+        base_url = api_request.base_url(tx.site.base_url)
         defaults = _computed_defaults(tx)
-    ns, spoken = base_url + exchange.prefix, exchange.language
-    say = language.translator(spoken)
-    if exchange.route is not None:
-        body = describe_route(exchange.route, ns, exchange.namespace, defaults, say)
-    elif exchange.path == "/doc" and request.method != "OPTIONS":
-        place = Place(base_url, exchange.prefix, exchange.home)
-        found = describe_interface(exchange.interface, place, spoken, defaults["per_page"])
-        return responses.describe(found, spoken, request.headers.get("if-none-match", ""))
+    api_url, response_language = base_url + api_request.prefix, api_request.language
+    translate = language.translator(response_language)
+    if api_request.route is not None:
+        body = describe_route(api_request.route, api_url, api_request.namespace, defaults, translate)
+    elif api_request.path == "/doc" and request.method != "OPTIONS":
+        urls = DocumentUrls(base_url, api_request.prefix, api_request.canonical_prefix)
+        document = describe_interface(api_request.interface, urls, response_language, defaults["per_page"])
+        return responses.description_response(document, response_language, request.headers.get("if-none-match", ""))
     else:
-        index = describe_index(exchange.interface, ns, exchange.namespace, defaults, say)
-        asked = requests.query_value(request, "namespace") or exchange.namespace
-        if asked != exchange.namespace:
-            raise errors.unknown_namespace(exchange.namespace)
-        at = f"/{exchange.namespace}{exchange.path}"
-        body = index["routes"][at] if request.method == "OPTIONS" else index
-    return responses.describe(orjson.dumps(body), spoken, request.headers.get("if-none-match", ""))
+        index = describe_index(api_request.interface, api_url, api_request.namespace, defaults, translate)
+        namespace = requests.query_value(request, "namespace") or api_request.namespace
+        if namespace != api_request.namespace:
+            raise errors.unknown_namespace(api_request.namespace)
+        route_path = f"/{api_request.namespace}{api_request.path}"
+        body = index["routes"][route_path] if request.method == "OPTIONS" else index
+    return responses.description_response(
+        orjson.dumps(body), response_language, request.headers.get("if-none-match", "")
+    )
 
 
 def _computed_defaults(tx: Transaction) -> dict[str, Any]:
@@ -225,19 +237,19 @@ def _computed_defaults(tx: Transaction) -> dict[str, Any]:
     }
 
 
-def allowed_methods(exchange: Exchange) -> list[str]:
+def allowed_methods(api_request: ApiRequest) -> list[str]:
     """The methods that this caller may use on this path."""
-    if exchange.route is None:
+    if api_request.route is None:
         return ["GET"]
     return [
         method
-        for endpoint in exchange.route.endpoints
-        if not endpoint.writes or permissions.may_write(exchange.actor, endpoint.kind)
+        for endpoint in api_request.route.endpoints
+        if not endpoint.is_write or permissions.may_write(api_request.actor, endpoint.kind)
         for method in endpoint.methods
     ]
 
 
-def add_headers(exchange: Exchange, response: Response, vary: str) -> None:
+def add_headers(exchange: ApiRequest, response: Response, vary: str) -> None:
     """Add the headers of API responses: methods, discovery, and the request headers that they vary by."""
     headers = response.headers
     headers["X-Robots-Tag"] = "noindex"
@@ -252,24 +264,24 @@ def add_headers(exchange: Exchange, response: Response, vary: str) -> None:
     headers["Link"] = f"{discovery}, {headers['Link']}" if "Link" in headers else discovery
 
 
-def _method(request: Request) -> str:
+def _read_method(request: Request) -> str:
     """A POST may stand for PUT, PATCH or DELETE; no other method can be overridden."""
-    asked = requests.query_value(request, "_method") or request.headers.get("x-http-method-override")
-    if request.method != "POST" or not asked:
+    override = requests.query_value(request, "_method") or request.headers.get("x-http-method-override")
+    if request.method != "POST" or not override:
         return request.method
-    if asked.upper() not in (*UPDATES, "DELETE"):
+    if override.upper() not in (*UPDATES, "DELETE"):
         raise errors.invalid("_method", "a POST can stand for PUT, PATCH or DELETE.")
-    return asked.upper()
+    return override.upper()
 
 
-def _expected(header: str) -> frozenset[int] | None:
-    tags: Sequence[str] = responses.split_tags(header)
+def _read_if_match(header: str) -> frozenset[int] | None:
+    tags: Sequence[str] = responses.split_etags(header)
     if not tags or "*" in tags:
         return None
-    return frozenset(revision for tag in tags if (revision := responses.revision_of(tag)) is not None)
+    return frozenset(revision for tag in tags if (revision := responses.read_revision(tag)) is not None)
 
 
-def _idempotency_key(request: Request) -> str:
+def _read_idempotency_key(request: Request) -> str:
     key = request.headers.get("idempotency-key", "") if request.method == "POST" else ""
     if len(key) > 255:
         raise errors.invalid("Idempotency-Key", "at most 255 characters are taken.")
@@ -283,7 +295,7 @@ def _fingerprint(request: Request, body: bytes) -> bytes:
     return hashlib.sha256(head.encode(errors="surrogateescape") + query + b"\n" + body).digest()
 
 
-def _switch(value: object) -> bool:
+def _read_flag(value: object) -> bool:
     try:
         return value is not None and parse_bool(value)
     except errors.InvalidValue:

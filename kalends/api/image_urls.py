@@ -3,33 +3,33 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kalends.api.batch import Written
+from kalends.api.batch import BatchOperation
 from kalends.core.errors import InvalidValue
 from kalends.core.params import IMAGE
 
-MOST_ADDRESSES: Final = 10
+MAX_IMAGE_URLS: Final = 10
 
 
-def addresses_of_images(values: Mapping[str, Any]) -> list[str]:
+def find_image_urls(values: Mapping[str, Any]) -> list[str]:
     """Each once, as a record would keep it. What cannot be read is refused later, where it is used."""
-    found: dict[str, None] = {}
-    _find(values, found)
-    return list(found)
+    urls: dict[str, None] = {}
+    _collect_image_urls(values, urls)
+    return list(urls)
 
 
-def _find(values: Mapping[str, Any], found: dict[str, None]) -> None:
+def _collect_image_urls(values: Mapping[str, Any], urls: dict[str, None]) -> None:
     image = values.get("image")
     if isinstance(image, str) and image:
         try:
-            read = IMAGE.read(image)
+            image_url = IMAGE.read(image)
         except InvalidValue:
-            read = None
-        if isinstance(read, str):
-            found[read] = None
+            image_url = None
+        if isinstance(image_url, str):
+            urls[image_url] = None
     for name in ("venue", "organizer", "operations"):
-        below = values.get(name)
-        for entry in below if isinstance(below, list) else [below]:  # pyright: ignore[reportUnknownVariableType]
-            if isinstance(entry, Written):
-                _find(entry.values, found)
+        linked = values.get(name)
+        for entry in linked if isinstance(linked, list) else [linked]:  # pyright: ignore[reportUnknownVariableType]
+            if isinstance(entry, BatchOperation):
+                _collect_image_urls(entry.values, urls)
             elif isinstance(entry, dict):
-                _find(entry, found)  # pyright: ignore[reportUnknownArgumentType]
+                _collect_image_urls(entry, urls)  # pyright: ignore[reportUnknownArgumentType]

@@ -27,13 +27,13 @@ ID: Final = param("id", params.integer(), "The ID of the record", required=True)
 SLUG: Final = param("slug", params.text(str), "The slug of the record", required=True)
 CONTEXT: Final = param("context", params.text(str), "edit shows a protected event to those who may edit it")
 REVISION: Final = param("revision", params.integer(), "The revision to go back to; none: out of the trash")
-MOST: Final = param(
+CHANGES_PER_PAGE: Final = param(
     "per_page", params.integer(minimum=1, maximum=500), "The number of records at the most", default=100
 )
 BEFORE: Final = param(
     "before", params.integer(minimum=1), "Only what is older than this revision, or a `next_before`"
 )
-SINCE: Final = (
+CHANGES_PARAMS: Final = (
     param(
         "since",
         params.TOKEN,
@@ -41,7 +41,7 @@ SINCE: Final = (
         default="0",
     ),
     param("kind", params.one_of(*[kind.name for kind in KINDS]), "Only records of this kind"),
-    MOST,
+    CHANGES_PER_PAGE,
 )
 FORCE: Final = param(
     "force", params.BOOLEAN, "Take the image away from the records that show it, and remove it", default=False
@@ -49,7 +49,7 @@ FORCE: Final = param(
 
 
 def _collection(kind: Kind) -> Route:
-    filters = tuple(row.param for row in kind.filters) + _protection(kind)
+    filters = tuple(row.param for row in kind.filters) + _password_params(kind)
     return Route(
         f"/{kind.name}",
         (
@@ -59,18 +59,18 @@ def _collection(kind: Kind) -> Route:
     )
 
 
-def _item(kind: Kind, pattern: str, address: Param) -> Route:
+def _item(kind: Kind, pattern: str, path_param: Param) -> Route:
     return Route(
         f"/{kind.name}/{pattern}",
         (
-            Endpoint(("GET",), read_record, kind, _protection(kind), (address,)),
-            Endpoint(("DELETE",), delete_record, kind, _protection(kind)[:1], (address,)),
-            Endpoint(UPDATES, update_record, kind, (*kind.fields, *_protection(kind)[:1]), (address,)),
+            Endpoint(("GET",), read_record, kind, _password_params(kind), (path_param,)),
+            Endpoint(("DELETE",), delete_record, kind, _password_params(kind)[:1], (path_param,)),
+            Endpoint(UPDATES, update_record, kind, (*kind.fields, *_password_params(kind)[:1]), (path_param,)),
         ),
     )
 
 
-def _protection(kind: Kind) -> tuple[Param, ...]:
+def _password_params(kind: Kind) -> tuple[Param, ...]:
     """Only events can be protected by a password."""
     return (PASSWORD, CONTEXT) if kind.name == "events" else ()
 
@@ -91,12 +91,14 @@ def _extension_routes() -> tuple[Route, ...]:
     for kind in KINDS:
         if kind.is_post:
             item = rf"/{kind.name}/(?P<id>\d+)"
-            rows.append(Route(f"{item}/history", (Endpoint(("GET",), read_history, kind, (BEFORE, MOST), (ID,)),)))
+            rows.append(
+                Route(f"{item}/history", (Endpoint(("GET",), read_history, kind, (BEFORE, CHANGES_PER_PAGE), (ID,)),))
+            )
             rows.append(Route(f"{item}/restore", (Endpoint(("POST",), restore_record, kind, (REVISION,), (ID,)),)))
     link_filters = tuple(row.param for row in EVENTS.filters if row.param.name in LINK_FILTERS)
     rows += _media_routes()
     rows.append(Route("/batch", (Endpoint(("POST",), run_batch, None, BATCH_PARAMS),)))
-    rows.append(Route("/changes", (Endpoint(("GET",), list_changes, None, (*SINCE, *link_filters)),)))
+    rows.append(Route("/changes", (Endpoint(("GET",), list_changes, None, (*CHANGES_PARAMS, *link_filters)),)))
     return tuple(rows)
 
 
@@ -107,7 +109,7 @@ def _media_routes() -> tuple[Route, ...]:
             "/media",
             (
                 Endpoint(("GET",), list_records, MEDIA, (*PAGING, *filters)),
-                Endpoint(("POST",), create_media, MEDIA, MEDIA.fields, takes_file=True),
+                Endpoint(("POST",), create_media, MEDIA, MEDIA.fields, accepts_file=True),
             ),
         ),
         Route(

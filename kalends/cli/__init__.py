@@ -33,6 +33,6 @@ def migrate() -> None:
 
 
 app.command()(serve.serve)
-app.command("seed")(demo.make_up_records)
+app.command("seed")(demo.add_demo_records)
 app.command()(serve.worker)
 app.command()(records.history)

@@ -11,7 +11,7 @@ from kalends.cli.runtime import Host, fail, load_settings, show_progress
 from kalends.core.errors import ApiError, InvalidValue
 
 
-def make_up_records(
+def add_demo_records(
     *,
     events: Annotated[int, typer.Option(help="How many events.", min=0)] = 1000,
     upcoming: Annotated[str, typer.Option(help="How many of them from today on: a number, 0.05 or 5%.")] = "",
@@ -26,11 +26,11 @@ def make_up_records(
     """Add made-up records to the site. Many at once (5,000 events) lock the tables for a while."""
     from kalends.demo import seed as seeding
 
-    began = time.monotonic()
+    started = time.monotonic()
     try:
-        wanted = seeding.Wanted(
+        options = seeding.DemoOptions(
             events=events,
-            upcoming=seeding.read_upcoming(upcoming, events),
+            upcoming=seeding.parse_upcoming(upcoming, events),
             venues=venues,
             organizers=organizers,
             categories=categories,
@@ -38,12 +38,13 @@ def make_up_records(
             seed=seed,
             today=today.date() if today else None,
         )
-        with show_progress() as told:
-            made = asyncio.run(seeding.seed(load_settings().owner_url, host_name, wanted, told))
-    except (ApiError, InvalidValue) as problem:
-        fail(problem.text)
-    took = time.monotonic() - began
+        with show_progress() as on_progress:
+            counts = asyncio.run(seeding.seed(load_settings().owner_url, host_name, options, on_progress))
+    except (ApiError, InvalidValue) as error:
+        fail(error.text)
+    elapsed = time.monotonic() - started
     typer.echo(
-        f"Made {made.events:,} events, {made.upcoming:,} of them from today on; {made.venues:,} venues, "
-        f"{made.organizers:,} organizers, {made.categories:,} categories, {made.tags:,} tags, in {took:.1f} s."
+        f"Made {counts.events:,} events, {counts.upcoming:,} of them from today on; {counts.venues:,} venues, "
+        f"{counts.organizers:,} organizers, {counts.categories:,} categories, {counts.tags:,} tags, "
+        f"in {elapsed:.1f} s."
     )

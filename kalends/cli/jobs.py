@@ -20,8 +20,8 @@ def list_jobs(
         return
     for row in run_command(_list_jobs(status)):
         when = f"{row.scheduled_at:%Y-%m-%d %H:%M:%S}" if row.scheduled_at else "-"
-        tries = f"tries {row.attempts}"
-        typer.echo(f"{row.id:>8}  {row.status:<8} {row.task_name:<16} {when:<19}  {tries}  {row.task_kwargs}")
+        attempts = f"tries {row.attempts}"
+        typer.echo(f"{row.id:>8}  {row.status:<8} {row.task_name:<16} {when:<19}  {attempts}  {row.task_kwargs}")
 
 
 @job.command("retry")
@@ -34,8 +34,8 @@ async def _list_jobs(status: str) -> list[Any]:
     from kalends.worker import open_queue
 
     async with open_queue(load_settings()) as queue:
-        found = await queue.job_manager.list_jobs_async(status=status or None)
-    return [entry for entry in found if status or entry.status in ("todo", "doing", "failed")]
+        jobs = await queue.job_manager.list_jobs_async(status=status or None)
+    return [entry for entry in jobs if status or entry.status in ("todo", "doing", "failed")]
 
 
 async def _retry_job(job_id: int) -> None:

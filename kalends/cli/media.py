@@ -24,28 +24,28 @@ def add_media(
     from kalends.operations.media import bulk_add
 
     paths = sorted(path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
-    began = time.monotonic()
+    started = time.monotonic()
 
-    async def add(database: Database, library: Library) -> bulk_add.Added:
-        with show_progress() as told:
+    async def add(database: Database, library: Library) -> bulk_add.BulkAddResult:
+        with show_progress() as on_progress:
             return await bulk_add.add_files(
                 database,
                 library,
                 paths,
                 site=host_name,
                 login=login,
-                told=lambda done: told("images", done, len(paths)),
+                on_progress=lambda done: on_progress("images", done, len(paths)),
             )
 
-    added: bulk_add.Added = run_command(run_with_library(add))
-    for path, why in added.refused:
-        typer.echo(f"{path}: {why}", err=True)
-    took = time.monotonic() - began
+    result: bulk_add.BulkAddResult = run_command(run_with_library(add))
+    for path, reason in result.rejected:
+        typer.echo(f"{path}: {reason}", err=True)
+    elapsed = time.monotonic() - started
     typer.echo(
-        f"Added {added.added:,} images in {took:.1f} s; {added.known:,} were there already, "
-        f"{len(added.refused):,} are refused."
+        f"Added {result.added:,} images in {elapsed:.1f} s; {result.existing:,} were there already, "
+        f"{len(result.rejected):,} are refused."
     )
-    if added.refused:
+    if result.rejected:
         raise typer.Exit(1)
 
 
@@ -54,22 +54,24 @@ def check_media(host_name: Host = "") -> None:
     """Compare every file with its name, which is its hash, and make damaged or missing sizes again."""
     from kalends.operations.media import maintenance
 
-    async def check(database: Database, library: Library) -> list[maintenance.Checked]:
+    async def check(database: Database, library: Library) -> list[maintenance.ImageCheck]:
         async with database.transaction(host_name, utc_now(), writing=False) as tx:
             total = await maintenance.count_images(tx)
-        found: list[maintenance.Checked] = []
-        with show_progress() as told:
+        checks: list[maintenance.ImageCheck] = []
+        with show_progress() as on_progress:
             async for entry in maintenance.check_media(database, library, host_name, utc_now()):
-                found.append(entry)
-                told("images", len(found), total)
-        return found
+                checks.append(entry)
+                on_progress("images", len(checks), total)
+        return checks
 
-    found: list[maintenance.Checked] = run_command(run_with_library(check))
-    for entry in found:
-        if entry.why:
-            typer.echo(f"image {entry.media_id}: {len(entry.wrong)} files wrong, {entry.why}")
-    lost = [entry for entry in found if not entry.whole]
-    files, wrong = sum(entry.files for entry in found), sum(len(entry.wrong) for entry in found)
-    typer.echo(f"{len(found):,} images, {files:,} files, {wrong:,} of them wrong; {len(lost):,} images not whole.")
-    if lost:
+    checks: list[maintenance.ImageCheck] = run_command(run_with_library(check))
+    for entry in checks:
+        if entry.detail:
+            typer.echo(f"image {entry.media_id}: {len(entry.damaged_files)} files wrong, {entry.detail}")
+    incomplete = [entry for entry in checks if not entry.is_complete]
+    files, damaged = sum(entry.file_count for entry in checks), sum(len(entry.damaged_files) for entry in checks)
+    typer.echo(
+        f"{len(checks):,} images, {files:,} files, {damaged:,} of them wrong; {len(incomplete):,} images not whole."
+    )
+    if incomplete:
         raise typer.Exit(1)

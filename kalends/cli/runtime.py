@@ -14,7 +14,7 @@ from kalends.bootstrap import database_options, open_library
 from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError, InvalidValue
 from kalends.operations.media.library import Library
-from kalends.settings import Settings, WrongSettings, read_settings
+from kalends.settings import InvalidSettings, Settings, read_settings
 from kalends.store.database import Database, Transaction
 
 Host = Annotated[str, typer.Option("--host-name", help="Host of the site; needed where there are several.")]
@@ -61,7 +61,7 @@ async def run_with_library(work: Callable[[Database, Library], Awaitable[Any]]) 
     settings = load_settings()
     database = await Database.open(database_options(settings))
     try:
-        return await work(database, open_library(settings, at_once=os.cpu_count()))
+        return await work(database, open_library(settings, image_workers=os.cpu_count()))
     finally:
         await database.close()
 
@@ -69,7 +69,7 @@ async def run_with_library(work: Callable[[Database, Library], Awaitable[Any]]) 
 def load_settings() -> Settings:
     try:
         return read_settings()
-    except WrongSettings as problem:
+    except InvalidSettings as problem:
         fail(str(problem))
 
 

@@ -16,9 +16,9 @@ from kalends.settings import Settings
 from kalends.store import login_failures
 
 # Connections that one process holds; beyond them clients wait in the backlog of the kernel.
-CONNECTIONS = 8192
+MAX_CONNECTIONS = 8192
 # Milliseconds for a request head; also the time for which an idle connection is kept open.
-HEAD_TIMEOUT = 5000
+HEAD_TIMEOUT_MS = 5000
 
 
 def serve(
@@ -29,33 +29,33 @@ def serve(
 ) -> None:
     """Answer requests until told to stop; running requests are finished first."""
     settings = load_settings()
-    directory = tempfile.mkdtemp(prefix="kalends-metrics-") if settings.metrics_port else ""
-    if directory:
+    metrics_directory = tempfile.mkdtemp(prefix="kalends-metrics-") if settings.metrics_port else ""
+    if metrics_directory:
         # Read by the metrics library when it is first imported, here and in each worker.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
         _serve_metrics(settings)
     if rights := asyncio.run(login_failures.find_excess_rights(settings.database_url)):
-        why = f"Warning: the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md."
-        typer.echo(why, err=True)
+        warning = f"Warning: the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md."
+        typer.echo(warning, err=True)
     if not settings.base_url:
-        why = "links contain the host that each request names, unless the site has its own base_url."
-        typer.echo(f"Warning: KALENDS_BASE_URL is not set; {why}", err=True)
-    helper = subprocess.Popen([sys.executable, "-m", "kalends", "worker"]) if with_worker else None
+        warning = "links contain the host that each request names, unless the site has its own base_url."
+        typer.echo(f"Warning: KALENDS_BASE_URL is not set; {warning}", err=True)
+    worker_process = subprocess.Popen([sys.executable, "-m", "kalends", "worker"]) if with_worker else None
     try:
         _run_server(host, port, workers)
     finally:
-        if helper is not None:
-            helper.terminate()
-            helper.wait(30)
-        if directory:
-            shutil.rmtree(directory, ignore_errors=True)
+        if worker_process is not None:
+            worker_process.terminate()
+            worker_process.wait(30)
+        if metrics_directory:
+            shutil.rmtree(metrics_directory, ignore_errors=True)
 
 
 def worker() -> None:
     """Do background work until told to stop: scheduled publication, emptying the trash."""
-    from kalends.worker import work
+    from kalends.worker import run_worker
 
-    asyncio.run(work(load_settings()))
+    asyncio.run(run_worker(load_settings()))
 
 
 def _run_server(host: str, port: int, workers: int) -> None:
@@ -66,8 +66,8 @@ def _run_server(host: str, port: int, workers: int) -> None:
     from granian.http import HTTP1Settings
 
     # Each connection is an open file; the usual soft limit of 1,024 would stop the server before its own limit does.
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
     Granian(
         target="kalends.asgi:create_application",
         factory=True,
@@ -78,10 +78,10 @@ def _run_server(host: str, port: int, workers: int) -> None:
         log_access=False,
         # HTTP/2 without TLS has no user, and the detection of the version waits for the first byte without limit.
         http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=HEAD_TIMEOUT, max_buffer_size=MAX_HEAD_BYTES),
+        http1_settings=HTTP1Settings(header_read_timeout=HEAD_TIMEOUT_MS, max_buffer_size=MAX_HEAD_BYTES),
         websockets=False,
         backlog=2048,
-        backpressure=CONNECTIONS,
+        backpressure=MAX_CONNECTIONS,
         workers_kill_timeout=30,
         respawn_failed_workers=True,
     ).serve()

@@ -48,19 +48,19 @@ def add_host(new_host: str, site_id: Annotated[int, typer.Option(help="ID of the
 def refresh_zones(host_name: Host = "") -> None:
     """Derive the instants of all events again, after an update of the zone database."""
     typer.echo(f"tzdata {times.tzdata_version()}")
-    moved = [event for event in run_command(_refresh_zones(host_name)) if event.new_utc > utc_now()]
-    for event in moved:
+    shifted = [event for event in run_command(_refresh_zones(host_name)) if event.new_utc > utc_now()]
+    for event in shifted:
         typer.echo(
             f"{event.event_id:>8}  {event.start_local} {event.timezone}: "
             f"{event.old_utc:%Y-%m-%d %H:%M}Z -> {event.new_utc:%Y-%m-%d %H:%M}Z  {event.title}"
         )
-    typer.echo(f"{len(moved)} future events moved.")
+    typer.echo(f"{len(shifted)} future events moved.")
 
 
-async def _refresh_zones(host_name: str) -> list[tzdata_refresh.Moved]:
+async def _refresh_zones(host_name: str) -> list[tzdata_refresh.ShiftedEvent]:
     """Looks without a lock, page by page; writes what differs in small transactions."""
     database = await Database.open(database_options(load_settings()))
-    moved: list[tzdata_refresh.Moved] = []
+    shifted: list[tzdata_refresh.ShiftedEvent] = []
     after: int | None = 0
     try:
         async with database.transaction(host_name, utc_now(), writing=False) as tx:
@@ -69,11 +69,11 @@ async def _refresh_zones(host_name: str) -> list[tzdata_refresh.Moved]:
             task = progress.add_task("events", total=total)
             while after is not None:
                 async with database.transaction(host_name, utc_now(), writing=False) as tx:
-                    after, differing = await tzdata_refresh.find_moved(tx, after)
-                for at in range(0, len(differing), 500):
+                    after, differing = await tzdata_refresh.find_shifted(tx, after)
+                for offset in range(0, len(differing), 500):
                     async with database.transaction(host_name, utc_now(), writing=True) as tx:
-                        moved += await tzdata_refresh.move_events(tx, differing[at : at + 500])
-                progress.advance(task, tzdata_refresh.PAGE)
+                        shifted += await tzdata_refresh.shift_events(tx, differing[offset : offset + 500])
+                progress.advance(task, tzdata_refresh.PAGE_SIZE)
     finally:
         await database.close()
-    return moved
+    return shifted

@@ -42,7 +42,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DemoVenue:
     id: int
     name: str
     town: str
@@ -57,7 +57,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class EventMaker:
+class EventBuilder:
     site: Site
     now: datetime
     chance: Chance
@@ -65,12 +65,12 @@ class EventMaker:
     authors: list[int]
     categories: dict[str, list[int]]
     tags: dict[str, int]
-    places: list[Place]
+    venues: list[DemoVenue]
     organizers: list[int]
-    taken_slugs: set[str]
-    counted: dict[str, int] = field(default_factory=dict[str, int])
+    used_slugs: set[str]
+    slug_counts: dict[str, int] = field(default_factory=dict[str, int])
 
-    def make(self, plans: list[int], last_id: int, last_revision: int) -> Chunk:
+    def build_chunk(self, plans: list[int], last_id: int, last_revision: int) -> Chunk:
         chunk = Chunk()
         today = local_of(self.now, self.site.timezone)
         for n, plan in enumerate(plans, 1):
@@ -85,55 +85,55 @@ class EventMaker:
     def _add(self, chunk: Chunk, event_id: int, revision: int, date_utc: datetime, midnight: datetime) -> None:
         chance, site_id = self.chance, self.site.id
         theme = pick(chance, THEMES)
-        places = self._places()
-        place = places[0] if places else Place(0, "the market hall", "town", self.site.timezone)
-        zone = place.zone if chance() < 0.15 else self.site.timezone
+        venues = self._pick_venues()
+        main_venue = venues[0] if venues else DemoVenue(0, "the market hall", "town", self.site.timezone)
+        zone = main_venue.zone if chance() < 0.15 else self.site.timezone
         span, all_day = choose_span(chance, theme, midnight, zone)
-        status, hidden = self._status()
-        title = self.writer.title(theme, place.name, place.town)
-        description = self.writer.description(theme, place.name, place.town)
+        status, hidden = self._pick_status()
+        title = self.writer.title(theme, main_venue.name, main_venue.town)
+        description = self.writer.description(theme, main_venue.name, main_venue.town)
         excerpt = self.writer.sentence(theme) if chance() < 0.3 else None
         texts = (title, excerpt, description) if excerpt else (title, description)
         modified = min(date_utc + timedelta(days=int(40 * chance() ** 4)), self.now)
         has_slug = status not in ("draft", "pending")  # As the interface has it (behaviour 4.7).
         web = chance()
         chunk.events.append((
-            site_id, event_id, self._uid(date_utc, event_id), revision, pick(chance, self.authors), status,
+            site_id, event_id, self._make_uid(date_utc, event_id), revision, pick(chance, self.authors), status,
             self._free_slug(title.slug or str(event_id)) if has_slug else "", date_utc, modified,
             title.written, description.written, excerpt.written if excerpt else "", zone, all_day,
             span.start.wall, span.end.wall, span.start.fold, span.end.fold, span.start.utc, span.end.utc,
             pick(chance, COSTS), f"https://events.example.org/{event_id}" if web < 0.3 else "",
-            f"https://tickets.example.com/{event_id}" if web > 0.75 else "", bool(places), bool(places),
+            f"https://tickets.example.com/{event_id}" if web > 0.75 else "", bool(venues), bool(venues),
             hidden, chance() < 0.004, chance() < 0.02, "\n".join([text.folded for text in texts]),
-            bool(places),  # Every made-up venue has coordinates; otherwise the triggers would correct it.
+            bool(venues),  # Every made-up venue has coordinates; otherwise the triggers would correct it.
         ))  # fmt: skip
         tail = (span.start.utc, status == "publish" and not hidden, status == "publish")
         links = chunk.links
-        for position, venue in enumerate(places, 1):
+        for position, venue in enumerate(venues, 1):
             links["event_venues"].append((site_id, event_id, venue.id, position, *tail))
-        for position, organizer in enumerate(self._organizers(), 1):
+        for position, organizer in enumerate(self._pick_organizers(), 1):
             links["event_organizers"].append((site_id, event_id, organizer, position, *tail))
-        for position, category in enumerate(self._categories(theme), 1):
+        for position, category in enumerate(self._pick_categories(theme), 1):
             links["event_categories"].append((site_id, event_id, category, position, *tail))
-        for position, tag in enumerate(self._tags(theme), 1):
+        for position, tag in enumerate(self._pick_tags(theme), 1):
             links["event_tags"].append((site_id, event_id, tag, position, *tail))
 
-    def _status(self) -> tuple[str, bool]:
+    def _pick_status(self) -> tuple[str, bool]:
         draw = self.chance()
         if draw > 0.02:
             return "publish", draw > 0.995
         return ("draft" if draw < 0.01 else "pending" if draw < 0.015 else "private"), False
 
-    def _places(self) -> list[Place]:
+    def _pick_venues(self) -> list[DemoVenue]:
         """Some houses have much more going on than others; some events take place nowhere."""
         draw = self.chance()
-        if draw < 0.05 or not self.places:
+        if draw < 0.05 or not self.venues:
             return []
-        number = 2 if draw > 0.99 and len(self.places) > 1 else 1
-        first = int(self.chance() ** 2 * len(self.places))
-        return [self.places[(first + n) % len(self.places)] for n in range(number)]
+        number = 2 if draw > 0.99 and len(self.venues) > 1 else 1
+        first = int(self.chance() ** 2 * len(self.venues))
+        return [self.venues[(first + n) % len(self.venues)] for n in range(number)]
 
-    def _organizers(self) -> list[int]:
+    def _pick_organizers(self) -> list[int]:
         draw = self.chance()
         if draw < 0.12 or not self.organizers:
             return []
@@ -141,30 +141,30 @@ class EventMaker:
         first = int(self.chance() ** 2 * len(self.organizers))
         return [self.organizers[(first + n) % len(self.organizers)] for n in range(number)]
 
-    def _categories(self, theme: Theme) -> list[int]:
+    def _pick_categories(self, theme: Theme) -> list[int]:
         top, *below = self.categories[theme.category]
         return [top, pick(self.chance, below)] if below and self.chance() < 0.3 else [top]
 
-    def _tags(self, theme: Theme) -> list[int]:
+    def _pick_tags(self, theme: Theme) -> list[int]:
         tags, chance = self.tags, self.chance
-        found = [tags[name] for name in theme.tags if name in tags and chance() < 0.4]
+        tag_ids = [tags[name] for name in theme.tags if name in tags and chance() < 0.4]
         if tags and chance() < 0.35:
             other = pick(chance, list(tags.values()))
-            return found if other in found else [*found, other]
-        return found
+            return tag_ids if other in tag_ids else [*tag_ids, other]
+        return tag_ids
 
-    def _free_slug(self, wanted: str) -> str:
+    def _free_slug(self, base: str) -> str:
         """What the interface would choose: the first free number."""
-        n = self.counted.get(wanted, 0) + 1
-        slug = wanted if n == 1 else add_number(wanted, n)
-        while slug in self.taken_slugs:
+        n = self.slug_counts.get(base, 0) + 1
+        slug = base if n == 1 else add_number(base, n)
+        while slug in self.used_slugs:
             n += 1
-            slug = add_number(wanted, n)
-        self.counted[wanted] = n
-        self.taken_slugs.add(slug)
+            slug = add_number(base, n)
+        self.slug_counts[base] = n
+        self.used_slugs.add(slug)
         return slug
 
-    def _uid(self, date_utc: datetime, event_id: int) -> UUID:
+    def _make_uid(self, date_utc: datetime, event_id: int) -> UUID:
         """A UUID of version 7 for the moment of publication, the same for the same seed.
 
         The ID makes it unique also where the same seed is used twice in one site.

@@ -18,13 +18,13 @@ from kalends.store import users
 from kalends.store.database import Transaction
 
 # Wrong tries that are free, and in how many seconds one of them is forgiven.
-SAME_ADDRESS = Limit(burst=10, seconds=30)  # one account from one address
-ADDRESS = Limit(burst=60, seconds=10)  # any account from one address
-ACCOUNT = Limit(burst=200, seconds=5)  # one account from anywhere; known addresses are exempt
+PER_ACCOUNT_AND_IP = Limit(burst=10, seconds=30)  # one account from one address
+PER_IP = Limit(burst=60, seconds=10)  # any account from one address
+PER_ACCOUNT = Limit(burst=200, seconds=5)  # one account from anywhere; known addresses are exempt
 
 
 @dataclass(frozen=True, slots=True)
-class SignedIn:
+class Authentication:
     actor: Actor
     password_id: UUID | None = None
 
@@ -37,84 +37,85 @@ class WrongCredentials(Exception):
         self.account = account
 
 
-async def sign_in(tx: Transaction, header: str, address: str) -> SignedIn:
+async def authenticate(tx: Transaction, header: str, client_ip: str) -> Authentication:
     """Who asks. Wrong credentials fail every request; credentials of another scheme are nobody's."""
     pair = _basic(header)
     if pair is None:
-        return SignedIn(Actor())
+        return Authentication(Actor())
     login, password = pair
     candidates = await users.find_credentials(tx, login)
-    account = _account(login, candidates)
-    await _check_patience(tx, login, account, address)
-    offered = credentials.hash_application_password(tx.site.secret, password)
-    found: users.Credential | None = None
+    account = _account_subject(login, candidates)
+    await _check_rate_limit(tx, login, account, client_ip)
+    offered_hash = credentials.hash_application_password(tx.site.secret, password)
+    match: users.Credential | None = None
     # All are compared, so that the time tells nothing about which one matched.
     for credential in candidates:
-        if credentials.constant_time_equals(credential.hash, offered):
-            found = credential
-    if found is None:
+        if credentials.constant_time_equals(credential.hash, offered_hash):
+            match = credential
+    if match is None:
         raise WrongCredentials(account)
-    actor = Actor(found.user_id, found.role, found.login, found.read_only)
-    return SignedIn(actor, found.password_id)
+    actor = Actor(match.user_id, match.role, match.login, match.read_only)
+    return Authentication(actor, match.password_id)
 
 
-def _account(login: str, candidates: list[users.Credential]) -> str:
+def _account_subject(login: str, candidates: list[users.Credential]) -> str:
     """Return what wrong tries are counted for: the user, however the login is written, or a login of nobody."""
     return f"user {candidates[0].user_id}" if candidates else f"login {login.lower()[:100]}"
 
 
-async def _check_patience(tx: Transaction, login: str, account: str, address: str) -> None:
+async def _check_rate_limit(tx: Transaction, login: str, account: str, client_ip: str) -> None:
     """Refuses to look at a password while too many wrong ones are not yet forgiven."""
-    limits = limits_of(account, address)
+    limits = make_limits(account, client_ip)
     failures = await users.find_failures(tx, list(limits))
     if not failures:
         return
     waits = {
-        subject: seconds_to_wait(limits[subject], count, at, tx.now) for subject, (count, at) in failures.items()
+        subject: seconds_to_wait(limits[subject], count, counted_at, tx.now)
+        for subject, (count, counted_at) in failures.items()
     }
-    everywhere = f"account {account}"
-    if waits.get(everywhere) and await users.is_known_client_ip(tx, login, address):
+    account_subject = f"account {account}"
+    if waits.get(account_subject) and await users.is_known_client_ip(tx, login, client_ip):
         # The owner is not locked out by what others do elsewhere.
-        waits[everywhere] = 0
-    longest = max(waits.values(), default=0)
-    if longest:
-        raise errors.too_many_attempts(longest)
+        waits[account_subject] = 0
+    seconds = max(waits.values(), default=0)
+    if seconds:
+        raise errors.too_many_attempts(seconds)
 
 
-def limits_of(account: str, address: str) -> dict[str, Limit]:
-    client = rate_limit_key(address)
+def make_limits(account: str, client_ip: str) -> dict[str, Limit]:
+    client_network = rate_limit_key(client_ip)
     return {
         # The address in front: a login may hold any text, " from " included.
-        f"from {client} account {account}": SAME_ADDRESS,
-        f"address {client}": ADDRESS,
-        f"account {account}": ACCOUNT,
+        f"from {client_network} account {account}": PER_ACCOUNT_AND_IP,
+        f"address {client_network}": PER_IP,
+        f"account {account}": PER_ACCOUNT,
     }
 
 
-async def note_failure(tx: Transaction, account: str, address: str) -> None:
-    limits = limits_of(account, address)
+async def record_failure(tx: Transaction, account: str, client_ip: str) -> None:
+    limits = make_limits(account, client_ip)
     await users.record_failures(tx, {subject: limit.seconds for subject, limit in limits.items()})
 
 
-class Uses:
+class UsageLog:
     """Which uses of passwords were noted lately by this process: one note an hour and address will do."""
 
-    MOST = 10_000
+    MAX_ENTRIES = 10_000
 
     def __init__(self) -> None:
-        self._noted: dict[tuple[UUID, str], datetime] = {}
+        self._recorded: dict[tuple[UUID, str], datetime] = {}
 
-    def is_new(self, password_id: UUID, address: str, now: datetime) -> bool:
-        key, hour = (password_id, address), now.replace(minute=0, second=0)
-        if self._noted.get(key) == hour:
+    def is_new(self, password_id: UUID, client_ip: str, now: datetime) -> bool:
+        key, hour = (password_id, client_ip), now.replace(minute=0, second=0)
+        if self._recorded.get(key) == hour:
             return False
-        if len(self._noted) >= self.MOST:
-            self._noted.clear()
-        self._noted[key] = hour
+        if len(self._recorded) >= self.MAX_ENTRIES:
+            self._recorded.clear()
+        self._recorded[key] = hour
         return True
 
 
-USES = Uses()
+USAGE_LOG = UsageLog()
 
 
 def has_credentials(header: str) -> bool:
@@ -136,8 +137,8 @@ def _basic(header: str) -> tuple[str, str] | None:
 
 async def record_use(context: RequestContext[Any]) -> None:
     """Record the use of an application password, after the response and once an hour."""
-    if context.password_id is None or not USES.is_new(context.password_id, context.client, context.now):
+    if context.password_id is None or not USAGE_LOG.is_new(context.password_id, context.client_ip, context.now):
         return
     agent = context.request.headers.get("user-agent", "")[:200]
     async with context.transaction(writing=True) as tx:
-        await users.record_use(tx, context.password_id, context.client, agent)
+        await users.record_use(tx, context.password_id, context.client_ip, agent)

@@ -13,28 +13,28 @@ from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 from kalends.http import language
 from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
 from kalends.operations.media.library import Library
-from kalends.operations.representation_cache import Fragments
+from kalends.operations.representation_cache import RepresentationCache
 from kalends.store.database import Database, Transaction
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
 
 # Feeds and sitemaps that a process makes at a time: each takes seconds of its processor.
-FEED_SHARES = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
+FEED_LIMITS = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class AppState:
     """What every request needs of the server."""
 
     database: Database
-    clocks: SiteRevisions
-    fragments: Fragments | None = None
+    revisions: SiteRevisions
+    representation_cache: RepresentationCache | None = None
     base_url: str = ""
-    body_limit: int = 2 * 1024 * 1024
+    max_body_bytes: int = 2 * 1024 * 1024
     trusted_proxies: tuple[IpNetwork, ...] = ()
     origins: tuple[str, ...] = ()  # whose scripts may read answers
     library: Library | None = None
     media_url: str = ""
-    feeds: PerOwnerLimiter = field(default_factory=lambda: PerOwnerLimiter(FEED_SHARES))
+    feed_limiter: PerOwnerLimiter = field(default_factory=lambda: PerOwnerLimiter(FEED_LIMITS))
     daily_records: int = 0
 
 
@@ -53,21 +53,21 @@ class RequestContext[R: MatchedRoute]:
     """One HTTP request; `ApiRequest` and `PageRequest` extend it."""
 
     request: Request
-    service: Service
+    state: AppState
     authority: str  # the validated Host header
     host: str  # the same without its port
     now: datetime
-    home: str  # path prefix of the API that records link to
+    canonical_prefix: str  # path prefix of the API that records link to
     path: str
     route: R | None = None
-    address: dict[str, str] = field(default_factory=dict[str, str])  # path parameters
+    path_params: dict[str, str] = field(default_factory=dict[str, str])  # path parameters
     actor: Actor = ANONYMOUS_ACTOR
     password_id: UUID | None = None  # the application password of the caller
     site_language: str = ""  # set when the site has been read
     # Set for a response that may be cached: the site revision it was made at, its expiry and its cache tags.
-    made_at: SiteRevision | None = None
-    until: datetime | None = None
-    keys: tuple[str, ...] = ()
+    site_revision: SiteRevision | None = None
+    expires_at: datetime | None = None
+    cache_tags: tuple[str, ...] = ()
 
     @property
     def accept_language(self) -> str:
@@ -76,7 +76,7 @@ class RequestContext[R: MatchedRoute]:
     @property
     def language(self) -> str:
         """Return the language of messages and page texts."""
-        return language.choose(self.request.scope["query_string"], self.accept_language, self.site_language)
+        return language.choose_language(self.request.scope["query_string"], self.accept_language, self.site_language)
 
     @property
     def error_language(self) -> str:
@@ -88,9 +88,8 @@ class RequestContext[R: MatchedRoute]:
         return self.route.pattern if self.route else "other"
 
     @property
-    def client(self) -> str:
-        """Return the client's IP address; behind trusted proxies, the address that they report."""
-        return client_of(self.request, self.service)
+    def client_ip(self) -> str:
+        return read_client_ip(self.request, self.state)
 
     @property
     def credentials(self) -> str:
@@ -100,21 +99,21 @@ class RequestContext[R: MatchedRoute]:
     def base_url(self, site_url: str) -> str:
         """Return the base URL of links: the site's own, else the server's, else the requested host."""
         requested = f"{self.request.scope['scheme']}://{self.authority or 'localhost'}"
-        return (site_url or self.service.base_url or requested).rstrip("/")
+        return (site_url or self.state.base_url or requested).rstrip("/")
 
     def transaction(self, *, writing: bool = False) -> AbstractAsyncContextManager[Transaction]:
         """Open a transaction on the site of the request."""
-        return self.service.database.transaction(
+        return self.state.database.transaction(
             self.host,
             self.now,
             writing=writing,
             anonymous=not self.credentials,
-            client_ip=self.client,
+            client_ip=self.client_ip,
         )
 
 
-def client_of(request: Request, service: Service) -> str:
-    """Returns the address that asks; behind proxies that are trusted, the one that they saw."""
+def read_client_ip(request: Request, state: AppState) -> str:
+    """Return the client's IP address; behind trusted proxies, the address that they report."""
     peer = request.client.host if request.client else ""
     forwarded = ",".join(request.headers.getlist("x-forwarded-for"))
-    return find_client_ip(peer, forwarded, service.trusted_proxies)
+    return find_client_ip(peer, forwarded, state.trusted_proxies)

@@ -6,19 +6,19 @@ from typing import Final
 from starlette.requests import Request
 
 # Response headers that scripts of another origin may read.
-EXPOSED: Final = (
+EXPOSED_HEADERS: Final = (
     "X-TEC-Total, X-TEC-TotalPages, X-WP-Total, X-WP-TotalPages, Link, Location, ETag, Allow, "
     "Content-Language, Retry-After, X-Request-ID, Idempotent-Replay"
 )
 # Request headers that scripts of another origin may send.
-ACCEPTED: Final = (
+ALLOWED_HEADERS: Final = (
     "Authorization, Content-Disposition, Content-Type, Idempotency-Key, If-Match, If-None-Match, "
     "X-HTTP-Method-Override, X-Request-ID"
 )
 HEADERS: Final = {
-    "Access-Control-Expose-Headers": EXPOSED,
+    "Access-Control-Expose-Headers": EXPOSED_HEADERS,
     "Access-Control-Allow-Methods": "OPTIONS, GET, POST, PUT, PATCH, DELETE",
-    "Access-Control-Allow-Headers": ACCEPTED,
+    "Access-Control-Allow-Headers": ALLOWED_HEADERS,
     "Access-Control-Max-Age": "600",
 }
 

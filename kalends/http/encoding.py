@@ -2,7 +2,7 @@
 
 import re
 
-REFUSED = re.compile(r"q\s*=\s*0?\.?0*")
+ZERO_QUALITY = re.compile(r"q\s*=\s*0?\.?0*")
 
 
 def accepts_gzip(header: str) -> bool:
@@ -10,5 +10,5 @@ def accepts_gzip(header: str) -> bool:
     accepted: dict[str, bool] = {}
     for part in header.lower().split(","):
         name, *parameters = [piece.strip() for piece in part.split(";")]
-        accepted[name] = not any(REFUSED.fullmatch(parameter) for parameter in parameters)
+        accepted[name] = not any(ZERO_QUALITY.fullmatch(parameter) for parameter in parameters)
     return accepted.get("gzip", accepted.get("*", False))

@@ -25,26 +25,26 @@ LANGUAGES: Final = {
     "ja": "日本語",
 }
 CATALOGUES: Final = Path(__file__).resolve().parent.parent / "locale"
-MOST_RANGES: Final = 20
-ASKED: Final = re.compile(rb"(?:^|&)lang=([A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*)(?=&|$)")
+MAX_RANGES: Final = 20
+LANG_PARAM: Final = re.compile(rb"(?:^|&)lang=([A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*)(?=&|$)")
 
 
-def choose(query: bytes, accepted: str, site: str = "") -> str:
+def choose_language(query: bytes, accepted: str, site: str = "") -> str:
     """`?lang=`, else the first that Accept-Language names, else the site's, else English.
 
     The query string is looked at as it came: what is wrong with it is to be said in some language, too.
     """
-    return find_wanted(query, accepted) or find(site) or DEFAULT
+    return find_requested(query, accepted) or find_language(site) or DEFAULT
 
 
-def find_wanted(query: bytes, accepted: str) -> str | None:
+def find_requested(query: bytes, accepted: str) -> str | None:
     """Returns the language that a request asks for, if it asks for one that there is."""
-    asked = ASKED.search(query)
-    wanted = [asked[1].decode() if asked else "", *_ranges(accepted)]
-    return next((tag for range_ in wanted if (tag := find(range_))), None)
+    match = LANG_PARAM.search(query)
+    ranges = [match[1].decode() if match else "", *_ranges(accepted)]
+    return next((tag for range_ in ranges if (tag := find_language(range_))), None)
 
 
-def find(range_: str) -> str | None:
+def find_language(range_: str) -> str | None:
     """The language that a tag means: `de-AT` and `de_DE` are German here, any Portuguese is Brazil's."""
     primary = range_.strip().lower().replace("_", "-").partition("-")[0]
     return next((tag for tag in LANGUAGES if tag.lower().partition("-")[0] == primary), None)
@@ -60,27 +60,27 @@ def translator(language: str) -> Translate:
         return gettext.GNUTranslations(compiled).gettext
 
 
-def speaker(language: str) -> Callable[[object], str]:
+def json_default(language: str) -> Callable[[object], str]:
     """For the writer of JSON: says the sentences that stand in an answer."""
     translate = translator(language)
 
-    def say(value: object) -> str:
+    def encode(value: object) -> str:
         if isinstance(value, Message):
             return value.render(translate)
         raise TypeError(f"{type(value).__name__} in an answer")
 
-    return say
+    return encode
 
 
 def _ranges(accepted: str) -> list[str]:
     """The tags of Accept-Language, the best first; those with q=0 are not wanted."""
-    weighed: list[tuple[float, str]] = []
-    for part in accepted.split(",")[:MOST_RANGES]:
+    weighted: list[tuple[float, str]] = []
+    for part in accepted.split(",")[:MAX_RANGES]:
         tag, _, parameters = part.partition(";")
         weight = _weight(parameters)
         if weight > 0:
-            weighed.append((weight, tag))
-    return [tag for _, tag in sorted(weighed, key=lambda pair: -pair[0])]
+            weighted.append((weight, tag))
+    return [tag for _, tag in sorted(weighted, key=lambda pair: -pair[0])]
 
 
 def _weight(parameters: str) -> float:

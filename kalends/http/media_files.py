@@ -11,8 +11,8 @@ from starlette.responses import FileResponse, Response
 from kalends.adapters.file_store import IMMUTABLE_CACHE_CONTROL, get_mime_type
 from kalends.core import errors
 from kalends.core.image_types import read_key
-from kalends.http.context import Service
-from kalends.http.responses import is_known, split_tags
+from kalends.http.context import AppState
+from kalends.http.responses import is_known_etag, split_etags
 
 PREFIX: Final = "/media"
 HEADERS: Final = {
@@ -25,22 +25,22 @@ HEADERS: Final = {
 }
 
 
-async def serve_file(service: Service, request: Request, host: str) -> Response:
+async def serve_file(state: AppState, request: Request, host: str) -> Response:
     """Send a file of the site that the host names, or of any site under the host of KALENDS_MEDIA_URL."""
     if request.method not in ("GET", "HEAD"):
         raise errors.method_not_allowed(request.method, ["GET"])
     key: str = request.scope["path"].removeprefix(f"{PREFIX}/")
-    found = read_key(key)
-    if found is None:
+    parsed = read_key(key)
+    if parsed is None:
         raise errors.no_route()
-    site_id, name = found
-    if host != urlsplit(service.media_url).hostname and await service.clocks.find_site_id(host) != site_id:
+    site_id, name = parsed
+    if host != urlsplit(state.media_url).hostname and await state.revisions.find_site_id(host) != site_id:
         raise errors.no_route()
-    library = service.library
+    library = state.library
     if library is None:
         raise errors.no_route()
     headers = {**HEADERS, "ETag": f'"{name[:32]}"'}
-    if is_known(headers["ETag"], split_tags(request.headers.get("if-none-match", ""))):
+    if is_known_etag(headers["ETag"], split_etags(request.headers.get("if-none-match", ""))):
         return Response(status_code=304, headers=headers)
     path = library.files.path(key)
     if path is None:
@@ -49,7 +49,7 @@ async def serve_file(service: Service, request: Request, host: str) -> Response:
             raise errors.no_route()
         return Response(content, 200, headers, media_type=get_mime_type(key))
     try:
-        there = await asyncio.to_thread(os.stat, path)
+        stat_result = await asyncio.to_thread(os.stat, path)
     except OSError as error:
         raise errors.no_route() from error
-    return FileResponse(path, 200, headers, get_mime_type(key), stat_result=there)
+    return FileResponse(path, 200, headers, get_mime_type(key), stat_result=stat_result)

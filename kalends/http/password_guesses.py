@@ -12,11 +12,11 @@ from kalends.operations import event_passwords
 from kalends.store.sites import Site
 
 # Different event passwords that one batch may set: hashing each takes about a tenth of a second.
-MAX_NEW: Final = 20
+MAX_NEW_PASSWORDS: Final = 20
 
 
 @asynccontextmanager
-async def admit_password(request: RequestContext[Any], values: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+async def admit_password(context: RequestContext[Any], values: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
     """Yield the parameters with the password replaced by its hashes; raise 429 after too many wrong ones.
 
     The guess is counted in a transaction of its own before anything is compared, because the request itself only
@@ -25,26 +25,28 @@ async def admit_password(request: RequestContext[Any], values: Mapping[str, Any]
     if not values.get("password"):
         yield dict(values)
         return
-    async with request.transaction(writing=True) as tx:
-        await event_passwords.count_guess(tx, request.client)
-        site, protected = tx.site, await event_passwords.has_passwords(tx)
+    async with context.transaction(writing=True) as tx:
+        await event_passwords.count_guess(tx, context.client_ip)
+        site, has_protected = tx.site, await event_passwords.has_passwords(tx)
     # Without a connection to the database in hand: it takes a while.
-    hashes = await event_passwords.hash_guess(site, values["password"]) if protected else []
+    hashes = await event_passwords.hash_guess(site, values["password"]) if has_protected else []
     try:
         yield {**values, "password": hashes}
     finally:
         # If this fails the guess stays counted, which does no harm.
         with suppress(ApiError):
             if hashes:
-                async with request.transaction(writing=True) as tx:
-                    await event_passwords.give_back_guess(tx, request.actor, request.client, hashes)
+                async with context.transaction(writing=True) as tx:
+                    await event_passwords.refund_guess(tx, context.actor, context.client_ip, hashes)
 
 
 async def hash_new_passwords(site: Site, values: Mapping[str, Any]) -> None:
     """Hash the event passwords that a write sets, those of a batch too, before it locks the site."""
-    written = [values, *[operation.values for operation in values.get("operations", ())]]
-    words = {word for each in written if isinstance(word := each.get("new_password"), str) and word}
-    if len(words) > MAX_NEW:
-        raise errors.invalid("operations", "can set at most {most} different event passwords.", most=MAX_NEW)
-    for word in words:
-        await HASHES.set(site.secret, word)
+    writes = [values, *[operation.values for operation in values.get("operations", ())]]
+    passwords = {password for write in writes if isinstance(password := write.get("new_password"), str) and password}
+    if len(passwords) > MAX_NEW_PASSWORDS:
+        raise errors.invalid(
+            "operations", "can set at most {most} different event passwords.", most=MAX_NEW_PASSWORDS
+        )
+    for password in passwords:
+        await HASHES.compute_and_add(site.secret, password)

@@ -15,14 +15,14 @@ from starlette.requests import Request
 from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.http_limits import MAX_HEAD_BYTES
-from kalends.http.language import find
-from kalends.http.requests import plain_name, read_pairs
+from kalends.http.language import find_language
+from kalends.http.requests import base_name, read_pairs
 
-HOST_LIMIT: Final = 255
+MAX_HOST_LENGTH: Final = 255
 HOST: Final = re.compile(r"([a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]{2,45}\])?(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 # Parameters that every read takes besides its own and `lang`.
-GENERAL: Final = frozenset(["_fields", "_envelope"])
+COMMON_NAMES: Final = frozenset(["_fields", "_envelope"])
 
 
 def read_host(request: Request) -> str:
@@ -34,12 +34,12 @@ def read_host(request: Request) -> str:
         raise errors.method_not_allowed(scope["method"], METHODS)
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     text = hosts[0].decode("latin-1") if hosts else ""
-    if len(hosts) > 1 or len(text) > HOST_LIMIT or not HOST.fullmatch(text):
+    if len(hosts) > 1 or len(text) > MAX_HOST_LENGTH or not HOST.fullmatch(text):
         raise errors.invalid_host()
     return text.lower()
 
 
-def site_name(host: str) -> str:
+def strip_port(host: str) -> str:
     """Returns the name by which a site is found: the host without its port."""
     return re.sub(r":[0-9]+\Z", "", host)
 
@@ -53,8 +53,10 @@ def normalize_query(request: Request, known: Collection[str]) -> list[tuple[str,
         pairs = read_pairs(request.scope["query_string"])
     except ApiError:
         return None
-    kept = [pair for pair in pairs if (name := plain_name(pair[0])) in known or name in GENERAL]
-    kept += [("lang", language) for name, value in pairs if name == "lang" and (language := find(value))][:1]
-    kept.sort(key=itemgetter(0))
-    request.scope["query_string"] = urlencode(kept, safe="[],:@/").encode()
-    return kept
+    normalized = [pair for pair in pairs if (name := base_name(pair[0])) in known or name in COMMON_NAMES]
+    normalized += [
+        ("lang", language) for name, value in pairs if name == "lang" and (language := find_language(value))
+    ][:1]
+    normalized.sort(key=itemgetter(0))
+    request.scope["query_string"] = urlencode(normalized, safe="[],:@/").encode()
+    return normalized

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from kalends.core.errors import ApiError
 from kalends.core.lru import ByteLru
 from kalends.http.context import RequestContext
-from kalends.http.language import find_wanted
+from kalends.http.language import find_requested
 from kalends.http.request_head import normalize_query
 from kalends.store.site_revisions import SiteRevision
 
@@ -59,16 +59,16 @@ class CachedResponse:
         return not expired and self.site_id == current.site_id and self.revision >= current.revision
 
 
-def make_cacheable(context: Context, response: Response) -> CachedResponse | None:
+def make_cached_response(context: Context, response: Response) -> CachedResponse | None:
     """Return a response in the form that the cache holds; None unless it is a complete public read."""
-    if context.made_at is None or response.status_code != 200 or not response.body:
+    if context.site_revision is None or response.status_code != 200 or not response.body:
         return None
-    if context.until is not None and context.until <= context.now:
+    if context.expires_at is not None and context.expires_at <= context.now:
         return None
     return CachedResponse(
-        site_id=context.made_at.site_id,
-        revision=context.made_at.revision,
-        expires_at=context.until,
+        site_id=context.site_revision.site_id,
+        revision=context.site_revision.revision,
+        expires_at=context.expires_at,
         headers=[pair for pair in response.raw_headers if _is_cached(pair[0])],
         etag=response.headers.get("etag", ""),
         body=bytes(response.body),
@@ -99,14 +99,14 @@ class ResponseCache:
             return None
         if any(name == "password" for name, _ in query):
             return None
-        language = find_wanted(scope["query_string"], context.accept_language) or ""
+        language = find_requested(scope["query_string"], context.accept_language) or ""
         parts = (scope["scheme"], context.authority, scope["path"], scope["query_string"], language)
         return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
     async def find(self, context: Context, key: bytes) -> tuple[CachedResponse | None, float]:
         """Return a valid response, or a recent one while the database is unavailable, with its age in seconds."""
         try:
-            current = await context.service.clocks.current(context.host)
+            current = await context.state.revisions.current(context.host)
         except ApiError:
             stale = self._find_stale(context, key)
             if stale is None:
@@ -129,7 +129,7 @@ class ResponseCache:
         return response
 
     def _find_stale(self, context: Context, key: bytes) -> tuple[CachedResponse, float] | None:
-        last = context.service.clocks.last_known(context.host, self._stale_seconds)
+        last = context.state.revisions.last_known(context.host, self._stale_seconds)
         if last is None:
             return None
         known, age = last

@@ -18,13 +18,13 @@ class HeaderPolicy:
     """The settings that headers depend on."""
 
     origins: Sequence[str]  # whose scripts may read responses
-    shared_seconds: int = 10
+    shared_cache_seconds: int = 10
     stale_seconds: int = 60  # for which a cached response is used while the database is unavailable
     sends_tags: bool = False  # whether shared caches are purged by cache tags
 
     def cache_control(self, expires_at: datetime | None, now: datetime) -> str:
         """Let browsers revalidate each time, and shared caches store a public response until it expires."""
-        seconds = self.shared_seconds
+        seconds = self.shared_cache_seconds
         if expires_at is not None:
             seconds = max(0, min(seconds, int((expires_at - now).total_seconds())))
         stale = f", stale-if-error={self.stale_seconds}" if self.stale_seconds else ""
@@ -41,9 +41,9 @@ class HeaderPolicy:
         headers["X-Content-Type-Options"] = "nosniff"
         if context is None:
             return
-        if context.made_at is not None and response.status_code in (200, 304):
-            headers["Cache-Control"] = self.cache_control(context.until, context.now)
-            if context.keys and self.sends_tags:
-                headers["Surrogate-Key"] = " ".join(context.keys)
+        if context.site_revision is not None and response.status_code in (200, 304):
+            headers["Cache-Control"] = self.cache_control(context.expires_at, context.now)
+            if context.cache_tags and self.sends_tags:
+                headers["Surrogate-Key"] = " ".join(context.cache_tags)
         elif "Cache-Control" not in headers:
             headers["Cache-Control"] = "private, no-store"

@@ -8,26 +8,28 @@ from typing import Final
 from starlette.requests import Request
 
 from kalends.http import cors, responses
-from kalends.http.disconnects import ClientGone, Send
+from kalends.http.disconnects import ClientDisconnected, Send
 from kalends.http.encoding import accepts_gzip
 from kalends.http.response_cache import CachedResponse
 from kalends.http.response_headers import HeaderPolicy
 
-PIECE: Final = 64 * 1024
+CHUNK_BYTES: Final = 64 * 1024
 # A client that takes no piece for so long is disconnected.
-SECONDS_PER_PIECE: Final = 30
+MAX_SECONDS_PER_CHUNK: Final = 30
 
 
-async def send_whole(send: Send, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
+async def send_response(send: Send, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
     """Sends status, headers and body; raises ClientGone when the client stops reading."""
     await send({"type": "http.response.start", "status": status, "headers": list(headers)})
-    for begin in range(0, max(len(body), 1), PIECE):
-        more = begin + PIECE < len(body)
+    for start in range(0, max(len(body), 1), CHUNK_BYTES):
+        more = start + CHUNK_BYTES < len(body)
         try:
-            async with asyncio.timeout(SECONDS_PER_PIECE):
-                await send({"type": "http.response.body", "body": body[begin : begin + PIECE], "more_body": more})
+            async with asyncio.timeout(MAX_SECONDS_PER_CHUNK):
+                await send(
+                    {"type": "http.response.body", "body": body[start : start + CHUNK_BYTES], "more_body": more}
+                )
         except TimeoutError as error:
-            raise ClientGone from error
+            raise ClientDisconnected from error
 
 
 async def send_cached(
@@ -51,13 +53,13 @@ async def send_cached(
     allowed = cors.make_headers(request, policy.origins)
     fields += [(name.lower().encode(), value.encode()) for name, value in allowed.items()]
     body, status = cached.body, 200
-    known = responses.split_tags(request.headers.get("if-none-match", ""))
-    if cached.etag and responses.is_known(cached.etag, known):
+    known = responses.split_etags(request.headers.get("if-none-match", ""))
+    if cached.etag and responses.is_known_etag(cached.etag, known):
         body, status = b"", 304
     elif accepts_gzip(request.headers.get("accept-encoding", "")) and (packed := await cached.compress()):
         body = packed
         fields.append((b"content-encoding", b"gzip"))
     if status == 200:
         fields.append((b"content-length", str(len(body)).encode()))
-    await send_whole(send, status, fields, b"" if request.method == "HEAD" else body)
+    await send_response(send, status, fields, b"" if request.method == "HEAD" else body)
     return status

@@ -11,27 +11,29 @@ import orjson
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
-class Observer:
+class Telemetry:
     def __init__(self, log_format: str, out: TextIO | None = None) -> None:
-        self._plain = log_format == "plain"
+        self._is_plain = log_format == "plain"
         self._out = out or sys.stderr
         # Looking a metric up by its labels costs more than counting.
         self._metrics: dict[tuple[str, str, int, str], tuple[Any, Any]] = {}
 
-    def note(self, method: str, route: str, status: int, seconds: float, *, cache: str = "", **more: object) -> None:
+    def record(
+        self, method: str, route: str, status: int, seconds: float, *, cache: str = "", **more: object
+    ) -> None:
         """`more` goes into the log line only."""
         method = method if method in METHODS else "other"
         key = (method, route, status, cache)
-        found = self._metrics.get(key)
-        if found is None:
-            requests, seconds_taken = _metrics()
-            found = (requests.labels(method, route, str(status), cache), seconds_taken.labels(method, route))
-            self._metrics[key] = found
-        found[0].inc()
-        found[1].observe(seconds)
+        counters = self._metrics.get(key)
+        if counters is None:
+            requests, durations = _metrics()
+            counters = (requests.labels(method, route, str(status), cache), durations.labels(method, route))
+            self._metrics[key] = counters
+        counters[0].inc()
+        counters[1].observe(seconds)
         self._write({"event": "request", "method": method, "status": status, "ms": round(seconds * 1000, 1), **more})
 
-    def fault(self, error: BaseException, **more: object) -> None:
+    def exception(self, error: BaseException, **more: object) -> None:
         """A fault of ours, with all that helps to find it."""
         import traceback
 
@@ -39,12 +41,12 @@ class Observer:
         self._write({"event": "fault", "level": "error", **more, "exception": text})
 
     def _write(self, line: dict[str, object]) -> None:
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        if self._plain:
-            words = " ".join(f"{name}={_plain(value)}" for name, value in line.items())
-            self._out.write(f"{at} {words}\n")
+        timestamp = datetime.now(UTC).isoformat(timespec="milliseconds")
+        if self._is_plain:
+            text = " ".join(f"{name}={_escape(value)}" for name, value in line.items())
+            self._out.write(f"{timestamp} {text}\n")
         else:
-            self._out.write(orjson.dumps({"timestamp": at, **line}).decode() + "\n")
+            self._out.write(orjson.dumps({"timestamp": timestamp, **line}).decode() + "\n")
         self._out.flush()
 
 
@@ -63,7 +65,7 @@ def _metrics() -> tuple[Any, Any]:
     )
 
 
-def _plain(value: object) -> str:
+def _escape(value: object) -> str:
     """Writes a value on one line: control characters, which could forge a line or steer a terminal, are escaped."""
     text = str(value)
     return text if text.isprintable() else repr(text)

@@ -3,38 +3,38 @@
 from kalends.core import errors, params
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import param
-from kalends.kinds.kind import Filter, Kind, Listing, Represented, Values, View, Writing
-from kalends.kinds.terms import order_terms, represent_term, store_term, term_fields, term_filters
+from kalends.kinds.kind import Filter, JsonObject, Kind, ListQuery, RenderContext, Values, WriteContext
+from kalends.kinds.terms import build_term_columns, order_terms, serialize_term, term_fields, term_filters
 from kalends.store import Row
 from kalends.store.sql import Sql
 
 
-def represent_category(row: Row, view: View) -> Represented:
-    term = represent_term(row, view, "tribe_events_cat", "categories")
+def serialize_category(row: Row, context: RenderContext) -> JsonObject:
+    term = serialize_term(row, context, "tribe_events_cat", "categories")
     parent = row["parent"] or 0
     if parent:
-        term["urls"]["up"] = f"{view.ns}/categories/{parent}"
+        term["urls"]["up"] = f"{context.api_url}/categories/{parent}"
     return {
         **term,
         "parent": parent,
         "meta": [],
-        "url": f"{view.base_url}/events/category/{row['path']}/",
+        "url": f"{context.base_url}/events/category/{row['path']}/",
     }
 
 
-async def store_category(writing: Writing) -> Values:
-    row, sent = writing.row, writing.sent
-    if "parent" not in sent:
-        return await store_term(writing, "categories", row["parent"] if row else None)
-    parent: int | None = sent["parent"] or None
+async def build_category_columns(context: WriteContext) -> Values:
+    row, arguments = context.row, context.arguments
+    if "parent" not in arguments:
+        return await build_term_columns(context, "categories", row["parent"] if row else None)
+    parent: int | None = arguments["parent"] or None
     if parent is not None:
-        await _check_parent(writing, parent)
-    return await store_term(writing, "categories", parent, parent_sent=True)
+        await _check_parent(context, parent)
+    return await build_term_columns(context, "categories", parent, sets_parent=True)
 
 
-async def _check_parent(writing: Writing, parent: int) -> None:
+async def _check_parent(context: WriteContext, parent: int) -> None:
     """The parent exists and is not the category itself or one below it."""
-    line = await writing.transaction.fetch_all(
+    ancestors = await context.transaction.fetch_all(
         Sql(
             """
             WITH RECURSIVE line (id, parent) AS (
@@ -44,24 +44,24 @@ async def _check_parent(writing: Writing, parent: int) -> None:
             )
             SELECT id FROM line
             """,
-            writing.site.id,
+            context.site.id,
             parent,
-            writing.site.id,
+            context.site.id,
         )
     )
-    if not line:
+    if not ancestors:
         raise errors.invalid("parent", "there is no category {id}.", id=parent)
-    if any(above["id"] == writing.record_id for above in line):
+    if any(ancestor["id"] == context.record_id for ancestor in ancestors):
         raise errors.invalid("parent", "a category cannot be above itself.")
 
 
-async def _children_of(parent: int, listing: Listing) -> Sql:
+async def _parent_clause(parent: int, query: ListQuery) -> Sql:
     if parent == 0:
         return Sql("r.parent IS NULL")
-    known = await listing.transaction.fetch_value(
-        Sql("SELECT true FROM categories WHERE site_id = ? AND id = ?", listing.site.id, parent)
+    exists = await query.transaction.fetch_value(
+        Sql("SELECT true FROM categories WHERE site_id = ? AND id = ?", query.site.id, parent)
     )
-    if not known:
+    if not exists:
         raise errors.invalid("parent", "there is no category {id}.", id=parent)
     return Sql("r.parent = ?", parent)
 
@@ -69,7 +69,7 @@ async def _children_of(parent: int, listing: Listing) -> Sql:
 CATEGORIES = Kind(
     name="categories",
     singular="category",
-    title="name",
+    title_param="name",
     # `path` is the slugs from the top of the tree down to the category itself.
     columns="""
         r.id, r.revision, r.parent, r.name, r.slug, r.description, r.count,
@@ -88,10 +88,10 @@ CATEGORIES = Kind(
     ),
     filters=(
         *term_filters("categories", "event_categories", "category_id"),
-        Filter(param("parent", params.integer(minimum=0), "Terms with this parent; 0 is the top"), _children_of),
+        Filter(param("parent", params.integer(minimum=0), "Terms with this parent; 0 is the top"), _parent_clause),
     ),
-    represent=represent_category,
-    store=store_category,
+    to_json=serialize_category,
+    to_columns=build_category_columns,
     order=order_terms,
     is_post=False,
 )

@@ -7,56 +7,56 @@ from kalends.core import errors, params
 from kalends.core.errors import InvalidValue
 from kalends.core.params import BOOLEAN, DATE_TIME, Type, param
 from kalends.core.slugs import normalize_lookup
-from kalends.kinds.event_order import ORDERS, order_of, radius_of, read_cursor
-from kalends.kinds.kind import Clause, Filter, Linked, Listing, Searched, plain, unfiltered
+from kalends.kinds.event_order import ORDERS, read_cursor, read_order, read_radius
+from kalends.kinds.kind import Clause, Filter, LinkCondition, ListQuery, TextCondition, unfiltered, value_clause
 from kalends.kinds.posts import SEARCH, search_clause
 from kalends.kinds.terms import find_event
 from kalends.store.sql import Sql
 
 
-def _of_posts(
+def _make_link_clause(
     name: str, kind: LiteralString, table: LiteralString, column: LiteralString
-) -> Callable[[Any, Listing], Awaitable[Clause]]:
-    async def clause(wanted: list[int], listing: Listing) -> Clause:
-        rows = await listing.transaction.fetch_all(
+) -> Callable[[Any, ListQuery], Awaitable[Clause]]:
+    async def clause(ids: list[int], query: ListQuery) -> Clause:
+        rows = await query.transaction.fetch_all(
             Sql("SELECT r.id, (")
-            + listing.readable
-            + Sql(") AS readable FROM " + kind + " r WHERE r.site_id = ? AND r.id = ANY(?)", listing.site.id, wanted)
+            + query.readable
+            + Sql(") AS readable FROM " + kind + " r WHERE r.site_id = ? AND r.id = ANY(?)", query.site.id, ids)
         )
         known = {row["id"] for row in rows}
-        unknown = [str(entry) for entry in wanted if entry not in known]
+        unknown = [str(entry) for entry in ids if entry not in known]
         if unknown:
             raise errors.invalid(name, "nothing here has the ID {ids}.", ids=", ".join(unknown))
         # Existing clients may name a hidden record; which events are linked to it is told to those who may read it.
         readable = {row["id"] for row in rows if row["readable"]}
-        return Linked(listing.site.id, table, column, [entry for entry in wanted if entry in readable])
+        return LinkCondition(query.site.id, table, column, [entry for entry in ids if entry in readable])
 
     return clause
 
 
-async def _resolve_terms(listing: Listing, table: LiteralString, wanted: list[int | str]) -> list[int]:
+async def _resolve_terms(query: ListQuery, table: LiteralString, terms: list[int | str]) -> list[int]:
     """The IDs of terms given by ID or slug; any unknown one is refused."""
-    slugs = {normalize_lookup(entry): entry for entry in wanted if isinstance(entry, str)}
-    numbers = [entry for entry in wanted if isinstance(entry, int)]
-    rows = await listing.transaction.fetch_all(
+    slugs = {normalize_lookup(entry): entry for entry in terms if isinstance(entry, str)}
+    numbers = [entry for entry in terms if isinstance(entry, int)]
+    rows = await query.transaction.fetch_all(
         Sql(
             "SELECT id, slug FROM " + table + " WHERE site_id = ? AND (id = ANY(?) OR slug = ANY(?))",
-            listing.site.id,
+            query.site.id,
             numbers,
             [*slugs, *map(str, numbers)],
         )
     )
     by_id, by_slug = {row["id"] for row in rows}, {row["slug"]: row["id"] for row in rows}
-    found = [n if n in by_id else by_slug.get(str(n)) for n in numbers] + [by_slug.get(slug) for slug in slugs]
-    if None in found:
+    ids = [n if n in by_id else by_slug.get(str(n)) for n in numbers] + [by_slug.get(slug) for slug in slugs]
+    if None in ids:
         raise errors.invalid(table, "every entry must be the ID or slug of a term.")
-    return [entry for entry in found if entry is not None]
+    return [entry for entry in ids if entry is not None]
 
 
-async def _of_categories(wanted: list[int | str], listing: Listing) -> Clause:
+async def _category_clause(terms: list[int | str], query: ListQuery) -> Clause:
     """A category finds the events of those below it too."""
-    ids = await _resolve_terms(listing, "categories", wanted)
-    rows = await listing.transaction.fetch_all(
+    ids = await _resolve_terms(query, "categories", terms)
+    rows = await query.transaction.fetch_all(
         Sql(
             """
             WITH RECURSIVE tree (id) AS (
@@ -67,35 +67,35 @@ async def _of_categories(wanted: list[int | str], listing: Listing) -> Clause:
             SELECT id FROM tree
             """,
             ids,
-            listing.site.id,
+            query.site.id,
         )
     )
-    return Linked(listing.site.id, "event_categories", "category_id", [row["id"] for row in rows])
+    return LinkCondition(query.site.id, "event_categories", "category_id", [row["id"] for row in rows])
 
 
-async def _of_tags(wanted: list[int | str], listing: Listing) -> Clause:
-    return Linked(listing.site.id, "event_tags", "tag_id", await _resolve_terms(listing, "tags", wanted))
+async def _tag_clause(terms: list[int | str], query: ListQuery) -> Clause:
+    return LinkCondition(query.site.id, "event_tags", "tag_id", await _resolve_terms(query, "tags", terms))
 
 
-async def _of_parent(value: int, listing: Listing) -> Clause:
-    await find_event(value, listing, "post_parent")
+async def _parent_clause(value: int, query: ListQuery) -> Clause:
+    await find_event(value, query, "post_parent")
     return Sql("r.post_parent = ?", value)
 
 
-def _ticketed(value: bool) -> Sql:
+def _ticketed_clause(value: bool) -> Sql:
     return Sql("r.ticket_url <> ''") if value else Sql("r.ticket_url = ''")
 
 
-async def _searched(value: str, _: Listing) -> Clause:
-    return Searched(search_clause(value))
+async def _search_clause(value: str, _: ListQuery) -> Clause:
+    return TextCondition(search_clause(value))
 
 
-async def _geolocated(value: bool, listing: Listing) -> Clause:
+async def _geoloc_clause(value: bool, query: ListQuery) -> Clause:
     """Events with a place, by their column; by their links while a venue is marked whose events do not follow yet."""
-    site_id = listing.site.id
+    site_id = query.site.id
     marked = Sql("SELECT EXISTS (SELECT FROM venues v WHERE v.site_id = ? AND v.unsettled)", site_id)
     placed = Sql("r.placed")
-    if await listing.transaction.fetch_value(marked):
+    if await query.transaction.fetch_value(marked):
         placed = Sql(
             """EXISTS (SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
                 WHERE l.site_id = ? AND l.event_id = r.id AND v.status = 'publish' AND v.location IS NOT NULL
@@ -105,37 +105,37 @@ async def _geolocated(value: bool, listing: Listing) -> Clause:
     return placed if value else Sql("NOT") + placed
 
 
-async def _near(_: float, listing: Listing) -> Clause:
+async def _near_clause(_: float, query: ListQuery) -> Clause:
     """Venues inside the circle first, from their own index; then their events."""
-    values = listing.values
+    values = query.values
     if "geoloc_lat" not in values or "geoloc_lng" not in values:
         lone = "geoloc_lat" if "geoloc_lat" in values else "geoloc_lng"
         raise errors.invalid(lone, "`geoloc_lat` and `geoloc_lng` are sent together.")
-    rows = await listing.transaction.fetch_all(
+    rows = await query.transaction.fetch_all(
         Sql(
             """SELECT v.id FROM venues v WHERE v.site_id = ? AND v.status = 'publish'
                 AND ST_DWithin(v.location, ST_MakePoint(?, ?)::geography, ?)""",
-            listing.site.id,
+            query.site.id,
             values["geoloc_lng"],
             values["geoloc_lat"],
-            radius_of(listing),
+            read_radius(query),
         )
     )
-    return Linked(listing.site.id, "event_venues", "venue_id", [row["id"] for row in rows])
+    return LinkCondition(query.site.id, "event_venues", "venue_id", [row["id"] for row in rows])
 
 
-async def _with_other_half(value: float, listing: Listing) -> Clause:
-    return Sql("") if "geoloc_lat" in listing.values else await _near(value, listing)
+async def _longitude_clause(value: float, query: ListQuery) -> Clause:
+    return Sql("") if "geoloc_lat" in query.values else await _near_clause(value, query)
 
 
-async def _ordered(value: str, listing: Listing) -> Clause:
-    if value == "distance" and "geoloc_lat" not in listing.values:
+async def _check_orderby(value: str, query: ListQuery) -> Clause:
+    if value == "distance" and "geoloc_lat" not in query.values:
         raise errors.invalid("orderby", "distance needs `geoloc_lat` and `geoloc_lng`.")
     return Sql("")
 
 
-async def _continued(cursor: Any, listing: Listing) -> Clause:
-    if (cursor.orderby, cursor.order) != order_of(listing):
+async def _check_cursor(cursor: Any, query: ListQuery) -> Clause:
+    if (cursor.orderby, cursor.order) != read_order(query):
         raise errors.invalid("cursor", "this belongs to a list in another order.")
     return Sql("")
 
@@ -149,12 +149,12 @@ def _read_cursor(value: object) -> Any:
 CURSOR = Type({"type": "string"}, _read_cursor)
 
 
-def _date(name: str, description: str, **more: Any) -> Filter:
-    return Filter(param(name, DATE_TIME, description, **more), unfiltered)
+def _date(name: str, description: str, **options: Any) -> Filter:
+    return Filter(param(name, DATE_TIME, description, **options), unfiltered)
 
 
 # Filters by what a protected event does not show.
-GUARDED = frozenset(
+PASSWORD_GUARDED_FILTERS = frozenset(
     {
         "search",
         "categories",
@@ -177,39 +177,40 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     _date("ends_after", "Events that end after the date"),
     Filter(param("strict_dates", BOOLEAN, "Use the times as given instead of whole days", default=False), unfiltered),
     Filter(param("search", SEARCH, "Events whose title, excerpt or description contains the words"),
-           _searched),
-    Filter(param("categories", params.terms(), "Events in any of these categories, by ID or slug"), _of_categories),
-    Filter(param("tags", params.terms(), "Events with any of these tags, by ID or slug"), _of_tags),
+           _search_clause),
+    Filter(param("categories", params.terms(), "Events in any of these categories, by ID or slug"), _category_clause),
+    Filter(param("tags", params.terms(), "Events with any of these tags, by ID or slug"), _tag_clause),
     Filter(param("venue", params.ids(), "Events at any of these venues"),
-           _of_posts("venue", "venues", "event_venues", "venue_id")),
+           _make_link_clause("venue", "venues", "event_venues", "venue_id")),
     Filter(param("organizer", params.ids(), "Events of any of these organizers"),
-           _of_posts("organizer", "organizers", "event_organizers", "organizer_id")),
+           _make_link_clause("organizer", "organizers", "event_organizers", "organizer_id")),
     Filter(param("featured", BOOLEAN, "Featured events only, or all others"),
-           plain(lambda value: Sql("r.featured") if value else Sql("NOT r.featured"))),
+           value_clause(lambda value: Sql("r.featured") if value else Sql("NOT r.featured"))),
     Filter(param("status", params.STATUS_LIST, "Events with this post status"), unfiltered),
     Filter(param("geoloc", BOOLEAN, "Events whose venue has coordinates, or none"),
-           _geolocated),
-    Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of a place; with geoloc_lng"), _near),
-    Filter(param("geoloc_lng", params.number(-180, 180), "Longitude of a place; with geoloc_lat"), _with_other_half),
+           _geoloc_clause),
+    Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of a place; with geoloc_lng"), _near_clause),
+    Filter(param("geoloc_lng", params.number(-180, 180), "Longitude of a place; with geoloc_lat"), _longitude_clause),
     Filter(param("include", params.ids(), "Only these IDs; dates are ignored then"),
-           plain(lambda value: Sql("r.id = ANY(?)", value))),
-    Filter(param("post_parent", params.integer(minimum=1), "Events whose post parent is this ID"), _of_parent),
-    Filter(param("ticketed", BOOLEAN, "Events with tickets, or without"), plain(_ticketed)),
+           value_clause(lambda value: Sql("r.id = ANY(?)", value))),
+    Filter(param("post_parent", params.integer(minimum=1), "Events whose post parent is this ID"), _parent_clause),
+    Filter(param("ticketed", BOOLEAN, "Events with tickets, or without"), value_clause(_ticketed_clause)),
     Filter(param("geoloc_radius", params.number(0.001, 20_038), "Kilometres around the place", default=40,
                  is_extension=True), unfiltered),
     _date("overlaps_from", "Events that still run after this date", is_extension=True),
     _date("overlaps_to", "Events that begin before or on this date", is_extension=True),
     Filter(param("order", params.one_of("asc", "desc"), "Direction of the order", default="asc", is_extension=True),
            unfiltered),
-    Filter(param("orderby", params.one_of(*ORDERS), "What the list is ordered by", is_extension=True), _ordered),
+    Filter(param("orderby", params.one_of(*ORDERS), "What the list is ordered by", is_extension=True),
+           _check_orderby),
     Filter(param("cursor", CURSOR, "The `next_cursor` of the page before, instead of `page`", is_extension=True),
-           _continued),
+           _check_cursor),
 )  # fmt: skip
 
 
-async def link_clauses(listing: Listing) -> list[Clause]:
+async def link_clauses(query: ListQuery) -> list[Clause]:
     """The clauses of the filters by category, tag, venue and organizer that were sent."""
-    values = listing.values
+    values = query.values
     names = ("categories", "tags", "venue", "organizer")
     rows = [row for row in EVENT_FILTERS if row.param.name in names and row.param.name in values]
-    return [await row.clause(values[row.param.name], listing) for row in rows]
+    return [await row.clause(values[row.param.name], query) for row in rows]

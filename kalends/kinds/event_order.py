@@ -9,7 +9,7 @@ import orjson
 
 from kalends.core import params
 from kalends.core.errors import InvalidValue
-from kalends.kinds.kind import Listing
+from kalends.kinds.kind import ListQuery
 from kalends.store import Row
 from kalends.store.sql import Sql, placeholders
 
@@ -64,36 +64,36 @@ def _read_key(column: str, value: Any) -> object:
     return value
 
 
-def cursor_behind(listing: Listing, rows: list[Row], total: int) -> str | None:
+def build_next_cursor(query: ListQuery, rows: list[Row], total: int) -> str | None:
     """The cursor of the next page; None says that the list ends here."""
-    by_cursor = "cursor" in listing.values
-    more = len(rows) > listing.per_page if by_cursor else listing.offset + len(rows) < total
-    if not more or not rows:
+    by_cursor = "cursor" in query.values
+    has_more = len(rows) > query.per_page if by_cursor else query.offset + len(rows) < total
+    if not has_more or not rows:
         return None
-    last = rows[: listing.per_page][-1]
-    orderby, order = order_of(listing)
+    last = rows[: query.per_page][-1]
+    orderby, order = read_order(query)
     keys = tuple(last[column][:200] if column == "title" else last[column] for column in ORDERS[orderby])
     return Cursor(orderby, order, keys).text()
 
 
-def order_of(listing: Listing) -> tuple[str, str]:
+def read_order(query: ListQuery) -> tuple[str, str]:
     """`include` is ordered by publication date; everything else by start unless asked otherwise."""
-    values = listing.values
+    values = query.values
     orderby: str = values.get("orderby", "date" if "include" in values else "start_date")
     return orderby, values.get("order", "asc")
 
 
-def order_events(listing: Listing) -> Sql:
-    return ordered(listing, "r.")
+def order_events(query: ListQuery) -> Sql:
+    return build_order_by(query, "r.")
 
 
-def ordered(listing: Listing, prefix: LiteralString) -> Sql:
-    orderby, order = order_of(listing)
+def build_order_by(query: ListQuery, prefix: LiteralString) -> Sql:
+    orderby, order = read_order(query)
     direction: LiteralString = " DESC" if order == "desc" else ""
-    return Sql(", ".join([column_of(prefix, column) + direction for column in ORDERS[orderby]]))
+    return Sql(", ".join([qualify_column(prefix, column) + direction for column in ORDERS[orderby]]))
 
 
-def column_of(prefix: LiteralString, column: LiteralString) -> LiteralString:
+def qualify_column(prefix: LiteralString, column: LiteralString) -> LiteralString:
     if prefix == "r." and column == "distance":
         return "g.distance"
     if prefix == "r." and column == "title":
@@ -101,27 +101,27 @@ def column_of(prefix: LiteralString, column: LiteralString) -> LiteralString:
     return prefix + column
 
 
-def after_cursor(listing: Listing) -> Sql:
-    orderby, order = order_of(listing)
-    columns: list[LiteralString] = [column_of("r.", column) for column in ORDERS[orderby]]
+def cursor_condition(query: ListQuery) -> Sql:
+    orderby, order = read_order(query)
+    columns: list[LiteralString] = [qualify_column("r.", column) for column in ORDERS[orderby]]
     sign: LiteralString = ") < (" if order == "desc" else ") > ("
-    return Sql("(" + ", ".join(columns) + sign + placeholders(len(columns)) + ")", *listing.values["cursor"].keys)
+    return Sql("(" + ", ".join(columns) + sign + placeholders(len(columns)) + ")", *query.values["cursor"].keys)
 
 
-def join_distance(listing: Listing, begins: datetime | None, ends: datetime | None) -> Sql:
+def join_distance(query: ListQuery, start_from: datetime | None, start_to: datetime | None) -> Sql:
     """Join each event with the distance of its nearest venue, where the list is ordered by distance.
 
     Each venue inside the circle is measured once, then its events that start between two moments are looked up.
     """
-    if order_of(listing)[0] != "distance":
+    if read_order(query)[0] != "distance":
         return Sql("")
-    values, site_id = listing.values, listing.site.id
+    values, site_id = query.values, query.site.id
     place = values["geoloc_lng"], values["geoloc_lat"]
     limits = Sql("")
-    if begins is not None:
-        limits += Sql("AND l.start_utc >= ?", begins)
-    if ends is not None:
-        limits += Sql("AND l.start_utc <= ?", ends)
+    if start_from is not None:
+        limits += Sql("AND l.start_utc >= ?", start_from)
+    if start_to is not None:
+        limits += Sql("AND l.start_utc <= ?", start_to)
     return (
         Sql(
             """JOIN (SELECT l.event_id, min(d.distance) AS distance FROM (
@@ -133,7 +133,7 @@ def join_distance(listing: Listing, begins: datetime | None, ends: datetime | No
             *place,
             site_id,
             *place,
-            radius_of(listing),
+            read_radius(query),
             site_id,
         )
         + limits
@@ -141,7 +141,7 @@ def join_distance(listing: Listing, begins: datetime | None, ends: datetime | No
     )
 
 
-def radius_of(listing: Listing) -> float:
+def read_radius(query: ListQuery) -> float:
     """In metres."""
-    radius: float = listing.values.get("geoloc_radius", 40.0)
+    radius: float = query.values.get("geoloc_radius", 40.0)
     return radius * 1000

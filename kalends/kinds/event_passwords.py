@@ -17,10 +17,10 @@ from kalends.core.params import param
 PASSWORD: Final = param("password", params.PASSWORD, "The event password")
 
 # 32 MB of memory and 50 to 150 ms of CPU for one hash.
-COST: Final = {"n": 2**15, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024, "dklen": 32}
-SLOW: Final = b"\x01"  # in front of a slow hash; hashes of earlier versions have 32 bytes and nothing in front
+SCRYPT_OPTIONS: Final = {"n": 2**15, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024, "dklen": 32}
+SLOW_PREFIX: Final = b"\x01"  # in front of a slow hash; hashes of earlier versions have 32 bytes and nothing in front
 MAX_WAITING: Final = 16
-MAX_KEPT: Final = 1000
+MAX_CACHED: Final = 1000
 
 
 def hash_fast(secret: bytes, password: str) -> bytes:
@@ -29,7 +29,7 @@ def hash_fast(secret: bytes, password: str) -> bytes:
 
 
 def hash_slowly(secret: bytes, password: str) -> bytes:
-    return SLOW + hashlib.scrypt(password.encode(), salt=secret, **COST)
+    return SLOW_PREFIX + hashlib.scrypt(password.encode(), salt=secret, **SCRYPT_OPTIONS)
 
 
 class PasswordHashes:
@@ -42,14 +42,14 @@ class PasswordHashes:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "event-passwords")
         self._waiting = 0
-        self._kept: OrderedDict[bytes, bytes] = OrderedDict()
+        self._cached: OrderedDict[bytes, bytes] = OrderedDict()
 
     async def compute(self, secret: bytes, password: str) -> bytes:
         """Return the slow hash; raise 503 while too many others wait for theirs."""
-        name = hash_fast(secret, password)
-        if name in self._kept:
-            self._kept.move_to_end(name)
-            return self._kept[name]
+        fast = hash_fast(secret, password)
+        if fast in self._cached:
+            self._cached.move_to_end(fast)
+            return self._cached[fast]
         if self._waiting >= MAX_WAITING:
             raise errors.unavailable()
         self._waiting += 1
@@ -58,16 +58,16 @@ class PasswordHashes:
         finally:
             self._waiting -= 1
 
-    async def set(self, secret: bytes, password: str) -> bytes:
+    async def compute_and_add(self, secret: bytes, password: str) -> bytes:
         """Return the hash of a new password, and keep it."""
-        found = await self.compute(secret, password)
-        self.keep(hash_fast(secret, password), found)
-        return found
+        slow = await self.compute(secret, password)
+        self.add(hash_fast(secret, password), slow)
+        return slow
 
-    def keep(self, fast: bytes, slow: bytes) -> None:
-        self._kept[fast] = slow
-        while len(self._kept) > MAX_KEPT:
-            self._kept.popitem(last=False)
+    def add(self, fast: bytes, slow: bytes) -> None:
+        self._cached[fast] = slow
+        while len(self._cached) > MAX_CACHED:
+            self._cached.popitem(last=False)
 
 
 HASHES: Final = PasswordHashes()

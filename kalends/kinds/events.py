@@ -11,37 +11,45 @@ from kalends.core.params import BOOLEAN, DATE_TIME, LINKED_RECORDS, WEBSITE, ZON
 from kalends.core.sanitize import clean_html, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.core.slugs import make_slug
 from kalends.core.times import DateTimeInput, Span
-from kalends.kinds.event_filters import EVENT_FILTERS, GUARDED
-from kalends.kinds.event_lists import event_page, event_total
-from kalends.kinds.event_order import cursor_behind, order_events
+from kalends.kinds.event_filters import EVENT_FILTERS, PASSWORD_GUARDED_FILTERS
+from kalends.kinds.event_lists import build_event_page_query, build_event_total_query
+from kalends.kinds.event_order import build_next_cursor, order_events
 from kalends.kinds.event_passwords import HASHES
-from kalends.kinds.event_window import until_midnight
+from kalends.kinds.event_window import expires_at_midnight
 from kalends.kinds.json_ld import describe_event
-from kalends.kinds.kind import Kind, Link, Represented, Values, View, Writing
-from kalends.kinds.posts import DESCRIPTION, POST_COLUMNS, merged, post_fields, represent_post, show_image, store_post
-from kalends.kinds.terms import represent_term_in_event
+from kalends.kinds.kind import JsonObject, Kind, Link, RenderContext, Values, WriteContext
+from kalends.kinds.posts import (
+    DESCRIPTION,
+    POST_COLUMNS,
+    build_post_columns,
+    merge_value,
+    post_fields,
+    serialize_post,
+    serialize_post_image,
+)
+from kalends.kinds.terms import serialize_term_in_event
 from kalends.store import Row
 
 FLAGS: tuple[LiteralString, ...] = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
-WRITTEN_TIMES = ("start_local", "end_local", "start_fold", "end_fold", "timezone", "all_day")
+LOCAL_TIME_COLUMNS = ("start_local", "end_local", "start_fold", "end_fold", "timezone", "all_day")
 NO_COST = {"currency_symbol": "", "currency_code": "", "currency_position": "", "values": []}
 
 
-def represent_event(row: Row, view: View) -> Represented:
-    post = represent_post(row, view, "event")
-    linked, site = view.linked, view.site
+def serialize_event(row: Row, context: RenderContext) -> JsonObject:
+    post = serialize_post(row, context, "event")
+    linked, site = context.linked, context.site
     cost, cost_details = format_cost(row["cost"], site.currency_symbol, site.currency_position)
-    venues = _found(linked["venues"], row["venue_ids"])
+    venues = _select_linked(linked["venues"], row["venue_ids"])
     start, end = times.format_datetime(row["start_local"]), times.format_datetime(row["end_local"])
     utc_start, utc_end = times.format_datetime(row["start_utc"]), times.format_datetime(row["end_utc"])
-    record: Represented = {
+    record: JsonObject = {
         **post,
-        "rest_url": f"{view.ns}/events/{row['id']}",
+        "rest_url": f"{context.api_url}/events/{row['id']}",
         "title": row["title"],
         "description": to_paragraphs(row["description"]),
         "excerpt": to_paragraphs(row["excerpt"]),
         "slug": row["slug"],
-        "image": show_image(row, view) or False,
+        "image": serialize_post_image(row, context) or False,
         "all_day": row["all_day"],
         "start_date": start,
         "start_date_details": times.datetime_parts(start),
@@ -61,19 +69,19 @@ def represent_event(row: Row, view: View) -> Represented:
         "hide_from_listings": row["hide_from_listings"],
         "sticky": row["sticky"],
         "featured": row["featured"],
-        "categories": _terms(linked["categories"], row["category_ids"]),
-        "tags": _terms(linked["tags"], row["tag_ids"]),
+        "categories": _serialize_terms(linked["categories"], row["category_ids"]),
+        "tags": _serialize_terms(linked["tags"], row["tag_ids"]),
         # Existing clients expect an object for one venue, [] for none; several are a list.
         "venue": venues[0] if len(venues) == 1 else venues,
-        "organizer": _found(linked["organizers"], row["organizer_ids"]),
+        "organizer": _select_linked(linked["organizers"], row["organizer_ids"]),
         "custom_fields": [],
         "ticket_url": row["ticket_url"],
         "uid": str(row["uid"]),
     }
-    return blank_protected(record) if row["id"] in view.shut else record
+    return hide_protected_fields(record) if row["id"] in context.locked_ids else record
 
 
-def blank_protected(record: Represented) -> Represented:
+def hide_protected_fields(record: JsonObject) -> JsonObject:
     """What a protected event shows without its password: title, dates, addresses (behaviour 6.3)."""
     return {
         **record,
@@ -94,57 +102,57 @@ def blank_protected(record: Represented) -> Represented:
     }
 
 
-def _found(linked: Any, ids: list[int]) -> list[Represented]:
+def _select_linked(linked: Any, ids: list[int]) -> list[JsonObject]:
     """The linked records that this caller may see, in their order."""
     return [linked[entry] for entry in ids if entry in linked]
 
 
-def _terms(linked: Any, ids: list[int]) -> list[Represented]:
-    found = [represent_term_in_event(term) for term in _found(linked, ids)]
-    return sorted(found, key=lambda term: (_folded(term["name"]), term["id"]))
+def _serialize_terms(linked: Any, ids: list[int]) -> list[JsonObject]:
+    terms = [serialize_term_in_event(term) for term in _select_linked(linked, ids)]
+    return sorted(terms, key=lambda term: (_fold_cached(term["name"]), term["id"]))
 
 
 # Names of terms are few and come again on every page.
-_folded = lru_cache(maxsize=4096)(fold)
+_fold_cached = lru_cache(maxsize=4096)(fold)
 
 
-async def store_event(writing: Writing) -> Values:
-    sent, row = writing.sent, writing.row
-    values = await store_post(writing, "events", "title")
+async def build_event_columns(context: WriteContext) -> Values:
+    arguments, row = context.arguments, context.row
+    values = await build_post_columns(context, "events", "title")
     for name in (*FLAGS, "excerpt", "cost", "website", "ticket_url"):
-        if name in sent:
-            values[name] = sent[name]
-    if "password_hash" in sent:  # No parameter: an earlier state is being restored.
-        values["password_hash"] = sent["password_hash"]
-    if "new_password" in sent:
-        offered = sent["new_password"]
-        values["password_hash"] = await HASHES.set(writing.site.secret, offered) if offered else None
+        if name in arguments:
+            values[name] = arguments[name]
+    if "password_hash" in arguments:  # No parameter: an earlier state is being restored.
+        values["password_hash"] = arguments["password_hash"]
+    if "new_password" in arguments:
+        password = arguments["new_password"]
+        values["password_hash"] = await HASHES.compute_and_add(context.site.secret, password) if password else None
     if row is None:
         values["uid"] = credentials.new_uid()
-    if row is None or {"start_date", "end_date", "timezone", "all_day"} & set(sent):
-        values.update(_times(writing))
-    texts = [to_plain_text(str(merged(values, row, column))) for column in ("title", "excerpt", "description")]
+    if row is None or {"start_date", "end_date", "timezone", "all_day"} & set(arguments):
+        values.update(_build_time_columns(context))
+    texts = [to_plain_text(str(merge_value(values, row, column))) for column in ("title", "excerpt", "description")]
     values["search_text"] = "\n".join(fold(text) for text in texts if text)
     return values
 
 
-def _times(writing: Writing) -> Values:
+def _build_time_columns(context: WriteContext) -> Values:
     """Wall times, zone and instants. What is not sent stays as the author wrote it."""
-    sent, row = writing.sent, writing.row
-    zone = (sent["timezone"] or writing.site.timezone) if "timezone" in sent else None
-    zone = zone or (row["timezone"] if row else writing.site.timezone)
-    all_day: bool = sent.get("all_day", row["all_day"] if row else False)
-    start = sent.get("start_date") or _written(row, "start", zone)
-    end = sent.get("end_date") or _written(row, "end", zone)
+    arguments, row = context.arguments, context.row
+    zone = (arguments["timezone"] or context.site.timezone) if "timezone" in arguments else None
+    zone = zone or (row["timezone"] if row else context.site.timezone)
+    all_day: bool = arguments.get("all_day", row["all_day"] if row else False)
+    start = arguments.get("start_date") or _read_stored_time(row, "start", zone)
+    end = arguments.get("end_date") or _read_stored_time(row, "end", zone)
     try:
         span: Span = times.event_span(start, end, zone, all_day)
         # The very first instant of all is the driver's way to say "never".
         first = datetime(1, 1, 1)
         if first in (span.start.wall, span.start.utc.replace(tzinfo=None)):
             raise InvalidValue("A date lies in the years 1 to {last}.", last=times.LAST_YEAR)
-    except InvalidValue as problem:
-        name = "start_date" if "start_date" in sent and "end_date" not in sent else "end_date"
-        raise errors.invalid_params({name: errors.for_param(name, problem.message)}) from problem
+    except InvalidValue as error:
+        name = "start_date" if "start_date" in arguments and "end_date" not in arguments else "end_date"
+        raise errors.invalid_params({name: errors.for_param(name, error.message)}) from error
     return {
         "timezone": zone,
         "all_day": all_day,
@@ -157,7 +165,7 @@ def _times(writing: Writing) -> Values:
     }
 
 
-def _written(row: Row | None, side: str, zone: str) -> DateTimeInput:
+def _read_stored_time(row: Row | None, side: str, zone: str) -> DateTimeInput:
     """A stored wall time. In its own zone it keeps its instant, also where the clock shows it twice."""
     if row is None:
         raise AssertionError("a new event without its dates")
@@ -179,7 +187,7 @@ def _clean_excerpt(value: str) -> str:
 EVENTS = Kind(
     name="events",
     singular="event",
-    title="title",
+    title_param="title",
     columns=POST_COLUMNS
     + """, r.uid, r.excerpt, r.timezone, r.all_day, r.start_local, r.end_local, r.start_fold, r.end_fold,
         r.start_utc, r.end_utc, r.cost, r.website, r.ticket_url, r.show_map, r.show_map_link,
@@ -219,17 +227,17 @@ EVENTS = Kind(
         ),
     ),
     filters=EVENT_FILTERS,
-    guarded=GUARDED,
-    represent=represent_event,
-    store=store_event,
+    password_guarded_filters=PASSWORD_GUARDED_FILTERS,
+    to_json=serialize_event,
+    to_columns=build_event_columns,
     order=order_events,
-    page=event_page,
-    total=event_total,
-    continues=cursor_behind,
-    until=until_midnight,
-    complete=describe_event,
-    moves=frozenset({*WRITTEN_TIMES, "start_utc", "end_utc", "status", "venue_ids"}),
-    plain=("title", "description", "excerpt", "cost", "website", "ticket_url", *FLAGS),
+    page_query=build_event_page_query,
+    total_query=build_event_total_query,
+    next_cursor=build_next_cursor,
+    expires_at=expires_at_midnight,
+    add_json_ld=describe_event,
+    sequence_columns=frozenset({*LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "status", "venue_ids"}),
+    passthrough_columns=("title", "description", "excerpt", "cost", "website", "ticket_url", *FLAGS),
     links=(
         Link("venue", "venues", "event_venues", "venue_id"),
         Link("organizer", "organizers", "event_organizers", "organizer_id"),

@@ -4,20 +4,20 @@ from typing import Any
 
 from kalends.core.sanitize import to_plain_text
 from kalends.core.times import in_zone
-from kalends.kinds.kind import Represented, View
+from kalends.kinds.kind import JsonObject, RenderContext
 from kalends.store import Row
 
-MOST_TEXT = 5000
+MAX_TEXT_LENGTH = 5000
 
 
-def describe_event(record: Represented, row: Row, view: View) -> Represented:
+def describe_event(record: JsonObject, row: Row, context: RenderContext) -> JsonObject:
     """The record with its `json_ld`, and with those of what it links to."""
     venues = record["venue"] if isinstance(record["venue"], list) else [record["venue"]]
-    described: Represented = {
+    json_ld: JsonObject = {
         "@context": "https://schema.org",
         "@type": "Event",
         "name": to_plain_text(record["title"]),
-        "description": _text(record["excerpt"] or record["description"]),
+        "description": _shorten_text(record["excerpt"] or record["description"]),
         "url": record["url"],
         "eventAttendanceMode": "https://schema.org/OfflineEventAttendanceMode",
         "eventStatus": "https://schema.org/EventScheduled",
@@ -25,27 +25,27 @@ def describe_event(record: Represented, row: Row, view: View) -> Represented:
         "endDate": in_zone(row["end_utc"], row["timezone"]).isoformat(),
     }
     if record["image"]:
-        described["image"] = record["image"]["url"]
+        json_ld["image"] = record["image"]["url"]
     if venues:
-        places = [place(venue) for venue in venues]
-        described["location"] = places[0] if len(places) == 1 else places
+        places = [describe_place(venue) for venue in venues]
+        json_ld["location"] = places[0] if len(places) == 1 else places
     if record["organizer"]:
-        described["organizer"] = [organization(organizer) for organizer in record["organizer"]]
-    offers = _offers(record, view)
+        json_ld["organizer"] = [describe_organization(organizer) for organizer in record["organizer"]]
+    offers = _build_offers(record, context)
     if offers:
-        described["offers"] = offers
-    return {**record, "json_ld": described}
+        json_ld["offers"] = offers
+    return {**record, "json_ld": json_ld}
 
 
-def describe_venue(record: Represented, _: Row, __: View) -> Represented:
-    return {**record, "json_ld": {"@context": "https://schema.org", **place(record)}}
+def describe_venue(record: JsonObject, _: Row, __: RenderContext) -> JsonObject:
+    return {**record, "json_ld": {"@context": "https://schema.org", **describe_place(record)}}
 
 
-def describe_organizer(record: Represented, _: Row, __: View) -> Represented:
-    return {**record, "json_ld": {"@context": "https://schema.org", **organization(record)}}
+def describe_organizer(record: JsonObject, _: Row, __: RenderContext) -> JsonObject:
+    return {**record, "json_ld": {"@context": "https://schema.org", **describe_organization(record)}}
 
 
-def place(venue: Represented) -> Represented:
+def describe_place(venue: JsonObject) -> JsonObject:
     address = {
         "streetAddress": venue.get("address"),
         "addressLocality": venue.get("city"),
@@ -53,27 +53,27 @@ def place(venue: Represented) -> Represented:
         "postalCode": venue.get("zip"),
         "addressCountry": venue.get("country"),
     }
-    described: Represented = {
+    json_ld: JsonObject = {
         "@type": "Place",
         "name": to_plain_text(venue["venue"]),
         "url": venue["url"],
-        "description": _text(venue.get("description", "")),
+        "description": _shorten_text(venue.get("description", "")),
         "telephone": venue.get("phone"),
         "sameAs": venue.get("website"),
-        "address": {"@type": "PostalAddress", **_filled(address)} if any(address.values()) else None,
+        "address": {"@type": "PostalAddress", **_omit_empty(address)} if any(address.values()) else None,
     }
     if "geo_lat" in venue:
-        described["geo"] = {"@type": "GeoCoordinates", "latitude": venue["geo_lat"], "longitude": venue["geo_lng"]}
-    return _filled(described)
+        json_ld["geo"] = {"@type": "GeoCoordinates", "latitude": venue["geo_lat"], "longitude": venue["geo_lng"]}
+    return _omit_empty(json_ld)
 
 
-def organization(organizer: Represented) -> Represented:
-    return _filled(
+def describe_organization(organizer: JsonObject) -> JsonObject:
+    return _omit_empty(
         {
             "@type": "Organization",
             "name": to_plain_text(organizer["organizer"]),
             "url": organizer["url"],
-            "description": _text(organizer.get("description", "")),
+            "description": _shorten_text(organizer.get("description", "")),
             "telephone": organizer.get("phone"),
             "email": organizer.get("email"),
             "sameAs": organizer.get("website"),
@@ -81,13 +81,13 @@ def organization(organizer: Represented) -> Represented:
     )
 
 
-def _offers(record: Represented, view: View) -> Represented | None:
+def _build_offers(record: JsonObject, context: RenderContext) -> JsonObject | None:
     """One price, a range, or none that is a number; free is a price of 0."""
-    prices = [price for price in map(_price, record["cost_details"]["values"]) if price is not None]
+    prices = [price for price in map(_parse_price, record["cost_details"]["values"]) if price is not None]
     if not record["cost"] or not prices:
         return None
     common = {
-        "priceCurrency": view.site.currency_code,
+        "priceCurrency": context.site.currency_code,
         "url": record["ticket_url"] or record["url"],
         "availability": "https://schema.org/InStock",
         "validFrom": record["date_utc"].replace(" ", "T") + "Z",
@@ -97,15 +97,15 @@ def _offers(record: Represented, view: View) -> Represented | None:
     return {"@type": "Offer", "price": prices[0], **common}
 
 
-def _price(value: str) -> str | None:
+def _parse_price(value: str) -> str | None:
     if value.lower() == "free":
         return "0"
     return value if value.replace(".", "", 1).isdecimal() else None
 
 
-def _text(html: str) -> str:
-    return to_plain_text(html)[:MOST_TEXT]
+def _shorten_text(html: str) -> str:
+    return to_plain_text(html)[:MAX_TEXT_LENGTH]
 
 
-def _filled(values: dict[str, Any]) -> Represented:
+def _omit_empty(values: dict[str, Any]) -> JsonObject:
     return {key: value for key, value in values.items() if value not in (None, "")}

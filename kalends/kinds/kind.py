@@ -20,7 +20,7 @@ PAGING: Final = (
 )
 
 Values = dict[LiteralString, object]
-Represented = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +37,21 @@ ANONYMOUS_ACTOR = Actor()
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class RenderContext:
     """What a representation needs besides its row. `linked` holds rows by kind and ID."""
 
     site: Site
     base_url: str
-    ns: str
+    api_url: str
     media_url: str = ""  # in front of the files of images
     # Representations of linked records that this caller may see, by kind and ID.
-    linked: Mapping[str, Mapping[int, Represented]] = field(default_factory=dict[str, Any])
+    linked: Mapping[str, Mapping[int, JsonObject]] = field(default_factory=dict[str, Any])
     # Protected events whose password was not given.
-    shut: frozenset[int] = frozenset()
+    locked_ids: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListQuery:
     """One request for a list: its parameters, read, and what its filters may ask."""
 
     transaction: Transaction
@@ -75,11 +75,11 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class WriteContext:
     """One record about to be written. `row` is None on create; `sent` are the parameters, read."""
 
     transaction: Transaction
-    sent: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     row: Row | None
     record_id: int
     user_id: int
@@ -91,7 +91,7 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class LinkCondition:
     """Events linked to any of these records: of each event it can be asked, or for all of them at once."""
 
     site_id: int
@@ -99,7 +99,7 @@ class Linked:
     column: LiteralString
     ids: list[int]
 
-    def by_event(self) -> Sql:
+    def row_condition(self) -> Sql:
         # OFFSET 0 keeps the planner from reading all that these records were ever linked to.
         return Sql(
             "EXISTS (SELECT FROM " + self.table + " l"
@@ -117,25 +117,25 @@ class Linked:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class TextCondition:
     """Events whose text contains words."""
 
-    by_event: Sql
+    row_condition: Sql
 
 
 # The condition of a filter. Two of them can be met in more than one way: see event_window.find_parts.
-Clause = Sql | Linked | Searched
+Clause = Sql | LinkCondition | TextCondition
 
 
-def for_each(clauses: list[Clause]) -> list[Sql]:
+def row_conditions(clauses: list[Clause]) -> list[Sql]:
     """The conditions as they are asked of one record after the other."""
-    return [_for_each(clause) for clause in clauses]
+    return [_row_condition(clause) for clause in clauses]
 
 
-def _for_each(clause: Clause) -> Sql:
-    if isinstance(clause, Linked):
-        return clause.by_event()
-    return clause.by_event if isinstance(clause, Searched) else clause
+def _row_condition(clause: Clause) -> Sql:
+    if isinstance(clause, LinkCondition):
+        return clause.row_condition()
+    return clause.row_condition if isinstance(clause, TextCondition) else clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Filter:
     """A parameter of a list with its clause."""
 
     param: Param
-    clause: Callable[[Any, Listing], Awaitable[Clause]]
+    clause: Callable[[Any, ListQuery], Awaitable[Clause]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,76 +156,76 @@ class Link:
     column: LiteralString
 
 
-def plain(clause: Callable[[Any], Sql]) -> Callable[[Any, Listing], Awaitable[Clause]]:
+def value_clause(clause: Callable[[Any], Sql]) -> Callable[[Any, ListQuery], Awaitable[Clause]]:
     """A clause that needs nothing but its value."""
 
-    async def asked(value: Any, _: Listing) -> Clause:
+    async def build(value: Any, _: ListQuery) -> Clause:
         return clause(value)
 
-    return asked
+    return build
 
 
-async def unfiltered(_: Any, __: Listing) -> Clause:
+async def unfiltered(_: Any, __: ListQuery) -> Clause:
     """The clause of a parameter that only changes how others are read, or the order."""
     return Sql("")
 
 
-def page_of(kind: "Kind", listing: Listing, clauses: list[Clause]) -> Sql:
+def build_page_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> Sql:
     return (
-        Sql("SELECT " + kind.columns + " FROM " + kind.name + " r WHERE r.site_id = ? AND", listing.site.id)
-        + and_([listing.visible, *for_each(clauses)])
+        Sql("SELECT " + kind.columns + " FROM " + kind.name + " r WHERE r.site_id = ? AND", query.site.id)
+        + and_([query.visible, *row_conditions(clauses)])
         + Sql("ORDER BY")
-        + kind.order(listing)
-        + Sql("LIMIT ? OFFSET ?", listing.per_page, listing.offset)
+        + kind.order(query)
+        + Sql("LIMIT ? OFFSET ?", query.per_page, query.offset)
     )
 
 
-def total_of(kind: "Kind", listing: Listing, clauses: list[Clause]) -> Sql:
-    found = Sql("SELECT count(*) FROM " + kind.name + " r WHERE r.site_id = ? AND", listing.site.id)
-    return found + and_([listing.visible, *for_each(clauses)])
+def build_total_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> Sql:
+    count = Sql("SELECT count(*) FROM " + kind.name + " r WHERE r.site_id = ? AND", query.site.id)
+    return count + and_([query.visible, *row_conditions(clauses)])
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     name: LiteralString
     singular: LiteralString
-    title: str  # the parameter that names a record
+    title_param: str  # the parameter that names a record
     columns: LiteralString  # what every read selects from the table of the same name, as `r`
     fields: tuple[Param, ...]
     filters: tuple[Filter, ...]
-    represent: Callable[[Row, View], Represented]
-    store: Callable[[Writing], Awaitable[Values]]
-    order: Callable[[Listing], Sql]
+    to_json: Callable[[Row, RenderContext], JsonObject]
+    to_columns: Callable[[WriteContext], Awaitable[Values]]
+    order: Callable[[ListQuery], Sql]
     is_post: bool = True
-    is_ours: bool = False  # not in the interface: its routes are those of the extension
-    page: "Callable[[Kind, Listing, list[Clause]], Sql]" = page_of
-    total: "Callable[[Kind, Listing, list[Clause]], Sql]" = total_of
+    is_extension: bool = False  # not in the interface: its routes are those of the extension
+    page_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_page_query
+    total_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_total_query
     links: tuple[Link, ...] = ()
     # Where a list goes on behind these rows, for kinds that page by cursor.
-    continues: Callable[[Listing, list[Row], int], str | None] | None = None
+    next_cursor: Callable[[ListQuery, list[Row], int], str | None] | None = None
     # Filters that tell what a protected record hides: they find only what is open to the caller.
-    guarded: frozenset[str] = frozenset()
+    password_guarded_filters: frozenset[str] = frozenset()
     # When the clock alone changes what a list shows; None: never.
-    until: Callable[[Listing], datetime | None] = lambda _: None
+    expires_at: Callable[[ListQuery], datetime | None] = lambda _: None
     # Columns that a write sets to just what was sent, with no rule between.
-    plain: tuple[LiteralString, ...] = ()
+    passthrough_columns: tuple[LiteralString, ...] = ()
     # Columns whose change is one of time, place or status, which subscribers of feeds must be told.
-    moves: frozenset[str] = frozenset()
+    sequence_columns: frozenset[str] = frozenset()
     # What only a single read shows.
-    complete: Callable[[Represented, Row, View], Represented] | None = None
+    add_json_ld: Callable[[JsonObject, Row, RenderContext], JsonObject] | None = None
 
     # What else a change of these columns brings about, under the same lock.
-    changed: Callable[[Transaction, Row, Collection[str]], Awaitable[None]] | None = None
+    after_update: Callable[[Transaction, Row, Collection[str]], Awaitable[None]] | None = None
 
     def select(self, where: Sql) -> Sql:
         return Sql("SELECT " + self.columns + " FROM " + self.name + " r WHERE") + where
 
 
 @cache
-def names_of(columns: str) -> tuple[str, ...]:
+def column_names(columns: str) -> tuple[str, ...]:
     """The names of what is selected, for rows that come without."""
-    flat, depth = "", 0
+    top_level, depth = "", 0
     for letter in columns:
         depth += (letter == "(") - (letter == ")")
-        flat += letter if depth == 0 else ""
-    return tuple(part.split()[-1].rpartition(".")[2] for part in flat.split(","))
+        top_level += letter if depth == 0 else ""
+    return tuple(part.split()[-1].rpartition(".")[2] for part in top_level.split(","))

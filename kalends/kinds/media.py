@@ -9,8 +9,8 @@ from kalends.core import params, times
 from kalends.core.image_types import BY_MIME
 from kalends.core.params import param
 from kalends.core.sanitize import clean_plain, clean_term_description, fold
-from kalends.kinds.image_json import DESCRIBING, represent_image
-from kalends.kinds.kind import Filter, Kind, Represented, Values, View, Writing, plain
+from kalends.kinds.image_json import DESCRIPTIVE_FIELDS, serialize_image
+from kalends.kinds.kind import Filter, JsonObject, Kind, RenderContext, Values, WriteContext, value_clause
 from kalends.kinds.posts import SEARCH, newest_first, search_clause
 from kalends.store import Row, jobs, media
 from kalends.store.database import Transaction
@@ -20,11 +20,11 @@ TEXTS: tuple[LiteralString, ...] = ("title", "alt_text", "caption")
 FOCUS: tuple[LiteralString, ...] = ("focus_x", "focus_y")
 
 
-def represent_media(row: Row, view: View) -> Represented:
-    zone = view.site.timezone
+def serialize_media(row: Row, context: RenderContext) -> JsonObject:
+    zone = context.site.timezone
     image = {**row, "sizes": orjson.loads(row["sizes"])}
     return {
-        **represent_image(image, view),
+        **serialize_image(image, context),
         "title": row["title"],
         "mime_type": row["mime_type"],
         "author": str(row["author"] or 0),
@@ -36,42 +36,42 @@ def represent_media(row: Row, view: View) -> Represented:
     }
 
 
-async def store_media(writing: Writing) -> Values:
-    sent, row = writing.sent, writing.row
+async def build_media_columns(context: WriteContext) -> Values:
+    arguments, row = context.arguments, context.row
     values: Values = {}
     for column in (*TEXTS, *FOCUS):
-        if column in sent:
-            values[column] = sent[column]
+        if column in arguments:
+            values[column] = arguments[column]
     texts = [str(values.get(name, row[name] if row else "")) for name in TEXTS]
     values["search_text"] = "\n".join(fold(text) for text in texts if text)
     return values
 
 
-async def media_changed(tx: Transaction, row: Row, columns: Collection[str]) -> None:
+async def after_media_update(tx: Transaction, row: Row, columns: Collection[str]) -> None:
     """Records that show the image have changed with it; a new focus point cuts another thumbnail."""
-    if set(columns) & {*DESCRIBING, "sizes", "url"}:
+    if set(columns) & {*DESCRIPTIVE_FIELDS, "sizes", "url"}:
         await media.record_reference_changes(tx, row["id"])
     if set(columns) & {*FOCUS, "url"}:
         await jobs.enqueue(tx, jobs.Task.MAKE_SIZES, {"media_id": row["id"]})
 
 
-PART = params.number(0, 1, null_value=0.5)
+FRACTION = params.number(0, 1, null_value=0.5)
 FILTERS = (
     Filter(
         param("search", SEARCH, "Every word is in the title, alt text or caption"),
-        plain(search_clause),
+        value_clause(search_clause),
     ),
     Filter(
         param("author", params.integer(minimum=1), "Only images of this user"),
-        plain(lambda value: Sql("r.author = ?", value)),
+        value_clause(lambda value: Sql("r.author = ?", value)),
     ),
     Filter(
         param("mime_type", params.one_of(*BY_MIME), "Only images of this type"),
-        plain(lambda value: Sql("r.mime_type = ?", value)),
+        value_clause(lambda value: Sql("r.mime_type = ?", value)),
     ),
     Filter(
         param("without_alt_text", params.BOOLEAN, "Only images that nobody has described yet, or only the others"),
-        plain(lambda value: Sql("r.alt_text = ''") if value else Sql("r.alt_text <> ''")),
+        value_clause(lambda value: Sql("r.alt_text = ''") if value else Sql("r.alt_text <> ''")),
     ),
 )
 FIELDS = (
@@ -86,24 +86,24 @@ FIELDS = (
         params.text(lambda value: clean_term_description(value, 10_000)),
         "A text beside the image, perhaps who made it",
     ),
-    param("focus_x", PART, "The point that must stay visible, from the left: 0 to 1"),
-    param("focus_y", PART, "The point that must stay visible, from the top: 0 to 1"),
+    param("focus_x", FRACTION, "The point that must stay visible, from the left: 0 to 1"),
+    param("focus_y", FRACTION, "The point that must stay visible, from the top: 0 to 1"),
 )
 
 
 MEDIA = Kind(
     name="media",
     singular="media",
-    title="title",
+    title_param="title",
     columns="""r.id, r.revision, r.url, r.extension, r.width, r.height, r.filesize, r.sizes, r.author, r.title,
         r.alt_text, r.caption, r.focus_x, r.focus_y, r.mime_type, r.date_utc, r.modified_utc, r.source_url,
         r.source_etag, r.source_date, r.fetched_at""",
     fields=FIELDS,
     filters=FILTERS,
-    represent=represent_media,
-    store=store_media,
+    to_json=serialize_media,
+    to_columns=build_media_columns,
     order=newest_first,
     is_post=False,
-    is_ours=True,
-    changed=media_changed,
+    is_extension=True,
+    after_update=after_media_update,
 )

@@ -4,31 +4,31 @@ from kalends.core import params
 from kalends.core.params import param
 from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.json_ld import describe_organizer
-from kalends.kinds.kind import Kind, Represented, Values, View, Writing
+from kalends.kinds.kind import JsonObject, Kind, RenderContext, Values, WriteContext
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
+    build_post_columns,
+    expires_at_next_start,
     linked_filters,
-    merged,
+    merge_value,
     newest_first,
     omit_empty,
     post_fields,
-    represent_post,
-    show_image,
-    store_post,
-    until_next_start,
+    serialize_post,
+    serialize_post_image,
 )
 from kalends.store import Row
 
 
-def represent_organizer(row: Row, view: View) -> Represented:
+def serialize_organizer(row: Row, context: RenderContext) -> JsonObject:
     return omit_empty(
         {
-            **represent_post(row, view, "organizer"),
+            **serialize_post(row, context, "organizer"),
             "organizer": row["title"],
             "description": to_paragraphs(row["description"]),
             "slug": row["slug"],
-            "image": show_image(row, view),
+            "image": serialize_post_image(row, context),
             "phone": row["phone"],
             "website": row["website"],
             "email": row["email"],
@@ -36,26 +36,26 @@ def represent_organizer(row: Row, view: View) -> Represented:
     )
 
 
-def _searched(values: Values, row: Row | None) -> str:
-    texts = [str(merged(values, row, column)) for column in ("phone", "email", "website")]
-    rich = [to_plain_text(str(merged(values, row, column))) for column in ("title", "description")]
+def _build_search_text(values: Values, row: Row | None) -> str:
+    texts = [str(merge_value(values, row, column)) for column in ("phone", "email", "website")]
+    rich = [to_plain_text(str(merge_value(values, row, column))) for column in ("title", "description")]
     return "\n".join(fold(text) for text in [*rich, *texts] if text)
 
 
-async def store_organizer(writing: Writing) -> Values:
-    sent = writing.sent
-    values = await store_post(writing, "organizers", "organizer")
+async def build_organizer_columns(context: WriteContext) -> Values:
+    arguments = context.arguments
+    values = await build_post_columns(context, "organizers", "organizer")
     for name in ("phone", "website", "email"):
-        if name in sent:
-            values[name] = sent[name]
-    values["search_text"] = _searched(values, writing.row)
+        if name in arguments:
+            values[name] = arguments[name]
+    values["search_text"] = _build_search_text(values, context.row)
     return values
 
 
 ORGANIZERS = Kind(
     name="organizers",
     singular="organizer",
-    title="organizer",
+    title_param="organizer",
     columns=POST_COLUMNS + ", r.phone, r.website, r.email",
     fields=(
         param("organizer", params.text(clean_title, allow_empty=False), "The organizer name", required=True),
@@ -66,10 +66,10 @@ ORGANIZERS = Kind(
         param("email", params.EMAIL, "The e-mail address"),
     ),
     filters=linked_filters("event_organizers", "organizer_id"),
-    represent=represent_organizer,
-    store=store_organizer,
+    to_json=serialize_organizer,
+    to_columns=build_organizer_columns,
     order=newest_first,
-    until=until_next_start,
-    complete=describe_organizer,
-    plain=("title", "description", "phone", "website", "email"),
+    expires_at=expires_at_next_start,
+    add_json_ld=describe_organizer,
+    passthrough_columns=("title", "description", "phone", "website", "email"),
 )

@@ -14,9 +14,18 @@ from kalends.core.search import has_trigram, like_pattern, read_search
 from kalends.core.slugs import TRASHED_SUFFIX, make_slug
 from kalends.core.statuses import resolve_status
 from kalends.core.times import DateTimeInput
-from kalends.kinds.image_json import represent_image
-from kalends.kinds.kind import Filter, Listing, Represented, Values, View, Writing, plain, unfiltered
-from kalends.kinds.terms import links_of_event
+from kalends.kinds.image_json import serialize_image
+from kalends.kinds.kind import (
+    Filter,
+    JsonObject,
+    ListQuery,
+    RenderContext,
+    Values,
+    WriteContext,
+    unfiltered,
+    value_clause,
+)
+from kalends.kinds.terms import build_event_link_clause
 from kalends.store import Row, records, users
 from kalends.store.sql import Sql, and_
 
@@ -47,124 +56,126 @@ def post_fields() -> tuple[Param, ...]:
     )
 
 
-def show_image(row: Row, view: View) -> Represented | None:
+def serialize_post_image(row: Row, context: RenderContext) -> JsonObject | None:
     """The image of a post (behaviour 5.6), with what a page needs to show it well."""
-    return represent_image(orjson.loads(row["image"]), view) if row["image"] else None
+    return serialize_image(orjson.loads(row["image"]), context) if row["image"] else None
 
 
-def represent_post(row: Row, view: View, collection: str) -> Represented:
-    zone = view.site.timezone
-    own_id = f"{_host(view.base_url)}?id={row['id']}"
-    public = row["slug"] and row["status"] in ("publish", "private")
+def serialize_post(row: Row, context: RenderContext, collection: str) -> JsonObject:
+    zone = context.site.timezone
+    global_id = f"{_extract_host(context.base_url)}?id={row['id']}"
+    has_public_url = row["slug"] and row["status"] in ("publish", "private")
     return {
         "id": row["id"],
-        "global_id": own_id,
-        "global_id_lineage": [own_id],
+        "global_id": global_id,
+        "global_id_lineage": [global_id],
         "author": str(row["author"]),
         "status": row["status"],
         "date": times.format_datetime(times.local_of(row["date_utc"], zone)),
         "date_utc": times.format_datetime(row["date_utc"]),
         "modified": times.format_datetime(times.local_of(row["modified_utc"], zone)),
         "modified_utc": times.format_datetime(row["modified_utc"]),
-        "url": f"{view.base_url}/{collection}/{row['slug']}/" if public else f"{view.base_url}/?p={row['id']}",
+        "url": f"{context.base_url}/{collection}/{row['slug']}/"
+        if has_public_url
+        else f"{context.base_url}/?p={row['id']}",
     }
 
 
 @lru_cache(maxsize=256)  # Hosts come from requests.
-def _host(base_url: str) -> str:
+def _extract_host(base_url: str) -> str:
     return base_url.partition("://")[2].partition("/")[0].partition(":")[0]
 
 
-async def store_post(writing: Writing, table: LiteralString, title: str) -> Values:
+async def build_post_columns(context: WriteContext, table: LiteralString, title: str) -> Values:
     """The columns that every post has. `title` is the parameter that names the record."""
-    sent, row, tx = writing.sent, writing.row, writing.transaction
+    arguments, row, tx = context.arguments, context.row, context.transaction
     values: Values = {}
-    if title in sent:
-        values["title"] = sent[title]
-    if "description" in sent:
-        values["description"] = sent["description"]
-    if "author" in sent or row is None:
-        values["author"] = await _author(writing)
-    if "image" in sent:
-        values["image_id"] = await _image(writing)
-    await _store_status(writing, values)
-    if row is None or "status" in values or sent.get("slug"):
-        await _store_slug(writing, table, values)
+    if title in arguments:
+        values["title"] = arguments[title]
+    if "description" in arguments:
+        values["description"] = arguments["description"]
+    if "author" in arguments or row is None:
+        values["author"] = await _resolve_author(context)
+    if "image" in arguments:
+        values["image_id"] = await _resolve_image(context)
+    await _set_status(context, values)
+    if row is None or "status" in values or arguments.get("slug"):
+        await _set_slug(context, table, values)
     if row is None:
         values["modified_utc"] = tx.now
     return values
 
 
-async def _author(writing: Writing) -> int:
-    wanted: int = writing.sent.get("author", writing.user_id)
-    if wanted != writing.user_id and not await users.has_user(writing.transaction, wanted):
-        raise errors.invalid("author", "there is no user {id}.", id=wanted)
-    return wanted
+async def _resolve_author(context: WriteContext) -> int:
+    author_id: int = context.arguments.get("author", context.user_id)
+    if author_id != context.user_id and not await users.has_user(context.transaction, author_id):
+        raise errors.invalid("author", "there is no user {id}.", id=author_id)
+    return author_id
 
 
-async def _image(writing: Writing) -> int | None:
+async def _resolve_image(context: WriteContext) -> int | None:
     """The ID of an image in the media library; addresses have become IDs before."""
-    wanted: int | None = writing.sent["image"]
-    if wanted is not None and not await records.find_existing_ids(writing.transaction, "media", [wanted]):
-        raise errors.invalid("image", "the media library has no image {image}.", image=wanted)
-    return wanted
+    image_id: int | None = context.arguments["image"]
+    if image_id is not None and not await records.find_existing_ids(context.transaction, "media", [image_id]):
+        raise errors.invalid("image", "the media library has no image {image}.", image=image_id)
+    return image_id
 
 
-async def _store_status(writing: Writing, values: Values) -> None:
+async def _set_status(context: WriteContext, values: Values) -> None:
     """Publication date and status. A scheduled date decides between `publish` and `future`."""
-    sent, row, tx = writing.sent, writing.row, writing.transaction
+    arguments, row, tx = context.arguments, context.row, context.transaction
     date_utc = row["date_utc"] if row else tx.now
-    if "date_utc" in sent:
-        date_utc = _published_at(sent["date_utc"], "UTC", "date_utc")
-    elif "date" in sent:
-        date_utc = _published_at(sent["date"], writing.site.timezone, "date")
-    if row is None or "date" in sent or "date_utc" in sent:
+    if "date_utc" in arguments:
+        date_utc = _read_publication_date(arguments["date_utc"], "UTC", "date_utc")
+    elif "date" in arguments:
+        date_utc = _read_publication_date(arguments["date"], context.site.timezone, "date")
+    if row is None or "date" in arguments or "date_utc" in arguments:
         values["date_utc"] = date_utc
-    asked = sent.get("status")
+    requested = arguments.get("status")
     if row is None:
-        asked = asked or ("publish" if writing.may_publish else "draft")
-        if asked == "trash":
+        requested = requested or ("publish" if context.may_publish else "draft")
+        if requested == "trash":
             raise errors.invalid("status", "a record cannot begin in the trash.")
-    elif asked is None:
+    elif requested is None:
         # No status means no change, except that a new date may release or schedule the record.
         if row["status"] not in ("publish", "future") or "date_utc" not in values:
             return
-        asked = row["status"]
-    status = resolve_status(asked, may_publish=writing.may_publish, date_utc=date_utc, now=tx.now)
+        requested = row["status"]
+    status = resolve_status(requested, may_publish=context.may_publish, date_utc=date_utc, now=tx.now)
     if row is None or status != row["status"]:
         values["status"] = status
 
 
-def _published_at(moment: DateTimeInput, zone: str, name: str) -> datetime:
+def _read_publication_date(moment: DateTimeInput, zone: str, name: str) -> datetime:
     """An instant that every zone can show."""
     try:
-        found = times.to_utc(moment, zone)
-    except errors.InvalidValue as problem:
-        raise errors.invalid_params({name: errors.for_param(name, problem.message)}) from problem
-    if not 1 < found.year < times.LAST_YEAR:
+        instant = times.to_utc(moment, zone)
+    except errors.InvalidValue as error:
+        raise errors.invalid_params({name: errors.for_param(name, error.message)}) from error
+    if not 1 < instant.year < times.LAST_YEAR:
         raise errors.invalid(name, "A date lies in the years 1 to {last}.", last=times.LAST_YEAR)
-    return found
+    return instant
 
 
-async def _store_slug(writing: Writing, table: LiteralString, values: Values) -> None:
-    row, sent, tx = writing.row, writing.sent, writing.transaction
+async def _set_slug(context: WriteContext, table: LiteralString, values: Values) -> None:
+    row, arguments, tx = context.row, context.arguments, context.transaction
     status = values.get("status", row["status"] if row else None)
-    slug = untrashed(row["slug"]) if row and row["status"] == "trash" else row["slug"] if row else ""
-    wanted = sent.get("slug") or slug
-    if not wanted and not (table == "events" and status in ("draft", "pending", "trash")):
+    slug = strip_trashed_suffix(row["slug"]) if row and row["status"] == "trash" else row["slug"] if row else ""
+    new_slug = arguments.get("slug") or slug
+    if not new_slug and not (table == "events" and status in ("draft", "pending", "trash")):
         title = str(values.get("title", row["title"] if row else ""))
-        wanted = make_slug(title) or str(writing.record_id)
-    if wanted and status == "trash":
-        wanted += TRASHED_SUFFIX
+        new_slug = make_slug(title) or str(context.record_id)
+    if new_slug and status == "trash":
+        new_slug += TRASHED_SUFFIX
     if row is not None and row["status"] != "trash" and status == "trash":
         values["trashed_status"], values["trashed_at"] = row["status"], tx.now
     elif row is not None and row["status"] == "trash" and status != "trash":
         values["trashed_status"], values["trashed_at"] = "", None
-    if row is None or wanted != row["slug"]:
-        values["slug"] = await records.find_free_slug(tx, table, wanted, writing.record_id) if wanted else ""
+    if row is None or new_slug != row["slug"]:
+        values["slug"] = await records.find_free_slug(tx, table, new_slug, context.record_id) if new_slug else ""
 
 
-def untrashed(slug: str) -> str:
+def strip_trashed_suffix(slug: str) -> str:
     """The slug that a record in the trash had before."""
     return re.sub(TRASHED_SUFFIX + r"(-\d+)?$", "", slug)
 
@@ -172,7 +183,7 @@ def untrashed(slug: str) -> str:
 # Lists ---------------------------------------------------------------------------------------
 
 
-def newest_first(_: Listing) -> Sql:
+def newest_first(_: ListQuery) -> Sql:
     return Sql("r.date_utc DESC, r.id DESC")
 
 
@@ -181,13 +192,13 @@ def search_clause(value: str) -> Sql:
     words = read_search(value)
     return and_(
         [
-            *[_contains(word) for word in words.required],
+            *[_word_clause(word) for word in words.required],
             *[Sql("r.search_text NOT LIKE ?", like_pattern(word)) for word in words.excluded],
         ]
     )
 
 
-def _contains(word: str) -> Sql:
+def _word_clause(word: str) -> Sql:
     """Find a word through the index, which knows groups of three characters.
 
     A shorter word is kept away from it. A plan for all words, which PostgreSQL keeps after a few requests, would read
@@ -198,47 +209,47 @@ def _contains(word: str) -> Sql:
     return Sql("r.search_text || '' LIKE ?", like_pattern(word))
 
 
-def _read_search(value: str) -> str:
+def _clean_search(value: str) -> str:
     read_search(value)
     return value.strip()
 
 
-SEARCH = params.text(_read_search, allow_empty=False)
+SEARCH = params.text(_clean_search, allow_empty=False)
 
 
 def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
     """The list parameters of venues and organizers."""
 
-    async def of_event(event_id: int, listing: Listing) -> Sql:
-        return await links_of_event(event_id, listing, "event", link_table, column)
+    async def linked_to_event(event_id: int, query: ListQuery) -> Sql:
+        return await build_event_link_clause(event_id, query, "event", link_table, column)
 
-    async def has_events(value: bool, listing: Listing) -> Sql:
-        used = Sql(
+    async def has_events(value: bool, query: ListQuery) -> Sql:
+        condition = Sql(
             "EXISTS (SELECT FROM "
             + link_table
             + " l WHERE l.site_id = ? AND l."
             + column
             + " = r.id AND l.published)",
-            listing.site.id,
+            query.site.id,
         )
-        return used if value else Sql("NOT") + used
+        return condition if value else Sql("NOT") + condition
 
-    async def only_with_upcoming(value: bool, listing: Listing) -> Sql:
+    async def only_with_upcoming(value: bool, query: ListQuery) -> Sql:
         if not value:
             return Sql("")
         return Sql(
             "EXISTS (SELECT FROM " + link_table + " l WHERE l.site_id = ? AND l." + column
             + " = r.id AND l.published AND l.start_utc >= ?)",
-            listing.site.id,
-            listing.transaction.now,
+            query.site.id,
+            query.transaction.now,
         )  # fmt: skip
 
     return (
         Filter(
             param("search", SEARCH, "Every word is in the name, the description or another text"),
-            plain(search_clause),
+            value_clause(search_clause),
         ),
-        Filter(param("event", params.integer(minimum=1), "Related to this event ID"), of_event),
+        Filter(param("event", params.integer(minimum=1), "Related to this event ID"), linked_to_event),
         Filter(
             param("has_events", params.BOOLEAN, "Only records that have published events, or only those without"),
             has_events,
@@ -251,16 +262,16 @@ def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Fi
     )
 
 
-def omit_empty(record: Represented) -> Represented:
+def omit_empty(record: JsonObject) -> JsonObject:
     """Venues and organizers leave out what is empty."""
     return {key: value for key, value in record.items() if value != "" and value is not None}
 
 
-def merged(values: Values, row: Row | None, column: LiteralString) -> Any:
+def merge_value(values: Values, row: Row | None, column: LiteralString) -> Any:
     """The value that a column will have after the write."""
     return values[column] if column in values else row[column] if row is not None else ""
 
 
-def until_next_start(listing: Listing) -> datetime | None:
+def expires_at_next_start(query: ListQuery) -> datetime | None:
     """Which records have upcoming events changes whenever one of these begins: it is never kept."""
-    return listing.transaction.now if listing.values.get("only_with_upcoming") else None
+    return query.transaction.now if query.values.get("only_with_upcoming") else None

@@ -10,7 +10,7 @@ from kalends.kinds.kind import Kind
 from kalends.store import Row
 
 # Columns whose parameter has another name. The rest are named alike.
-NAMES = {
+PARAM_NAMES = {
     "image_id": "image",
     "start_local": "start_date",
     "end_local": "end_date",
@@ -21,55 +21,55 @@ NAMES = {
     "password_hash": "new_password",
 }
 # Kept for the trash and for repeated hours; no parameters, and not shown.
-INTERNAL = {"trashed_status", "trashed_at", "start_fold", "end_fold", "uid", "modified_utc"}
+INTERNAL_COLUMNS = {"trashed_status", "trashed_at", "start_fold", "end_fold", "uid", "modified_utc"}
 
 
-def shown(kind: Kind, columns: Mapping[str, Any]) -> dict[str, Any]:
+def to_public(kind: Kind, columns: Mapping[str, Any]) -> dict[str, Any]:
     """Columns as a reader of the history sees them, by parameter. Of a password only that there is one."""
     values: dict[str, Any] = {}
     for name, value in columns.items():
-        if name in INTERNAL:
+        if name in INTERNAL_COLUMNS:
             continue
         if name == "password_hash":
             values["new_password"] = value is not None
         elif name in ("start_local", "end_local", "date_utc"):
-            values[param_of(kind, name)] = times.format_datetime(_read_time(value)) if value else None
+            values[param_name(kind, name)] = times.format_datetime(_parse_time(value)) if value else None
         else:
-            values[param_of(kind, name)] = value
+            values[param_name(kind, name)] = value
     return values
 
 
-def sent_again(kind: Kind, columns: Mapping[str, Any], row: Row) -> dict[str, Any]:
+def to_params(kind: Kind, columns: Mapping[str, Any], row: Row) -> dict[str, Any]:
     """Columns as parameters that were read, so that a restore passes the same rules as any write."""
-    sent: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     zone = columns.get("timezone", row.get("timezone", "UTC"))
     for name, fold_name in (("start_local", "start_fold"), ("end_local", "end_fold")):
         # Which of two equal wall times was meant is part of a date, whether or not the wall time changed.
         if {name, fold_name, "timezone", "all_day"} & set(columns):
-            wall = _read_time(columns[name]) if name in columns else row[name]
-            sent[NAMES[name]] = _moment(wall, columns.get(fold_name, row[fold_name]), zone)
+            wall = _parse_time(columns[name]) if name in columns else row[name]
+            arguments[PARAM_NAMES[name]] = _build_moment(wall, columns.get(fold_name, row[fold_name]), zone)
     for name, value in columns.items():
-        if name in INTERNAL or name in ("start_local", "end_local"):
+        if name in INTERNAL_COLUMNS or name in ("start_local", "end_local"):
             continue
         if name == "date_utc":
-            sent[name] = DateTimeInput(_read_time(value).replace(tzinfo=None), timedelta(0), False)
+            arguments[name] = DateTimeInput(_parse_time(value).replace(tzinfo=None), timedelta(0), False)
         elif name == "password_hash":
-            sent[name] = bytes.fromhex(value) if value is not None else None
+            arguments[name] = bytes.fromhex(value) if value is not None else None
         else:
-            sent[param_of(kind, name)] = value
-    return sent
+            arguments[param_name(kind, name)] = value
+    return arguments
 
 
-def param_of(kind: Kind, column: str) -> str:
-    return kind.title if column == "title" else NAMES.get(column, column)
+def param_name(kind: Kind, column: str) -> str:
+    return kind.title_param if column == "title" else PARAM_NAMES.get(column, column)
 
 
-def _read_time(value: str) -> datetime:
-    read = datetime.fromisoformat(value)
-    return read.astimezone(UTC) if read.tzinfo else read
+def _parse_time(value: str) -> datetime:
+    parsed = datetime.fromisoformat(value)
+    return parsed.astimezone(UTC) if parsed.tzinfo else parsed
 
 
-def _moment(wall: datetime, fold: int, zone: str) -> DateTimeInput:
+def _build_moment(wall: datetime, fold: int, zone: str) -> DateTimeInput:
     """The second of two equal wall times is named by its offset."""
     if not fold:
         return DateTimeInput(wall, None, False)

@@ -1,32 +1,32 @@
 """Event tags: flat terms."""
 
 from kalends.core.messages import gettext_noop as N_
-from kalends.kinds.kind import Kind, Represented, Values, View, Writing
-from kalends.kinds.terms import order_terms, represent_term, store_term, term_fields, term_filters
+from kalends.kinds.kind import JsonObject, Kind, RenderContext, Values, WriteContext
+from kalends.kinds.terms import build_term_columns, order_terms, serialize_term, term_fields, term_filters
 from kalends.store import Row
 
 
-def represent_tag(row: Row, view: View) -> Represented:
+def serialize_tag(row: Row, context: RenderContext) -> JsonObject:
     return {
-        **represent_term(row, view, "post_tag", "tags"),
+        **serialize_term(row, context, "post_tag", "tags"),
         "meta": [],
-        "url": f"{view.base_url}/tag/{row['slug']}/",
+        "url": f"{context.base_url}/tag/{row['slug']}/",
     }
 
 
-async def store_tag(writing: Writing) -> Values:
-    return await store_term(writing, "tags")
+async def build_tag_columns(context: WriteContext) -> Values:
+    return await build_term_columns(context, "tags")
 
 
 TAGS = Kind(
     name="tags",
     singular="tag",
-    title="name",
+    title_param="name",
     columns="r.id, r.revision, r.name, r.slug, r.description, r.count",
     fields=term_fields(N_("The tag name")),
     filters=term_filters("tags", "event_tags", "tag_id"),
-    represent=represent_tag,
-    store=store_tag,
+    to_json=serialize_tag,
+    to_columns=build_tag_columns,
     order=order_terms,
     is_post=False,
 )

@@ -6,24 +6,24 @@ from kalends.core import errors, params
 from kalends.core.params import param
 from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.json_ld import describe_venue
-from kalends.kinds.kind import Kind, Represented, Values, View, Writing
+from kalends.kinds.kind import JsonObject, Kind, RenderContext, Values, WriteContext
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
+    build_post_columns,
+    expires_at_next_start,
     linked_filters,
-    merged,
+    merge_value,
     newest_first,
     omit_empty,
     post_fields,
-    represent_post,
-    show_image,
-    store_post,
-    until_next_start,
+    serialize_post,
+    serialize_post_image,
 )
 from kalends.store import Row
 
 # Plain text fields: parameter and column have the same name.
-TEXTS: tuple[LiteralString, ...] = (
+TEXT_COLUMNS: tuple[LiteralString, ...] = (
     "address",
     "city",
     "country",
@@ -33,7 +33,7 @@ TEXTS: tuple[LiteralString, ...] = (
     "phone",
     "stateprovince",
 )
-SEARCHED: tuple[LiteralString, ...] = (
+SEARCH_COLUMNS: tuple[LiteralString, ...] = (
     "address",
     "city",
     "province",
@@ -44,8 +44,8 @@ SEARCHED: tuple[LiteralString, ...] = (
 )
 
 
-def represent_venue(row: Row, view: View) -> Represented:
-    post = represent_post(row, view, "venue")
+def serialize_venue(row: Row, context: RenderContext) -> JsonObject:
+    post = serialize_post(row, context, "venue")
     return {
         **omit_empty(
             {
@@ -53,7 +53,7 @@ def represent_venue(row: Row, view: View) -> Represented:
                 "venue": row["title"],
                 "description": to_paragraphs(row["description"]),
                 "slug": row["slug"],
-                "image": show_image(row, view),
+                "image": serialize_post_image(row, context),
                 "address": row["address"],
                 "city": row["city"],
                 "country": row["country"],
@@ -72,44 +72,44 @@ def represent_venue(row: Row, view: View) -> Represented:
     }
 
 
-def _searched(values: Values, row: Row | None) -> str:
-    texts = [str(merged(values, row, column)) for column in SEARCHED]
-    description = to_plain_text(str(merged(values, row, "description")))
+def _build_search_text(values: Values, row: Row | None) -> str:
+    texts = [str(merge_value(values, row, column)) for column in SEARCH_COLUMNS]
+    description = to_plain_text(str(merge_value(values, row, "description")))
     return "\n".join(
-        fold(text) for text in [to_plain_text(str(merged(values, row, "title"))), description, *texts] if text
+        fold(text) for text in [to_plain_text(str(merge_value(values, row, "title"))), description, *texts] if text
     )
 
 
-async def store_venue(writing: Writing) -> Values:
-    sent, row = writing.sent, writing.row
-    values = await store_post(writing, "venues", "venue")
-    for name in TEXTS:
-        if name in sent:
-            values[name] = sent[name]
+async def build_venue_columns(context: WriteContext) -> Values:
+    arguments, row = context.arguments, context.row
+    values = await build_post_columns(context, "venues", "venue")
+    for name in TEXT_COLUMNS:
+        if name in arguments:
+            values[name] = arguments[name]
     for name in ("website", "show_map", "show_map_link", "geo_lat", "geo_lng"):
-        if name in sent:
-            values[name] = sent[name]
-    if (merged(values, row, "geo_lat") in ("", None)) != (merged(values, row, "geo_lng") in ("", None)):
+        if name in arguments:
+            values[name] = arguments[name]
+    if (merge_value(values, row, "geo_lat") in ("", None)) != (merge_value(values, row, "geo_lng") in ("", None)):
         raise errors.invalid("geo_lat", "`geo_lat` and `geo_lng` are sent together.")
     # One that was written by itself stays until another is; a derived one follows what it is derived from.
-    derived = row is None or row["stateprovince"] == _state_or_province({}, row)
-    if "stateprovince" not in sent and derived:
-        values["stateprovince"] = _state_or_province(values, row)
-    values["search_text"] = _searched(values, row)
+    is_derived = row is None or row["stateprovince"] == _derive_state_province({}, row)
+    if "stateprovince" not in arguments and is_derived:
+        values["stateprovince"] = _derive_state_province(values, row)
+    values["search_text"] = _build_search_text(values, row)
     return values
 
 
-def _state_or_province(values: Values, row: Row | None) -> object:
+def _derive_state_province(values: Values, row: Row | None) -> object:
     """Not sent, it is the state where there is no country or it is the US, else the province."""
-    state, province = merged(values, row, "state"), merged(values, row, "province")
-    american = merged(values, row, "country") in ("", "US", "United States")
-    return (state or province) if american else (province or state)
+    state, province = merge_value(values, row, "state"), merge_value(values, row, "province")
+    is_american = merge_value(values, row, "country") in ("", "US", "United States")
+    return (state or province) if is_american else (province or state)
 
 
 VENUES = Kind(
     name="venues",
     singular="venue",
-    title="venue",
+    title_param="venue",
     columns=POST_COLUMNS
     + """, r.address, r.city, r.country, r.province, r.state, r.zip, r.phone, r.stateprovince, r.website,
         r.show_map, r.show_map_link, r.geo_lat, r.geo_lng""",
@@ -132,11 +132,20 @@ VENUES = Kind(
         param("geo_lng", params.number(-180, 180), "The longitude", is_extension=True),
     ),
     filters=linked_filters("event_venues", "venue_id"),
-    represent=represent_venue,
-    store=store_venue,
+    to_json=serialize_venue,
+    to_columns=build_venue_columns,
     order=newest_first,
-    until=until_next_start,
-    complete=describe_venue,
-    moves=frozenset({"title", *TEXTS, "geo_lat", "geo_lng", "status"}) - {"phone"},
-    plain=("title", "description", *TEXTS, "website", "show_map", "show_map_link", "geo_lat", "geo_lng"),
+    expires_at=expires_at_next_start,
+    add_json_ld=describe_venue,
+    sequence_columns=frozenset({"title", *TEXT_COLUMNS, "geo_lat", "geo_lng", "status"}) - {"phone"},
+    passthrough_columns=(
+        "title",
+        "description",
+        *TEXT_COLUMNS,
+        "website",
+        "show_map",
+        "show_map_link",
+        "geo_lat",
+        "geo_lng",
+    ),
 )

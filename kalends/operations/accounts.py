@@ -10,7 +10,7 @@ from kalends.core.sanitize import clean_plain
 from kalends.core.times import read_zone
 from kalends.core.urls import read_email, read_website
 from kalends.kinds import KINDS
-from kalends.operations.history import represent_change
+from kalends.operations.history import serialize_change
 from kalends.operations.permissions import ROLES
 from kalends.store import Row, history, users
 from kalends.store.database import Transaction
@@ -23,7 +23,7 @@ async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
         raise InvalidValue("A login is 1 to 60 characters without a colon.")
     if await users.find_user(tx, login, email):
         raise InvalidValue(f"There is a user with the login {login} or this e-mail address already.")
-    return await users.add_user(tx, login, email, _role(role))
+    return await users.add_user(tx, login, email, _parse_role(role))
 
 
 async def list_users(tx: Transaction) -> list[Row]:
@@ -31,7 +31,7 @@ async def list_users(tx: Transaction) -> list[Row]:
 
 
 async def set_role(tx: Transaction, login: str, role: str) -> None:
-    await users.set_role(tx, await require_user(tx, login), _role(role))
+    await users.set_role(tx, await require_user(tx, login), _parse_role(role))
 
 
 async def set_account_password(tx: Transaction, login: str, password: str) -> None:
@@ -46,8 +46,8 @@ async def add_application_password(tx: Transaction, login: str, name: str, *, re
     if not name or name in [row["name"] for row in await users.list_application_passwords(tx, user_id)]:
         raise InvalidValue(f"An application password needs a name that {login} has not used yet.")
     password = credentials.new_application_password()
-    hashed = credentials.hash_application_password(tx.site.secret, password)
-    await users.add_application_password(tx, user_id, name, hashed, read_only=read_only)
+    password_hash = credentials.hash_application_password(tx.site.secret, password)
+    await users.add_application_password(tx, user_id, name, password_hash, read_only=read_only)
     return password
 
 
@@ -69,29 +69,29 @@ VIEWS = ("month", "week", "day", "list", "map")
 # Sites ---------------------------------------------------------------------------------------
 
 
-def _per_page(value: str) -> int:
+def _parse_per_page(value: str) -> int:
     if not value.isdecimal() or not 1 <= int(value) <= 50:
         raise InvalidValue("per_page is a number from 1 to 50.")
     return int(value)
 
 
-def _position(value: str) -> str:
+def _parse_currency_position(value: str) -> str:
     if value not in ("prefix", "postfix"):
         raise InvalidValue("currency_position is prefix or postfix.")
     return value
 
 
-def _currency_code(value: str) -> str:
+def _parse_currency_code(value: str) -> str:
     if len(value) != 3 or not value.isascii() or not value.isupper():
         raise InvalidValue("currency_code is three capital letters, such as EUR.")
     return value
 
 
-def _short_text(value: str) -> str:
+def _clean_short_text(value: str) -> str:
     return clean_plain(value, 200)
 
 
-def _accent(value: str) -> str:
+def _parse_accent(value: str) -> str:
     if not re.fullmatch(r"#[0-9a-fA-F]{6}", value):
         raise InvalidValue("accent is a colour such as #1f6f8b.")
     return value.lower()
@@ -100,13 +100,13 @@ def _accent(value: str) -> str:
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
-def _weekday(value: str) -> int:
+def _parse_weekday(value: str) -> int:
     if value.lower() not in WEEKDAYS:
         raise InvalidValue(f"first_weekday is one of {', '.join(WEEKDAYS)}.")
     return WEEKDAYS.index(value.lower()) + 1
 
 
-def _view(value: str) -> str:
+def _parse_view(value: str) -> str:
     if value not in VIEWS:
         raise InvalidValue(f"default_view is one of {', '.join(VIEWS)}.")
     return value
@@ -114,18 +114,18 @@ def _view(value: str) -> str:
 
 # Key -> how its value is read. The keys are the columns.
 SITE_KEYS: dict[LiteralString, Callable[[str], object]] = {
-    "name": _short_text,
+    "name": _clean_short_text,
     "base_url": lambda value: read_website(value).rstrip("/") or None,
     "timezone": read_zone,
-    "language": _short_text,
-    "currency_symbol": _short_text,
-    "currency_position": _position,
-    "currency_code": _currency_code,
-    "per_page": _per_page,
+    "language": _clean_short_text,
+    "currency_symbol": _clean_short_text,
+    "currency_position": _parse_currency_position,
+    "currency_code": _parse_currency_code,
+    "per_page": _parse_per_page,
     "logo_url": read_website,
-    "accent": _accent,
-    "first_weekday": _weekday,
-    "default_view": _view,
+    "accent": _parse_accent,
+    "first_weekday": _parse_weekday,
+    "default_view": _parse_view,
 }
 
 
@@ -140,14 +140,14 @@ async def show_site(tx: Transaction) -> dict[str, Any]:
 
 async def set_site(tx: Transaction, key: str, value: str) -> None:
     """Changes a setting. What is shown of every record may change with it, so the clock is raised."""
-    for column, read in SITE_KEYS.items():
+    for column, parse in SITE_KEYS.items():
         if column == key:
-            stored = read(value)
+            parsed = parse(value)
             break
     else:
         raise InvalidValue(f"There is no setting {key}; there are {', '.join(SITE_KEYS)}.")
     await tx.lock_site(None)
-    await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", stored, tx.site.id))
+    await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", parsed, tx.site.id))
     tx.changes.record("sites", tx.site.id, "settings")
 
 
@@ -156,18 +156,18 @@ async def read_history(tx: Transaction, singular: str, record_id: int) -> list[d
     if kind is None:
         raise InvalidValue("There is a history of an event, a venue or an organizer.")
     return [
-        represent_change(kind, row) for row in await history.list_record_changes(tx, kind.name, record_id, limit=1000)
+        serialize_change(kind, row) for row in await history.list_record_changes(tx, kind.name, record_id, limit=1000)
     ]
 
 
-def _role(role: str) -> str:
+def _parse_role(role: str) -> str:
     if role not in ROLES[1:]:
         raise InvalidValue(f"A role is one of {', '.join(ROLES[1:])}.")
     return role
 
 
 async def require_user(tx: Transaction, login: str) -> int:
-    found = await users.find_user(tx, login, login)
-    if found is None:
+    user_id = await users.find_user(tx, login, login)
+    if user_id is None:
         raise InvalidValue(f"There is no user {login}.")
-    return found
+    return user_id

@@ -11,9 +11,9 @@ from kalends.kinds.kind import Kind
 from kalends.store import Row
 from kalends.store.sites import Site
 
-MOST = 100
+MAX_TAGS = 100
 # Filters of a list that look at records of another kind: the list is wrong when one of these changes.
-LOOKS_AT = {
+FILTER_KINDS = {
     "events": {
         "categories": "categories",
         "tags": "tags",
@@ -28,47 +28,49 @@ LOOKS_AT = {
 }
 
 
-def of_record(kind: Kind, site: Site, row: Row) -> tuple[str, ...]:
-    return (f"s{site.id}", *[_key(site, *entry) for entry in _named(kind, [row])])
+def tags_for_record(kind: Kind, site: Site, row: Row) -> tuple[str, ...]:
+    return (f"s{site.id}", *[_record_tag(site, *entry) for entry in _list_references(kind, [row])])
 
 
-def of_event(site: Site, event_id: int) -> tuple[str, ...]:
+def tags_for_event(site: Site, event_id: int) -> tuple[str, ...]:
     """Of an event that is no longer shown."""
-    return (f"s{site.id}", _key(site, "events", event_id))
+    return (f"s{site.id}", _record_tag(site, "events", event_id))
 
 
-def of_list(kind: Kind, site: Site, rows: list[Row], filters: Container[str]) -> tuple[str, ...]:
-    named = _named(kind, rows)
-    records = [_key(site, *entry) for entry in named] if len(named) <= MOST else [f"s{site.id}-many"]
-    kinds = {kind.name: None, **{other: None for name, other in LOOKS_AT[kind.name].items() if name in filters}}
+def tags_for_list(kind: Kind, site: Site, rows: list[Row], filters: Container[str]) -> tuple[str, ...]:
+    references = _list_references(kind, rows)
+    records = (
+        [_record_tag(site, *entry) for entry in references] if len(references) <= MAX_TAGS else [f"s{site.id}-many"]
+    )
+    kinds = {kind.name: None, **{other: None for name, other in FILTER_KINDS[kind.name].items() if name in filters}}
     return (f"s{site.id}", *[f"s{site.id}-{name}" for name in kinds], *records)
 
 
-def of_change(site: Site, kind: str, record_id: int, linked: Iterable[tuple[str, int]]) -> set[str]:
+def tags_for_change(site: Site, kind: str, record_id: int, linked: Iterable[tuple[str, int]]) -> set[str]:
     """What a change makes wrong: the record wherever it is shown, the lists of its kind, and the counts
     of terms that it is or was linked to."""
     if kind == "sites":
         return {f"s{site.id}"}
-    wrong = {_key(site, kind, record_id), f"s{site.id}-{kind}", f"s{site.id}-many"}
+    tags = {_record_tag(site, kind, record_id), f"s{site.id}-{kind}", f"s{site.id}-many"}
     for other, other_id in linked:
-        wrong |= {_key(site, other, other_id), f"s{site.id}-{other}"}
-    return wrong
+        tags |= {_record_tag(site, other, other_id), f"s{site.id}-{other}"}
+    return tags
 
 
-def _named(kind: Kind, rows: list[Row]) -> list[tuple[str, int]]:
+def _list_references(kind: Kind, rows: list[Row]) -> list[tuple[str, int]]:
     """The records that a response depends on, by kind and ID.
 
     Of a protected event no links are shown, so none are named. A linked record that is not public is named,
     since the response changes when it is published.
     """
-    named = {(kind.name, row["id"]): None for row in rows}
-    shown = [row for row in rows if row.get("password_hash") is None] if kind.links else []
+    references = {(kind.name, row["id"]): None for row in rows}
+    unprotected = [row for row in rows if row.get("password_hash") is None] if kind.links else []
     for link in kind.links:
-        named.update({(link.kind, entry): None for row in shown for entry in row[f"{link.column}s"]})
-    return list(named)
+        references.update({(link.kind, entry): None for row in unprotected for entry in row[f"{link.column}s"]})
+    return list(references)
 
 
-def _key(site: Site, kind: str, record_id: int) -> str:
+def _record_tag(site: Site, kind: str, record_id: int) -> str:
     """Return the key of one record. It is a hash, so that nobody learns the IDs of linked records that are hidden."""
     name = f"surrogate-key\0{kind}\0{record_id}".encode()
     return f"s{site.id}-{blake2b(name, key=site.secret, digest_size=9).hexdigest()}"

@@ -10,59 +10,77 @@ from typing import Any, Final, LiteralString
 
 from kalends.core.params import Param, Type
 from kalends.core.times import DateTimeInput
-from kalends.kinds.event_window import find_parts, window_of
+from kalends.kinds.event_window import build_window, plan_branches
 from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import Clause, Filter, Listing, Represented
+from kalends.kinds.kind import Clause, Filter, JsonObject, ListQuery
 from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.venues import VENUES
-from kalends.operations.context import Call, Outcome
-from kalends.operations.records import clauses_of, list_records, listing_of
+from kalends.operations.context import OperationContext, Outcome
+from kalends.operations.records import build_clauses, build_list_query, list_records
 from kalends.store import Row
 from kalends.store.sql import Sql, join
 
 DAY: Final = timedelta(days=1)
 # A night belongs to the day on which it began: the SQL twin of `pages.cards.last_day`.
 NIGHT: LiteralString = "interval '6 hours 1 second'"
-LAST_MOMENT: LiteralString = (
+EFFECTIVE_END: LiteralString = (
     "greatest(r.start_local, CASE WHEN r.all_day THEN r.end_local ELSE r.end_local - " + NIGHT + " END)"
 )
 # More than this many that last for days are not told apart on one page.
-MOST_LONG: Final = 200
-DATES: Final = frozenset(
-    ("start_date", "end_date", "starts_before", "starts_after", "ends_before", "ends_after", "strict_dates",
-     "overlaps_from", "overlaps_to", "include", "order", "orderby", "cursor")
-)  # fmt: skip
+MAX_MULTI_DAY: Final = 200
+DATE_PARAMS: Final = frozenset(
+    (
+        "start_date",
+        "end_date",
+        "starts_before",
+        "starts_after",
+        "ends_before",
+        "ends_after",
+        "strict_dates",
+        "overlaps_from",
+        "overlaps_to",
+        "include",
+        "order",
+        "orderby",
+        "cursor",
+    )
+)
 
 
-async def _touching(days: tuple[date, date], _: Listing) -> Clause:
+async def _days_clause(days: tuple[date, date], _: ListQuery) -> Clause:
     first, last = days
-    return Sql("r.start_local < ? AND " + LAST_MOMENT + " >= ?", _midnight(last) + DAY, _midnight(first))
+    return Sql("r.start_local < ? AND " + EFFECTIVE_END + " >= ?", _start_of_day(last) + DAY, _start_of_day(first))
 
 
 # Events as the pages of days list them: one more filter, which no parameter of the interface sets.
 DAY_EVENTS: Final = replace(
-    EVENTS, filters=(*EVENTS.filters, Filter(Param("days", Type({}, lambda value: value), ""), _touching))
+    EVENTS, filters=(*EVENTS.filters, Filter(Param("days", Type({}, lambda value: value), ""), _days_clause))
 )
 
 
-async def list_days(call: Call, first: date, last: date, most: int) -> list[Row]:
+async def list_days(context: OperationContext, first: date, last: date, max_per_day: int) -> list[Row]:
     """Events that touch some days: of those within one day the first few of each, with how many there are.
 
     One statement, whose answer does not grow with the number of events of a day. A protected event shows its
     title and its times.
     """
-    asked = days_call(call, first, last)
-    listing = listing_of(DAY_EVENTS, asked)
-    clauses = await clauses_of(DAY_EVENTS, asked, listing)
-    arms = [
-        Sql("(SELECT r.id, r.title, r.slug, r.timezone, r.start_local, r.end_local, "
-            "r.start_local::date AS first_day, " + LAST_MOMENT + "::date AS last_day, "
+    days_context = build_days_context(context, first, last)
+    query = build_list_query(DAY_EVENTS, days_context)
+    clauses = await build_clauses(DAY_EVENTS, days_context, query)
+    branches = [
+        Sql(
+            "(SELECT r.id, r.title, r.slug, r.timezone, r.start_local, r.end_local, "
+            "r.start_local::date AS first_day, " + EFFECTIVE_END + "::date AS last_day, "
             "r.password_hash IS NULL AS is_open, r.password_hash IS NULL AND r.all_day AS all_day, "
-            "r.password_hash IS NULL AND r.sticky AS sticky, r.password_hash IS NULL AND r.featured AS featured FROM")
-        + source + Sql("WHERE") + where + Sql(")")
-        for source, where in find_parts(listing, window_of(listing), clauses)
-    ]  # fmt: skip
-    return await call.transaction.fetch_all(
+            "r.password_hash IS NULL AND r.sticky AS sticky, r.password_hash IS NULL AND r.featured AS featured FROM"
+        )
+        + source
+        + Sql("WHERE")
+        + where
+        + Sql(")")
+        for source, where in plan_branches(query, build_window(query), clauses)
+    ]
+    return await context.transaction.fetch_all(
         Sql(
             """SELECT n.*, (SELECT c.category_id FROM event_categories c WHERE n.is_open
                     AND c.site_id = ? AND c.event_id = n.id ORDER BY c.position LIMIT 1) AS category_id
@@ -70,115 +88,124 @@ async def list_days(call: Call, first: date, last: date, most: int) -> list[Row]
                     SELECT f.*, count(*) OVER (PARTITION BY f.day) AS of_day,
                         row_number() OVER (PARTITION BY f.day ORDER BY f.sticky DESC, f.start_local, f.id) AS nth
                     FROM (SELECT e.*, CASE WHEN e.first_day = e.last_day THEN e.first_day END AS day FROM (""",
-            call.transaction.site.id,
+            context.transaction.site.id,
         )
-        + join(" UNION ALL ", arms)
+        + join(" UNION ALL ", branches)
         + Sql(
             """) e) f) n WHERE n.nth <= CASE WHEN n.day IS NULL THEN ?::integer ELSE ?::integer END
                 ORDER BY n.day NULLS FIRST, n.nth""",
-            MOST_LONG,
-            most,
+            MAX_MULTI_DAY,
+            max_per_day,
         )
     )
 
 
-async def list_day(call: Call, day: date) -> Outcome:
+async def list_day(context: OperationContext, day: date) -> Outcome:
     """One day as a list of whole records, page by page."""
-    return await list_records(DAY_EVENTS, days_call(call, day, day))
+    return await list_records(DAY_EVENTS, build_days_context(context, day, day))
 
 
-async def find_before(call: Call, first: date) -> date | None:
+async def find_day_before(context: OperationContext, first: date) -> date | None:
     """The last day before this one on which there is something."""
-    row = await _first(call, {"ends_before": _moment(_moved(first, 2)), "orderby": "end_date", "order": "desc"},
-                       Sql(LAST_MOMENT + " < ?", _midnight(first)))  # fmt: skip
+    row = await _find_first(
+        context,
+        {"ends_before": _build_moment(_shift_day(first, 2)), "orderby": "end_date", "order": "desc"},
+        Sql(EFFECTIVE_END + " < ?", _start_of_day(first)),
+    )
     return row["last_day"] if row else None
 
 
-async def find_after(call: Call, last: date) -> date | None:
+async def find_day_after(context: OperationContext, last: date) -> date | None:
     """The first day after this one on which something begins."""
-    row = await _first(call, {"starts_after": _moment(_moved(last, -2)), "orderby": "start_date", "order": "asc"},
-                       Sql("r.start_local >= ?", _midnight(last) + DAY))  # fmt: skip
+    row = await _find_first(
+        context,
+        {"starts_after": _build_moment(_shift_day(last, -2)), "orderby": "start_date", "order": "asc"},
+        Sql("r.start_local >= ?", _start_of_day(last) + DAY),
+    )
     return row["start_local"].date() if row else None
 
 
-async def list_similar(call: Call, event: Represented, most: int) -> list[Represented]:
+async def list_similar(context: OperationContext, event: JsonObject, limit: int) -> list[JsonObject]:
     """What comes next in the same categories, else at the same place, else at all."""
     venues = event["venue"] if isinstance(event["venue"], list) else [event["venue"]]
-    tries: list[dict[str, Any]] = []
+    attempts: list[dict[str, Any]] = []
     if event["categories"]:
-        tries.append({"categories": [term["id"] for term in event["categories"]]})
+        attempts.append({"categories": [term["id"] for term in event["categories"]]})
     if venues:
-        tries.append({"venue": [venue["id"] for venue in venues]})
-    found: dict[int, Represented] = {}
-    for asked in (*tries, {}):
-        values = {**asked, "per_page": most + 1}
-        outcome = await list_records(EVENTS, replace(call, values=values, slug=None), counted=False)
+        attempts.append({"venue": [venue["id"] for venue in venues]})
+    similar: dict[int, JsonObject] = {}
+    for filters in (*attempts, {}):
+        values = {**filters, "per_page": limit + 1}
+        outcome = await list_records(EVENTS, replace(context, values=values, slug=None), with_total=False)
         for record in outcome.body["events"]:
-            found.setdefault(record["id"], record)
-        found.pop(event["id"], None)
-        if len(found) >= most:
+            similar.setdefault(record["id"], record)
+        similar.pop(event["id"], None)
+        if len(similar) >= limit:
             break
-    return list(found.values())[:most]
+    return list(similar.values())[:limit]
 
 
-async def list_main_categories(call: Call, most: int) -> list[Row]:
+async def list_main_categories(context: OperationContext, limit: int) -> list[Row]:
     """The most used ones at the top of the tree, with what is right below them."""
-    return await call.transaction.fetch_all(
+    return await context.transaction.fetch_all(
         Sql(
             """SELECT r.name, r.slug FROM categories r LEFT JOIN (
                     SELECT c.parent, sum(c.count) AS count FROM categories c
                     WHERE c.site_id = ? AND c.parent IS NOT NULL GROUP BY c.parent) b ON b.parent = r.id
                 WHERE r.site_id = ? AND r.parent IS NULL AND r.count + coalesce(b.count, 0) > 0
                 ORDER BY r.count + coalesce(b.count, 0) DESC, r.id LIMIT ?""",
-            call.transaction.site.id,
-            call.transaction.site.id,
-            most,
+            context.transaction.site.id,
+            context.transaction.site.id,
+            limit,
         )
     )
 
 
-async def find_record_url(call: Call, post_id: int) -> tuple[str, str] | None:
+async def find_record_url(context: OperationContext, post_id: int) -> tuple[str, str] | None:
     """The collection and slug of a published post with this ID."""
-    site_id = call.transaction.site.id
+    site_id = context.transaction.site.id
     for kind in (EVENTS, VENUES, ORGANIZERS):
-        row = await call.transaction.fetch_one(
-            Sql("SELECT slug FROM " + kind.name + " WHERE site_id = ? AND id = ? AND status = 'publish'",
-                site_id, post_id)
-        )  # fmt: skip
+        row = await context.transaction.fetch_one(
+            Sql(
+                "SELECT slug FROM " + kind.name + " WHERE site_id = ? AND id = ? AND status = 'publish'",
+                site_id,
+                post_id,
+            )
+        )
         if row:
             return kind.singular, row["slug"]
     return None
 
 
-def days_call(call: Call, first: date, last: date) -> Call:
+def build_days_context(context: OperationContext, first: date, last: date) -> OperationContext:
     """A call for the events that touch some days, with the filters of the page but not its dates."""
-    values = {name: value for name, value in call.values.items() if name not in DATES}
+    values = {name: value for name, value in context.values.items() if name not in DATE_PARAMS}
     values |= {
-        "overlaps_from": _moment(_moved(first, -2)),
-        "overlaps_to": _moment(_moved(last, 2)),
+        "overlaps_from": _build_moment(_shift_day(first, -2)),
+        "overlaps_to": _build_moment(_shift_day(last, 2)),
         "days": (first, last),
     }
-    return replace(call, values=values)
+    return replace(context, values=values)
 
 
-async def _first(call: Call, dates: dict[str, Any], exactly: Sql) -> Row | None:
+async def _find_first(context: OperationContext, dates: dict[str, Any], condition: Sql) -> Row | None:
     """The first event of a list; dates of the list are read in the site's zone, so the clause is more exact."""
-    values = {name: value for name, value in call.values.items() if name not in DATES}
-    asked = replace(call, values={**values, **dates})
-    listing = replace(listing_of(EVENTS, asked), page=1, per_page=1)
-    narrow = replace(EVENTS, columns="r.id, r.start_local, " + LAST_MOMENT + "::date AS last_day")
-    clauses = [*await clauses_of(EVENTS, asked, listing), exactly]
-    return await call.transaction.fetch_one(narrow.page(narrow, listing, clauses))
+    values = {name: value for name, value in context.values.items() if name not in DATE_PARAMS}
+    list_context = replace(context, values={**values, **dates})
+    query = replace(build_list_query(EVENTS, list_context), page=1, per_page=1)
+    narrowed_kind = replace(EVENTS, columns="r.id, r.start_local, " + EFFECTIVE_END + "::date AS last_day")
+    clauses = [*await build_clauses(EVENTS, list_context, query), condition]
+    return await context.transaction.fetch_one(narrowed_kind.page_query(narrowed_kind, query, clauses))
 
 
-def _moment(day: date) -> DateTimeInput:
-    return DateTimeInput(_midnight(day), None, True)
+def _build_moment(day: date) -> DateTimeInput:
+    return DateTimeInput(_start_of_day(day), None, True)
 
 
-def _midnight(day: date) -> datetime:
+def _start_of_day(day: date) -> datetime:
     return datetime.combine(day, time())
 
 
-def _moved(day: date, days: int) -> date:
+def _shift_day(day: date, days: int) -> date:
     """Two days are more than any two clocks differ."""
     return day + timedelta(days=days)

@@ -8,113 +8,117 @@ from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.event_filters import link_clauses
-from kalends.kinds.kind import Clause, Kind, Represented, View, for_each
+from kalends.kinds.kind import Clause, JsonObject, Kind, RenderContext, row_conditions
 from kalends.operations import event_passwords, permissions
-from kalends.operations.context import Call, Outcome
-from kalends.operations.records import listing_of
+from kalends.operations.context import OperationContext, Outcome
+from kalends.operations.records import build_list_query
 from kalends.store import Row, history
 from kalends.store.sql import Sql, and_
 
 LINK_FILTERS = ("categories", "tags", "venue", "organizer")
 
 
-async def list_changes(_: Kind | None, call: Call) -> Outcome:
+async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
     """Records in the order of their latest revision. What the caller cannot see is gone for them."""
-    tx, values = call.transaction, call.values
-    since, settled = values.get("since", (0, None))
-    if settled is None:
+    tx, values = context.transaction, context.values
+    since, synced_revision = values.get("since", (0, None))
+    if synced_revision is None:
         # A copy that begins knows nothing yet: what is gone by now it need not be told.
-        settled = since or tx.site.revision
-    if settled < tx.site.trimmed_revision or max(since, settled) > tx.site.revision:
+        synced_revision = since or tx.site.revision
+    if synced_revision < tx.site.trimmed_revision or max(since, synced_revision) > tx.site.revision:
         raise errors.expired(tx.site.trimmed_revision)
-    most: int = values.get("per_page", 100)
-    found = await history.list_changed_records(tx, since, settled, _kinds(values), most + 1)
-    page, more = found[:most], len(found) > most
-    shown = await _shown(call, page)
-    missing = [(row["kind"], row["id"]) for row in page if (row["kind"], row["id"]) not in shown]
-    told = await _told(call, settled, missing)
+    limit: int = values.get("per_page", 100)
+    rows = await history.list_changed_records(tx, since, synced_revision, _select_kinds(values), limit + 1)
+    page, has_more = rows[:limit], len(rows) > limit
+    records = await _load_visible(context, page)
+    missing = [(row["kind"], row["id"]) for row in page if (row["kind"], row["id"]) not in records]
+    tombstones = await _select_tombstones(context, synced_revision, missing)
     entries = [
-        _entry(row, shown.get((row["kind"], row["id"])))
+        _build_entry(row, records.get((row["kind"], row["id"])))
         for row in page
-        if (row["kind"], row["id"]) in shown or (row["kind"], row["id"]) in told
+        if (row["kind"], row["id"]) in records or (row["kind"], row["id"]) in tombstones
     ]
     return Outcome(
         {
             "changes": entries,
             "since": since,
-            "next_since": f"{page[-1]['revision']}.{settled}" if more else str(tx.site.revision),
-            "more": more,
+            "next_since": f"{page[-1]['revision']}.{synced_revision}" if has_more else str(tx.site.revision),
+            "more": has_more,
         }
     )
 
 
-def flat(kind: Kind, row: Row, view: View) -> Represented:
+def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
     """A record by itself: links as IDs, as a write takes them, and no counts, which are others' doing."""
     if not kind.is_post:
-        term = kind.represent(row, view)
+        term = kind.to_json(row, context)
         return {key: value for key, value in term.items() if key not in ("count", "url")}
     if not kind.links:
-        return kind.represent(row, view)
-    record = kind.represent(row, view)
-    if row["id"] in view.shut:
+        return kind.to_json(row, context)
+    record = kind.to_json(row, context)
+    if row["id"] in context.locked_ids:
         return record
     return {**record, **{link.param: row[f"{link.column}s"] for link in kind.links}}
 
 
-def _kinds(values: Any) -> list[str]:
+def _select_kinds(values: Any) -> list[str]:
     """Links are an event's, so filters by them leave only events."""
     if any(name in values for name in LINK_FILTERS):
         return ["events"]
     return [values["kind"]] if "kind" in values else [kind.name for kind in KINDS]
 
 
-async def _shown(call: Call, page: list[Row]) -> dict[tuple[str, int], Represented]:
+async def _load_visible(context: OperationContext, page: list[Row]) -> dict[tuple[str, int], JsonObject]:
     """The records of a page that this caller may see, kind by kind."""
-    ids: dict[str, list[int]] = defaultdict(list)
+    ids_by_kind: dict[str, list[int]] = defaultdict(list)
     for row in page:
         if not row["gone"]:
-            ids[row["kind"]].append(row["id"])
-    shown: dict[tuple[str, int], Represented] = {}
-    for name, wanted in ids.items():
+            ids_by_kind[row["kind"]].append(row["id"])
+    records: dict[tuple[str, int], JsonObject] = {}
+    for name, ids in ids_by_kind.items():
         kind = BY_NAME[name]
-        of_page = Sql("r.site_id = ? AND r.id = ANY(?)", call.transaction.site.id, wanted)
-        rows = await call.transaction.fetch_all(kind.select(and_([of_page, *await _visible(kind, call)])))
-        shut = event_passwords.shut_of(call, rows)
-        view = replace(call.view, linked={k.name: {} for k in KINDS}, shut=shut)
-        shown.update({(name, row["id"]): flat(kind, row, view) for row in rows})
-    return shown
+        on_page = Sql("r.site_id = ? AND r.id = ANY(?)", context.transaction.site.id, ids)
+        rows = await context.transaction.fetch_all(
+            kind.select(and_([on_page, *await _visibility_conditions(kind, context)]))
+        )
+        locked_ids = event_passwords.locked_ids(context, rows)
+        render_context = replace(context.render_context, linked={k.name: {} for k in KINDS}, locked_ids=locked_ids)
+        records.update({(name, row["id"]): serialize_flat(kind, row, render_context) for row in rows})
+    return records
 
 
-async def _visible(kind: Kind, call: Call) -> list[Sql]:
+async def _visibility_conditions(kind: Kind, context: OperationContext) -> list[Sql]:
     if not kind.is_post:
         return []
-    clauses = [permissions.embedded(call.actor)]
+    clauses = [permissions.embeddable_condition(context.actor)]
     if kind.links:
         # A list does not show hidden events; those who may edit them keep them in their copy.
-        clauses.append(Sql("(NOT r.hide_from_listings OR") + permissions.editable(call.actor) + Sql(")"))
-        clauses += for_each(await _links(kind, call))
-        if kind.guarded & set(call.values):
-            clauses.append(event_passwords.opened(call))
+        clauses.append(Sql("(NOT r.hide_from_listings OR") + permissions.editable_condition(context.actor) + Sql(")"))
+        clauses += row_conditions(await _build_link_clauses(kind, context))
+        if kind.password_guarded_filters & set(context.values):
+            clauses.append(event_passwords.unlocked_condition(context))
     return clauses
 
 
-async def _links(kind: Kind, call: Call) -> list[Clause]:
+async def _build_link_clauses(kind: Kind, context: OperationContext) -> list[Clause]:
     """The filters by link. To those who have a copy already, what is linked to a vanished record is gone."""
     try:
-        return await link_clauses(listing_of(kind, call))
+        return await link_clauses(build_list_query(kind, context))
     except ApiError:
-        if call.values.get("since", (0, None))[0] == 0:
+        if context.values.get("since", (0, None))[0] == 0:
             raise
         return [Sql("false")]
 
 
-async def _told(call: Call, settled: int, missing: list[tuple[str, int]]) -> set[tuple[str, int]]:
+async def _select_tombstones(
+    context: OperationContext, synced_revision: int, missing: list[tuple[str, int]]
+) -> set[tuple[str, int]]:
     """Of which records it is said that they are gone: to the public only of those that were public."""
-    if permissions.rank(call.actor) >= permissions.CONTRIBUTOR:
+    if permissions.rank(context.actor) >= permissions.CONTRIBUTOR:
         return set(missing)
-    return await history.find_once_visible(call.transaction, settled, missing, call.actor.user_id)
+    return await history.find_once_visible(context.transaction, synced_revision, missing, context.actor.user_id)
 
 
-def _entry(row: Row, record: Represented | None) -> dict[str, Any]:
+def _build_entry(row: Row, record: JsonObject | None) -> dict[str, Any]:
     entry = {"revision": row["revision"], "kind": row["kind"], "id": row["id"]}
     return {**entry, "deleted": True} if record is None else {**entry, "deleted": False, "record": record}

@@ -14,7 +14,7 @@ async def publish_due(tx: Transaction, kind_name: str, record_id: int) -> bool:
     """Publishes a scheduled record if its time has come. Under the lock that happens exactly once."""
     kind = BY_NAME[kind_name]
     await tx.lock_site(None)
-    row = await _row(kind, tx, record_id, Sql("r.status = 'future' AND r.date_utc <= ?", tx.now))
+    row = await _fetch_row(kind, tx, record_id, Sql("r.status = 'future' AND r.date_utc <= ?", tx.now))
     if row is None:
         return False
     await write_changes(kind, tx, row, {"status": "publish"}, {})
@@ -25,17 +25,17 @@ async def remove_old_trash(tx: Transaction, kind_name: str, record_id: int, cuto
     """Removes a record for good that has been in the trash since before a moment; its log line stays."""
     kind = BY_NAME[kind_name]
     await tx.lock_site(None)
-    row = await _row(kind, tx, record_id, Sql("r.status = 'trash' AND r.trashed_at < ?", cutoff))
+    row = await _fetch_row(kind, tx, record_id, Sql("r.status = 'trash' AND r.trashed_at < ?", cutoff))
     if row is None:
         return False
     await remove_record(kind, tx, row)
     return True
 
 
-async def forget_changes(tx: Transaction, cutoff: datetime) -> int:
+async def trim_change_log(tx: Transaction, cutoff: datetime) -> int:
     await tx.lock_site(None)
     return await history.trim_log(tx, cutoff)
 
 
-async def _row(kind: Kind, tx: Transaction, record_id: int, where: Sql) -> Row | None:
+async def _fetch_row(kind: Kind, tx: Transaction, record_id: int, where: Sql) -> Row | None:
     return await tx.fetch_one(kind.select(Sql("r.site_id = ? AND r.id = ? AND", tx.site.id, record_id) + where))

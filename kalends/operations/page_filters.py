@@ -13,7 +13,7 @@ from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind
-from kalends.operations.context import Call
+from kalends.operations.context import OperationContext
 from kalends.store import Row
 from kalends.store.sql import Sql
 
@@ -22,7 +22,7 @@ LINKS: Final = {link.param: link.kind for link in EVENTS.links}
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedRecord:
     """A record that a filter names, and that everybody may read."""
 
     id: int
@@ -30,65 +30,65 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class ResolvedFilters:
     """`named` is by parameter and value as it was sent; `place` is where `near` is."""
 
-    named: Mapping[str, Mapping[Value, Named]] = field(default_factory=dict[str, Mapping[Value, Named]])
+    named: Mapping[str, Mapping[Value, NamedRecord]] = field(default_factory=dict[str, Mapping[Value, NamedRecord]])
     unknown: tuple[str, ...] = ()
     unknown_place: str = ""
     place: tuple[float, float] | None = None
 
-    def named_by(self, name: str) -> list[Named]:
+    def list_named(self, name: str) -> list[NamedRecord]:
         """What a parameter names, each once."""
         return list({entry.id: entry for entry in self.named.get(name, {}).values()}.values())
 
 
-async def settle_filters(call: Call) -> tuple[Call, Filters]:
+async def resolve_filters(context: OperationContext) -> tuple[OperationContext, ResolvedFilters]:
     """The call by IDs and coordinates. A filter of which nothing is known stays, and finds nothing."""
-    values: dict[str, Any] = dict(call.values)
-    named: dict[str, Mapping[Value, Named]] = {}
+    values: dict[str, Any] = dict(context.values)
+    named: dict[str, Mapping[Value, NamedRecord]] = {}
     unknown: list[str] = []
     for name in [name for name in LINKS if values.get(name)]:
-        named[name] = found = await _find(call, BY_NAME[LINKS[name]], values[name])
-        unknown += [str(entry) for entry in values[name] if entry not in found]
-        values[name] = list(dict.fromkeys(entry.id for entry in found.values()))
+        named[name] = matches = await _find_named(context, BY_NAME[LINKS[name]], values[name])
+        unknown += [str(entry) for entry in values[name] if entry not in matches]
+        values[name] = list(dict.fromkeys(entry.id for entry in matches.values()))
     near = values.pop("near", "")
-    place = await find_place(call, near) if near else None
+    place = await find_place(context, near) if near else None
     if place is not None:
         values["geoloc_lat"], values["geoloc_lng"] = place
     elif near:
         values["venue"] = []
-    settled = Filters(named, tuple(unknown), "" if place else near, place)
-    return replace(call, values=values), settled
+    resolved = ResolvedFilters(named, tuple(unknown), "" if place else near, place)
+    return replace(context, values=values), resolved
 
 
-async def _find(call: Call, kind: Kind, wanted: Sequence[Value]) -> dict[Value, Named]:
+async def _find_named(context: OperationContext, kind: Kind, entries: Sequence[Value]) -> dict[Value, NamedRecord]:
     """By ID, of terms also by slug; a number that is no ID may be a slug, as in lists of the interface."""
     column: LiteralString = "title" if kind.is_post else "name"
-    is_open: LiteralString = "r.status = 'publish'" if kind.is_post else "true"
-    rows = await call.transaction.fetch_all(
+    is_published: LiteralString = "r.status = 'publish'" if kind.is_post else "true"
+    rows = await context.transaction.fetch_all(
         Sql(
-            "SELECT r.id, r.slug, r." + column + " AS name FROM " + kind.name + " r WHERE " + is_open
+            "SELECT r.id, r.slug, r." + column + " AS name FROM " + kind.name + " r WHERE " + is_published
             + " AND r.site_id = ? AND (r.id = ANY(?) OR r.slug = ANY(?))",
-            call.transaction.site.id,
-            [entry for entry in wanted if isinstance(entry, int)],
-            [] if kind.is_post else [normalize_lookup(str(entry)) for entry in wanted],
+            context.transaction.site.id,
+            [entry for entry in entries if isinstance(entry, int)],
+            [] if kind.is_post else [normalize_lookup(str(entry)) for entry in entries],
         )
     )  # fmt: skip
     by_id, by_slug = {row["id"]: row for row in rows}, {row["slug"]: row for row in rows}
-    found: dict[Value, Named] = {}
-    for entry in wanted:
+    matches: dict[Value, NamedRecord] = {}
+    for entry in entries:
         slug = normalize_lookup(str(entry))
         row: Row | None = by_id.get(entry) or (None if kind.is_post else by_slug.get(slug))
         if row is not None:
-            found[entry] = Named(row["id"], to_plain_text(row["name"]))
-    return found
+            matches[entry] = NamedRecord(row["id"], to_plain_text(row["name"]))
+    return matches
 
 
-async def find_place(call: Call, name: str) -> tuple[float, float] | None:
+async def find_place(context: OperationContext, name: str) -> tuple[float, float] | None:
     """Where a town or a venue of this site is, as latitude and longitude."""
-    tx, wanted = call.transaction, fold(name)
-    if not wanted:
+    tx, folded_name = context.transaction, fold(name)
+    if not folded_name:
         return None
     row = await tx.fetch_one(
         Sql(
@@ -96,7 +96,7 @@ async def find_place(call: Call, name: str) -> tuple[float, float] | None:
                 AND r.geo_lat IS NOT NULL AND r.search_text LIKE ?
                 ORDER BY lower(r.city) <> lower(?), lower(r.title) <> lower(?), r.id LIMIT 1""",
             tx.site.id,
-            like_pattern(wanted),
+            like_pattern(folded_name),
             name,
             name,
         )
@@ -104,14 +104,14 @@ async def find_place(call: Call, name: str) -> tuple[float, float] | None:
     return (row["geo_lat"], row["geo_lng"]) if row else None
 
 
-async def list_towns(call: Call, most: int = 100) -> list[str]:
+async def list_towns(context: OperationContext, limit: int = 100) -> list[str]:
     """Towns that have venues on the map, for who looks for something near."""
-    rows = await call.transaction.fetch_all(
+    rows = await context.transaction.fetch_all(
         Sql(
             """SELECT r.city FROM venues r WHERE r.site_id = ? AND r.status = 'publish' AND r.city <> ''
                 AND r.geo_lat IS NOT NULL GROUP BY r.city ORDER BY count(*) DESC, r.city LIMIT ?""",
-            call.transaction.site.id,
-            most,
+            context.transaction.site.id,
+            limit,
         )
     )
     return sorted(row["city"] for row in rows)

@@ -15,7 +15,7 @@ ROLES: Final = ("anonymous", "subscriber", "contributor", "author", "editor", "a
 ANONYMOUS, SUBSCRIBER, CONTRIBUTOR, AUTHOR, EDITOR, ADMINISTRATOR = range(len(ROLES))
 
 # The least role that may create, change and delete records of a kind, its own at least.
-WRITERS: Final = {
+MIN_WRITER_ROLES: Final = {
     "events": CONTRIBUTOR,
     "venues": CONTRIBUTOR,
     "organizers": CONTRIBUTOR,
@@ -24,9 +24,9 @@ WRITERS: Final = {
     "media": AUTHOR,
 }
 # What not everybody may read: an image in the library may belong to an event that is not published yet.
-READERS: Final = {"media": CONTRIBUTOR}
+MIN_READER_ROLES: Final = {"media": CONTRIBUTOR}
 # A contributor's record is out of their hands once it is, or is about to be, published.
-OUT_OF_HANDS: Final = ("publish", "future")
+PUBLISHED_STATUSES: Final = ("publish", "future")
 
 
 class PostRow(Protocol):
@@ -39,11 +39,11 @@ def rank(actor: Actor) -> int:
 
 def may_write(actor: Actor, kind: Kind | None) -> bool:
     """Records of this kind; None: of any kind at all."""
-    return rank(actor) >= _least_writer(kind)
+    return rank(actor) >= _min_writer_role(kind)
 
 
-def _least_writer(kind: Kind | None) -> int:
-    return WRITERS[kind.name] if kind is not None else min(WRITERS.values())
+def _min_writer_role(kind: Kind | None) -> int:
+    return MIN_WRITER_ROLES[kind.name] if kind is not None else min(MIN_WRITER_ROLES.values())
 
 
 def may_publish(actor: Actor) -> bool:
@@ -61,10 +61,10 @@ def may_edit(actor: Actor, row: PostRow) -> bool:
     if rank(actor) < CONTRIBUTOR or row["author"] != actor.user_id:
         return False
     status = row["trashed_status"] if row["status"] == "trash" else row["status"]
-    return rank(actor) >= AUTHOR or status not in OUT_OF_HANDS
+    return rank(actor) >= AUTHOR or status not in PUBLISHED_STATUSES
 
 
-def editable(actor: Actor) -> Sql:
+def editable_condition(actor: Actor) -> Sql:
     """The SQL twin of `may_edit`."""
     if rank(actor) >= EDITOR:
         return Sql("true")
@@ -75,7 +75,7 @@ def editable(actor: Actor) -> Sql:
     return Sql(
         "(r.author = ? AND NOT CASE WHEN r.status = 'trash' THEN r.trashed_status ELSE r.status END = ANY(?))",
         actor.user_id,
-        list(OUT_OF_HANDS),
+        list(PUBLISHED_STATUSES),
     )
 
 
@@ -86,7 +86,7 @@ def may_read(actor: Actor, row: PostRow) -> bool:
     return row["status"] == "publish" or rank(actor) >= EDITOR or is_own(actor, row)
 
 
-def readable(actor: Actor) -> Sql:
+def readable_condition(actor: Actor) -> Sql:
     """The SQL twin of `may_read`."""
     if rank(actor) >= EDITOR:
         return Sql("true")
@@ -97,17 +97,21 @@ def readable(actor: Actor) -> Sql:
             "(r.status = 'publish' OR (r.author = ? AND r.status <> 'trash') OR (r.status = 'trash' AND",
             actor.user_id,
         )
-        + editable(actor)
+        + editable_condition(actor)
         + Sql("))")
     )
 
 
-def embedded(actor: Actor) -> Sql:
+def embeddable_condition(actor: Actor) -> Sql:
     """What may be shown inside another record: what may be read, and is not in the trash."""
-    return Sql("r.status <> 'trash' AND") + readable(actor) if actor.user_id is not None else readable(actor)
+    return (
+        Sql("r.status <> 'trash' AND") + readable_condition(actor)
+        if actor.user_id is not None
+        else readable_condition(actor)
+    )
 
 
-def whole_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str] | None:
+def complete_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str] | None:
     """The statuses that a list shows in full; None where it depends on the author of each record."""
     if rank(actor) >= EDITOR:
         return list(LISTED if statuses is None else statuses)
@@ -116,65 +120,65 @@ def whole_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str] | 
     return None
 
 
-def is_open(row: Row | Mapping[str, Any]) -> bool:
+def is_published(row: Row | Mapping[str, Any]) -> bool:
     """Whether everybody may read this record, be it in lists or not."""
     return row.get("status", "publish") == "publish"
 
 
 def is_public(row: Row | Mapping[str, Any]) -> bool:
     """Whether everybody may see this record in a list. Terms always are."""
-    return is_open(row) and not row.get("hide_from_listings", False)
+    return is_published(row) and not row.get("hide_from_listings", False)
 
 
 def is_own(actor: Actor, row: PostRow) -> bool:
     return actor.user_id is not None and row["author"] == actor.user_id
 
 
-def listed(actor: Actor, statuses: Sequence[str] | None) -> Sql:
+def listed_condition(actor: Actor, statuses: Sequence[str] | None) -> Sql:
     """What a list shows: what the caller could read one by one, in the statuses asked for."""
     if statuses is None:
         if actor.user_id is None:
             return Sql("r.status = 'publish'")
-        return Sql("r.status <> 'trash' AND") + readable(actor)
+        return Sql("r.status <> 'trash' AND") + readable_condition(actor)
     if rank(actor) < CONTRIBUTOR and set(statuses) != {"publish"}:
         raise errors.invalid("status", "only publish can be asked for without an account that writes.")
     if list(statuses) == ["publish"]:
         return Sql("r.status = 'publish'")
     # Said in so many words, this lets the planner know of the index of the few that are not published.
     unpublished = Sql("") if "publish" in statuses else Sql("r.status <> 'publish' AND")
-    return unpublished + Sql("r.status = ANY(?) AND", list(statuses)) + readable(actor)
+    return unpublished + Sql("r.status = ANY(?) AND", list(statuses)) + readable_condition(actor)
 
 
 def require_writer(actor: Actor, kind: Kind | None) -> None:
     if not may_write(actor, kind):
-        raise refused(actor, needs(kind))
+        raise permission_error(actor, role_message(kind))
 
 
 def require_reader(actor: Actor, kind: Kind) -> None:
-    least = READERS.get(kind.name, ANONYMOUS)
-    if rank(actor) < least:
-        raise refused(actor, _needs_role(least))
+    min_role = MIN_READER_ROLES.get(kind.name, ANONYMOUS)
+    if rank(actor) < min_role:
+        raise permission_error(actor, _role_message(min_role))
 
 
 def require_edit(actor: Actor, kind: Kind, row: PostRow) -> None:
     if kind.name == "media" and rank(actor) < EDITOR and not is_own(actor, row):
-        raise refused(actor, Message("this image belongs to somebody else."))
+        raise permission_error(actor, Message("this image belongs to somebody else."))
     if kind.is_post and not may_edit(actor, row):
-        raise refused(actor, Message("this record belongs to somebody else or is published already."))
+        raise permission_error(actor, Message("this record belongs to somebody else or is published already."))
 
 
 def require_author_right(actor: Actor, author: int | None) -> None:
     if author is not None and author != actor.user_id and not may_name_authors(actor):
-        raise refused(actor, Message("only editors and administrators make somebody else the author."))
+        raise permission_error(actor, Message("only editors and administrators make somebody else the author."))
 
 
-def needs(kind: Kind | None) -> Message:
-    return _needs_role(_least_writer(kind))
+def role_message(kind: Kind | None) -> Message:
+    return _role_message(_min_writer_role(kind))
 
 
-def _needs_role(least: int) -> Message:
-    return Message("the role {role} or a higher one is needed.", role=ROLES[least])
+def _role_message(min_role: int) -> Message:
+    return Message("the role {role} or a higher one is needed.", role=ROLES[min_role])
 
 
-def refused(actor: Actor, why: Message) -> ApiError:
-    return errors.forbidden(why, anonymous=actor.user_id is None)
+def permission_error(actor: Actor, reason: Message) -> ApiError:
+    return errors.forbidden(reason, anonymous=actor.user_id is None)

@@ -4,19 +4,19 @@ from datetime import timedelta
 
 from kalends.core import errors
 from kalends.operations import permissions
-from kalends.operations.context import Call
+from kalends.operations.context import OperationContext
 from kalends.store.sql import Sql
 
 
-async def count_new_record(call: Call) -> None:
+async def count_new_record(context: OperationContext) -> None:
     """Count a record that is about to be created; raise 429 if the account has created too many today.
 
     The count is written in the transaction of the record itself: what is rolled back is not counted.
     """
-    limit, actor, tx = call.daily_records, call.actor, call.transaction
+    limit, actor, tx = context.max_daily_records, context.actor, context.transaction
     if not limit or actor.user_id is None or permissions.rank(actor) >= permissions.EDITOR:
         return
-    counted = await tx.fetch_value(
+    is_within_limit = await tx.fetch_value(
         Sql(
             """INSERT INTO daily_records AS d (site_id, user_id, day, count) VALUES (?, ?, ?, 1)
                 ON CONFLICT (site_id, user_id) DO UPDATE SET day = excluded.day,
@@ -28,6 +28,6 @@ async def count_new_record(call: Call) -> None:
             limit,
         )
     )
-    if not counted:
+    if not is_within_limit:
         midnight = tx.now.replace(hour=0, minute=0, second=0) + timedelta(days=1)
         raise errors.quota_exceeded(limit, int((midnight - tx.now).total_seconds()))

@@ -3,12 +3,12 @@
 from typing import Final, LiteralString
 
 from kalends.kinds import BY_NAME
-from kalends.operations.context import Call
+from kalends.operations.context import OperationContext
 from kalends.store.sql import Sql
 
 # IDs of one part. Events, venues and organizers share one counter.
-PART: Final = 10_000
-MOST_TERMS: Final = 20_000
+PART_SIZE: Final = 10_000
+MAX_TERMS: Final = 20_000
 POSTS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
     ("events", "AND r.listed AND r.password_hash IS NULL"),
     ("venues", "AND r.status = 'publish'"),
@@ -16,36 +16,38 @@ POSTS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
 )
 
 
-async def count_parts(call: Call) -> int:
-    last: int = await call.transaction.fetch_value(
-        Sql("SELECT last_post_id FROM sites WHERE id = ?", call.transaction.site.id)
+async def count_parts(context: OperationContext) -> int:
+    last_id: int = await context.transaction.fetch_value(
+        Sql("SELECT last_post_id FROM sites WHERE id = ?", context.transaction.site.id)
     )
-    return last // PART + 1
+    return last_id // PART_SIZE + 1
 
 
-async def list_posts(call: Call, part: int) -> list[tuple[str, str]]:
+async def list_posts(context: OperationContext, part: int) -> list[tuple[str, str]]:
     """Addresses with the day of the last change."""
-    found: list[tuple[str, str]] = []
+    entries: list[tuple[str, str]] = []
     for name, visible in POSTS:
-        rows = await call.transaction.fetch_all(
+        rows = await context.transaction.fetch_all(
             Sql(
                 "SELECT r.slug, r.modified_utc FROM " + name + " r WHERE r.site_id = ? AND r.id >= ? AND r.id < ? "
                 "AND r.slug <> '' " + visible + " ORDER BY r.id",
-                call.transaction.site.id,
-                part * PART,
-                (part + 1) * PART,
+                context.transaction.site.id,
+                part * PART_SIZE,
+                (part + 1) * PART_SIZE,
             )
         )
         singular = BY_NAME[name].singular
-        found += [(f"{call.base_url}/{singular}/{row['slug']}/", f"{row['modified_utc']:%Y-%m-%d}") for row in rows]
-    return found
+        entries += [
+            (f"{context.base_url}/{singular}/{row['slug']}/", f"{row['modified_utc']:%Y-%m-%d}") for row in rows
+        ]
+    return entries
 
 
-async def list_terms(call: Call) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+async def list_terms(context: OperationContext) -> list[tuple[str, str]]:
+    entries: list[tuple[str, str]] = []
     for name in ("categories", "tags"):
         kind = BY_NAME[name]
-        used = Sql("r.site_id = ? AND r.count > 0 ORDER BY r.id LIMIT ?", call.transaction.site.id, MOST_TERMS)
-        rows = await call.transaction.fetch_all(kind.select(used))
-        found += [(kind.represent(row, call.view)["url"], "") for row in rows]
-    return found
+        condition = Sql("r.site_id = ? AND r.count > 0 ORDER BY r.id LIMIT ?", context.transaction.site.id, MAX_TERMS)
+        rows = await context.transaction.fetch_all(kind.select(condition))
+        entries += [(kind.to_json(row, context.render_context)["url"], "") for row in rows]
+    return entries

@@ -12,11 +12,11 @@ from kalends.store import Row, records
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
-PAGE = 5000
+PAGE_SIZE = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ShiftedEvent:
     event_id: int
     title: str
     timezone: str
@@ -25,19 +25,19 @@ class Moved:
     new_utc: datetime
 
 
-async def find_moved(tx: Transaction, after: int) -> tuple[int | None, list[int]]:
+async def find_shifted(tx: Transaction, after: int) -> tuple[int | None, list[int]]:
     """Looks through one page of events behind an ID: where to go on (None: done), and which differ."""
-    rows = await _events(tx, Sql("id > ? ORDER BY id LIMIT ?", after, PAGE))
-    differing = [row["id"] for row in rows if _derived(row) != (row["start_utc"], row["end_utc"])]
-    return (rows[-1]["id"] if len(rows) == PAGE else None), differing
+    rows = await _fetch_events(tx, Sql("id > ? ORDER BY id LIMIT ?", after, PAGE_SIZE))
+    differing = [row["id"] for row in rows if _compute_utc(row) != (row["start_utc"], row["end_utc"])]
+    return (rows[-1]["id"] if len(rows) == PAGE_SIZE else None), differing
 
 
-async def move_events(tx: Transaction, ids: list[int]) -> list[Moved]:
+async def shift_events(tx: Transaction, ids: list[int]) -> list[ShiftedEvent]:
     """Derives these again, each with a revision of its own. The caller holds no lock yet."""
     await tx.lock_site(None)
-    moved: list[Moved] = []
-    for row in await _events(tx, Sql("id = ANY(?) ORDER BY id", ids)):
-        start_utc, end_utc = _derived(row)
+    shifted: list[ShiftedEvent] = []
+    for row in await _fetch_events(tx, Sql("id = ANY(?) ORDER BY id", ids)):
+        start_utc, end_utc = _compute_utc(row)
         if (start_utc, end_utc) == (row["start_utc"], row["end_utc"]):
             continue
         revision = tx.changes.record("events", row["id"], "update")
@@ -49,8 +49,10 @@ async def move_events(tx: Transaction, ids: list[int]) -> list[Moved]:
             "sequence": revision,
         }
         await records.change(tx, "events", row["id"], changed)
-        moved.append(Moved(row["id"], row["title"], row["timezone"], row["start_local"], row["start_utc"], start_utc))
-    return moved
+        shifted.append(
+            ShiftedEvent(row["id"], row["title"], row["timezone"], row["start_local"], row["start_utc"], start_utc)
+        )
+    return shifted
 
 
 async def count_events(tx: Transaction) -> int:
@@ -58,7 +60,7 @@ async def count_events(tx: Transaction) -> int:
     return count
 
 
-async def _events(tx: Transaction, where: Sql) -> list[Row]:
+async def _fetch_events(tx: Transaction, where: Sql) -> list[Row]:
     columns = Sql(
         """SELECT id, title, timezone, start_local, end_local, start_fold, end_fold, start_utc, end_utc
             FROM events WHERE site_id = ? AND""",
@@ -67,6 +69,6 @@ async def _events(tx: Transaction, where: Sql) -> list[Row]:
     return await tx.fetch_all(columns + where)
 
 
-def _derived(row: Row) -> tuple[datetime, datetime]:
+def _compute_utc(row: Row) -> tuple[datetime, datetime]:
     zone = row["timezone"]
     return utc_of(row["start_local"], zone, row["start_fold"]), utc_of(row["end_local"], zone, row["end_fold"])

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kalends.kinds import KINDS
-from kalends.kinds.kind import Kind, Link, Values, Writing
-from kalends.kinds.posts import untrashed
+from kalends.kinds.kind import Kind, Link, Values, WriteContext
+from kalends.kinds.posts import strip_trashed_suffix
 from kalends.operations import permissions
-from kalends.operations.context import Call
-from kalends.operations.media.images import with_image_id
+from kalends.operations.context import OperationContext
+from kalends.operations.media.images import resolve_image_url
 from kalends.operations.quotas import count_new_record
 from kalends.store import Row, jobs, records, slug_redirects
 from kalends.store.change_log import Action
@@ -17,23 +17,23 @@ from kalends.store.history import encode_columns
 from kalends.store.links import record_category_event_changes, record_linked_event_changes, replace_links
 
 # Columns that follow from others: they make no change and have no history of their own.
-DERIVED: Final = {"search_text", "name_folded", "start_utc", "end_utc"}
+DERIVED_COLUMNS: Final = {"search_text", "name_folded", "start_utc", "end_utc"}
 # Columns that a mere change of status brings along.
-OF_STATUS: Final = {
+STATUS_COLUMNS: Final = {
     *("status", "trashed_status", "trashed_at", "date_utc", "slug", "revision", "sequence", "modified_utc")
 }
 
 
 async def add_record(
-    kind: Kind, call: Call, sent: Mapping[str, Any], links: Mapping[Link, list[int]] | None = None
+    kind: Kind, context: OperationContext, arguments: Mapping[str, Any], links: Mapping[Link, list[int]] | None = None
 ) -> int:
     """Adds a record and returns its ID. The right to create is the caller's to check."""
-    tx, links = call.transaction, links or {}
-    await count_new_record(call)
-    sent = await with_image_id(call, sent)
+    tx, links = context.transaction, links or {}
+    await count_new_record(context)
+    arguments = await resolve_image_url(context, arguments)
     record_id = tx.changes.next_post_id() if kind.is_post else tx.changes.next_term_id()
-    values = await kind.store(make_writing(call, sent, None, record_id))
-    after = encode_columns({**_told(values), **{f"{link.column}s": ids for link, ids in links.items()}})
+    values = await kind.to_columns(build_write_context(context, arguments, None, record_id))
+    after = encode_columns({**_logged_columns(values), **{f"{link.column}s": ids for link, ids in links.items()}})
     revision = tx.changes.record(kind.name, record_id, "create", after=after)
     await records.add(tx, kind.name, {"id": record_id, "revision": revision, **values})
     for link, ids in links.items():
@@ -44,14 +44,16 @@ async def add_record(
 
 async def change_record(
     kind: Kind,
-    call: Call,
+    context: OperationContext,
     row: Row,
-    sent: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     links: Mapping[Link, list[int]] | None = None,
 ) -> None:
     """Changes only what differs from the row; where nothing does, nothing is written."""
-    values = await kind.store(make_writing(call, await with_image_id(call, sent), row, row["id"]))
-    await write_changes(kind, call.transaction, row, values, links or {})
+    values = await kind.to_columns(
+        build_write_context(context, await resolve_image_url(context, arguments), row, row["id"])
+    )
+    await write_changes(kind, context.transaction, row, values, links or {})
 
 
 async def write_changes(
@@ -59,58 +61,58 @@ async def write_changes(
 ) -> None:
     changed: Values = {name: value for name, value in values.items() if name not in row or row[name] != value}
     relinked = {link: ids for link, ids in links.items() if row[f"{link.column}s"] != ids}
-    if not set(changed) - DERIVED and not relinked:
+    if not set(changed) - DERIVED_COLUMNS and not relinked:
         return
-    told = _told(changed)
-    before = {name: row[name] for name in told if name in row}
+    logged = _logged_columns(changed)
+    before = {name: row[name] for name in logged if name in row}
     for link, ids in relinked.items():
-        before[f"{link.column}s"], told[f"{link.column}s"] = row[f"{link.column}s"], ids
+        before[f"{link.column}s"], logged[f"{link.column}s"] = row[f"{link.column}s"], ids
     changed["revision"] = tx.changes.record(
         kind.name,
         row["id"],
-        _action(row, changed),
+        _choose_action(row, changed),
         before=encode_columns(before),
-        after=encode_columns(told),
+        after=encode_columns(logged),
         was_public=permissions.is_public(row),
     )
-    if kind.moves & {*changed, *[f"{link.column}s" for link in relinked]}:
+    if kind.sequence_columns & {*changed, *[f"{link.column}s" for link in relinked]}:
         changed["sequence"] = changed["revision"]
     if "modified_utc" in row:
         changed["modified_utc"] = tx.now
     if kind.links:
-        changed.update(_withdrawal(tx, row, changed, relinked=bool(relinked)))
+        changed.update(_withdrawn_at(tx, row, changed, relinked=bool(relinked)))
     await records.change(tx, kind.name, row["id"], changed)
-    if "slug" in changed and permissions.is_open(row):
+    if "slug" in changed and permissions.is_published(row):
         await slug_redirects.add_redirect(tx, kind.name, row["slug"], row["id"])
     for link, ids in relinked.items():
         await replace_links(tx, link.table, link.column, row["id"], ids)
     if kind.name == "categories" and "parent" in changed:
         # A filter by a category finds what is below it: those who follow one are told.
         await record_category_event_changes(tx, row["id"])
-    if kind.changed is not None:
-        await kind.changed(tx, row, changed)
+    if kind.after_update is not None:
+        await kind.after_update(tx, row, changed)
     await _schedule(kind, tx, row["id"], changed, {**row, **changed})
 
 
-def _withdrawal(tx: Transaction, row: Row, changed: Values, *, relinked: bool) -> Values:
+def _withdrawn_at(tx: Transaction, row: Row, changed: Values, *, relinked: bool) -> Values:
     """Since when an event that everybody could read is shut: feeds say for a while that it is off.
 
     They say so by its times, words and links, which must be those that everybody knew: a write that withdraws an
     event and rewrites it, or rewrites it afterwards, ends that. An event that is only hidden from lists takes place
     as its page says, so nothing is off.
     """
-    was_open, is_open = permissions.is_open(row), permissions.is_open({**row, **changed})
-    if is_open:
-        return {} if was_open else {"withdrawn_at": None}
-    rewritten = relinked or bool(set(changed) - DERIVED - OF_STATUS) or _has_new_slug(row, changed)
-    if rewritten:
+    was_published, is_published = permissions.is_published(row), permissions.is_published({**row, **changed})
+    if is_published:
+        return {} if was_published else {"withdrawn_at": None}
+    is_rewritten = relinked or bool(set(changed) - DERIVED_COLUMNS - STATUS_COLUMNS) or _has_new_slug(row, changed)
+    if is_rewritten:
         return {"withdrawn_at": None}
-    return {"withdrawn_at": tx.now} if was_open else {}
+    return {"withdrawn_at": tx.now} if was_published else {}
 
 
 def _has_new_slug(row: Row, changed: Values) -> bool:
     """Whether the slug is another one, beyond what the trash adds to it."""
-    return "slug" in changed and untrashed(str(changed["slug"])) != row["slug"]
+    return "slug" in changed and strip_trashed_suffix(str(changed["slug"])) != row["slug"]
 
 
 async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
@@ -121,32 +123,36 @@ async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
     await records.remove(tx, kind.name, row["id"])
 
 
-async def _schedule(kind: Kind, tx: Transaction, record_id: int, changed: Values, now: Mapping[str, Any]) -> None:
+async def _schedule(kind: Kind, tx: Transaction, record_id: int, changed: Values, current: Mapping[str, Any]) -> None:
     """A record that is to appear later is published by a job, enqueued in this very transaction."""
-    if now.get("status") == "future" and {"status", "date_utc"} & set(changed):
-        await jobs.enqueue(tx, jobs.Task.PUBLISH, {"kind": kind.name, "record_id": record_id}, run_at=now["date_utc"])
+    if current.get("status") == "future" and {"status", "date_utc"} & set(changed):
+        await jobs.enqueue(
+            tx, jobs.Task.PUBLISH, {"kind": kind.name, "record_id": record_id}, run_at=current["date_utc"]
+        )
 
 
-def make_writing(call: Call, sent: Mapping[str, Any], row: Row | None, record_id: int) -> Writing:
-    if call.actor.user_id is None:
+def build_write_context(
+    context: OperationContext, arguments: Mapping[str, Any], row: Row | None, record_id: int
+) -> WriteContext:
+    if context.actor.user_id is None:
         raise AssertionError("a write without a writer")
-    permissions.require_author_right(call.actor, sent.get("author"))
-    return Writing(
-        transaction=call.transaction,
-        sent=sent,
+    permissions.require_author_right(context.actor, arguments.get("author"))
+    return WriteContext(
+        transaction=context.transaction,
+        arguments=arguments,
         row=row,
         record_id=record_id,
-        user_id=call.actor.user_id,
-        may_publish=permissions.may_publish(call.actor),
+        user_id=context.actor.user_id,
+        may_publish=permissions.may_publish(context.actor),
     )
 
 
-def _told(values: Values) -> dict[str, Any]:
+def _logged_columns(values: Values) -> dict[str, Any]:
     """What the log tells of a write."""
-    return {name: value for name, value in values.items() if name not in DERIVED}
+    return {name: value for name, value in values.items() if name not in DERIVED_COLUMNS}
 
 
-def _action(row: Row, changed: Values) -> Action:
+def _choose_action(row: Row, changed: Values) -> Action:
     if "status" not in changed:
         return "update"
     if changed["status"] == "trash":

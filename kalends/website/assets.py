@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from kalends.website.models.theme import theme
+from kalends.website.models.theme import make_theme
 
 STATIC: Final = Path(__file__).resolve().parent / "static"
 TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -24,7 +24,7 @@ def find_asset(name: str) -> Asset | None:
     """The file with this hashed name."""
     style = _STYLE.fullmatch(name)
     if style is not None and name == style_name(f"#{style['accent']}"):
-        return Asset(theme(f"#{style['accent']}").encode() + _files()["site.css"], TYPES[".css"])
+        return Asset(make_theme(f"#{style['accent']}").encode() + _files()["site.css"], TYPES[".css"])
     original = _by_hashed_name().get(name)
     return Asset(_files()[original], TYPES[Path(original).suffix]) if original else None
 
@@ -36,22 +36,22 @@ def asset_name(name: str) -> str:
 
 @cache
 def style_name(accent: str) -> str:
-    return f"site.{_hash(_files()['site.css'] + theme(accent).encode())}.{accent[1:]}.css"
+    return f"site.{_hash(_files()['site.css'] + make_theme(accent).encode())}.{accent[1:]}.css"
 
 
 @cache
 def _files() -> dict[str, bytes]:
     files = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
-    return {**files, "site.css": _squeeze_style(files["site.css"]), "site.js": _squeeze_script(files["site.js"])}
+    return {**files, "site.css": _minify_style(files["site.css"]), "site.js": _minify_script(files["site.js"])}
 
 
-def _squeeze_style(style: bytes) -> bytes:
+def _minify_style(style: bytes) -> bytes:
     """Without comments and needless space."""
-    bare = re.sub(rb"\s+", b" ", re.sub(rb"/\*.*?\*/", b"", style, flags=re.DOTALL))
-    return re.sub(rb" ?([{};,>]) ?|(:) ", rb"\1\2", bare).strip()
+    minified = re.sub(rb"\s+", b" ", re.sub(rb"/\*.*?\*/", b"", style, flags=re.DOTALL))
+    return re.sub(rb" ?([{};,>]) ?|(:) ", rb"\1\2", minified).strip()
 
 
-def _squeeze_script(script: bytes) -> bytes:
+def _minify_script(script: bytes) -> bytes:
     """Without indentation and lines of comment."""
     lines = [line.strip() for line in script.splitlines()]
     return b"\n".join(line for line in lines if line and not line.startswith(b"//"))

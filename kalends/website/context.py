@@ -10,109 +10,111 @@ from kalends.core import times
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.http.language import translator
-from kalends.http.requests import plain_name
-from kalends.kinds.kind import Represented
+from kalends.http.requests import base_name
+from kalends.kinds.kind import JsonObject
 from kalends.operations import calendar
-from kalends.operations.context import Call
-from kalends.operations.page_filters import Filters
+from kalends.operations.context import OperationContext
+from kalends.operations.page_filters import ResolvedFilters
 from kalends.store.sites import Site
 from kalends.website.feed_views import FEED_PARAMS
-from kalends.website.handler import Shown, Visit
-from kalends.website.models.cards import Card, make_card, origin_of
-from kalends.website.models.page_locale import Speech, make_speech
-from kalends.website.models.urls import Addresses
+from kalends.website.handler import PageRequest, PageResponse
+from kalends.website.models.cards import Card, find_origin, make_card
+from kalends.website.models.page_locale import PageLocale, make_page_locale
+from kalends.website.models.urls import UrlBuilder
 from kalends.website.rendering import render
 
 PAGE_TYPE: Final = "text/html; charset=utf-8"
 FILTERS: Final = frozenset(row.name for row in FEED_PARAMS) | {"near"}
-PLACE: Final = ("geoloc_lat", "geoloc_lng")
-CIRCLE: Final = ("near", *PLACE, "geoloc_radius")
-HOMES: Final = ("/", "/events/")
+COORDINATES: Final = ("geoloc_lat", "geoloc_lng")
+RADIUS_PARAMS: Final = ("near", *COORDINATES, "geoloc_radius")
+HOME_PATHS: Final = ("/", "/events/")
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PageContext:
     """What the views of one visit share."""
 
-    visit: Visit
-    call: Call
-    speech: Speech
-    links: Addresses
+    request: PageRequest
+    context: OperationContext
+    locale: PageLocale
+    links: UrlBuilder
 
     @property
     def site(self) -> Site:
-        return self.call.transaction.site
+        return self.context.transaction.site
 
     @property
-    def filters(self) -> Filters:
-        return self.visit.filters
+    def filters(self) -> ResolvedFilters:
+        return self.request.filters
 
     @property
     def today(self) -> date:
-        return times.local_of(self.call.transaction.now, self.site.timezone).date()
+        return times.local_of(self.context.transaction.now, self.site.timezone).date()
 
     @property
     def midnight(self) -> datetime:
         """When the site's today ends: until then a page is right unless something changes."""
-        day = DateTimeInput(times.local_of(self.call.transaction.now, self.site.timezone), None, True)
+        day = DateTimeInput(times.local_of(self.context.transaction.now, self.site.timezone), None, True)
         return times.day_ends(day, self.site.timezone) + SECOND
 
-    def card(self, record: Represented) -> Card:
-        return make_card(record, self.speech, self.links, self.site.timezone)
+    def make_card(self, record: JsonObject) -> Card:
+        return make_card(record, self.locale, self.links, self.site.timezone)
 
 
-def make_frame(visit: Visit, call: Call, *, dated: bool = True) -> Frame:
+def make_page_context(
+    page_request: PageRequest, context: OperationContext, *, keep_dates: bool = True
+) -> PageContext:
     """`dated`: the dates among the filters count; a view of its own time drops them."""
-    site = call.transaction.site
-    speech = make_speech(visit.language, site.language, translator(visit.language))
+    site = context.transaction.site
+    locale = make_page_locale(page_request.language, site.language, translator(page_request.language))
     filters = [
         (name, value)
-        for name, value in visit.query
-        if value and plain_name(name) in FILTERS and (dated or plain_name(name) not in calendar.DATES)
+        for name, value in page_request.query
+        if value and base_name(name) in FILTERS and (keep_dates or base_name(name) not in calendar.DATE_PARAMS)
     ]
     if "near" in dict(filters):
-        filters = [pair for pair in filters if pair[0] not in PLACE]
-    links = Addresses(
-        call.base_url,
+        filters = [pair for pair in filters if pair[0] not in COORDINATES]
+    links = UrlBuilder(
+        context.base_url,
         tuple(filters),
-        tuple(_last(visit.filters, filters)),
-        language=visit.language if visit.asked_language else "",
-        embedded=visit.embedded,
+        tuple(_stable_filters(page_request.filters, filters)),
+        language=page_request.language if page_request.requested_language else "",
+        embedded=page_request.embedded,
     )
-    return Frame(visit, call, speech, links)
+    return PageContext(page_request, context, locale, links)
 
 
-def _last(settled: Filters, filters: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _stable_filters(resolved: ResolvedFilters, filters: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """The same filters by IDs and coordinates, which stay when a slug or a name changes: for what people keep."""
     for name, value in filters:
         if name == "near":
-            if settled.place:
-                yield from zip(PLACE, (f"{degrees:.5f}" for degrees in settled.place), strict=True)
+            if resolved.place:
+                yield from zip(COORDINATES, (f"{degrees:.5f}" for degrees in resolved.place), strict=True)
             continue
-        found = settled.named.get(plain_name(name), {})
-        entries = [entry.strip() for entry in value.split(",")] if found else []
-        ids = [found[key].id for entry in entries for key in (entry, as_number(entry)) if key in found]
+        named = resolved.named.get(base_name(name), {})
+        entries = [entry.strip() for entry in value.split(",")] if named else []
+        ids = [named[key].id for entry in entries for key in (entry, parse_id(entry)) if key in named]
         # What is not known may come back.
         yield name, ",".join(map(str, ids)) if ids and len(ids) == len(entries) else value
 
 
-def as_number(entry: str) -> int:
+def parse_id(entry: str) -> int:
     return int(entry) if entry.isdecimal() and len(entry) < 20 else 0
 
 
 def show_page(
-    frame: Frame,
+    page: PageContext,
     template: str,
     *,
-    keys: tuple[str, ...] = (),
-    until: datetime | None = None,
+    cache_tags: tuple[str, ...] = (),
+    expires_at: datetime | None = None,
     status: int = 200,
-    kept: bool = True,
-    pictures: tuple[str, ...] = (),
-    browse: Sequence[tuple[str, str]] = (),
+    is_cacheable: bool = True,
+    image_urls: tuple[str, ...] = (),
+    category_nav: Sequence[tuple[str, str]] = (),
     **model: Any,
-) -> Shown:
-    visit, site = frame.visit, frame.site
+) -> PageResponse:
+    page_request, site = page.request, page.site
     model = {
         "view": "",
         "shown_day": None,
@@ -120,38 +122,40 @@ def show_page(
         "robots": "",
         "summary": "",
         "picture": None,
-        "browse": browse,
-        "unknown": frame.filters.unknown,
-        "unknown_place": frame.filters.unknown_place,
-        "searched": dict(frame.links.filters).get("search", ""),
-        "tiles": visit.look.tiles_url,
-        "tiles_host": urlsplit(visit.look.tiles_url).netloc.removeprefix("{s}."),
-        "credit": visit.look.tiles_credit,
-        "has_map": bool(visit.look.tiles_url),
+        "browse": category_nav,
+        "unknown": page.filters.unknown,
+        "unknown_place": page.filters.unknown_place,
+        "searched": dict(page.links.filters).get("search", ""),
+        "tiles": page_request.map_settings.tiles_url,
+        "tiles_host": urlsplit(page_request.map_settings.tiles_url).netloc.removeprefix("{s}."),
+        "credit": page_request.map_settings.tiles_attribution,
+        "has_map": bool(page_request.map_settings.tiles_url),
         **model,
     }
-    if visit.path in HOMES:
+    if page_request.path in HOME_PATHS:
         # Which view it is and what it shows today may change; the address stays, and is what a crawler is to keep.
-        model["canonical"], model["robots"] = frame.call.base_url + HOMES[-1], ""
-    if frame.links.filters and not model["robots"]:
+        model["canonical"], model["robots"] = page.context.base_url + HOME_PATHS[-1], ""
+    if page.links.filters and not model["robots"]:
         model["robots"] = "noindex"
-    if browse:
-        keys = (*keys, f"s{site.id}-categories")
-    body = render(template, speech=frame.speech, links=frame.links, site=site, embedded=visit.embedded, **model)
+    if category_nav:
+        cache_tags = (*cache_tags, f"s{site.id}-categories")
+    body = render(template, speech=page.locale, links=page.links, site=site, embedded=page_request.embedded, **model)
     headers = {
-        "Content-Security-Policy": _policy(visit, (site.logo_url, *pictures)),
+        "Content-Security-Policy": _content_security_policy(page_request, (site.logo_url, *image_urls)),
         "Referrer-Policy": "strict-origin-when-cross-origin",
     }
-    until = min(until, frame.midnight) if until else frame.midnight
-    return Shown(body, PAGE_TYPE, until, keys, status, headers, kept)
+    expires_at = min(expires_at, page.midnight) if expires_at else page.midnight
+    return PageResponse(body, PAGE_TYPE, expires_at, cache_tags, status, headers, is_cacheable)
 
 
-def _policy(visit: Visit, pictures: tuple[str, ...]) -> str:
+def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, ...]) -> str:
     """Nothing inline, nothing from other hosts but pictures of the library and, once agreed to, of the map."""
     # Tile servers that share their work are named by {s}.
-    origins = {origin_of(url) for url in (*pictures, visit.look.tiles_url.replace("{s}.", "*."))} - {""}
+    origins = {
+        find_origin(url) for url in (*image_urls, page_request.map_settings.tiles_url.replace("{s}.", "*."))
+    } - {""}
     sources = ["'self'", *sorted(origins)]
-    ancestors = "*" if visit.embedded else "'self'"
+    ancestors = "*" if page_request.embedded else "'self'"
     return (
         "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; "
         f"img-src {' '.join(sources)}; "
@@ -159,9 +163,9 @@ def _policy(visit: Visit, pictures: tuple[str, ...]) -> str:
     )
 
 
-def with_values(call: Call, **more: Any) -> Call:
-    return replace(call, values={**call.values, **more})
+def with_values(context: OperationContext, **more: Any) -> OperationContext:
+    return replace(context, values={**context.values, **more})
 
 
-def moment_of(day: date) -> DateTimeInput:
+def make_date_filter(day: date) -> DateTimeInput:
     return DateTimeInput(datetime.combine(day, datetime.min.time()), None, True)

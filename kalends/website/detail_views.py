@@ -15,249 +15,297 @@ from kalends.core.sanitize import to_paragraphs
 from kalends.feeds.ics import format_address
 from kalends.kinds.categories import CATEGORIES
 from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import Kind, Represented
+from kalends.kinds.kind import JsonObject, Kind
 from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.tags import TAGS
 from kalends.kinds.venues import VENUES
 from kalends.operations import calendar
-from kalends.operations.context import Call
+from kalends.operations.context import OperationContext
 from kalends.operations.records import list_records, read_record
-from kalends.website.context import Frame, make_frame, show_page
-from kalends.website.handler import Shown, Visit
+from kalends.website.context import PageContext, make_page_context, show_page
+from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.list_views import list_cards
-from kalends.website.models.cards import When, hue_of, make_picture, make_when, shorten, venues_of
-from kalends.website.models.description_html import fit_in
-from kalends.website.models.urls import add_links, has_page
+from kalends.website.models.cards import When, list_venues, make_page_image, make_when, pick_hue, shorten
+from kalends.website.models.description_html import adapt
+from kalends.website.models.urls import has_page, make_calendar_links
 
-SIMILAR: Final = 3
-MOST_SUMMARY: Final = 200
+MAX_SIMILAR: Final = 3
+MAX_SUMMARY: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     text: str
     url: str = ""
-    outside: bool = False
+    is_external: bool = False
 
 
 Facts = Sequence[tuple[str, list[Line]]]
 NO_FACTS: Final[Facts] = ()
 
 
-async def show_event(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
-    frame = replace(make_frame(visit, call), call=replace(call, slug=address["slug"]))
+async def show_event(
+    page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
+) -> PageResponse:
+    page = replace(make_page_context(page_request, context), context=replace(context, slug=path_params["slug"]))
     try:
-        outcome = await read_record(EVENTS, frame.call)
-    except ApiError as refusal:
-        if refusal.code != "event-password-protected":
+        outcome = await read_record(EVENTS, page.context)
+    except ApiError as error:
+        if error.code != "event-password-protected":
             raise
-        return _ask_password(frame)
+        return _password_page(page)
     record = outcome.body
     # Known by a password, it is nobody else's.
-    opened = "password" in call.values
-    similar = [frame.card(other) for other in await calendar.list_similar(_plain(call), record, SIMILAR)]
-    picture = make_picture(record["image"])
-    when = make_when(record, frame.speech, frame.site.timezone, long=True)
-    ends = datetime.fromisoformat(record["utc_end_date"]).replace(tzinfo=UTC)
-    is_over = ends <= call.transaction.now
-    pictures = [card.picture.src for card in similar if card.picture] + ([picture.src] if picture else [])
+    is_unlocked = "password" in context.values
+    similar = [
+        page.make_card(other) for other in await calendar.list_similar(_with_values(context), record, MAX_SIMILAR)
+    ]
+    image = make_page_image(record["image"])
+    when = make_when(record, page.locale, page.site.timezone, long=True)
+    end_utc = datetime.fromisoformat(record["utc_end_date"]).replace(tzinfo=UTC)
+    is_over = end_utc <= context.transaction.now
+    image_urls = [card.image.src for card in similar if card.image] + ([image.src] if image else [])
     return show_page(
-        frame, "event.html", keys=(*outcome.keys, f"s{frame.site.id}-events"), until=None if is_over else ends,
-        kept=not opened, pictures=tuple(pictures), kind="event-page", title=to_plain_text(record["title"]),
-        summary=_summary(record, when), canonical=record["url"], og_type="article", when=when, is_over=is_over,
-        shown_day=when.first, has_month=has_page(when.first), places=_places(frame, record),
-        picture=picture, prose=fit_in(record["description"] or record["excerpt"], _own_hosts(frame)),
-        add=add_links(record), ticket_url=record["ticket_url"], facts=_event_facts(frame, record),
-        point=_point(record, frame) if record["show_map"] else "", similar=similar,
-        hue=hue_of(record["categories"][0]["id"] if record["categories"] else None),
-        categories=[(term["name"], _category_url(frame, term)) for term in record["categories"]],
-        tags=[(term["name"], frame.links.outside(f"/tag/{term['slug']}/")) for term in record["tags"]],
+        page,
+        "event.html",
+        cache_tags=(*outcome.cache_tags, f"s{page.site.id}-events"),
+        expires_at=None if is_over else end_utc,
+        is_cacheable=not is_unlocked,
+        image_urls=tuple(image_urls),
+        kind="event-page",
+        title=to_plain_text(record["title"]),
+        summary=_summary(record, when),
+        canonical=record["url"],
+        og_type="article",
+        when=when,
+        is_over=is_over,
+        shown_day=when.first,
+        has_month=has_page(when.first),
+        places=_places(page, record),
+        picture=image,
+        prose=adapt(record["description"] or record["excerpt"], _own_hosts(page)),
+        add=make_calendar_links(record),
+        ticket_url=record["ticket_url"],
+        facts=_event_facts(page, record),
+        point=_point(record, page) if record["show_map"] else "",
+        similar=similar,
+        hue=pick_hue(record["categories"][0]["id"] if record["categories"] else None),
+        categories=[(term["name"], _category_url(page, term)) for term in record["categories"]],
+        tags=[(term["name"], page.links.top_level(f"/tag/{term['slug']}/")) for term in record["tags"]],
         json_ld=orjson.dumps(_json_ld(record)).decode(),
-    )  # fmt: skip
-
-
-async def show_venue(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
-    frame, record, _ = await _read(visit, call, VENUES, address["slug"])
-    where = [Line(text) for text in address_lines(record)]
-    if record["show_map_link"] and (where or "geo_lat" in record):
-        where += [Line(frame.speech.plain(N_("Open in OpenStreetMap")), map_link(record), outside=True)]
-    facts = [*([(N_("Address"), where)] if where else []), *_contact_facts(record)]
-    point = _venue_point(record) if record["show_map"] else ""
-    return await _show_place(
-        frame, record, to_plain_text(record["venue"]), ("venue", str(record["id"])), facts=facts, point=point
     )
 
 
-async def show_organizer(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
-    frame, record, _ = await _read(visit, call, ORGANIZERS, address["slug"])
+async def show_venue(
+    page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
+) -> PageResponse:
+    page, record, _ = await _read_record(page_request, context, VENUES, path_params["slug"])
+    lines = [Line(text) for text in address_lines(record)]
+    if record["show_map_link"] and (lines or "geo_lat" in record):
+        lines += [Line(page.locale.text(N_("Open in OpenStreetMap")), map_link(record), is_external=True)]
+    facts = [*([(N_("Address"), lines)] if lines else []), *_contact_facts(record)]
+    point = _venue_point(record) if record["show_map"] else ""
+    return await _show_record(
+        page, record, to_plain_text(record["venue"]), ("venue", str(record["id"])), facts=facts, point=point
+    )
+
+
+async def show_organizer(
+    page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
+) -> PageResponse:
+    page, record, _ = await _read_record(page_request, context, ORGANIZERS, path_params["slug"])
     name = to_plain_text(record["organizer"])
-    return await _show_place(frame, record, name, ("organizer", str(record["id"])), facts=_contact_facts(record))
+    return await _show_record(page, record, name, ("organizer", str(record["id"])), facts=_contact_facts(record))
 
 
-async def show_category(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
+async def show_category(
+    page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
+) -> PageResponse:
     """The last part of the path names it; one that has moved is found all the same."""
-    frame, record, _ = await _read(visit, call, CATEGORIES, address["path"].rpartition("/")[2])
+    page, record, _ = await _read_record(page_request, context, CATEGORIES, path_params["path"].rpartition("/")[2])
     # Decoded on both sides: servers hand on paths decoded, records have them encoded.
-    own = unquote(urlsplit(record["url"]).path)
-    if own != f"/events/category/{unquote(address['path'])}/" and not visit.embedded:
-        where = visit.with_query(record["url"])
-        return Shown(b"", "text/plain", status=301, headers={"Location": where}, kept=False)
-    below = await list_records(CATEGORIES, _plain(call, parent=record["id"], per_page=50))
-    children = [(term["name"], frame.links.outside(urlsplit(term["url"]).path)) for term in below.body["categories"]]
-    return await _show_place(frame, record, record["name"], ("categories", str(record["id"])), children=children)
+    canonical_path = unquote(urlsplit(record["url"]).path)
+    if canonical_path != f"/events/category/{unquote(path_params['path'])}/" and not page_request.embedded:
+        location = page_request.with_query(record["url"])
+        return PageResponse(b"", "text/plain", status=301, headers={"Location": location}, is_cacheable=False)
+    subcategories = await list_records(CATEGORIES, _with_values(context, parent=record["id"], per_page=50))
+    children = [
+        (term["name"], page.links.top_level(urlsplit(term["url"]).path)) for term in subcategories.body["categories"]
+    ]
+    return await _show_record(page, record, record["name"], ("categories", str(record["id"])), children=children)
 
 
-async def show_tag(visit: Visit, call: Call, address: dict[str, str]) -> Shown:
-    frame, record, _ = await _read(visit, call, TAGS, address["slug"])
-    return await _show_place(frame, record, record["name"], ("tags", str(record["id"])))
+async def show_tag(page_request: PageRequest, context: OperationContext, path_params: dict[str, str]) -> PageResponse:
+    page, record, _ = await _read_record(page_request, context, TAGS, path_params["slug"])
+    return await _show_record(page, record, record["name"], ("tags", str(record["id"])))
 
 
-async def _show_place(
-    frame: Frame,
-    record: Represented,
+async def _show_record(
+    page: PageContext,
+    record: JsonObject,
     name: str,
     filter_: tuple[str, str],
     *,
     facts: Facts = NO_FACTS,
     point: str = "",
     children: Any = (),
-) -> Shown:
+) -> PageResponse:
     """What the site says about something that events are linked to, and these events."""
-    frame = replace(frame, links=frame.links.with_filters([filter_]))
-    values = {key: entry for key, entry in frame.call.values.items() if key in ("page", "per_page", "past")}
-    call = replace(frame.call, values={**values, filter_[0]: [int(filter_[1])]}, slug=None)
+    page = replace(page, links=page.links.with_filters([filter_]))
+    values = {key: entry for key, entry in page.context.values.items() if key in ("page", "per_page", "past")}
+    context = replace(page.context, values={**values, filter_[0]: [int(filter_[1])]}, slug=None)
     path = urlsplit(record["url"]).path
-    listing = await list_cards(replace(frame, links=frame.links.with_filters([])), call, path)
-    picture = make_picture(record.get("image"))
-    pictures = (*listing.pop("pictures"), *([picture.src] if picture else []))
-    listing["heading"] = name
+    model = await list_cards(replace(page, links=page.links.with_filters([])), context, path)
+    image = make_page_image(record.get("image"))
+    image_urls = (*model.pop("image_urls"), *([image.src] if image else []))
+    model["heading"] = name
     text = record.get("description", "")
     return show_page(
-        frame, "place.html", kind="place-page", title=name, summary=shorten(to_single_line(text), MOST_SUMMARY),
-        canonical=record["url"], robots="index", pictures=pictures, picture=picture, facts=facts, point=point,
-        prose=fit_in(to_paragraphs(text), _own_hosts(frame)) if text else "", active=[], children=children,
+        page,
+        "place.html",
+        kind="place-page",
+        title=name,
+        summary=shorten(to_single_line(text), MAX_SUMMARY),
+        canonical=record["url"],
+        robots="index",
+        image_urls=image_urls,
+        picture=image,
+        facts=facts,
+        point=point,
+        prose=adapt(to_paragraphs(text), _own_hosts(page)) if text else "",
+        active=[],
+        children=children,
         json_ld=orjson.dumps(record["json_ld"]).decode() if "json_ld" in record else "",
-        **listing,
-    )  # fmt: skip
+        **model,
+    )
 
 
 # Helpers, in the order they are called -----------------------------------------------------------
 
 
-async def _read(visit: Visit, call: Call, kind: Kind, slug: str) -> tuple[Frame, Represented, tuple[str, ...]]:
-    frame = make_frame(visit, call)
-    outcome = await read_record(kind, replace(call, slug=slug, values={}))
-    return frame, outcome.body, outcome.keys
+async def _read_record(
+    page_request: PageRequest, context: OperationContext, kind: Kind, slug: str
+) -> tuple[PageContext, JsonObject, tuple[str, ...]]:
+    page = make_page_context(page_request, context)
+    outcome = await read_record(kind, replace(context, slug=slug, values={}))
+    return page, outcome.body, outcome.cache_tags
 
 
-def _ask_password(frame: Frame) -> Shown:
+def _password_page(page: PageContext) -> PageResponse:
     """Whether there is such an event is public; what it says is not."""
-    say = frame.speech.say
-    wrong = "password" in frame.call.values
-    message = N_("Wrong password.") if wrong else N_("This event is protected by a password.")
+    gettext = page.locale.gettext
+    is_wrong = "password" in page.context.values
+    message = N_("Wrong password.") if is_wrong else N_("This event is protected by a password.")
     return show_page(
-        frame, "message.html", status=403, kept=False, kind="message-page",
-        title=say(N_("Protected by a password")), message=say(message), asks_password=True, robots="noindex",
-    )  # fmt: skip
+        page,
+        "message.html",
+        status=403,
+        is_cacheable=False,
+        kind="message-page",
+        title=gettext(N_("Protected by a password")),
+        message=gettext(message),
+        asks_password=True,
+        robots="noindex",
+    )
 
 
-def _plain(call: Call, **values: Any) -> Call:
-    return replace(call, slug=None, values=values)
+def _with_values(context: OperationContext, **values: Any) -> OperationContext:
+    return replace(context, slug=None, values=values)
 
 
-def _summary(record: Represented, when: When) -> str:
+def _summary(record: JsonObject, when: When) -> str:
     """What it is about; of one that says nothing, when and where."""
-    words = to_single_line(record["excerpt"] or record["description"])
-    return shorten(words or " · ".join([when.text, *map(format_address, venues_of(record))]), MOST_SUMMARY)
+    text = to_single_line(record["excerpt"] or record["description"])
+    return shorten(text or " · ".join([when.text, *map(format_address, list_venues(record))]), MAX_SUMMARY)
 
 
-def _places(frame: Frame, record: Represented) -> list[tuple[str, str, str]]:
+def _places(page: PageContext, record: JsonObject) -> list[tuple[str, str, str]]:
     return [
         (
             to_plain_text(venue["venue"]),
-            frame.links.outside(f"/venue/{venue.get('slug', '')}/"),
+            page.links.top_level(f"/venue/{venue.get('slug', '')}/"),
             venue.get("city", ""),
         )
-        for venue in venues_of(record)
+        for venue in list_venues(record)
     ]
 
 
-def _json_ld(record: Represented) -> Represented:
+def _json_ld(record: JsonObject) -> JsonObject:
     """As in the interface; but of whole days search engines read days, not their first and last second."""
     days = {"startDate": record["start_date"][:10], "endDate": record["end_date"][:10]} if record["all_day"] else {}
     return {**record["json_ld"], **days}
 
 
-def _own_hosts(frame: Frame) -> frozenset[str]:
-    asked = frame.visit.request.headers.get("host", "").lower()
-    return frozenset((asked, urlsplit(frame.call.base_url).netloc.lower()))
+def _own_hosts(page: PageContext) -> frozenset[str]:
+    host = page.request.request.headers.get("host", "").lower()
+    return frozenset((host, urlsplit(page.context.base_url).netloc.lower()))
 
 
-def _event_facts(frame: Frame, record: Represented) -> Facts:
-    links = frame.links
+def _event_facts(page: PageContext, record: JsonObject) -> Facts:
+    links = page.links
     facts: list[tuple[str, list[Line]]] = []
-    for venue in venues_of(record):
-        lines = [Line(to_plain_text(venue["venue"]), links.outside(f"/venue/{venue.get('slug', '')}/"))]
+    for venue in list_venues(record):
+        lines = [Line(to_plain_text(venue["venue"]), links.top_level(f"/venue/{venue.get('slug', '')}/"))]
         lines += [Line(text) for text in address_lines(venue)]
         if record["show_map_link"] and venue["show_map_link"]:
-            lines += [Line(frame.speech.plain(N_("Open in OpenStreetMap")), map_link(venue), outside=True)]
+            lines += [Line(page.locale.text(N_("Open in OpenStreetMap")), map_link(venue), is_external=True)]
         facts.append((N_("Where"), lines))
     if record["cost"]:
         facts.append((N_("Cost"), [Line(record["cost"])]))
-    people = [
-        Line(to_plain_text(entry["organizer"]), links.outside(f"/organizer/{entry.get('slug', '')}/"))
+    organizers = [
+        Line(to_plain_text(entry["organizer"]), links.top_level(f"/organizer/{entry.get('slug', '')}/"))
         for entry in record["organizer"]
     ]
-    if people:
-        facts.append((N_("Organizer"), people))
+    if organizers:
+        facts.append((N_("Organizer"), organizers))
     if record["website"] and record["website"] != record["url"]:
-        facts.append((N_("Website"), [_website(record["website"])]))
+        facts.append((N_("Website"), [_website_line(record["website"])]))
     return facts
 
 
-def _contact_facts(record: Represented) -> Facts:
+def _contact_facts(record: JsonObject) -> Facts:
     facts: list[tuple[str, list[Line]]] = []
     if record.get("phone"):
         facts.append((N_("Phone"), [Line(record["phone"])]))
     if record.get("email"):
         facts.append((N_("E-mail"), [Line(record["email"], f"mailto:{quote(record['email'], safe='@')}")]))
     if record.get("website"):
-        facts.append((N_("Website"), [_website(record["website"])]))
+        facts.append((N_("Website"), [_website_line(record["website"])]))
     return facts
 
 
-def _website(url: str) -> Line:
+def _website_line(url: str) -> Line:
     host = urlsplit(url).netloc.removeprefix("www.")
-    return Line(host or url, url, outside=True)
+    return Line(host or url, url, is_external=True)
 
 
-def address_lines(venue: Represented) -> list[str]:
+def address_lines(venue: JsonObject) -> list[str]:
     town = " ".join(filter(None, (venue.get("zip"), venue.get("city"))))
     lines = (venue.get("address"), town, venue.get("stateprovince"), venue.get("country"))
     return list(dict.fromkeys(line for line in lines if line))
 
 
-def map_link(venue: Represented) -> str:
+def map_link(venue: JsonObject) -> str:
     if "geo_lat" in venue:
         at = f"{venue['geo_lat']:.5f}", f"{venue['geo_lng']:.5f}"
         return f"https://www.openstreetmap.org/?mlat={at[0]}&mlon={at[1]}#map=17/{at[0]}/{at[1]}"
     return f"https://www.openstreetmap.org/search?query={quote(', '.join(address_lines(venue)))}"
 
 
-def _point(record: Represented, frame: Frame) -> str:
-    venues = [venue for venue in venues_of(record) if "geo_lat" in venue and venue["show_map"]]
-    return _points(venues) if venues and frame.visit.look.tiles_url else ""
+def _point(record: JsonObject, page: PageContext) -> str:
+    venues = [venue for venue in list_venues(record) if "geo_lat" in venue and venue["show_map"]]
+    return _points(venues) if venues and page.request.map_settings.tiles_url else ""
 
 
-def _venue_point(venue: Represented) -> str:
+def _venue_point(venue: JsonObject) -> str:
     return _points([venue]) if "geo_lat" in venue else ""
 
 
-def _points(venues: list[Represented]) -> str:
+def _points(venues: list[JsonObject]) -> str:
     points = [(venue["geo_lat"], venue["geo_lng"], [to_plain_text(venue["venue"])]) for venue in venues]
     return orjson.dumps(points).decode()
 
 
-def _category_url(frame: Frame, term: Represented) -> str:
+def _category_url(page: PageContext, term: JsonObject) -> str:
     """By its last part alone: the page itself knows the whole path."""
-    return frame.links.outside(f"/events/category/{term['slug']}/")
+    return page.links.top_level(f"/events/category/{term['slug']}/")

@@ -16,30 +16,30 @@ from kalends.http import language, media_files, requests, responses
 from kalends.http.context import RequestContext
 from kalends.http.password_guesses import admit_password
 from kalends.kinds.kind import Kind
-from kalends.operations.context import Call
-from kalends.operations.page_filters import Filters, settle_filters
+from kalends.operations.context import OperationContext
+from kalends.operations.page_filters import ResolvedFilters, resolve_filters
 from kalends.store.database import Transaction
 from kalends.store.site_revisions import SiteRevision
 
-PATIENCE_FOR_FEEDS: Final = 2.0
+MAX_FEED_WAIT: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class MapSettings:
     """How the server shows its pages, besides what each site has set."""
 
     tiles_url: str
-    tiles_credit: str
+    tiles_attribution: str
 
 
 @dataclass(slots=True, kw_only=True)
-class Visit(RequestContext["PageRoute"]):
+class PageRequest(RequestContext["PageRoute"]):
     """A request for a public page or feed, always served as an anonymous user."""
 
-    look: Look
+    map_settings: MapSettings
     embedded: bool = False
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    filters: Filters = field(default_factory=Filters)
+    filters: ResolvedFilters = field(default_factory=ResolvedFilters)
 
     @property
     def accept_language(self) -> str:
@@ -50,32 +50,32 @@ class Visit(RequestContext["PageRoute"]):
     def error_language(self) -> str:
         """Errors without a page, such as those of feeds, follow the client instead."""
         headers = self.request.headers
-        return language.choose(self.request.scope["query_string"], headers.get("accept-language", ""))
+        return language.choose_language(self.request.scope["query_string"], headers.get("accept-language", ""))
 
     @property
-    def asked_language(self) -> str:
+    def requested_language(self) -> str:
         return requests.query_value(self.request, "lang") or ""
 
-    def with_query(self, address: str) -> str:
+    def with_query(self, url: str) -> str:
         """Return a URL with the query string of this request."""
         query = self.request.scope["query_string"].decode("latin-1")
-        return address + (f"?{query}" if query else "")
+        return url + (f"?{query}" if query else "")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageResponse:
     """What a view makes: the body, and until when and by whose change it is right."""
 
     body: str | bytes
     media_type: str
-    until: datetime | None = None
-    keys: tuple[str, ...] = ()
+    expires_at: datetime | None = None
+    cache_tags: tuple[str, ...] = ()
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict[str, str])
-    kept: bool = True
+    is_cacheable: bool = True
 
 
-View = Callable[[Visit, Call, dict[str, str]], Awaitable[Shown]]
+PageView = Callable[[PageRequest, OperationContext, dict[str, str]], Awaitable[PageResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,68 +84,72 @@ class PageRoute:
     record by its slug."""
 
     pattern: str
-    show: View
+    show: PageView
     params: tuple[Param, ...] = ()
     is_page: bool = True
-    posts: bool = False
+    accepts_post: bool = False
     kind: Kind | None = None
     is_feed: bool = False  # takes seconds to make, so few are made at a time
-    more_names: tuple[str, ...] = ()  # parameters that the view reads by itself
+    extra_names: tuple[str, ...] = ()  # parameters that the view reads by itself
     known_names: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        names = [*[param.name for param in self.params], *self.more_names]
+        names = [*[param.name for param in self.params], *self.extra_names]
         object.__setattr__(self, "known_names", frozenset(names))
 
 
-async def answer(visit: Visit, route: PageRoute) -> Response:
-    request = visit.request
-    if request.method not in ("GET", "HEAD") and not (route.posts and request.method == "POST"):
+async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Response:
+    request = page_request.request
+    if request.method not in ("GET", "HEAD") and not (route.accepts_post and request.method == "POST"):
         raise errors.method_not_allowed(request.method, ["GET"])
-    posting = request.method == "POST"
-    body = await requests.read_body(request, visit.service.body_limit) if posting else b""
+    is_post = request.method == "POST"
+    body = await requests.read_body(request, page_request.state.max_body_bytes) if is_post else b""
     raw = await requests.read_values(request, body)
-    visit.query = raw.query
+    page_request.query = raw.query
     # A form sends the fields that nobody filled in as empty ones.
-    sent = {name: value for name, value in raw.values.items() if value not in ("", [""])}
+    filled = {name: value for name, value in raw.values.items() if value not in ("", [""])}
     async with AsyncExitStack() as stack:
-        values = await stack.enter_async_context(admit_password(visit, read_params(route.params, sent)))
+        values = await stack.enter_async_context(admit_password(page_request, read_params(route.params, filled)))
         if route.is_feed:
-            owner = rate_limit_key(visit.client)
-            await stack.enter_async_context(visit.service.feeds.slot(owner, PATIENCE_FOR_FEEDS))
-        tx = await stack.enter_async_context(visit.transaction())
-        visit.site_language = tx.site.language
-        call, visit.filters = await settle_filters(make_call(visit, tx, values))
-        shown = await route.show(visit, call, visit.address)
-        made_at = SiteRevision(tx.site.id, tx.site.revision)
-    if shown.kept and not posting:
-        visit.made_at, visit.until, visit.keys = made_at, shown.until, shown.keys
-    return respond(visit, shown)
+            owner = rate_limit_key(page_request.client_ip)
+            await stack.enter_async_context(page_request.state.feed_limiter.slot(owner, MAX_FEED_WAIT))
+        tx = await stack.enter_async_context(page_request.transaction())
+        page_request.site_language = tx.site.language
+        context, page_request.filters = await resolve_filters(make_context(page_request, tx, values))
+        page_response = await route.show(page_request, context, page_request.path_params)
+        site_revision = SiteRevision(tx.site.id, tx.site.revision)
+    if page_response.is_cacheable and not is_post:
+        page_request.site_revision, page_request.expires_at, page_request.cache_tags = (
+            site_revision,
+            page_response.expires_at,
+            page_response.cache_tags,
+        )
+    return respond(page_request, page_response)
 
 
-def make_call(visit: Visit, tx: Transaction, values: dict[str, Any]) -> Call:
-    base_url = visit.base_url(tx.site.base_url)
-    return Call(
+def make_context(page_request: PageRequest, tx: Transaction, values: dict[str, Any]) -> OperationContext:
+    base_url = page_request.base_url(tx.site.base_url)
+    return OperationContext(
         transaction=tx,
-        actor=visit.actor,
+        actor=page_request.actor,
         base_url=base_url,
-        ns=base_url + visit.home,
-        media_url=visit.service.media_url or base_url + media_files.PREFIX,
-        client=visit.client,
-        fragments=visit.service.fragments,
+        api_url=base_url + page_request.canonical_prefix,
+        media_url=page_request.state.media_url or base_url + media_files.PREFIX,
+        client_ip=page_request.client_ip,
+        representation_cache=page_request.state.representation_cache,
         values=values,
     )
 
 
-def respond(visit: Visit, shown: Shown) -> Response:
-    body = shown.body.encode() if isinstance(shown.body, str) else shown.body
-    headers = {"Content-Language": visit.language, **shown.headers}
-    if shown.status == 200 and visit.made_at is not None:
-        headers["ETag"] = responses.body_tag(body)
-        if responses.is_known(headers["ETag"], _known(visit.request)):
+def respond(page_request: PageRequest, page_response: PageResponse) -> Response:
+    body = page_response.body.encode() if isinstance(page_response.body, str) else page_response.body
+    headers = {"Content-Language": page_request.language, **page_response.headers}
+    if page_response.status == 200 and page_request.site_revision is not None:
+        headers["ETag"] = responses.body_etag(body)
+        if responses.is_known_etag(headers["ETag"], _known_etags(page_request.request)):
             return Response(status_code=304, headers=headers)
-    return Response(body, shown.status, headers, media_type=shown.media_type)
+    return Response(body, page_response.status, headers, media_type=page_response.media_type)
 
 
-def _known(request: Request) -> list[str]:
-    return responses.split_tags(request.headers.get("if-none-match", ""))
+def _known_etags(request: Request) -> list[str]:
+    return responses.split_etags(request.headers.get("if-none-match", ""))

@@ -18,7 +18,7 @@ VIEW_NAMES: Final = {
     "list": N_("List"),
     "map": N_("Map"),
 }
-_HERE: Final = Markup(' target="_self"')
+_SELF_TARGET: Final = Markup(' target="_self"')
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(TEMPLATES),
     autoescape=True,
@@ -42,5 +42,5 @@ _ENVIRONMENT.globals.update(asset=assets.asset_name, style=assets.style_name, VI
 def render(template: str, **model: Any) -> str:
     """The model has `speech`, `links`, `site`, `embedded` and what the template shows."""
     # In a frame, links lead out of it; these stay.
-    here = _HERE if model["embedded"] else ""
-    return _ENVIRONMENT.get_template(template).render(_=model["speech"].say, here=here, **model)
+    self_target = _SELF_TARGET if model["embedded"] else ""
+    return _ENVIRONMENT.get_template(template).render(_=model["speech"].gettext, here=self_target, **model)

@@ -17,21 +17,21 @@ from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.tags import TAGS
 from kalends.kinds.venues import VENUES
 from kalends.operations import calendar
-from kalends.operations.context import Call
+from kalends.operations.context import OperationContext
 from kalends.store import slug_redirects
 from kalends.website import calendar_views, detail_views, list_views
 from kalends.website.assets import STATIC, find_asset
-from kalends.website.context import make_frame, show_page
+from kalends.website.context import make_page_context, show_page
 from kalends.website.feed_views import FEEDS
-from kalends.website.handler import PageRoute, Shown, Visit, answer, make_call, respond
+from kalends.website.handler import PageRequest, PageResponse, PageRoute, handle_page_request, make_context, respond
 
 ASSETS: Final = "/assets/"
 EMBED: Final = "/embed"
-FOR_EVER: Final = {
+IMMUTABLE_HEADERS: Final = {
     "Cache-Control": "public, max-age=31536000, immutable",
     "Content-Security-Policy": "default-src 'none'",
 }
-FOR_AN_HOUR: Final = {"Cache-Control": "public, max-age=3600"}
+HOUR_HEADERS: Final = {"Cache-Control": "public, max-age=3600"}
 VIEWS: Final = {
     "month": calendar_views.show_month,
     "week": calendar_views.show_week,
@@ -43,32 +43,32 @@ PATH: Final = r"(?P<path>[^/]+(?:/[^/]+)*)"
 DAY: Final = r"(?P<day>\d{4}-\d\d-\d\d)"
 
 
-async def show_home(visit: Visit, call: Call, _: dict[str, str]) -> Shown:
+async def show_default_view(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
     """The view that the site has chosen. `/?p=` is the lasting address of a record."""
-    post = dict(visit.query).get("p", "")
+    post = dict(page_request.query).get("p", "")
     if post.isdecimal() and len(post) < 16:
-        found = await calendar.find_record_url(call, int(post))
-        if found is None:
+        record_path = await calendar.find_record_url(context, int(post))
+        if record_path is None:
             raise errors.no_route()
-        location = f"/{found[0]}/{found[1]}/"
-        return Shown(b"", "text/plain", status=302, headers={"Location": location}, kept=False)
-    return await VIEWS[_default_view(visit, call)](visit, call, {})
+        location = f"/{record_path[0]}/{record_path[1]}/"
+        return PageResponse(b"", "text/plain", status=302, headers={"Location": location}, is_cacheable=False)
+    return await VIEWS[_find_default_view(page_request, context)](page_request, context, {})
 
 
-def _default_view(visit: Visit, call: Call) -> str:
-    chosen: str = call.transaction.site.default_view
-    return "list" if chosen == "map" and not visit.look.tiles_url else chosen
+def _find_default_view(page_request: PageRequest, context: OperationContext) -> str:
+    view: str = context.transaction.site.default_view
+    return "list" if view == "map" and not page_request.map_settings.tiles_url else view
 
 
 ROUTES: Final[tuple[PageRoute, ...]] = (
-    PageRoute(r"/(?:events/)?", show_home, list_views.LIST_PARAMS, more_names=("p",)),
+    PageRoute(r"/(?:events/)?", show_default_view, list_views.LIST_PARAMS, extra_names=("p",)),
     PageRoute(r"/events/month/(?:(?P<month>\d{4}-\d\d)/)?", calendar_views.show_month, list_views.LIST_PARAMS),
     PageRoute(rf"/events/week/(?:{DAY}/)?", calendar_views.show_week, list_views.LIST_PARAMS),
     PageRoute(rf"/events/day/(?:{DAY}/)?", calendar_views.show_day, list_views.LIST_PARAMS),
     PageRoute(r"/events/list/", list_views.show_list, list_views.LIST_PARAMS),
     PageRoute(r"/events/map/", list_views.show_map, list_views.LIST_PARAMS),
     PageRoute(r"/events/search/", list_views.show_search, list_views.LIST_PARAMS),
-    PageRoute(r"/event/(?P<slug>[^/]+)/", detail_views.show_event, (PASSWORD,), posts=True, kind=EVENTS),
+    PageRoute(r"/event/(?P<slug>[^/]+)/", detail_views.show_event, (PASSWORD,), accepts_post=True, kind=EVENTS),
     PageRoute(r"/venue/(?P<slug>[^/]+)/", detail_views.show_venue, list_views.LIST_PARAMS, kind=VENUES),
     PageRoute(r"/organizer/(?P<slug>[^/]+)/", detail_views.show_organizer, list_views.LIST_PARAMS, kind=ORGANIZERS),
     PageRoute(rf"/events/category/{PATH}/", detail_views.show_category, list_views.LIST_PARAMS, kind=CATEGORIES),
@@ -85,84 +85,93 @@ def find_route(path: str) -> tuple[PageRoute, dict[str, str]] | None:
     return None
 
 
-async def show(visit: Visit) -> Response:
+async def serve_page(page_request: PageRequest) -> Response:
     """The answer to a visit; what people read is refused in a page of its own."""
-    if _is_file(visit.path):
-        return _show_file(visit)
+    if _is_asset(page_request.path):
+        return _serve_asset(page_request)
     try:
-        return await _show(visit)
-    except ApiError as refusal:
-        if refusal.status == 404 and visit.route and visit.route.kind and (moved := await _find_moved(visit)):
-            return moved
-        wanted = visit.route.is_page if visit.route else "text/html" in visit.request.headers.get("accept", "")
-        if not wanted or refusal.status >= 500:
+        return await _serve_route(page_request)
+    except ApiError as error:
+        if (
+            error.status == 404
+            and page_request.route
+            and page_request.route.kind
+            and (redirect := await _find_redirect(page_request))
+        ):
+            return redirect
+        wants_html = (
+            page_request.route.is_page
+            if page_request.route
+            else "text/html" in page_request.request.headers.get("accept", "")
+        )
+        if not wants_html or error.status >= 500:
             raise
-        return await _refuse(visit, refusal)
+        return await _error_page(page_request, error)
 
 
-def locate(visit: Visit) -> None:
+def match_route(page_request: PageRequest) -> None:
     """Finds the route of a visit; embedded pages have the paths of others below one of their own."""
-    if _is_file(visit.path):
+    if _is_asset(page_request.path):
         return
-    if visit.path.startswith(f"{EMBED}/"):
-        visit.path, visit.embedded = visit.path.removeprefix(EMBED), True
-    visit.route, visit.address = find_route(visit.path) or (None, {})
+    if page_request.path.startswith(f"{EMBED}/"):
+        page_request.path, page_request.embedded = page_request.path.removeprefix(EMBED), True
+    page_request.route, page_request.path_params = find_route(page_request.path) or (None, {})
 
 
-def _is_file(path: str) -> bool:
+def _is_asset(path: str) -> bool:
     return path.startswith(ASSETS) or path == "/embed.js"
 
 
-async def _show(visit: Visit) -> Response:
-    if visit.route is None:
-        if find_route(f"{visit.path}/"):
-            return _led_to(visit, quote(visit.request.scope["path"]) + "/")
+async def _serve_route(page_request: PageRequest) -> Response:
+    if page_request.route is None:
+        if find_route(f"{page_request.path}/"):
+            return _redirect(page_request, quote(page_request.request.scope["path"]) + "/")
         raise errors.no_route()
-    return await answer(visit, visit.route)
+    return await handle_page_request(page_request, page_request.route)
 
 
-def _led_to(visit: Visit, path: str) -> Response:
-    return Response(status_code=301, headers={"Location": visit.with_query(path), **FOR_AN_HOUR})
+def _redirect(page_request: PageRequest, path: str) -> Response:
+    return Response(status_code=301, headers={"Location": page_request.with_query(path), **HOUR_HEADERS})
 
 
-async def _find_moved(visit: Visit) -> Response | None:
+async def _find_redirect(page_request: PageRequest) -> Response | None:
     """An address with a slug that the record had before leads to the one that it has."""
-    route, place = visit.route, visit.request.scope["path"]
-    match = re.search(route.pattern + "$", place, re.ASCII) if route else None
+    route, path = page_request.route, page_request.request.scope["path"]
+    match = re.search(route.pattern + "$", path, re.ASCII) if route else None
     if match is None or route is None or route.kind is None:
         return None
-    begin, end = match.span("path" if "path" in match.groupdict() else "slug")
-    slug = normalize_lookup(place[begin:end].rpartition("/")[2])
-    async with visit.transaction() as tx:
-        found = await slug_redirects.current_slug(tx, route.kind.name, slug, is_post=route.kind.is_post)
-    return _led_to(visit, place[:begin] + found + place[end:]) if found else None
+    start, end = match.span("path" if "path" in match.groupdict() else "slug")
+    slug = normalize_lookup(path[start:end].rpartition("/")[2])
+    async with page_request.transaction() as tx:
+        new_slug = await slug_redirects.current_slug(tx, route.kind.name, slug, is_post=route.kind.is_post)
+    return _redirect(page_request, path[:start] + new_slug + path[end:]) if new_slug else None
 
 
-async def _refuse(visit: Visit, refusal: ApiError) -> Response:
+async def _error_page(page_request: PageRequest, error: ApiError) -> Response:
     """The same sentence as the interface gives, on a page of the site."""
-    async with visit.transaction() as tx:
-        visit.site_language = tx.site.language
-        frame = make_frame(visit, make_call(visit, tx, {}))
-        missing = refusal.status in (403, 404, 410)
-        heading = N_("Page not found") if missing else N_("This page cannot be shown")
-        message = "" if missing else refusal.message.render(frame.speech.translate)
-        shown = show_page(
-            frame, "message.html", status=404 if missing else refusal.status, kept=False, kind="message-page",
-            title=frame.speech.say(heading), message=message, asks_password=False, robots="noindex",
+    async with page_request.transaction() as tx:
+        page_request.site_language = tx.site.language
+        page = make_page_context(page_request, make_context(page_request, tx, {}))
+        is_missing = error.status in (403, 404, 410)
+        heading = N_("Page not found") if is_missing else N_("This page cannot be shown")
+        message = "" if is_missing else error.message.render(page.locale.translate)
+        page_response = show_page(
+            page, "message.html", status=404 if is_missing else error.status, is_cacheable=False, kind="message-page",
+            title=page.locale.gettext(heading), message=message, asks_password=False, robots="noindex",
         )  # fmt: skip
-    visit.made_at = None
-    response = respond(visit, shown)
-    response.headers.update(refusal.headers)
+    page_request.site_revision = None
+    response = respond(page_request, page_response)
+    response.headers.update(error.headers)
     return response
 
 
-def _show_file(visit: Visit) -> Response:
-    if visit.request.method not in ("GET", "HEAD"):
-        raise errors.method_not_allowed(visit.request.method, ["GET"])
-    if visit.path == "/embed.js":
+def _serve_asset(page_request: PageRequest) -> Response:
+    if page_request.request.method not in ("GET", "HEAD"):
+        raise errors.method_not_allowed(page_request.request.method, ["GET"])
+    if page_request.path == "/embed.js":
         body = (STATIC / "embed.js").read_bytes()
-        return Response(body, 200, FOR_AN_HOUR, media_type="text/javascript; charset=utf-8")
-    found = find_asset(visit.path.removeprefix(ASSETS))
-    if found is None:
+        return Response(body, 200, HOUR_HEADERS, media_type="text/javascript; charset=utf-8")
+    asset = find_asset(page_request.path.removeprefix(ASSETS))
+    if asset is None:
         raise errors.no_route()
-    return Response(found.body, 200, FOR_EVER, media_type=found.media_type)
+    return Response(asset.body, 200, IMMUTABLE_HEADERS, media_type=asset.media_type)

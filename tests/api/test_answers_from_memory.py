@@ -17,7 +17,7 @@ WIDE = b"start_date=2029-12-01&end_date=2030-12-31"
 def statements_of(interface: Interface, query: bytes = WIDE, path: str = LIST) -> int:
     """How many transactions one read takes: none when it comes from memory."""
     counted = 0
-    database = interface.app._service.database
+    database = interface.app._state.database
     begin = database.transaction
 
     def counting(*given: object, **more: object) -> object:

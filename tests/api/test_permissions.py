@@ -93,9 +93,9 @@ def matrix(request: pytest.FixtureRequest, fresh_for_module: Callable[..., Inter
 @pytest.mark.parametrize("role", EVERYBODY)
 def test_python_and_sql_say_the_same_as_the_table(matrix: Matrix, role: str) -> None:
     actor = matrix.actors[role]
-    readable = matrix.rows(permissions.readable(actor), actor)
-    editable = matrix.rows(permissions.editable(actor), actor)
-    embedded = matrix.rows(permissions.embedded(actor), actor)
+    readable = matrix.rows(permissions.readable_condition(actor), actor)
+    editable = matrix.rows(permissions.editable_condition(actor), actor)
+    embedded = matrix.rows(permissions.embeddable_condition(actor), actor)
     assert len(readable) == len(matrix.records) == 50
     for record in matrix.records:
         reads, edits = may_read(role, record), may_edit(role, record)
@@ -168,7 +168,7 @@ def test_deleting(matrix: Matrix, role: str) -> None:
 
 
 def test_who_writes_each_kind() -> None:
-    least = {kind: permissions.ROLES[rank] for kind, rank in permissions.WRITERS.items()}
+    least = {kind: permissions.ROLES[rank] for kind, rank in permissions.MIN_WRITER_ROLES.items()}
     assert least == {
         "events": "contributor",
         "venues": "contributor",

@@ -13,11 +13,11 @@ import orjson
 
 from kalends.api.catalog import Interface
 from kalends.api.description import headers
-from kalends.api.description.document import make_document, path_of
+from kalends.api.description.document import build_path, make_document
 from kalends.asgi import Application
 
 OF_THE_TRANSPORT = {"content-type", "content-length", "content-encoding"}
-COMMON = {name.lower() for name in headers.COMMON}
+COMMON = {name.lower() for name in headers.COMMON_HEADERS}
 Scope = Any
 
 
@@ -97,7 +97,7 @@ class Answer:
         self.body += message.get("body", b"")
 
     def check(self, app: Application) -> None:
-        for door in app._front.doors:
+        for door in app._config.mounts:
             path = self.scope["path"]
             below = path[len(door.prefix) :]
             if path[: len(door.prefix)].lower() == door.prefix.lower() and below[:1] in ("", "/"):
@@ -114,7 +114,7 @@ class Answer:
             self._expect(404, "rest_no_route")
             return
         else:
-            path = path_of(route[0])
+            path = build_path(route[0])
         operations = document_of(namespace)["paths"][path]
         method = self._method()
         if method == "options":

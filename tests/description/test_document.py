@@ -13,7 +13,7 @@ from openapi_spec_validator import validate
 
 from kalends.api.catalog import Endpoint, Interface
 from kalends.api.description import document, headers, operations, schemas
-from kalends.api.description.errors import BATCH, PROBLEMS
+from kalends.api.description.errors import BATCH, ERROR_CODES
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core import errors
 from kalends.http.language import LANGUAGES
@@ -35,7 +35,7 @@ def endpoints(interface: Interface) -> Iterator[tuple[str, str, Endpoint]]:
     for route in interface.routes:
         for endpoint in route.endpoints:
             for method in endpoint.methods:
-                yield document.path_of(route), method.lower(), endpoint
+                yield document.build_path(route), method.lower(), endpoint
 
 
 @BOTH
@@ -46,7 +46,7 @@ def test_the_document_is_valid(interface: Interface) -> None:
 @BOTH
 def test_every_route_method_and_parameter_is_described(interface: Interface) -> None:
     described = read_document(interface)
-    assert set(described["paths"]) == {"/", "/doc", *(document.path_of(route) for route in interface.routes)}
+    assert set(described["paths"]) == {"/", "/doc", *(document.build_path(route) for route in interface.routes)}
     for path, method, endpoint in endpoints(interface):
         operation = described["paths"][path][method]
         parameters = [resolved(described, row) for row in operation["parameters"]]
@@ -71,7 +71,7 @@ def test_names_of_operations_are_unique(interface: Interface) -> None:
 @BOTH
 def test_every_operation_has_words_and_a_schema_of_its_own(interface: Interface) -> None:
     common = {list_records, create_record, read_record, update_record, delete_record}
-    ours = {operations.list_changes, operations.read_history, operations.restore_record, *schemas.OTHERS}
+    ours = {operations.list_changes, operations.read_history, operations.restore_record, *schemas.OPERATION_SCHEMAS}
     ours |= {operations.create_media, operations.delete_media}
     for path, _, endpoint in endpoints(interface):
         assert (endpoint.operation, endpoint.kind.name if endpoint.kind else "") in operations.SUMMARIES, path
@@ -86,7 +86,7 @@ def test_extensions_are_marked() -> None:
     }
     assert ours == {name for name, row in rows.items() if row.get("x-extension")}
     assert {"cursor", "overlaps_from"} <= ours
-    assert all(operations.EXTENSION in rows[name]["description"] for name in ours)
+    assert all(operations.EXTENSION_NOTE in rows[name]["description"] for name in ours)
     assert described["components"]["schemas"]["EventNew"]["properties"]["ticket_url"]["x-extension"] is True
     assert read_document(EXTENSION)["paths"]["/changes"]["get"]["x-extension"] is True
 
@@ -108,7 +108,7 @@ def codes_of_the_code() -> set[tuple[int | None, str]]:
 
 
 def test_every_error_code_is_in_the_table_and_nothing_else() -> None:
-    table = {(row.status, row.code) for row in PROBLEMS if row not in BATCH} | {(None, "rest_batch_failed")}
+    table = {(row.status, row.code) for row in ERROR_CODES if row not in BATCH} | {(None, "rest_batch_failed")}
     known = {(403, "event-no-longer-available"): (403, "*-no-longer-available")}
     assert {known.get(pair, pair) for pair in table} == codes_of_the_code()
 
@@ -118,16 +118,16 @@ def test_every_error_code_but_those_of_unknown_paths_is_described() -> None:
         name for interface in (INTERFACE, EXTENSION) for name in read_document(interface)["components"]["responses"]
     }
     told = {code for name in described for code in name.split(".")[1:]}
-    wanted = {row.code for row in PROBLEMS if "*" not in row.code} - {"rest_no_route"}
+    wanted = {row.code for row in ERROR_CODES if "*" not in row.code} - {"rest_no_route"}
     assert wanted <= told
-    for row in PROBLEMS:
+    for row in ERROR_CODES:
         pattern = re.compile(row.code.replace("*", "[a-z]+"))
         assert row.code == "rest_no_route" or any(pattern.fullmatch(code) for code in told), row.code
 
 
 def test_the_docstring_of_the_errors_names_every_code() -> None:
     text = errors.__doc__ or ""
-    for row in PROBLEMS:
+    for row in ERROR_CODES:
         assert row.code.replace("*-", "…-").replace("-*", "-…") in text or row.code == "internal_server_error", (
             row.code
         )
@@ -154,7 +154,10 @@ def test_examples_of_answers_fit_their_schemas(interface: Interface) -> None:
 def test_examples_of_requests_fit_their_schemas() -> None:
     described = read_document(INTERFACE)
     for kind in KINDS:
-        schema = {"$ref": f"#/components/schemas/{schemas.name_of(kind)}New", "components": described["components"]}
+        schema = {
+            "$ref": f"#/components/schemas/{schemas.schema_name(kind)}New",
+            "components": described["components"],
+        }
         jsonschema_rs.validate(schema, examples.REQUESTS[kind.name])
 
 
@@ -192,4 +195,4 @@ def test_without_words_the_documents_of_all_languages_are_equal(interface: Inter
 def test_headers_that_are_described_are_sent_somewhere() -> None:
     told = json.dumps([read_document(INTERFACE), read_document(EXTENSION)])
     for name in headers.HEADERS:
-        assert f"#/components/headers/{name}" in told or name in headers.COMMON, name
+        assert f"#/components/headers/{name}" in told or name in headers.COMMON_HEADERS, name

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kalends.core.messages import Message
-from kalends.http.language import LANGUAGES, choose, find, translator
+from kalends.http.language import LANGUAGES, choose_language, find_language, translator
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
 from tests.api.interface import NS, Caller, Interface, done
 from tools import words
@@ -14,12 +14,12 @@ from tools import words
 
 def test_nothing_is_untranslated_or_out_of_date() -> None:
     texts = words.find_texts()
-    for language in words.languages():
+    for language in words.list_languages():
         known = words.read_catalogue(language)
-        assert words.problems(language, texts, known) == []
+        assert words.find_problems(language, texts, known) == []
         po = words.render(words.make_catalogue(language, texts, known))
-        assert words.catalogue_of(language).read_text() == po, "run `just words`"
-        assert words.catalogue_of(language).with_suffix(".mo").read_bytes() == words.compile_catalogue(po)
+        assert words.find_catalogue(language).read_text() == po, "run `just words`"
+        assert words.find_catalogue(language).with_suffix(".mo").read_bytes() == words.compile_catalogue(po)
 
 
 def test_every_text_for_people_can_be_found() -> None:
@@ -62,11 +62,11 @@ def test_every_text_for_people_can_be_found() -> None:
     ],
 )
 def test_which_language_is_chosen(query: bytes, accepted: str, site: str, chosen: str) -> None:
-    assert choose(query, accepted, site) == chosen
+    assert choose_language(query, accepted, site) == chosen
 
 
 def test_every_language_finds_itself() -> None:
-    assert [find(tag) for tag in LANGUAGES] == list(LANGUAGES)
+    assert [find_language(tag) for tag in LANGUAGES] == list(LANGUAGES)
 
 
 def test_values_are_put_into_the_translated_sentence() -> None:

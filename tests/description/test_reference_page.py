@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from kalends.api.description.document import path_of
+from kalends.api.description.document import build_path
 from kalends.api.description.reference import FILES, POLICY
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.http.language import LANGUAGES
@@ -56,7 +56,7 @@ def test_the_page_in_each_language(anonymous: Caller, language: str) -> None:
     assert all(link.startswith(("#", "/")) for link in reader.links), "nothing comes from another host"
     for interface in (INTERFACE, EXTENSION):
         for route in interface.routes:
-            assert path_of(route) in answer.text
+            assert build_path(route) in answer.text
 
 
 def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere() -> None:

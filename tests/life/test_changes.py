@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kalends.store.database import Database, Options
-from kalends.worker import empty_old_trash, forget_old_changes
+from kalends.worker import empty_old_trash, trim_old_changes
 from tests.api.interface import Caller, Interface, assert_refused, done
 from tests.api.samples import SAMPLES, unique
 from tests.life.kit import EXTENSION
@@ -218,7 +218,7 @@ def test_a_token_older_than_the_log_or_from_the_future_is_410(fresh: Callable[..
     old = follow(anonymous, {})
     editor.create("venues", venue="Three")
     age(interface, 400, int(old))
-    work(interface, forget_old_changes, 365)
+    work(interface, trim_old_changes, 365)
     for token in (too_old, int(old) + 1000):
         refused = assert_refused(anonymous.get(f"{EXTENSION}/changes", {"since": token}), 410, "rest_history_expired")
         assert refused["oldest"] == int(old)
@@ -232,7 +232,7 @@ def test_a_site_with_a_forgotten_past_can_be_read_from_the_beginning_page_by_pag
     editor, anonymous = interface.caller("editor"), interface.caller()
     made = [editor.create("venues", venue=f"Venue {n}")["id"] for n in range(7)]
     age(interface, 400, int(follow(anonymous, {})))
-    work(interface, forget_old_changes, 365)
+    work(interface, trim_old_changes, 365)
     editor.create("venues", venue="Later")
     copy: Copy = {}
     follow(anonymous, copy, per_page=3)

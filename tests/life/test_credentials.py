@@ -42,9 +42,9 @@ def pass_time(interface: Interface, seconds: int) -> None:
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same rules with fewer tries, which are forgiven so slowly that a test may take its time."""
-    monkeypatch.setattr(auth, "SAME_ADDRESS", Limit(burst=3, seconds=900))
-    monkeypatch.setattr(auth, "ADDRESS", Limit(burst=6, seconds=900))
-    monkeypatch.setattr(auth, "ACCOUNT", Limit(burst=12, seconds=900))
+    monkeypatch.setattr(auth, "PER_ACCOUNT_AND_IP", Limit(burst=3, seconds=900))
+    monkeypatch.setattr(auth, "PER_IP", Limit(burst=6, seconds=900))
+    monkeypatch.setattr(auth, "PER_ACCOUNT", Limit(burst=12, seconds=900))
 
 
 # Slower and slower ---------------------------------------------------------------------------

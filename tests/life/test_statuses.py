@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 
 from kalends.core.statuses import LISTED, NEW, REQUIRED_RIGHTS, STATUSES, TABLE, TRANSITIONS, resolve_status
-from kalends.operations.permissions import OUT_OF_HANDS
+from kalends.operations.permissions import PUBLISHED_STATUSES
 from tests.life import rules
 from tests.life.rules import Answer, Case
 from tools import statuses
@@ -14,14 +14,14 @@ NOW = datetime(2027, 1, 1, tzinfo=UTC)
 
 def test_the_page_and_the_picture_are_the_ones_the_code_makes() -> None:
     assert statuses.PAGE.read_text() == statuses.render_page()
-    assert statuses.PICTURE.read_text() == statuses.render_picture()
+    assert statuses.DIAGRAM.read_text() == statuses.render_diagram()
 
 
 def test_the_picture_draws_every_move_and_no_other() -> None:
     moves = {
         (origin, move.target, move.right) for move in TRANSITIONS for origin in move.sources if origin != move.target
     }
-    assert statuses.drawn_moves() == moves
+    assert statuses.list_drawn_moves() == moves
 
 
 def test_every_wish_is_settled_as_the_rules_say() -> None:
@@ -50,7 +50,7 @@ def test_every_move_takes_the_right_that_the_rules_ask_for() -> None:
             )
         right = moves.get((before, after))
         assert (right is None) == (may_author == Answer(400, "rest_invalid_param")), (before, after)
-        if right and before not in OUT_OF_HANDS:
+        if right and before not in PUBLISHED_STATUSES:
             assert (may_contributor.says == after) == (right == "edit"), (before, after)
 
 
@@ -64,4 +64,4 @@ def test_the_table_says_what_the_rules_say_of_each_status() -> None:
         assert status.is_public == (rules.embedding(stranger) == "whole"), name
         assert status.is_public == (rules.listing(stranger, "") == "whole"), name
         assert status.is_listed == (name in LISTED) == (rules.listing(contributor, "") == "whole"), name
-        assert status.contributor_may_edit == rules.may_edit(contributor) == (name not in OUT_OF_HANDS), name
+        assert status.contributor_may_edit == rules.may_edit(contributor) == (name not in PUBLISHED_STATUSES), name

@@ -21,7 +21,7 @@ from kalends.core import credentials
 from kalends.core.params import read_params
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Actor, Kind
-from kalends.operations.context import Call
+from kalends.operations.context import OperationContext
 from kalends.operations.links import resolve_links
 from kalends.operations.writes import add_record, change_record
 from kalends.store.database import Database, Options, Transaction
@@ -188,8 +188,8 @@ async def _move_to_trash(tx: Transaction, kind: Kind, post: Post) -> None:
     await change_record(kind, _call(tx, {}), row, {"status": "trash"})
 
 
-def _call(tx: Transaction, values: Mapping[str, Any]) -> Call:
-    return Call(transaction=tx, actor=EDITOR, base_url=f"http://{HOST}", ns=BASE, values=values)
+def _call(tx: Transaction, values: Mapping[str, Any]) -> OperationContext:
+    return OperationContext(transaction=tx, actor=EDITOR, base_url=f"http://{HOST}", api_url=BASE, values=values)
 
 
 def parameters_of(word: str, record: Post | Term) -> dict[str, object]:

@@ -15,7 +15,7 @@ from kalends.bootstrap import open_library
 from kalends.core.clock import utc_now
 from kalends.operations.media import maintenance
 from kalends.operations.media.library import Library
-from kalends.settings import WrongSettings, read_settings
+from kalends.settings import InvalidSettings, read_settings
 from kalends.store.database import Database, Options
 from tests.api.interface import Interface, assert_refused, done
 from tests.media.disk import needed_files
@@ -47,7 +47,7 @@ def test_a_bucket_keeps_files_as_a_disk_does(here: Interface, served: tuple[Buck
     author, library = here.caller("author"), library_of(found, tmp_path)
     kept, gone = add(author, picture(width=400, seed=1)), add(author, picture("PNG", 400, seed=2))
 
-    async def with_database(now_in: timedelta = timedelta(0)) -> tuple[bool, int, list[maintenance.Checked]]:
+    async def with_database(now_in: timedelta = timedelta(0)) -> tuple[bool, int, list[maintenance.ImageCheck]]:
         """Sizes of what is kept, collection at a moment, and a check of everything."""
         database = await Database.open(Options(url=here.database_url))
         try:
@@ -62,7 +62,11 @@ def test_a_bucket_keeps_files_as_a_disk_does(here: Interface, served: tuple[Buck
         return {entry.key for entry in library.files.iter_files()}
 
     sized, removed, checked = here.run(with_database())
-    assert (sized, removed, [(entry.files, entry.wrong) for entry in checked]) == (True, 0, [(6, ()), (1, ())])
+    assert (sized, removed, [(entry.file_count, entry.damaged_files) for entry in checked]) == (
+        True,
+        0,
+        [(6, ()), (1, ())],
+    )
     assert keys() == needed_files(here.database_url)
     shown = read(author, kept)
     for url in (kept["url"], shown["sizes"]["thumbnail"]["webp"]["url"]):
@@ -96,7 +100,7 @@ async def check(here: Interface, library: Library) -> list[tuple[int, bool]]:
     database = await Database.open(Options(url=here.database_url))
     try:
         found = maintenance.check_media(database, library, 1, utc_now())
-        return [(len(entry.wrong), entry.whole) async for entry in found]
+        return [(len(entry.damaged_files), entry.is_complete) async for entry in found]
     finally:
         await database.close()
 
@@ -139,7 +143,7 @@ def test_a_bucket_that_never_answers_keeps_only_those_waiting_who_need_it(fresh:
 
 
 def test_a_bucket_without_its_key_is_said_at_the_start() -> None:
-    with pytest.raises(WrongSettings, match=r"KALENDS_S3_SECRET_KEY.*is needed, since KALENDS_S3_BUCKET is set"):
+    with pytest.raises(InvalidSettings, match=r"KALENDS_S3_SECRET_KEY.*is needed, since KALENDS_S3_BUCKET is set"):
         read_settings(s3_bucket="pictures", s3_access_key="name")
     assert read_settings(s3_bucket="pictures", s3_access_key="name", s3_secret_key="key").s3_bucket == "pictures"
 

@@ -13,7 +13,7 @@ from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
 from kalends.operations.media import maintenance
 from kalends.operations.media.images import add_image
-from kalends.operations.media.library import Library, Taken
+from kalends.operations.media.library import Library, StoredImage
 from kalends.store.database import Database, Options
 from tests.api.interface import Caller, Interface, assert_refused, done
 from tests.life.processes import run_command
@@ -87,7 +87,7 @@ def test_a_record_is_not_written_for_a_file_that_was_collected_meanwhile(here: I
     (root_of(here) / image["url"].partition("/media/")[2]).unlink()
     from kalends.core.image_types import JPEG
 
-    taken = Taken(row["url"], JPEG, row["width"], row["height"], row["filesize"], row["sent_hash"])
+    taken = StoredImage(row["url"], JPEG, row["width"], row["height"], row["filesize"], row["sent_hash"])
 
     async def write() -> None:
         database = await Database.open(Options(url=here.database_url))
@@ -148,7 +148,7 @@ def test_a_file_is_not_lost_to_a_slow_storage(here: Interface, author: Caller) -
     async def collect_slowly() -> int:
         database = await Database.open(Options(url=here.database_url))
         try:
-            library = Library(Slow(root_of(here)), root_of(here), limit=1000)
+            library = Library(Slow(root_of(here)), root_of(here), max_bytes=1000)
             return await maintenance.collect_orphans(database, library, utc_now() + timedelta(days=2))
         finally:
             await database.close()

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from kalends.website.models.cards import last_day
-from kalends.website.models.grid import Entry, make_agenda, make_weeks, month_span
+from kalends.website.models.grid import Entry, find_month_bounds, make_agenda, make_weeks
 from tests.api.interface import Interface
 from tests.pages.asking import add, get
 
@@ -14,10 +14,10 @@ DAY = timedelta(days=1)
 
 
 def agenda_of(month: date, today: date, *entries: tuple[str, date, date]) -> list[tuple[int, list[str]]]:
-    first, last = month_span(month, 1)
+    first, last = find_month_bounds(month, 1)
     long = [Entry(title, "", "", begins, ends, 0, False) for title, begins, ends in entries]
-    weeks = make_weeks(first, last, [{}] * len(long), long, today=today, month=month, most=3)
-    return [(day.date.day, [entry.title for entry in day.begins]) for day in make_agenda(weeks, today)]
+    weeks = make_weeks(first, last, [{}] * len(long), long, today=today, month=month, max_entries=3)
+    return [(day.date.day, [entry.title for entry in day.starting]) for day in make_agenda(weeks, today)]
 
 
 def test_a_phone_lists_what_runs_from_today_on() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kalends.website.models.cards import make_picture
+from kalends.website.models.cards import make_page_image
 from tests.api.conftest import Start
 from tests.api.interface import Interface
 from tests.api.test_answers_from_memory import statements_of
@@ -314,15 +314,15 @@ def test_a_picture_comes_in_the_sizes_that_show_all_of_it() -> None:
 
     image = {**size(1600, 900), "sizes": {"large": size(800, 450), "medium": size(400, 225), "thumb": size(150, 150)},
              "alt_text": "A boat", "focus_x": 0.24, "focus_y": 0.9, "caption": "By <em>Ada</em>"}  # fmt: skip
-    picture = make_picture(image)
+    picture = make_page_image(image)
     assert picture is not None
     assert picture.srcset == (
         "https://x.example/400.jpg 400w, https://x.example/800.jpg 800w, https://x.example/1600.jpg 1600w"
     )
-    shown = (picture.src, picture.width, picture.height, picture.alt, picture.caption, picture.focus)
+    shown = (picture.src, picture.width, picture.height, picture.alt, picture.caption, picture.focus_classes)
     assert shown == ("https://x.example/800.jpg", 1600, 900, "A boat", "By Ada", "x2 y9")
-    assert make_picture(False) is None
-    assert make_picture({**image, "url": "javascript:alert(1)"}) is None
+    assert make_page_image(False) is None
+    assert make_page_image({**image, "url": "javascript:alert(1)"}) is None
 
 
 # How they are answered ---------------------------------------------------------------------------
@@ -371,13 +371,19 @@ def test_files_are_kept_for_ever_under_names_that_change_with_them(interface: In
 
 
 def test_the_accent_of_a_site_can_be_read_in_light_and_dark(interface: Interface) -> None:
-    from kalends.website.models.theme import DARK_GROUND, LIGHT_GROUND, contrast, ink_on, readable
+    from kalends.website.models.theme import (
+        DARK_BACKGROUND,
+        LIGHT_BACKGROUND,
+        contrast,
+        ensure_contrast,
+        pick_text_colour,
+    )
 
     for accent in ("#ffff00", "#000000", "#ffffff", "#0b5fff", "#b3341e", "#808080", "#00ff88"):
-        for ground in (LIGHT_GROUND, DARK_GROUND):
-            colour = readable(accent, ground)
+        for ground in (LIGHT_BACKGROUND, DARK_BACKGROUND):
+            colour = ensure_contrast(accent, ground)
             assert contrast(colour, ground) >= 4.5, (accent, ground)
-            assert contrast(colour, ink_on(colour)) >= 4.5, (accent, ground)
+            assert contrast(colour, pick_text_colour(colour)) >= 4.5, (accent, ground)
 
 
 def test_a_site_chooses_its_first_view_name_and_logo(interface: Interface) -> None:

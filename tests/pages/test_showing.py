@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kalends.core.html_text import to_single_line
-from kalends.website.models.page_locale import make_speech
+from kalends.website.models.page_locale import make_page_locale
 from tests.api.interface import Interface
 from tests.pages.asking import add, get
 
@@ -27,11 +27,11 @@ def told(page: str, name: str) -> str:
      ("de", "2. Nov., 10:00 – 29. Nov., 18:00", "2. Nov. 2031, 10:00 – 29. Nov. 2031, 18:00")],
 )  # fmt: skip
 def test_times_on_several_days_stand_beside_their_days(language: str, wanted: str, with_year: str) -> None:
-    speech = make_speech(language, language, str)
+    speech = make_page_locale(language, language, str)
     days = datetime(2031, 11, 2, 10), datetime(2031, 11, 29, 18)
-    said = [re.sub(r"\s", " ", speech.span(*days, year=year)) for year in (False, True)]
+    said = [re.sub(r"\s", " ", speech.range(*days, year=year)) for year in (False, True)]
     assert said == [wanted, with_year]
-    later = speech.span(days[0], datetime(2032, 1, 1, 9), year=False)
+    later = speech.range(days[0], datetime(2032, 1, 1, 9), year=False)
     assert "2031" in later
     assert "2032" in later
 

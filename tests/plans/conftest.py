@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from kalends.demo.seed import Wanted, seed
+from kalends.demo.seed import DemoOptions, seed
 from tests.conftest import address, temporary_database
 from tests.plans.explained import Explaining, explaining
 
@@ -39,7 +39,7 @@ def site(postgres_url: str, template_database: str) -> Iterator[Site]:
         url = address(postgres_url, name)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("UPDATE sites SET timezone = 'Europe/Berlin'")
-            wanted = Wanted(events=EVENTS, upcoming=UPCOMING, venues=1000, organizers=500, seed=1)
+            wanted = DemoOptions(events=EVENTS, upcoming=UPCOMING, venues=1000, organizers=500, seed=1)
             asyncio.run(seed(url, "", wanted, lambda *_: None))
             yield _look_around(connection, url)
 

@@ -17,7 +17,7 @@ import asyncpg
 
 from kalends.core.params import read_params
 from kalends.kinds.kind import PAGING, Actor, Kind
-from kalends.operations.context import Call, Outcome
+from kalends.operations.context import OperationContext, Outcome
 from kalends.operations.records import list_records
 from kalends.store.database import Database, Options
 
@@ -98,7 +98,9 @@ class Explaining:
     async def ask(self, kind: Kind, raw: Mapping[str, object], actor: Actor = NOBODY) -> Outcome:
         values = read_params([*PAGING, *(row.param for row in kind.filters)], raw)
         async with self._database.transaction("", self._now, writing=False) as transaction:
-            call = Call(transaction, actor, base_url="https://x.example", ns="https://x.example/api", values=values)
+            call = OperationContext(
+                transaction, actor, base_url="https://x.example", api_url="https://x.example/api", values=values
+            )
             return await list_records(kind, call)
 
 

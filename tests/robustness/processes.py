@@ -39,7 +39,7 @@ def start_again(cluster: postgres.Server, patience: float = 30) -> postgres.Serv
     deadline = time.monotonic() + patience
     while True:
         try:
-            return postgres.start(cluster.directory, port=cluster.port, settings=postgres.KEPT)
+            return postgres.start(cluster.directory, port=cluster.port, settings=postgres.PERSISTENT)
         except postgres.PostgresError:
             if time.monotonic() > deadline:
                 raise

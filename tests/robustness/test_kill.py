@@ -38,7 +38,7 @@ async def test_a_killed_worker_loses_nothing(
 async def test_a_killed_postgresql_loses_nothing_and_the_server_recovers_by_itself(
     tmp_path: Path, tell: Callable[[object], None]
 ) -> None:
-    with postgres.throwaway(postgres.KEPT) as cluster:
+    with postgres.throwaway(postgres.PERSISTENT) as cluster:
         migrate(cluster.url)
         login, running = add_editor(cluster.url), cluster
         with Server.start(cluster.url, log=tmp_path / "server.log") as server:

@@ -73,7 +73,7 @@ def test_four_databases_of_a_new_cluster_are_migrated_at_once() -> None:
     """They share the role of the server, which each of them wants to make."""
     with throwaway() as cluster, ExitStack() as opened:
         names = [opened.enter_context(temporary_database(cluster.url)) for _ in range(4)]
-        assert _migrate([cluster.url_of(name) for name in names]) == [0] * 4
+        assert _migrate([cluster.build_url(name) for name in names]) == [0] * 4
 
 
 def _migrate(database_urls: list[str]) -> list[int]:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from bench.cpu import cpu_seconds, process_family
+from bench.cpu import cpu_seconds, list_process_tree
 from bench.stage import run_command
 from tests.conftest import address, temporary_database
 from tests.servers import Server
@@ -153,18 +153,18 @@ def peak_mb(server: Server) -> float:
 
 
 def forget_peak(server: Server) -> None:
-    for pid in process_family(server.process.pid):
+    for pid in list_process_tree(server.process.pid):
         Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def _sum_of_status(server: Server, name: str) -> float:
-    texts = [Path(f"/proc/{pid}/status").read_text() for pid in process_family(server.process.pid)]
+    texts = [Path(f"/proc/{pid}/status").read_text() for pid in list_process_tree(server.process.pid)]
     return sum(int(text.split(f"{name}:")[1].split()[0]) for text in texts if f"{name}:" in text) / 1024
 
 
 def cpu_of(server: Server) -> float:
     """Seconds of CPU of all processes of a server."""
-    return sum(map(cpu_seconds, process_family(server.process.pid)))
+    return sum(map(cpu_seconds, list_process_tree(server.process.pid)))
 
 
 def count_hits(port: int) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from itertools import count
 import httpx
 import pytest
 
-from kalends.settings import WrongSettings, read_settings
+from kalends.settings import InvalidSettings, read_settings
 from tests.api.interface import Interface
 
 VARNISH, TLS = "127.0.0.1", "10.1.2.3"
@@ -57,5 +57,5 @@ def test_a_client_that_is_no_proxy_cannot_choose_its_address(fresh: Callable[...
 
 
 def test_a_proxy_that_is_no_address_is_refused_at_the_start() -> None:
-    with pytest.raises(WrongSettings, match=r"KALENDS_TRUSTED_PROXIES=.*such as 127\.0\.0\.1"):
+    with pytest.raises(InvalidSettings, match=r"KALENDS_TRUSTED_PROXIES=.*such as 127\.0\.0\.1"):
         read_settings(trusted_proxies="127.0.0.1, proxy.example")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import httpx
 import pytest
 
-from kalends.kinds.event_filters import GUARDED
+from kalends.kinds.event_filters import PASSWORD_GUARDED_FILTERS
 from tests.api.interface import NAMESPACE, Caller, Interface, Person, assert_refused, done
 from tests.api.samples import DATES, unique
 from tests.conftest import address, temporary_database
@@ -73,10 +73,10 @@ def filters(stage: Stage) -> dict[str, dict[str, object]]:
     }
 
 
-@pytest.mark.parametrize("name", sorted(GUARDED))
+@pytest.mark.parametrize("name", sorted(PASSWORD_GUARDED_FILTERS))
 def test_wrong_guesses_behind_a_filter_are_counted(stage: Stage, name: str) -> None:
     """On the old paths all of 200 guesses were answered with 200."""
-    query, client = {**WINDOW, **filters(stage)[name]}, f"10.1.0.{sorted(GUARDED).index(name)}"
+    query, client = {**WINDOW, **filters(stage)[name]}, f"10.1.0.{sorted(PASSWORD_GUARDED_FILTERS).index(name)}"
     statuses = []
     for n in range(200 if SOAK else FREE + 10):
         answer = stage.ask("GET", f"{NAMESPACE}/events", client, params={**query, "password": f"wrong {n}"})

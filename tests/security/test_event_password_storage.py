@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from kalends.core.errors import ApiError
-from kalends.kinds.event_passwords import MAX_WAITING, SLOW, PasswordHashes, hash_fast, hash_slowly
+from kalends.kinds.event_passwords import MAX_WAITING, SLOW_PREFIX, PasswordHashes, hash_fast, hash_slowly
 from tests.api.interface import Interface, assert_refused, done
 from tests.api.samples import DATES
 
@@ -31,7 +31,7 @@ def test_the_database_holds_slow_hashes_that_a_list_can_compare(fresh: Callable[
     stored = {row["password_hash"] for row in interface.sql("SELECT password_hash FROM events")}
     (site,) = interface.sql("SELECT secret FROM sites")
     assert stored == {hash_slowly(site["secret"], WORD)}
-    assert {(len(entry), entry[:1]) for entry in stored} == {(33, SLOW)}
+    assert {(len(entry), entry[:1]) for entry in stored} == {(33, SLOW_PREFIX)}
     logged = interface.sql("SELECT after::text AS after FROM changes WHERE kind = 'events'")
     assert not any(hash_fast(site["secret"], WORD).hex() in row["after"] for row in logged)
     # One event still has the hash of an earlier version; both are opened by one list.
@@ -65,7 +65,7 @@ def test_only_passwords_in_use_are_kept() -> None:
         hashes = PasswordHashes()
         # The same wrong guess again is no cheaper.
         assert min([await cpu(hashes, "wrong") for _ in range(2)]) >= 0.04
-        slow = await hashes.set(SECRET, WORD)
+        slow = await hashes.compute_and_add(SECRET, WORD)
         assert slow == hash_slowly(SECRET, WORD)
         assert await cpu(hashes, WORD) < 0.04
         # Another site has another secret.
@@ -96,7 +96,9 @@ def test_no_password_is_hashed_before_the_throttle_or_the_sign_in(
     event = editor.create("events", title="Guessed", new_password=WORD, **DATES)
     hashed: list[str] = []
     monkeypatch.setattr(
-        event_passwords, "hash_slowly", lambda secret, word: hashed.append(word) or SLOW + hash_fast(secret, word)
+        event_passwords,
+        "hash_slowly",
+        lambda secret, word: hashed.append(word) or SLOW_PREFIX + hash_fast(secret, word),
     )
     path = f"/events/{event['id']}"
     statuses = [interface.caller().get(path, {"password": f"guess {n}"}).status_code for n in range(25)]

@@ -7,7 +7,7 @@ from urllib.parse import unquote_plus
 
 import pytest
 
-from kalends.kinds.event_filters import GUARDED
+from kalends.kinds.event_filters import PASSWORD_GUARDED_FILTERS
 from tests.security.place import Place, Tell, first, some
 from tests.security.wire import EX, NS, Ask, Got, form, get, send
 
@@ -239,7 +239,7 @@ def test_what_a_protected_event_does_not_show_cannot_be_asked_for(
         "geoloc_lat": [{"geoloc_lat": 10, "geoloc_lng": 10}],
         "geoloc_lng": [{"geoloc_lng": 10, "geoloc_lat": 10, "geoloc_radius": 1}],
     }
-    assert set(sent) == GUARDED
+    assert set(sent) == PASSWORD_GUARDED_FILTERS
     queries = [query for several in sent.values() for query in several]
     shut = place.ask_all(get(f"{NS}/events", **WINDOW, **query) for query in queries)
     opened = place.ask_all(get(f"{NS}/events", **WINDOW, **query, password=PASSWORD) for query in queries)

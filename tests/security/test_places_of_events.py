@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from kalends.store.database import Database, Options
-from kalends.worker import settle_all_places
+from kalends.worker import update_all_event_locations
 from tests.robustness.audit import audit
 from tests.robustness.kit import DATES, NS, add_editor, application
 
@@ -74,7 +74,7 @@ async def test_events_of_a_busy_venue_follow_step_by_step(database_url: str, cli
             assert (await client.put(f"/venues/{venue}", json=body)).status_code == 200
             assert _marked(database_url) == 1
             assert (await _total(client, "true"), await _total(client, "false")) == (placed, BUSY - placed)
-            await settle_all_places(database)
+            await update_all_event_locations(database)
             assert _marked(database_url) == 0
             audit_places(database_url, placed)
             assert (await _total(client, "true"), await _total(client, "false")) == (placed, BUSY - placed)

@@ -14,7 +14,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from bench.cpu import process_family
+from bench.cpu import list_process_tree
 from kalends.store.migrations import migrate
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
 from tests.robustness.kit import DATES, Login, add_editor
@@ -48,7 +48,7 @@ class Stage:
 @contextmanager
 def hanging(cluster: postgres.Server) -> Iterator[None]:
     """All processes of a PostgreSQL stand still, as when its machine or the network to it does."""
-    pids = process_family(cluster.pid)
+    pids = list_process_tree(cluster.pid)
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:

@@ -14,17 +14,17 @@ from kalends.core.params import read_params
 from kalends.core.sanitize import fold, to_plain_text
 from kalends.core.slugs import make_slug
 from kalends.core.times import event_span
-from kalends.demo.seed import Numbers, Wanted, read_upcoming, seed, settle_numbers
+from kalends.demo.seed import DemoCounts, DemoOptions, parse_upcoming, resolve_counts, seed
 from kalends.kinds.events import EVENTS
 from kalends.store import bulk_load
 from tests.robustness.audit import audit
 from tests.servers import Server, make_environment
 
 TODAY = date(2026, 3, 14)
-SMALL = Wanted(events=500, venues=20, organizers=10, categories=20, tags=40, seed=7, today=TODAY)
+SMALL = DemoOptions(events=500, venues=20, organizers=10, categories=20, tags=40, seed=7, today=TODAY)
 
 
-def make_up(database_url: str, wanted: Wanted = SMALL) -> Numbers:
+def make_up(database_url: str, wanted: DemoOptions = SMALL) -> DemoCounts:
     return asyncio.run(seed(database_url, "", wanted, lambda *_: None))
 
 
@@ -69,7 +69,9 @@ def test_the_same_seed_makes_the_same_records_and_another_does_not(
     database_url: str, other_database_url: str, third_database_url: str
 ) -> None:
     for url, number in ((database_url, 7), (other_database_url, 7), (third_database_url, 8)):
-        make_up(url, Wanted(events=200, venues=9, organizers=5, categories=14, tags=20, seed=number, today=TODAY))
+        make_up(
+            url, DemoOptions(events=200, venues=9, organizers=5, categories=14, tags=20, seed=number, today=TODAY)
+        )
     tables = ("events", "venues", "organizers", "categories", "tags", "event_tags", "event_venues", "event_days")
     for table in tables:
         query = f"SELECT * FROM {table} ORDER BY 1, 2, 3"
@@ -124,7 +126,7 @@ def test_what_is_stored_is_what_the_interface_would_have_stored(database_url: st
 
 
 def test_events_are_as_various_as_real_ones(database_url: str) -> None:
-    make_up(database_url, Wanted(events=3000, venues=30, organizers=10, seed=3, today=TODAY))
+    make_up(database_url, DemoOptions(events=3000, venues=30, organizers=10, seed=3, today=TODAY))
     (count,) = rows(
         database_url,
         """SELECT count(*) FILTER (WHERE all_day), count(*) FILTER (WHERE end_utc - start_utc > interval '10 days'),
@@ -139,17 +141,17 @@ def test_events_are_as_various_as_real_ones(database_url: str) -> None:
 
 
 def test_numbers_follow_from_the_number_of_events() -> None:
-    assert settle_numbers(Wanted(events=1000)) == Numbers(1000, 500, 38, 25, 22, 50)
-    assert settle_numbers(Wanted(events=2_000_000)) == Numbers(2_000_000, 100_000, 4000, 2000, 60, 300)
+    assert resolve_counts(DemoOptions(events=1000)) == DemoCounts(1000, 500, 38, 25, 22, 50)
+    assert resolve_counts(DemoOptions(events=2_000_000)) == DemoCounts(2_000_000, 100_000, 4000, 2000, 60, 300)
     with pytest.raises(InvalidValue):
-        settle_numbers(Wanted(events=10, upcoming=11))
+        resolve_counts(DemoOptions(events=10, upcoming=11))
 
 
 @pytest.mark.parametrize(("text", "number"), [("", None), ("12", 12), ("0.05", 50), ("5%", 50)])
 def test_upcoming_is_a_number_or_a_share(text: str, number: int | None) -> None:
-    assert read_upcoming(text, 1000) == number
+    assert parse_upcoming(text, 1000) == number
 
 
 def test_upcoming_that_is_neither_is_refused() -> None:
     with pytest.raises(InvalidValue):
-        read_upcoming("many", 1000)
+        parse_upcoming("many", 1000)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bench.stage import NS, World
-from bench.stale import check
+from bench.stage import NS, SeededSite
+from bench.stale import check_staleness
 from tests.api.interface import add_people
 from tests.servers import Server
 
@@ -27,16 +27,16 @@ def test_no_stale_answer(database_url: str, start_server: Callable[..., Server])
     try:
         with servers[0].client(login=editor.login, password=editor.password) as client:
             events = [client.post(f"{NS}/events", json={"title": f"{n}", **DATES}).json()["id"] for n in range(12)]
-        world = World(database_url, len(events), events[0], "", 0, 0, editor.password, editor.login)
+        world = SeededSite(database_url, len(events), events[0], "", 0, 0, editor.password, editor.login)
         addresses = [server.address for server in servers]
-        outcome = check(addresses, world, 3)
-        assert [(seen.stale, seen.others) for seen in outcome.seen] == [(0, 0)] * 2
-        assert min(seen.checked for seen in outcome.seen) > 100
+        outcome = check_staleness(addresses, world, 3)
+        assert [(seen.stale, seen.others) for seen in outcome.results] == [(0, 0)] * 2
+        assert min(seen.checked for seen in outcome.results) > 100
         # Both were read up to the end, and what was read had changed meanwhile.
-        assert min(seen.last for seen in outcome.seen) > outcome.first
+        assert min(seen.last_number for seen in outcome.results) > outcome.first_number
         # The checker sees what it is there to see.
-        wrong = check(addresses, world, 1, ahead=1_000_000)
-        assert all(seen.stale == seen.checked > 0 for seen in wrong.seen)
+        wrong = check_staleness(addresses, world, 1, ahead=1_000_000)
+        assert all(seen.stale == seen.checked > 0 for seen in wrong.results)
     finally:
         for server in servers:
             server.stop()

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from kalends.api.routes import EXTENSION, INTERFACE
-from kalends.http.request_head import GENERAL
+from kalends.http.request_head import COMMON_NAMES
 from kalends.website.routes import ROUTES
 from tests.varnish.conftest import NS, Stage
 
@@ -20,7 +20,7 @@ def test_the_file_names_the_parameters_of_the_server() -> None:
     assert found is not None
     routes = [*INTERFACE.routes, *EXTENSION.routes, *ROUTES]
     known = {name for route in routes for name in route.known_names}
-    assert set(found[1].split("|")) == known | GENERAL | {"lang", "namespace", "password"}
+    assert set(found[1].split("|")) == known | COMMON_NAMES | {"lang", "namespace", "password"}
 
 
 @pytest.mark.parametrize(

@@ -10,21 +10,21 @@ from kalends.operations.history import read_history
 from kalends.operations.media.records import create_media
 from kalends.operations.records import create_record, list_records, read_record
 
-DONE: Final = N_("Done.")
+SUCCESS: Final = N_("Done.")
 CREATED: Final = N_("Created.")
-UNCHANGED: Final = N_("Nothing has changed since the answer that `If-None-Match` names.")
+NOT_MODIFIED: Final = N_("Nothing has changed since the answer that `If-None-Match` names.")
 SECURITY: Final = N_("User name and application password, as `kalends password add` prints it.")
 NAMESPACE: Final = N_("Only the namespace itself is known")
 CONTEXT: Final = N_("Without effect")
 
 TEXT: Final = {"type": "string"}
-WHOLE: Final = {"type": "integer", "minimum": 0}
+NON_NEGATIVE: Final = {"type": "integer", "minimum": 0}
 
 
 def _parameter(
-    name: str, where: str, schema: dict[str, Any], description: str, *, ours: bool = True
+    name: str, where: str, schema: dict[str, Any], description: str, *, is_extension: bool = True
 ) -> dict[str, Any]:
-    extension = {"x-extension": True} if ours else {}
+    extension = {"x-extension": True} if is_extension else {}
     return {"name": name, "in": where, "description": description, "schema": schema, **extension}
 
 
@@ -42,13 +42,13 @@ PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "Idempotency-Key": _parameter("Idempotency-Key", "header", {"type": "string", "maxLength": 255},
                                   N_("A request that is repeated with the same key is done once, for a day")),
     "_fields": _parameter("_fields", "query", {"type": "array", "items": TEXT},
-                          N_("Only these keys; dots reach into objects and lists"), ours=False),
+                          N_("Only these keys; dots reach into objects and lists"), is_extension=False),
     "_envelope": _parameter("_envelope", "query", {"type": "boolean"},
-                            N_("Wraps the answer as `body`, `status` and `headers`"), ours=False),
+                            N_("Wraps the answer as `body`, `status` and `headers`"), is_extension=False),
     "_method": _parameter("_method", "query", {"type": "string", "enum": ["PUT", "PATCH", "DELETE"]},
-                          N_("What a POST stands for; `X-HTTP-Method-Override` says the same"), ours=False),
+                          N_("What a POST stands for; `X-HTTP-Method-Override` says the same"), is_extension=False),
 }  # fmt: skip
-EVERYWHERE: Final = ("lang", "Accept-Language", "X-Request-ID")
+COMMON_PARAMETERS: Final = ("lang", "Accept-Language", "X-Request-ID")
 
 
 def _header(schema: dict[str, Any], description: str) -> dict[str, Any]:
@@ -67,50 +67,50 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
                                 N_("The language of messages and descriptions")),
     "ETag": _header(TEXT, N_("Names this state, for `If-Match` and `If-None-Match`")),
     "Location": _header({"type": "string", "format": "uri"}, N_("The address of the new record")),
-    "X-TEC-Total": _header(WHOLE, N_("How many records the whole list has")),
-    "X-TEC-TotalPages": _header(WHOLE, N_("How many pages the list has")),
-    "X-WP-Total": _header(WHOLE, N_("The same as `X-TEC-Total`")),
-    "X-WP-TotalPages": _header(WHOLE, N_("The same as `X-TEC-TotalPages`")),
-    "Retry-After": _header(WHOLE, N_("After how many seconds to try again")),
+    "X-TEC-Total": _header(NON_NEGATIVE, N_("How many records the whole list has")),
+    "X-TEC-TotalPages": _header(NON_NEGATIVE, N_("How many pages the list has")),
+    "X-WP-Total": _header(NON_NEGATIVE, N_("The same as `X-TEC-Total`")),
+    "X-WP-TotalPages": _header(NON_NEGATIVE, N_("The same as `X-TEC-TotalPages`")),
+    "Retry-After": _header(NON_NEGATIVE, N_("After how many seconds to try again")),
     "Idempotent-Replay": _header({"const": "true"}, N_("The answer is the first one, repeated")),
     "Surrogate-Key": _header(TEXT, N_("What is in the answer, for caches that forget by key")),
     "Access-Control-Allow-Origin": _header(TEXT, N_("The origin whose scripts may read the answer")),
     "Access-Control-Expose-Headers": _header(TEXT, N_("The headers that such scripts may read")),
     "Access-Control-Allow-Methods": _header(TEXT, N_("The methods that such scripts may use")),
     "Access-Control-Allow-Headers": _header(TEXT, N_("The headers that such scripts may send")),
-    "Access-Control-Max-Age": _header(WHOLE, N_("For how many seconds the permission holds")),
+    "Access-Control-Max-Age": _header(NON_NEGATIVE, N_("For how many seconds the permission holds")),
 }  # fmt: skip
 # Every answer has these, so only the first is repeated at each of them.
-COMMON: Final = (
+COMMON_HEADERS: Final = (
     "X-Request-ID", "Link", "Vary", "Cache-Control", "X-Content-Type-Options", "X-Robots-Tag", "Allow",
     *[name for name in HEADERS if name.startswith("Access-Control-")],
 )  # fmt: skip
-ALWAYS: Final = COMMON[:1]
-TOTALS: Final = ("X-TEC-Total", "X-TEC-TotalPages", "X-WP-Total", "X-WP-TotalPages")
+DOCUMENTED_ALWAYS: Final = COMMON_HEADERS[:1]
+TOTAL_HEADERS: Final = ("X-TEC-Total", "X-TEC-TotalPages", "X-WP-Total", "X-WP-TotalPages")
 
 
-def parameters_of(endpoint: Endpoint, method: str) -> list[str]:
-    names: list[str] = list(EVERYWHERE)
+def list_parameters(endpoint: Endpoint, method: str) -> list[str]:
+    names: list[str] = list(COMMON_PARAMETERS)
     if endpoint.operation in (list_records, read_record):
         names.append("If-None-Match")
-    if endpoint.path_params and (endpoint.writes or endpoint.operation is read_history):
+    if endpoint.path_params and (endpoint.is_write or endpoint.operation is read_history):
         names.append("If-Match")
-    if endpoint.writes:
+    if endpoint.is_write:
         names.append("Idempotency-Key")
     return names
 
 
-def of_answer(endpoint: Endpoint, method: str) -> tuple[str, ...]:
+def list_response_headers(endpoint: Endpoint, method: str) -> tuple[str, ...]:
     """The headers of a success, besides those that every answer has."""
     names: list[str] = []
     if endpoint.operation is list_records:
-        names += TOTALS
+        names += TOTAL_HEADERS
     if endpoint.operation not in (read_history, list_changes):
         names.append("ETag")
     if endpoint.operation in (create_record, create_media):
         names.append("Location")
-    if endpoint.writes:
+    if endpoint.is_write:
         names.append("Idempotent-Replay")
-    if not endpoint.writes:
+    if not endpoint.is_write:
         names.append("Surrogate-Key")
     return tuple(names)

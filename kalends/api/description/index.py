@@ -7,11 +7,11 @@ from kalends.core.messages import Translate
 
 
 def describe_index(
-    interface: Interface, ns: str, namespace: str, defaults: dict[str, Any], say: Translate
+    interface: Interface, api_url: str, namespace: str, defaults: dict[str, Any], translate: Translate
 ) -> dict[str, Any]:
     """`defaults` are those computed at request time, by parameter; `say` puts descriptions into a language."""
-    root = ns.removesuffix(f"/{namespace}")
-    own = {
+    root = api_url.removesuffix(f"/{namespace}")
+    self_route = {
         "namespace": namespace,
         "methods": ["GET"],
         "endpoints": [
@@ -23,44 +23,46 @@ def describe_index(
                 },
             }
         ],
-        "_links": {"self": [{"href": ns}]},
+        "_links": {"self": [{"href": api_url}]},
     }
     doc = {
-        **own,
+        **self_route,
         "endpoints": [{"methods": ["GET"], "args": {}}],
-        "_links": {"self": [{"href": f"{ns}/doc"}]},
+        "_links": {"self": [{"href": f"{api_url}/doc"}]},
     }
-    routes: dict[str, Any] = {f"/{namespace}": own, f"/{namespace}/doc": doc}
+    routes: dict[str, Any] = {f"/{namespace}": self_route, f"/{namespace}/doc": doc}
     for route in interface.routes:
-        routes[f"/{namespace}{route.pattern}"] = describe_route(route, ns, namespace, defaults, say)
+        routes[f"/{namespace}{route.pattern}"] = describe_route(route, api_url, namespace, defaults, translate)
     return {"namespace": namespace, "routes": routes, "_links": {"up": [{"href": f"{root}/"}]}}
 
 
-def describe_route(route: Route, ns: str, namespace: str, defaults: dict[str, Any], say: Translate) -> dict[str, Any]:
+def describe_route(
+    route: Route, api_url: str, namespace: str, defaults: dict[str, Any], translate: Translate
+) -> dict[str, Any]:
     described: dict[str, Any] = {
         "namespace": namespace,
         "methods": route.methods,
         "endpoints": [
             {
                 "methods": list(endpoint.methods),
-                "args": describe_params(endpoint, {} if endpoint.writes else defaults, say),
+                "args": describe_params(endpoint, {} if endpoint.is_write else defaults, translate),
             }
             for endpoint in route.endpoints
         ],
     }
     if "(" not in route.pattern:
-        described["_links"] = {"self": [{"href": f"{ns}{route.pattern}"}]}
+        described["_links"] = {"self": [{"href": f"{api_url}{route.pattern}"}]}
     return described
 
 
-def describe_params(endpoint: Endpoint, defaults: dict[str, Any], say: Translate) -> dict[str, Any]:
+def describe_params(endpoint: Endpoint, defaults: dict[str, Any], translate: Translate) -> dict[str, Any]:
     """On update no field is required; what stands in the path is, unless a field has the same name."""
     fields = {p.name for p in endpoint.params}
     described: dict[str, Any] = {}
     for p in (*endpoint.path_params, *endpoint.params):
-        row: dict[str, Any] = {**p.type.schema, "description": say(p.description)}
+        row: dict[str, Any] = {**p.type.schema, "description": translate(p.description)}
         in_path = p in endpoint.path_params
-        row["required"] = p.required and (p.name not in fields if in_path else not endpoint.updates)
+        row["required"] = p.required and (p.name not in fields if in_path else not endpoint.is_update)
         if p.name in defaults:
             row["default"] = defaults[p.name]
         elif p.has_default:

@@ -25,12 +25,12 @@ ABOUT_LANGUAGE: Final = N_(
     "Messages and descriptions come in the language of `lang`, of `Accept-Language` or of the site. Names, codes and "
     "structure are the same in all languages."
 )
-TITLE_OF_OURS: Final = N_("Kalends: beside the interface")
-ABOUT_OURS: Final = N_(
+EXTENSION_TITLE: Final = N_("Kalends: beside the interface")
+ABOUT_EXTENSION: Final = N_(
     "What this server offers beside the interface that existing clients know: images, the history of a record, the "
     "way back, and everything that changed since a revision."
 )
-EXTENSION: Final = N_("Not in the interface: an extension of this server.")
+EXTENSION_NOTE: Final = N_("Not in the interface: an extension of this server.")
 INDEX: Final = N_("The routes and their parameters")
 DESCRIPTION: Final = N_("This description")
 TAGS: Final = {
@@ -97,12 +97,12 @@ VERBS: Final[dict[Operation, str]] = {
 }
 
 
-def summary_of(endpoint: Endpoint) -> str:
+def find_summary(endpoint: Endpoint) -> str:
     key = (endpoint.operation, endpoint.kind.name if endpoint.kind else "")
     return SUMMARIES.get(key, endpoint.operation.__name__.replace("_", " "))
 
 
-def tag_of(endpoint: Endpoint) -> str:
+def find_tag(endpoint: Endpoint) -> str:
     return endpoint.kind.name if endpoint.kind else "batch" if endpoint.operation is run_batch else "changes"
 
 
@@ -113,7 +113,7 @@ def operation_id(endpoint: Endpoint, method: str) -> str:
         return first + "".join(map(str.capitalize, others))
     verb = VERBS[endpoint.operation]
     name = (endpoint.kind.name if endpoint.operation is list_records else endpoint.kind.singular).capitalize()
-    more = "History" if endpoint.operation is read_history else ""
+    suffix = "History" if endpoint.operation is read_history else ""
     by_slug = "BySlug" if any(p.name == "slug" for p in endpoint.path_params) else ""
-    by_method = f"By{method.capitalize()}" if endpoint.updates and method != "PATCH" else ""
-    return f"{verb}{name}{more}{by_slug}{by_method}"
+    by_method = f"By{method.capitalize()}" if endpoint.is_update and method != "PATCH" else ""
+    return f"{verb}{name}{suffix}{by_slug}{by_method}"

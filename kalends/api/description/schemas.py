@@ -23,11 +23,11 @@ MAYBE_FLAG: Final[Schema] = {
     "type": ["boolean", "null"],
     "description": N_("null where the event is protected and its password was not given"),
 }
-WHOLE: Final[Schema] = {"type": "integer", "minimum": 0}
+NON_NEGATIVE: Final[Schema] = {"type": "integer", "minimum": 0}
 ID: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": MAX_ID}
 URL: Final[Schema] = {"type": "string", "format": "uri"}
-NOTHING: Final[Schema] = {"type": "array", "items": {}, "maxItems": 0}
-STAMP: Final[Schema] = {
+EMPTY_LIST: Final[Schema] = {"type": "array", "items": {}, "maxItems": 0}
+DATETIME: Final[Schema] = {
     "type": "string",
     "pattern": r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$",
     "examples": ["2027-04-01 19:30:00"],
@@ -55,11 +55,11 @@ def record(keys: Schema, *, optional: tuple[str, ...] = (), description: str = "
     }
 
 
-def said(schema: Schema, description: str) -> Schema:
+def with_description(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description}
 
 
-def name_of(kind: Kind) -> str:
+def schema_name(kind: Kind) -> str:
     return kind.singular.capitalize()
 
 
@@ -67,7 +67,7 @@ def name_of(kind: Kind) -> str:
 
 POST: Final[Schema] = {
     "id": ID,
-    "global_id": said(TEXT, N_("The host of the site and the ID")),
+    "global_id": with_description(TEXT, N_("The host of the site and the ID")),
     "global_id_lineage": array(TEXT),
     "author": {
         "type": "string",
@@ -75,11 +75,11 @@ POST: Final[Schema] = {
         "description": N_("The ID of the author, as digits"),
     },
     "status": {"type": "string", "enum": list(STATUSES)},
-    "date": said(STAMP, N_("The publication date, in the zone of the site")),
-    "date_utc": said(STAMP, N_("The publication date in UTC")),
-    "modified": said(STAMP, N_("The last change, in the zone of the site")),
-    "modified_utc": said(STAMP, N_("The last change in UTC")),
-    "url": said(URL, N_("The page of the record on the site")),
+    "date": with_description(DATETIME, N_("The publication date, in the zone of the site")),
+    "date_utc": with_description(DATETIME, N_("The publication date in UTC")),
+    "modified": with_description(DATETIME, N_("The last change, in the zone of the site")),
+    "modified_utc": with_description(DATETIME, N_("The last change in UTC")),
+    "url": with_description(URL, N_("The page of the record on the site")),
 }
 JSON_LD: Final[Schema] = {
     "type": "object",
@@ -97,27 +97,27 @@ DATE_DETAILS: Final = record(
 )
 IMAGE_SIZE: Final = record(
     {
-        "width": WHOLE,
-        "height": WHOLE,
+        "width": NON_NEGATIVE,
+        "height": NON_NEGATIVE,
         "mime-type": TEXT,
-        "filesize": WHOLE,
+        "filesize": NON_NEGATIVE,
         "url": URL,
         "webp": {
-            **record({"url": URL, "filesize": WHOLE}),
+            **record({"url": URL, "filesize": NON_NEGATIVE}),
             "description": N_("The same size as WebP"),
             "x-extension": True,
         },
     },
     optional=("width", "height", "mime-type", "filesize", "url", "webp"),
 )
-PART: Final[Schema] = {"type": "number", "minimum": 0, "maximum": 1, "x-extension": True}
+FRACTION: Final[Schema] = {"type": "number", "minimum": 0, "maximum": 1, "x-extension": True}
 IMAGE_KEYS: Final[Schema] = {
     "url": URL,
     "id": ID,
     "extension": TEXT,
-    "width": WHOLE,
-    "height": WHOLE,
-    "filesize": WHOLE,
+    "width": NON_NEGATIVE,
+    "height": NON_NEGATIVE,
+    "filesize": NON_NEGATIVE,
     "sizes": {
         "type": "object",
         "description": N_("thumbnail, medium, large and full; absent until they are made"),
@@ -133,8 +133,8 @@ IMAGE_KEYS: Final[Schema] = {
         "description": N_("HTML that was cleaned, or empty"),
         "x-extension": True,
     },
-    "focus_x": said(PART, N_("The point that must stay visible, from the left: 0 to 1")),
-    "focus_y": said(PART, N_("The point that must stay visible, from the top: 0 to 1")),
+    "focus_x": with_description(FRACTION, N_("The point that must stay visible, from the left: 0 to 1")),
+    "focus_y": with_description(FRACTION, N_("The point that must stay visible, from the top: 0 to 1")),
 }
 IMAGE: Final = record(IMAGE_KEYS, optional=("sizes",))
 MEDIA_KEYS: Final[Schema] = {
@@ -146,11 +146,11 @@ MEDIA_KEYS: Final[Schema] = {
         "pattern": "^[0-9]+$",
         "description": N_("The ID of the author, as digits"),
     },
-    "date": said(STAMP, N_("When it was added, in the zone of the site")),
-    "date_utc": said(STAMP, N_("When it was added, in UTC")),
-    "modified": said(STAMP, N_("The last change, in the zone of the site")),
-    "modified_utc": said(STAMP, N_("The last change in UTC")),
-    "source_url": said(TEXT, N_("Where it was fetched from; empty: it was sent")),
+    "date": with_description(DATETIME, N_("When it was added, in the zone of the site")),
+    "date_utc": with_description(DATETIME, N_("When it was added, in UTC")),
+    "modified": with_description(DATETIME, N_("The last change, in the zone of the site")),
+    "modified_utc": with_description(DATETIME, N_("The last change in UTC")),
+    "source_url": with_description(TEXT, N_("Where it was fetched from; empty: it was sent")),
 }
 COST_DETAILS: Final = record(
     {
@@ -162,24 +162,24 @@ COST_DETAILS: Final = record(
 )
 EVENT_KEYS: Final[Schema] = {
     **POST,
-    "rest_url": said(URL, N_("The address of the record in this interface")),
+    "rest_url": with_description(URL, N_("The address of the record in this interface")),
     "title": TEXT,
     "description": HTML,
     "excerpt": HTML,
     "slug": TEXT,
     "image": {"anyOf": [ref("Image"), {"const": False}]},
     "all_day": MAYBE_FLAG,
-    "start_date": said(STAMP, N_("The start, in the zone of the event")),
+    "start_date": with_description(DATETIME, N_("The start, in the zone of the event")),
     "start_date_details": ref("DateDetails"),
-    "end_date": said(STAMP, N_("The end, in the zone of the event")),
+    "end_date": with_description(DATETIME, N_("The end, in the zone of the event")),
     "end_date_details": ref("DateDetails"),
-    "utc_start_date": said(STAMP, N_("The start in UTC")),
+    "utc_start_date": with_description(DATETIME, N_("The start in UTC")),
     "utc_start_date_details": ref("DateDetails"),
-    "utc_end_date": said(STAMP, N_("The end in UTC")),
+    "utc_end_date": with_description(DATETIME, N_("The end in UTC")),
     "utc_end_date_details": ref("DateDetails"),
-    "timezone": said(TEXT, N_("An IANA name such as Europe/Paris, or a fixed offset such as UTC+5")),
+    "timezone": with_description(TEXT, N_("An IANA name such as Europe/Paris, or a fixed offset such as UTC+5")),
     "timezone_abbr": TEXT,
-    "cost": said(TEXT, N_("The cost as it is shown, with its currency")),
+    "cost": with_description(TEXT, N_("The cost as it is shown, with its currency")),
     "cost_details": ref("CostDetails"),
     "website": TEXT,
     "show_map": MAYBE_FLAG,
@@ -194,7 +194,7 @@ EVENT_KEYS: Final[Schema] = {
         "description": N_("One venue is an object, none an empty list, several are a list"),
     },
     "organizer": array(ref("Organizer")),
-    "custom_fields": NOTHING,
+    "custom_fields": EMPTY_LIST,
     "ticket_url": {"type": "string", "description": N_("Where tickets are sold"), "x-extension": True},
     "uid": {"type": "string", "format": "uuid", "description": N_("The name of the event for life, worldwide"),
             "x-extension": True},
@@ -233,33 +233,33 @@ ORGANIZER_KEYS: Final[Schema] = {
     "json_ld": JSON_LD,
 }
 # Venues and organizers leave out what is empty.
-MAY_BE_EMPTY: Final = (
+OPTIONAL_KEYS: Final = (
     "description", "slug", "image", "address", "city", "country", "province", "state", "zip", "phone", "website",
     "stateprovince", "geo_lat", "geo_lng", "email", "json_ld",
 )  # fmt: skip
 TERM_URLS: Final = record({"self": URL, "collection": URL, "up": URL}, optional=("up",))
 TERM_KEYS: Final[Schema] = {
     "id": ID,
-    "count": said(WHOLE, N_("How many published events have it")),
+    "count": with_description(NON_NEGATIVE, N_("How many published events have it")),
     "description": TEXT,
     "name": TEXT,
     "slug": TEXT,
     "taxonomy": {"type": "string", "enum": ["tribe_events_cat", "post_tag"]},
     "urls": TERM_URLS,
-    "meta": NOTHING,
+    "meta": EMPTY_LIST,
     "url": URL,
 }
-PARENT: Final = said(WHOLE, N_("The parent category; 0 is none"))
+PARENT: Final = with_description(NON_NEGATIVE, N_("The parent category; 0 is none"))
 TERM_IN_EVENT: Final = record(
     {
         "name": TEXT,
         "slug": TEXT,
-        "term_group": WHOLE,
+        "term_group": NON_NEGATIVE,
         "term_taxonomy_id": ID,
         "taxonomy": {"type": "string", "enum": ["tribe_events_cat", "post_tag"]},
         "description": TEXT,
-        "parent": WHOLE,
-        "count": WHOLE,
+        "parent": NON_NEGATIVE,
+        "count": NON_NEGATIVE,
         "filter": {"const": "raw"},
         "id": ID,
         "urls": TERM_URLS,
@@ -275,25 +275,25 @@ KEYS: Final[dict[str, Schema]] = {
 }
 
 
-def record_of(kind: Kind) -> Schema:
-    if kind.is_ours:
+def record_schema(kind: Kind) -> Schema:
+    if kind.is_extension:
         return record(KEYS[kind.name], optional=("sizes",))
-    optional = ("json_ld",) if kind.links else MAY_BE_EMPTY if kind.is_post else ()
+    optional = ("json_ld",) if kind.links else OPTIONAL_KEYS if kind.is_post else ()
     return record(KEYS[kind.name], optional=optional)
 
 
-def list_of(kind: Kind) -> Schema:
+def list_schema(kind: Kind) -> Schema:
     keys: Schema = {
-        kind.name: array(ref(name_of(kind))),
-        "rest_url": said(URL, N_("The address of this page")),
-        "next_rest_url": said(URL, N_("The address of the next page, if there is one")),
-        "previous_rest_url": said(URL, N_("The address of the page before, if there is one")),
-        "total": said(WHOLE, N_("How many records the whole list has")),
-        "total_pages": said(WHOLE, N_("How many pages the list has")),
+        kind.name: array(ref(schema_name(kind))),
+        "rest_url": with_description(URL, N_("The address of this page")),
+        "next_rest_url": with_description(URL, N_("The address of the next page, if there is one")),
+        "previous_rest_url": with_description(URL, N_("The address of the page before, if there is one")),
+        "total": with_description(NON_NEGATIVE, N_("How many records the whole list has")),
+        "total_pages": with_description(NON_NEGATIVE, N_("How many pages the list has")),
     }
-    if kind.continues:
-        words = N_("What `cursor` takes for the next page; null at the end")
-        keys["next_cursor"] = {"type": ["string", "null"], "description": words, "x-extension": True}
+    if kind.next_cursor:
+        description = N_("What `cursor` takes for the next page; null at the end")
+        keys["next_cursor"] = {"type": ["string", "null"], "description": description, "x-extension": True}
     return record(keys, optional=("next_rest_url", "previous_rest_url"))
 
 
@@ -304,9 +304,9 @@ HISTORY: Final = record(
         "history": array(
             record(
                 {
-                    "revision": WHOLE,
+                    "revision": NON_NEGATIVE,
                     "action": {"type": "string", "enum": ["create", "update", "trash", "restore"]},
-                    "date_utc": STAMP,
+                    "date_utc": DATETIME,
                     "user": {
                         "anyOf": [record({"id": ID, "login": {"type": ["string", "null"]}}), {"type": "null"}],
                         "description": N_("Who did it; null: the server itself"),
@@ -327,41 +327,52 @@ HISTORY: Final = record(
 )
 
 
-def changed_record(kind: Kind) -> Schema:
+def changed_record_schema(kind: Kind) -> Schema:
     """A record by itself: links are IDs, and counts, which are others' doing, are left out."""
     keys = dict(KEYS[kind.name])
     for link in kind.links:
         keys[link.param] = array(ID)
     for name in ("json_ld",) if kind.is_post else ("count", "url"):
         keys.pop(name)
-    return record(keys, optional=() if kind.links or not kind.is_post else MAY_BE_EMPTY)
+    return record(keys, optional=() if kind.links or not kind.is_post else OPTIONAL_KEYS)
 
 
-def changes() -> Schema:
-    entry: Schema = {"revision": WHOLE, "kind": {"type": "string", "enum": [kind.name for kind in KINDS]}, "id": ID}
-    gone = record(
+def changes_schema() -> Schema:
+    entry: Schema = {
+        "revision": NON_NEGATIVE,
+        "kind": {"type": "string", "enum": [kind.name for kind in KINDS]},
+        "id": ID,
+    }
+    deleted = record(
         {**entry, "deleted": {"const": True}},
         description=N_("The record is gone, or hidden from the caller"),
     )
-    shown = [
-        record({**entry, "kind": {"const": kind.name}, "deleted": {"const": False}, "record": changed_record(kind)})
+    existing = [
+        record(
+            {
+                **entry,
+                "kind": {"const": kind.name},
+                "deleted": {"const": False},
+                "record": changed_record_schema(kind),
+            }
+        )
         for kind in KINDS
     ]
     return record(
         {
-            "changes": array({"anyOf": [gone, *shown]}),
-            "since": WHOLE,
-            "next_since": said(TEXT, N_("What `since` takes next")),
-            "more": said(FLAG, N_("Whether there is more to fetch at once")),
+            "changes": array({"anyOf": [deleted, *existing]}),
+            "since": NON_NEGATIVE,
+            "next_since": with_description(TEXT, N_("What `since` takes next")),
+            "more": with_description(FLAG, N_("Whether there is more to fetch at once")),
         }
     )
 
 
 # What other operations answer with. A test asks for a row here, or above, for every operation.
-OTHERS: Final[dict[Operation, Schema]] = {run_batch: ref("Results")}
+OPERATION_SCHEMAS: Final[dict[Operation, Schema]] = {run_batch: ref("Results")}
 RESULTS: Final = record(
     {
-        "results": said(
+        "results": with_description(
             array(record({"status": {"type": "integer"}, "body": {"type": "object"}})),
             N_("For each operation, in order, what it would have answered alone"),
         )
@@ -371,42 +382,52 @@ RESULTS: Final = record(
 # Refusals ------------------------------------------------------------------------------------
 
 
-def _refusal(code: Schema, data: Schema) -> Schema:
-    return record({"code": code, "message": said(TEXT, N_("For people, in their language")), "data": record(data)})
+def _error(code: Schema, data: Schema) -> Schema:
+    return record(
+        {"code": code, "message": with_description(TEXT, N_("For people, in their language")), "data": record(data)}
+    )
 
 
 STATUS: Final[Schema] = {"type": "integer", "minimum": 400, "maximum": 599}
-PROBLEM: Final = record(
+PARAM_ERROR: Final = record(
     {"code": {"const": "rest_invalid_param"}, "message": TEXT, "data": record({"param": TEXT})},
 )
 ERRORS: Final[Schema] = {
-    "Error": _refusal(said(TEXT, N_("For programs; never changes")), {"status": STATUS}),
-    "rest_missing_callback_param": _refusal(
+    "Error": _error(with_description(TEXT, N_("For programs; never changes")), {"status": STATUS}),
+    "rest_missing_callback_param": _error(
         {"const": "rest_missing_callback_param"}, {"status": {"const": 400}, "params": array(TEXT)}
     ),
-    "rest_invalid_param": _refusal(
+    "rest_invalid_param": _error(
         {"const": "rest_invalid_param"},
         {
             "status": {"const": 400},
             "params": {"type": "object", "additionalProperties": TEXT},
-            "details": {"type": "object", "additionalProperties": PROBLEM},
+            "details": {"type": "object", "additionalProperties": PARAM_ERROR},
         },
     ),
-    "rest_invalid_json": _refusal(
+    "rest_invalid_json": _error(
         {"const": "rest_invalid_json"},
         {"status": {"const": 400}, "json_error_code": {"enum": [4, 5]}, "json_error_message": TEXT},
     ),
-    "term_exists": _refusal({"const": "term_exists"}, {"status": {"const": 400}, "term_id": ID}),
-    "rest_too_many_records": _refusal({"const": "rest_too_many_records"}, {"status": {"const": 400}, "limit": WHOLE}),
-    "rest_batch_failed": _refusal(
-        {"const": "rest_batch_failed"},
-        {"status": STATUS, "operation": WHOLE, "error": {"type": "object", "required": ["code", "message", "data"]}},
+    "term_exists": _error({"const": "term_exists"}, {"status": {"const": 400}, "term_id": ID}),
+    "rest_too_many_records": _error(
+        {"const": "rest_too_many_records"}, {"status": {"const": 400}, "limit": NON_NEGATIVE}
     ),
-    "rest_media_in_use": _refusal(
+    "rest_batch_failed": _error(
+        {"const": "rest_batch_failed"},
+        {
+            "status": STATUS,
+            "operation": NON_NEGATIVE,
+            "error": {"type": "object", "required": ["code", "message", "data"]},
+        },
+    ),
+    "rest_media_in_use": _error(
         {"const": "rest_media_in_use"},
         {"status": {"const": 409}, "used_by": array(record({"kind": TEXT, "id": ID}))},
     ),
-    "rest_history_expired": _refusal({"const": "rest_history_expired"}, {"status": {"const": 410}, "oldest": WHOLE}),
+    "rest_history_expired": _error(
+        {"const": "rest_history_expired"}, {"status": {"const": 410}, "oldest": NON_NEGATIVE}
+    ),
 }
 
 # The interface about itself ------------------------------------------------------------------
@@ -450,11 +471,11 @@ def components(*, of_interface: bool) -> dict[str, Schema]:
         "TermInEvent": TERM_IN_EVENT,
     }
     for kind in KINDS:
-        schemas[name_of(kind)] = record_of(kind)
+        schemas[schema_name(kind)] = record_schema(kind)
         if of_interface:
-            schemas[f"{name_of(kind)}List"] = list_of(kind)
+            schemas[f"{schema_name(kind)}List"] = list_schema(kind)
     if not of_interface:
-        schemas |= {"Media": record_of(MEDIA), "MediaList": list_of(MEDIA)}
-        schemas |= {"History": HISTORY, "Changes": changes(), "Results": RESULTS}
+        schemas |= {"Media": record_schema(MEDIA), "MediaList": list_schema(MEDIA)}
+        schemas |= {"History": HISTORY, "Changes": changes_schema(), "Results": RESULTS}
         del schemas["Category"], schemas["Tag"]
     return {**schemas, **ERRORS, "Route": ROUTE, "Argument": ARGUMENT, "Index": INDEX, "Document": DOCUMENT}

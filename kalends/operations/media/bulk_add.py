@@ -12,67 +12,73 @@ from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError, InvalidValue
 from kalends.operations.accounts import require_user
 from kalends.operations.media.images import add_image
-from kalends.operations.media.library import Library, hash_of
+from kalends.operations.media.library import Library, hash_file
 from kalends.store import media
 from kalends.store.database import Database
 
 # A few more than images are decoded at once, so that files are read and written meanwhile.
-AT_ONCE: Final = (os.cpu_count() or 1) + 2
+CONCURRENCY: Final = (os.cpu_count() or 1) + 2
 
 
 @dataclass(slots=True)
-class Added:
+class BulkAddResult:
     added: int = 0
-    known: int = 0
-    refused: list[tuple[Path, str]] = field(default_factory=list[tuple[Path, str]])
+    existing: int = 0
+    rejected: list[tuple[Path, str]] = field(default_factory=list[tuple[Path, str]])
 
 
 async def add_files(
-    database: Database, library: Library, paths: Sequence[Path], *, site: str, login: str, told: Callable[[int], None]
-) -> Added:
+    database: Database,
+    library: Library,
+    paths: Sequence[Path],
+    *,
+    site: str,
+    login: str,
+    on_progress: Callable[[int], None],
+) -> BulkAddResult:
     """Each image in a transaction of its own: what is broken off can be begun again."""
     async with database.transaction(site, utc_now(), writing=False) as tx:
         user_id, site_id = await require_user(tx, login), tx.site.id
-    outcome = Added()
-    left = iter(paths)
+    result = BulkAddResult()
+    remaining = iter(paths)
     done = 0
 
-    async def work() -> None:
+    async def process_files() -> None:
         nonlocal done
-        for path in left:
+        for path in remaining:
             try:
-                added = await _add_file(database, library, site_id, user_id, path)
-            except (InvalidValue, ApiError) as problem:
-                outcome.refused.append((path, problem.text))
+                is_new = await _add_file(database, library, site_id, user_id, path)
+            except (InvalidValue, ApiError) as error:
+                result.rejected.append((path, error.text))
             except OSError as error:  # The file itself; what is wrong with the storage is a Refusal.
-                outcome.refused.append((path, error.strerror or str(error)))
+                result.rejected.append((path, error.strerror or str(error)))
             else:
-                outcome.added += added
-                outcome.known += not added
+                result.added += is_new
+                result.existing += not is_new
             done += 1
-            told(done)
+            on_progress(done)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(AT_ONCE):
-            group.create_task(work())
-    return outcome
+        for _ in range(CONCURRENCY):
+            group.create_task(process_files())
+    return result
 
 
 async def _add_file(database: Database, library: Library, site_id: int, user_id: int, path: Path) -> bool:
     """Whether the image is new."""
-    sent_hash, size = await asyncio.to_thread(lambda: (hash_of(path), path.stat().st_size))
-    if size > library.limit:
-        raise InvalidValue("the file has more than {limit} bytes.", limit=library.limit)
+    upload_sha256, size = await asyncio.to_thread(lambda: (hash_file(path), path.stat().st_size))
+    if size > library.max_bytes:
+        raise InvalidValue("the file has more than {limit} bytes.", limit=library.max_bytes)
     async with database.transaction(site_id, utc_now(), writing=False) as tx:
-        if await media.find_by_upload(tx, sent_hash) is not None:
+        if await media.find_by_upload(tx, upload_sha256) is not None:
             return False
-    async with library.working() as directory:
+    async with library.open_work_directory() as directory:
         copy = directory / "sent"
         await asyncio.to_thread(shutil.copyfile, path, copy)
-        taken = await library.take(site_id, copy, title=path.name)
+        image = await library.store_image(site_id, copy, title=path.name)
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
             await tx.lock_site(user_id)
-            if await media.find_by_upload(tx, taken.sent_hash) is not None:
+            if await media.find_by_upload(tx, image.upload_sha256) is not None:
                 return False
-            await add_image(tx, library, taken, user_id=user_id)
+            await add_image(tx, library, image, user_id=user_id)
     return True

@@ -13,165 +13,165 @@ from kalends.core.sanitize import clean_plain, fold
 from kalends.kinds.kind import Values
 from kalends.kinds.media import MEDIA, TEXTS
 from kalends.operations import permissions
-from kalends.operations.context import Call
-from kalends.operations.media.library import Fetched, Library, Taken
+from kalends.operations.context import OperationContext
+from kalends.operations.media.library import FetchResult, Library, StoredImage
 from kalends.operations.quotas import count_new_record
 from kalends.store import Row, jobs, media, records
 from kalends.store.database import Transaction
 from kalends.store.history import encode_columns
 
 # For so long a source is not asked again.
-FRESH: Final = timedelta(hours=1)
-LONGEST_TITLE: Final = 200
+FRESH_PERIOD: Final = timedelta(hours=1)
+MAX_TITLE_LENGTH: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PendingFetch:
     """An address that has to be asked, with the validators of its last answer."""
 
-    address: str
+    url: str
     etag: str = ""
-    date: str = ""
+    last_modified: str = ""
 
 
-async def find_unfetched(tx: Transaction, addresses: Sequence[str]) -> list[Wanted]:
+async def find_unfetched(tx: Transaction, urls: Sequence[str]) -> list[PendingFetch]:
     """Which of these addresses of images have to be asked before a record can name them."""
-    wanted: list[Wanted] = []
-    for address in dict.fromkeys(addresses):
-        if await _find_kept(tx, address) is not None:
+    pending: list[PendingFetch] = []
+    for url in dict.fromkeys(urls):
+        if await _find_existing(tx, url) is not None:
             continue
-        row = await media.find_by_source(tx, _hash(address))
+        row = await media.find_by_source(tx, _hash_url(url))
         if row is None:
-            wanted.append(Wanted(address))
-        elif row["fetched_at"] is None or row["fetched_at"] < tx.now - FRESH:
-            wanted.append(Wanted(address, row["source_etag"], row["source_date"]))
-    return wanted
+            pending.append(PendingFetch(url))
+        elif row["fetched_at"] is None or row["fetched_at"] < tx.now - FRESH_PERIOD:
+            pending.append(PendingFetch(url, row["source_etag"], row["source_date"]))
+    return pending
 
 
-async def with_image_id(call: Call, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+async def resolve_image_url(context: OperationContext, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """What was sent, with the ID of the image where its address was. One address is one image."""
-    address = sent.get("image")
-    if not isinstance(address, str):
-        return sent
-    if not permissions.may_publish(call.actor):
+    url = arguments.get("image")
+    if not isinstance(url, str):
+        return arguments
+    if not permissions.may_publish(context.actor):
         raise errors.invalid("image", "give an ID; an address needs the right to publish.")
-    return {**sent, "image": await _find_or_add(call, address)}
+    return {**arguments, "image": await _find_or_add(context, url)}
 
 
 async def add_image(
     tx: Transaction,
     library: Library,
-    taken: Taken,
+    image: StoredImage,
     *,
     user_id: int | None,
-    sent: Mapping[str, Any] | None = None,
+    arguments: Mapping[str, Any] | None = None,
     source: Values | None = None,
 ) -> int:
     """A record for a file that is kept already. `source` are columns about where it was fetched."""
-    sent = sent or {}
-    if not await library.has(tx.site.id, [taken.name]):
+    arguments = arguments or {}
+    if not await library.has_files(tx.site.id, [image.name]):
         raise errors.unavailable()  # It lay there for a day, nobody's, and was removed at this very moment.
     media_id = tx.changes.next_post_id()
-    texts: dict[str, str] = {name: sent.get(name, "") for name in TEXTS}
-    texts["title"] = texts["title"] or _title(taken.title)
+    texts: dict[str, str] = {name: arguments.get(name, "") for name in TEXTS}
+    texts["title"] = texts["title"] or _build_title(image.title)
     values: Values = {
-        **_columns(taken),
+        **_build_columns(image),
         "title": texts["title"],
         "alt_text": texts["alt_text"],
         "caption": texts["caption"],
         "search_text": "\n".join(fold(text) for text in texts.values() if text),
-        "focus_x": sent.get("focus_x", 0.5),
-        "focus_y": sent.get("focus_y", 0.5),
+        "focus_x": arguments.get("focus_x", 0.5),
+        "focus_y": arguments.get("focus_y", 0.5),
         "author": user_id,
         "date_utc": tx.now,
         "modified_utc": tx.now,
     }
     revision = tx.changes.record(
-        "media", media_id, "create", after=encode_columns({"title": texts["title"], "url": taken.name})
+        "media", media_id, "create", after=encode_columns({"title": texts["title"], "url": image.name})
     )
     await records.add(tx, "media", {"id": media_id, "revision": revision, **values, **(source or {})})
-    await media.replace_files(tx, media_id, [(taken.name, FULL)])
+    await media.replace_files(tx, media_id, [(image.name, FULL)])
     await jobs.enqueue(tx, jobs.Task.MAKE_SIZES, {"media_id": media_id})
     return media_id
 
 
-async def _find_kept(tx: Transaction, address: str) -> int | None:
+async def _find_existing(tx: Transaction, url: str) -> int | None:
     """An image that an address names without being asked: a file of ours, or one that lies elsewhere for good."""
-    name = extract_file_name(address)
-    found = await media.find_by_file(tx, name) if name else None
-    return found if found is not None else await media.find_by_url(tx, address)
+    name = extract_file_name(url)
+    media_id = await media.find_by_file(tx, name) if name else None
+    return media_id if media_id is not None else await media.find_by_url(tx, url)
 
 
-async def _find_or_add(call: Call, address: str) -> int:
-    tx, fetched = call.transaction, call.fetched.get(address)
-    kept = await _find_kept(tx, address)
-    if kept is not None:
-        return kept
-    row = await media.find_by_source(tx, _hash(address))
+async def _find_or_add(context: OperationContext, url: str) -> int:
+    tx, fetched = context.transaction, context.fetched_images.get(url)
+    existing_id = await _find_existing(tx, url)
+    if existing_id is not None:
+        return existing_id
+    row = await media.find_by_source(tx, _hash_url(url))
     if row is not None:
-        if isinstance(fetched, Fetched):
-            await _refresh(call, row, fetched)
+        if isinstance(fetched, FetchResult):
+            await _refresh_image(context, row, fetched)
         elif isinstance(fetched, InvalidValue):
             # What was fetched before stays, also when its source is away today; it is not asked each time.
             await media.record_fetch(tx, row["id"], row["source_etag"], row["source_date"])
-        known: int = row["id"]
-        return known
+        media_id: int = row["id"]
+        return media_id
     if isinstance(fetched, InvalidValue):
         raise errors.invalid_params({"image": errors.for_param("image", fetched.message)})
-    if fetched is None or fetched.taken is None or call.library is None:
-        raise errors.invalid("image", "the media library has no image {image}.", image=address)
-    await count_new_record(call)
+    if fetched is None or fetched.image is None or context.library is None:
+        raise errors.invalid("image", "the media library has no image {image}.", image=url)
+    await count_new_record(context)
     return await add_image(
         tx,
-        call.library,
-        fetched.taken,
-        user_id=call.actor.user_id,
+        context.library,
+        fetched.image,
+        user_id=context.actor.user_id,
         source={
-            "source_url": address,
-            "source_hash": _hash(address),
+            "source_url": url,
+            "source_hash": _hash_url(url),
             "source_etag": fetched.etag,
-            "source_date": fetched.date,
+            "source_date": fetched.last_modified,
             "fetched_at": tx.now,
         },
     )
 
 
-async def _refresh(call: Call, row: Row, fetched: Fetched) -> None:
+async def _refresh_image(context: OperationContext, row: Row, fetched: FetchResult) -> None:
     """The source was asked again; another picture takes the place of the old one, under the same ID."""
-    tx, taken = call.transaction, fetched.taken
-    await media.record_fetch(tx, row["id"], fetched.etag, fetched.date)
-    if taken is None or taken.name == row["url"]:
+    tx, image = context.transaction, fetched.image
+    await media.record_fetch(tx, row["id"], fetched.etag, fetched.last_modified)
+    if image is None or image.name == row["url"]:
         return
-    if call.library is None or not await call.library.has(tx.site.id, [taken.name]):
+    if context.library is None or not await context.library.has_files(tx.site.id, [image.name]):
         raise errors.unavailable()
     revision = tx.changes.record("media", row["id"], "update", before=encode_columns({"url": row["url"]}))
-    changed: Values = {**_columns(taken), "sizes": "{}", "revision": revision, "modified_utc": tx.now}
+    changed: Values = {**_build_columns(image), "sizes": "{}", "revision": revision, "modified_utc": tx.now}
     await records.change(tx, "media", row["id"], changed)
-    await media.replace_files(tx, row["id"], [(taken.name, FULL)])
-    if MEDIA.changed is not None:
-        await MEDIA.changed(tx, row, changed)
+    await media.replace_files(tx, row["id"], [(image.name, FULL)])
+    if MEDIA.after_update is not None:
+        await MEDIA.after_update(tx, row, changed)
 
 
-def _columns(taken: Taken) -> Values:
+def _build_columns(image: StoredImage) -> Values:
     return {
-        "url": taken.name,
-        "extension": taken.kind.extension,
-        "mime_type": taken.kind.mime,
-        "width": taken.width,
-        "height": taken.height,
-        "filesize": taken.filesize,
-        "sent_hash": taken.sent_hash,
+        "url": image.name,
+        "extension": image.kind.extension,
+        "mime_type": image.kind.mime,
+        "width": image.width,
+        "height": image.height,
+        "filesize": image.filesize,
+        "sent_hash": image.upload_sha256,
     }
 
 
-def _hash(address: str) -> bytes:
-    return hashlib.sha256(address.encode()).digest()
+def _hash_url(url: str) -> bytes:
+    return hashlib.sha256(url.encode()).digest()
 
 
-def _title(file_name: str) -> str:
+def _build_title(file_name: str) -> str:
     """The name of a file as a title: whatever it holds, it must not keep the image out."""
     stem = file_name.replace("\\", "/").rpartition("/")[2].rpartition(".")
     try:
-        return clean_plain((stem[0] or stem[2])[:LONGEST_TITLE], LONGEST_TITLE)
+        return clean_plain((stem[0] or stem[2])[:MAX_TITLE_LENGTH], MAX_TITLE_LENGTH)
     except InvalidValue:
         return ""

@@ -6,44 +6,44 @@ from kalends.core import errors
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind
 from kalends.operations import permissions
-from kalends.operations.context import Call, Outcome
+from kalends.operations.context import OperationContext, Outcome
 from kalends.operations.media.images import add_image
 from kalends.operations.quotas import count_new_record
-from kalends.operations.records import changeable_row, outcome_of
+from kalends.operations.records import fetch_editable_row, read_outcome
 from kalends.operations.writes import remove_record
 from kalends.store import media
 from kalends.store.sql import Sql
 
 # How many records are named to somebody who wants to remove their image.
-MOST_NAMED: Final = 20
+MAX_NAMED_RECORDS: Final = 20
 
 
-async def create_media(kind: Kind, call: Call) -> Outcome:
+async def create_media(kind: Kind, context: OperationContext) -> Outcome:
     """The file is kept already; here it becomes a record."""
-    permissions.require_writer(call.actor, kind)
-    if call.upload is None or call.library is None:
+    permissions.require_writer(context.actor, kind)
+    if context.upload is None or context.library is None:
         raise errors.missing_params(["file"])
-    await count_new_record(call)
+    await count_new_record(context)
     media_id = await add_image(
-        call.transaction, call.library, call.upload, user_id=call.actor.user_id, sent=call.values
+        context.transaction, context.library, context.upload, user_id=context.actor.user_id, arguments=context.values
     )
-    return await outcome_of(kind, call, media_id, status=201)
+    return await read_outcome(kind, context, media_id, status=201)
 
 
-async def delete_media(kind: Kind, call: Call) -> Outcome:
+async def delete_media(kind: Kind, context: OperationContext) -> Outcome:
     """For good. An image that is shown somewhere is kept, unless `force` takes it away there, too."""
-    tx = call.transaction
-    row = await changeable_row(kind, call)
-    outcome = await outcome_of(kind, call, row["id"])
-    users = await media.find_references(tx, row["id"], MOST_NAMED)
-    if users and not call.values.get("force"):
-        raise errors.in_use([{"kind": name, "id": record_id} for name, record_id in users[:MOST_NAMED]])
-    for name in dict.fromkeys(name for name, _ in users):
+    tx = context.transaction
+    row = await fetch_editable_row(kind, context)
+    outcome = await read_outcome(kind, context, row["id"])
+    usages = await media.find_references(tx, row["id"], MAX_NAMED_RECORDS)
+    if usages and not context.values.get("force"):
+        raise errors.in_use([{"kind": name, "id": record_id} for name, record_id in usages[:MAX_NAMED_RECORDS]])
+    for name in dict.fromkeys(name for name, _ in usages):
         rows = await tx.fetch_all(
             BY_NAME[name].select(Sql("r.site_id = ? AND r.image_id = ?", tx.site.id, row["id"]))
         )
-        for shown_by in rows:
-            permissions.require_edit(call.actor, BY_NAME[name], shown_by)
+        for using_row in rows:
+            permissions.require_edit(context.actor, BY_NAME[name], using_row)
     await media.detach_image(tx, row["id"])
     await media.replace_files(tx, row["id"], [])
     await remove_record(kind, tx, row)

@@ -12,10 +12,10 @@ from markupsafe import Markup
 
 _TAG: Final = re.compile(r"<(?P<slash>/?)(?P<name>a|img|h[1-6])(?P<rest>(?:\s[^<>]*)?)>", re.IGNORECASE)
 _ATTRIBUTE: Final = re.compile(r'([a-z]+)="([^"]*)"', re.IGNORECASE)
-LOWEST: Final = 6
+MAX_HEADING_LEVEL: Final = 6
 
 
-def fit_in(html: str, own_hosts: frozenset[str]) -> Markup:
+def adapt(html: str, own_hosts: frozenset[str]) -> Markup:
     """Headings begin below that of the page and go down one level at a time."""
     inside_link = False
     open_levels: list[int] = []
@@ -28,17 +28,17 @@ def fit_in(html: str, own_hosts: frozenset[str]) -> Markup:
             inside_link = not tag["slash"]
             return tag[0] if tag["slash"] else f'<a rel="nofollow noopener"{tag["rest"]}>'
         if name == "img":
-            return _picture(tag[0], own_hosts, inside_link=inside_link)
+            return _adapt_image(tag[0], own_hosts, inside_link=inside_link)
         if tag["slash"]:
             return f"</h{open_levels.pop() if open_levels else last_level}>"
-        last_level = min(LOWEST, int(name[1]) + 1, last_level + 1)
+        last_level = min(MAX_HEADING_LEVEL, int(name[1]) + 1, last_level + 1)
         open_levels.append(last_level)
         return f"<h{last_level}{tag['rest']}>"
 
     return Markup(_TAG.sub(replace, html))  # noqa: S704  Cleaned by an allow-list before it was stored.
 
 
-def _picture(tag: str, own_hosts: frozenset[str], *, inside_link: bool) -> str:
+def _adapt_image(tag: str, own_hosts: frozenset[str], *, inside_link: bool) -> str:
     attributes = {name.lower(): value for name, value in _ATTRIBUTE.findall(tag)}
     source = unescape(attributes.get("src", ""))
     host = urlsplit(source).netloc.lower() if "//" in source else ""
@@ -46,7 +46,7 @@ def _picture(tag: str, own_hosts: frozenset[str], *, inside_link: bool) -> str:
         alt = attributes.get("alt", "")
         sizes = "".join(f' {side}="{attributes[side]}"' for side in ("width", "height") if side in attributes)
         return f'<img loading="lazy" src="{attributes.get("src", "")}" alt="{alt}"{sizes}>'
-    words = attributes.get("alt") or escape(host)
+    text = attributes.get("alt") or escape(host)
     if inside_link:
-        return words
-    return f'<a rel="nofollow noopener" class="picture" href="{attributes["src"]}">{words}</a>'
+        return text
+    return f'<a rel="nofollow noopener" class="picture" href="{attributes["src"]}">{text}</a>'

@@ -7,9 +7,9 @@ from typing import Any, Final, Protocol
 
 from kalends.core.html_text import to_plain_text
 from kalends.core.times import abbreviation, offset_of, utc_of
-from kalends.website.models.cards import hue_of, shorten
-from kalends.website.models.page_locale import Speech
-from kalends.website.models.urls import Addresses
+from kalends.website.models.cards import pick_hue, shorten
+from kalends.website.models.page_locale import PageLocale
+from kalends.website.models.urls import UrlBuilder
 
 
 class Row(Protocol):
@@ -19,14 +19,14 @@ class Row(Protocol):
 
 
 DAY: Final = timedelta(days=1)
-MOST_TITLE: Final = 70  # columns
+MAX_TITLE: Final = 70  # columns
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     title: str
     url: str
-    clock: str  # "" for whole days
+    time: str  # "" for whole days
     first: date
     last: date
     hue: int
@@ -39,30 +39,30 @@ class Day:
     is_today: bool
     is_outside: bool
     entries: list[Entry] = field(default_factory=list[Entry])
-    rest: int = 0  # how many more there are within this day
+    hidden: int = 0  # how many more there are within this day
     running: list[Entry] = field(default_factory=list[Entry])  # what lasts for days
-    begins: list[Entry] = field(default_factory=list[Entry])  # of those, where they first show
+    starting: list[Entry] = field(default_factory=list[Entry])  # of those, where they first show
     without_lane: int = 0
 
     @property
-    def more(self) -> int:
+    def more_count(self) -> int:
         """How many the grid has no room for."""
-        return self.rest + self.without_lane
+        return self.hidden + self.without_lane
 
     @property
     def total(self) -> int:
-        return len(self.entries) + self.rest + len(self.running)
+        return len(self.entries) + self.hidden + len(self.running)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """Some days of a lane, from the day of the week with this number: an entry, or nothing."""
 
-    begins: int
+    start: int
     days: int
     entry: Entry | None = None
-    goes_on: bool = False  # into the week after
-    came_in: bool = False  # from the week before
+    continues_after: bool = False  # into the week after
+    continues_before: bool = False  # from the week before
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,36 +71,36 @@ class Week:
     lanes: list[list[Cell]]
 
 
-def month_span(month: date, first_weekday: int) -> tuple[date, date]:
+def find_month_bounds(month: date, first_weekday: int) -> tuple[date, date]:
     """The first and last day of the weeks that a month touches."""
-    first = week_start(month, first_weekday)
+    first = find_week_start(month, first_weekday)
     following = (month.replace(day=28) + 4 * DAY).replace(day=1)
-    return first, week_start(following - DAY, first_weekday) + 6 * DAY
+    return first, find_week_start(following - DAY, first_weekday) + 6 * DAY
 
 
-def week_start(day: date, first_weekday: int) -> date:
+def find_week_start(day: date, first_weekday: int) -> date:
     return day - timedelta(days=(day.isoweekday() - first_weekday) % 7)
 
 
-def make_entry(row: Row, speech: Speech, links: Addresses, zone: str) -> Entry:
+def make_entry(row: Row, locale: PageLocale, links: UrlBuilder, zone: str) -> Entry:
     start: datetime = row["start_local"]
     return Entry(
-        title=shorten(to_plain_text(row["title"]), MOST_TITLE),
+        title=shorten(to_plain_text(row["title"]), MAX_TITLE),
         url=links.event(row["slug"]),
-        clock="" if row["all_day"] else speech.time(start) + _foreign(start, row["timezone"], zone),
+        time="" if row["all_day"] else locale.time(start) + _foreign_zone(start, row["timezone"], zone),
         first=row["first_day"],
         last=row["last_day"],
-        hue=hue_of(row["category_id"]),
+        hue=pick_hue(row["category_id"]),
         featured=row["featured"],
     )
 
 
-def _foreign(start: datetime, own: str, zone: str) -> str:
+def _foreign_zone(start: datetime, event_zone: str, zone: str) -> str:
     """The zone of a clock that is not the site's."""
-    if own == zone:
+    if event_zone == zone:
         return ""
-    utc = utc_of(start, own)
-    return f" {abbreviation(utc, own)}" if offset_of(utc, own) != offset_of(utc, zone) else ""
+    utc = utc_of(start, event_zone)
+    return f" {abbreviation(utc, event_zone)}" if offset_of(utc, event_zone) != offset_of(utc, zone) else ""
 
 
 def make_weeks(
@@ -110,7 +110,7 @@ def make_weeks(
     entries: list[Entry],
     *,
     today: date,
-    most: int,
+    max_entries: int,
     month: date | None = None,
 ) -> list[Week]:
     """`rows` and `entries` are the same events; a row says how many there are on its day.
@@ -122,37 +122,37 @@ def make_weeks(
         for n in range((last - first).days + 1)
     ]
     by_date = {day.date: day for day in days}
-    long: list[Entry] = []
-    counted: dict[date, int] = {}
+    multi_day: list[Entry] = []
+    totals: dict[date, int] = {}
     for row, entry in zip(rows, entries, strict=True):
         if entry.first != entry.last:
-            long.append(entry)
+            multi_day.append(entry)
         elif entry.first in by_date:
-            if len(by_date[entry.first].entries) < most:
+            if len(by_date[entry.first].entries) < max_entries:
                 by_date[entry.first].entries.append(entry)
-            counted[entry.first] = row["of_day"]
+            totals[entry.first] = row["of_day"]
     # A phone lists a month from today on: what runs already stands there.
     earliest = max(today, month or first) if today in by_date and not by_date[today].is_outside else month or first
-    for entry in long:
-        begins = by_date.get(max(entry.first, min(earliest, entry.last)))
-        if begins is not None and len(begins.begins) < most:
-            begins.begins.append(entry)
-    for at, number in counted.items():
-        by_date[at].rest = number - len(by_date[at].entries)
-    return [_make_week(days[at : at + 7], long, most) for at in range(0, len(days), 7)]
+    for entry in multi_day:
+        first_shown = by_date.get(max(entry.first, min(earliest, entry.last)))
+        if first_shown is not None and len(first_shown.starting) < max_entries:
+            first_shown.starting.append(entry)
+    for at, number in totals.items():
+        by_date[at].hidden = number - len(by_date[at].entries)
+    return [_make_week(days[at : at + 7], multi_day, max_entries) for at in range(0, len(days), 7)]
 
 
 def make_agenda(weeks: list[Week], today: date) -> list[Day]:
     """The days of the month that have something, from today on if it is among them."""
     days = [day for week in weeks for day in week.days if not day.is_outside]
     since = today if any(day.is_today for day in days) else date.min
-    return [day for day in days if day.date >= since and (day.entries or day.begins)]
+    return [day for day in days if day.date >= since and (day.entries or day.starting)]
 
 
-def _make_week(days: list[Day], long: list[Entry], most_lanes: int) -> Week:
+def _make_week(days: list[Day], multi_day: list[Entry], max_lanes: int) -> Week:
     first, last = days[0].date, days[-1].date
     lanes: list[list[Entry]] = []
-    touching = [entry for entry in long if entry.first <= last and entry.last >= first]
+    touching = [entry for entry in multi_day if entry.first <= last and entry.last >= first]
     for entry in sorted(touching, key=lambda entry: (max(entry.first, first), entry.first, first - entry.last)):
         for day in days:
             if entry.first <= day.date <= entry.last:
@@ -160,15 +160,15 @@ def _make_week(days: list[Day], long: list[Entry], most_lanes: int) -> Week:
         free = next((lane for lane in lanes if lane[-1].last < entry.first), None)
         if free is not None:
             free.append(entry)
-        elif len(lanes) < most_lanes:
+        elif len(lanes) < max_lanes:
             lanes.append([entry])
         else:
             for day in days:
                 day.without_lane += entry.first <= day.date <= entry.last
-    return Week(days, [_cells(lane, first, last) for lane in lanes])
+    return Week(days, [_make_cells(lane, first, last) for lane in lanes])
 
 
-def _cells(lane: list[Entry], first: date, last: date) -> list[Cell]:
+def _make_cells(lane: list[Entry], first: date, last: date) -> list[Cell]:
     cells: list[Cell] = []
     at = first
     for entry in lane:

@@ -11,47 +11,47 @@ from kalends.website.models.cards import Card
 from kalends.website.models.grid import Day, Entry, Week
 
 # What style, script and the frame of a page leave for its events.
-ROOM_FOR_CARDS: Final = 26_000
-ROOM_FOR_ENTRIES: Final = 17_000
+MAX_CARDS_BYTES: Final = 26_000
+MAX_ENTRIES_BYTES: Final = 17_000
 # The markup around the texts of one.
-CARD: Final = 600
-PICTURE: Final = 220
-ENTRY: Final = 62
-BAR: Final = 60
+CARD_BYTES: Final = 600
+IMAGE_BYTES: Final = 220
+ENTRY_BYTES: Final = 62
+BAR_BYTES: Final = 60
 
 
-def lighten(cards: Sequence[Card], room: int) -> list[Card]:
+def trim(cards: Sequence[Card], budget: int) -> list[Card]:
     """Cards that would weigh too much together lose their excerpts, then their pictures."""
-    if _weigh_cards(cards) > room:
+    if _measure_cards(cards) > budget:
         cards = [replace(card, excerpt="") for card in cards]
-    if _weigh_cards(cards) > room:
-        cards = [replace(card, picture=None) for card in cards]
+    if _measure_cards(cards) > budget:
+        cards = [replace(card, image=None) for card in cards]
     return list(cards)
 
 
-def is_light(weeks: Iterable[Week], agenda: Iterable[Day]) -> bool:
+def fits(weeks: Iterable[Week], agenda: Iterable[Day]) -> bool:
     """Whether a month of these weeks, with the days that a phone lists below, is."""
     bars = [cell.entry for week in weeks for lane in week.lanes for cell in lane if cell.entry]
-    shown = [*bars]
-    shown += [entry for week in weeks for day in week.days for entry in day.entries]
-    shown += [entry for day in agenda for entry in (*day.begins, *day.entries)]
-    return sum(map(_weigh_entry, shown)) + BAR * len(bars) <= ROOM_FOR_ENTRIES
+    entries = [*bars]
+    entries += [entry for week in weeks for day in week.days for entry in day.entries]
+    entries += [entry for day in agenda for entry in (*day.starting, *day.entries)]
+    return sum(map(_measure_entry, entries)) + BAR_BYTES * len(bars) <= MAX_ENTRIES_BYTES
 
 
-def _weigh_cards(cards: Iterable[Card]) -> int:
-    return sum(map(_weigh_card, cards))
+def _measure_cards(cards: Iterable[Card]) -> int:
+    return sum(map(_measure_card, cards))
 
 
-def _weigh_card(card: Card) -> int:
-    picture = card.picture
-    shown = [card.title, card.url, card.excerpt, card.place, card.town, card.cost]
-    shown += [picture.src, picture.srcset, picture.alt] if picture else []
-    return CARD + (PICTURE if picture else 0) + sum(map(_weigh, shown))
+def _measure_card(card: Card) -> int:
+    image = card.image
+    texts = [card.title, card.url, card.excerpt, card.place, card.town, card.cost]
+    texts += [image.src, image.srcset, image.alt] if image else []
+    return CARD_BYTES + (IMAGE_BYTES if image else 0) + sum(map(_count_bytes, texts))
 
 
-def _weigh_entry(entry: Entry) -> int:
-    return ENTRY + _weigh(entry.title) + _weigh(entry.url)
+def _measure_entry(entry: Entry) -> int:
+    return ENTRY_BYTES + _count_bytes(entry.title) + _count_bytes(entry.url)
 
 
-def _weigh(text: str) -> int:
+def _count_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())

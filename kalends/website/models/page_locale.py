@@ -21,19 +21,19 @@ from kalends.core.messages import Translate
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
+class PageLocale:
     language: str  # the tag that the page carries
     locale: Locale
     translate: Translate
 
-    def say(self, text: str, /, **values: object) -> Markup:
+    def gettext(self, text: str, /, **values: object) -> Markup:
         """A text of ours in the language; what stands in it is escaped."""
         translated = self.translate(text)
         if not values:
             return Markup(translated)  # noqa: S704  Our own catalogues.
         return Markup(translated.format(**{name: escape(value) for name, value in values.items()}))  # noqa: S704
 
-    def plain(self, text: str, /, **values: object) -> str:
+    def text(self, text: str, /, **values: object) -> str:
         """The same where no markup is read, such as in a feed."""
         return self.translate(text).format(**values) if values else self.translate(text)
 
@@ -43,7 +43,7 @@ class Speech:
     def month(self, day: date) -> str:
         return _skeleton(str(self.locale), "yMMMM", day)
 
-    def month_step(self, day: date) -> str:
+    def abbreviated_month(self, day: date) -> str:
         """Of a link to another month."""
         return _skeleton(str(self.locale), "yMMM", day)
 
@@ -70,13 +70,17 @@ class Speech:
             return self.day(first)
         return _interval(str(self.locale), first, last)
 
-    def span(self, start: datetime, end: datetime, *, year: bool) -> str:
+    def range(self, start: datetime, end: datetime, *, year: bool) -> str:
         """From a time on one day to a time on another, each with its day."""
         skeleton = "yMMMd" if year or start.year != end.year else "MMMd"
-        return _between(str(self.locale)).format(self._moment(skeleton, start), self._moment(skeleton, end))
+        return _interval_pattern(str(self.locale)).format(
+            self._format_datetime(skeleton, start), self._format_datetime(skeleton, end)
+        )
 
-    def _moment(self, skeleton: str, at: datetime) -> str:
-        return _beside(str(self.locale)).format(self.time(at), _skeleton(str(self.locale), skeleton, at.date()))
+    def _format_datetime(self, skeleton: str, moment: datetime) -> str:
+        return _datetime_pattern(str(self.locale)).format(
+            self.time(moment), _skeleton(str(self.locale), skeleton, moment.date())
+        )
 
     @property
     def region(self) -> str:
@@ -91,18 +95,18 @@ class Speech:
         ]
 
 
-def make_speech(language: str, site_language: str, translate: Translate) -> Speech:
+def make_page_locale(language: str, site_language: str, translate: Translate) -> PageLocale:
     """`language` is one that we have texts in; a site that is `en-GB` writes its dates the British way."""
-    same = site_language.lower().replace("_", "-").partition("-")[0] == language.lower().partition("-")[0]
-    return Speech(language, _locale(site_language if same else language, language), translate)
+    is_same_language = site_language.lower().replace("_", "-").partition("-")[0] == language.lower().partition("-")[0]
+    return PageLocale(language, _parse_locale(site_language if is_same_language else language, language), translate)
 
 
 @lru_cache(maxsize=64)
-def _locale(wanted: str, known: str) -> Locale:
+def _parse_locale(tag: str, fallback: str) -> Locale:
     try:
-        return Locale.parse(wanted.replace("_", "-"), sep="-")
+        return Locale.parse(tag.replace("_", "-"), sep="-")
     except (ValueError, UnknownLocaleError):
-        return Locale.parse(known, sep="-")
+        return Locale.parse(fallback, sep="-")
 
 
 @lru_cache(maxsize=20_000)
@@ -128,13 +132,13 @@ def _interval(locale: str, first: date, last: date) -> str:
 
 
 @cache
-def _beside(locale: str) -> str:
+def _datetime_pattern(locale: str) -> str:
     """How a time {0} stands beside a day {1}."""
     return str(get_datetime_format("medium", locale=locale)).replace("'", "")
 
 
 @cache
-def _between(locale: str) -> str:
+def _interval_pattern(locale: str) -> str:
     """How two of anything are said to be the ends of a span."""
     return str(Locale.parse(locale).interval_formats[None])
 

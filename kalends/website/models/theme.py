@@ -4,33 +4,33 @@ from colorsys import hls_to_rgb, rgb_to_hls
 from functools import lru_cache
 from typing import Final
 
-LIGHT_GROUND: Final = "#f4f1ea"
-DARK_GROUND: Final = "#26282d"
-LEAST: Final = 4.6  # WCAG AA asks 4.5 of text.
+LIGHT_BACKGROUND: Final = "#f4f1ea"
+DARK_BACKGROUND: Final = "#26282d"
+MIN_CONTRAST: Final = 4.6  # WCAG AA asks 4.5 of text.
 
 
 @lru_cache(maxsize=256)
-def theme(accent: str) -> str:
+def make_theme(accent: str) -> str:
     """The style sheet that sets a site's colours."""
-    light, dark = readable(accent, LIGHT_GROUND), readable(accent, DARK_GROUND)
+    light, dark = ensure_contrast(accent, LIGHT_BACKGROUND), ensure_contrast(accent, DARK_BACKGROUND)
     return (
-        f":root{{--accent:{light};--on-accent:{ink_on(light)}}}"
-        f"@media(prefers-color-scheme:dark){{:root{{--accent:{dark};--on-accent:{ink_on(dark)}}}}}"
+        f":root{{--accent:{light};--on-accent:{pick_text_colour(light)}}}"
+        f"@media(prefers-color-scheme:dark){{:root{{--accent:{dark};--on-accent:{pick_text_colour(dark)}}}}}"
     )
 
 
-def readable(colour: str, ground: str) -> str:
+def ensure_contrast(colour: str, background: str) -> str:
     """The colour, moved towards black or white until it can be read on this ground."""
-    hue, lightness, saturation = rgb_to_hls(*_parts(colour))
-    step = -0.01 if luminance(ground) > 0.5 else 0.01
-    while contrast(colour, ground) < LEAST and 0 <= lightness <= 1:
+    hue, lightness, saturation = rgb_to_hls(*_read_rgb(colour))
+    step = -0.01 if luminance(background) > 0.5 else 0.01
+    while contrast(colour, background) < MIN_CONTRAST and 0 <= lightness <= 1:
         lightness += step
-        colour = _hex(hls_to_rgb(hue, min(1.0, max(0.0, lightness)), saturation))
+        colour = _format_hex(hls_to_rgb(hue, min(1.0, max(0.0, lightness)), saturation))
     return colour
 
 
-def ink_on(colour: str) -> str:
-    return max(("#ffffff", "#16171a"), key=lambda ink: contrast(ink, colour))
+def pick_text_colour(colour: str) -> str:
+    return max(("#ffffff", "#16171a"), key=lambda text_colour: contrast(text_colour, colour))
 
 
 def contrast(one: str, other: str) -> float:
@@ -40,7 +40,7 @@ def contrast(one: str, other: str) -> float:
 
 def luminance(colour: str) -> float:
     red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in _parts(colour)
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in _read_rgb(colour)
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -49,10 +49,10 @@ def _linear(part: float) -> float:
     return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
 
 
-def _parts(colour: str) -> tuple[float, float, float]:
+def _read_rgb(colour: str) -> tuple[float, float, float]:
     red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
     return red, green, blue
 
 
-def _hex(parts: tuple[float, float, float]) -> str:
+def _format_hex(parts: tuple[float, float, float]) -> str:
     return "#" + "".join(f"{round(part * 255):02x}" for part in parts)
