@@ -343,8 +343,8 @@ Times in milliseconds; `{NO_STATUS}` is a request without a response in 10 s. CP
 ## Limits
 
 During an attack: p99 of the cached list below {MAX_CACHED_RATIO:.0f} × its quiet p99; the uncached list without 5xx
-and p99 below {MAX_UNCACHED_MS:,.0f} ms; `/healthz` p99 below {MAX_HEALTH_MS:.0f} ms; the memory of the server grows by
-less than {MAX_GROWTH_MB:.0f} MB.
+and p99 below {MAX_UNCACHED_MS:,.0f} ms; `/healthz` p99 below {MAX_HEALTH_MS:.0f} ms; the memory of the server grows
+by less than {MAX_GROWTH_MB:.0f} MB.
 **{len(measurements) - broken_count} of {len(measurements)} attacks keep all of them.**
 
 {render_table(ATTACK_COLUMNS, list(_attack_rows(measurements)))}

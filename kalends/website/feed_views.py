@@ -65,19 +65,17 @@ async def show_event_calendar(
         row = await feeds.find_withdrawn_event(event_context)
         event = _make_cancelled(row)
         parts = [ics.begin_calendar(calendar, [event.times]), ics.write_cancelled(event, calendar)]
-        expires_at, cache_tags = (
-            row["withdrawn_at"] + feeds.WITHDRAWN_PERIOD,
-            cache_tags.tags_for_event(context.transaction.site, row["id"]),
-        )
+        expires_at = row["withdrawn_at"] + feeds.WITHDRAWN_PERIOD
+        tags = cache_tags.tags_for_event(context.transaction.site, row["id"])
     else:
         record = outcome.body
         sequences = await feeds.read_sequences(event_context, [record["id"]])
         parts = [ics.begin_calendar(calendar, [ics.read_times(record)])]
         parts.append(ics.write_event(record, sequences[record["id"]]))
-        expires_at, cache_tags = None, outcome.cache_tags
+        expires_at, tags = None, outcome.cache_tags
     parts.append(ics.end_calendar())
     headers = {"Content-Disposition": 'attachment; filename="event.ics"'}
-    return PageResponse("".join(parts), CALENDAR_TYPE, expires_at, cache_tags, headers=headers)
+    return PageResponse("".join(parts), CALENDAR_TYPE, expires_at, tags, headers=headers)
 
 
 def _make_calendar(page_request: PageRequest, context: OperationContext) -> ics.Calendar:
