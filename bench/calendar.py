@@ -93,7 +93,7 @@ def _add_events(site: SizedSite) -> None:
 
 
 def _start(site: SizedSite, directory: Path, stack: ExitStack, *, megabytes: int) -> RunningServer:
-    environment = {"KALENDS_POOL_SIZE": "2", "KALENDS_CACHE_MB": str(megabytes), "KALENDS_STATEMENT_DEADLINE": "120"}
+    environment = {"KALENDS_POOL_SIZE": "2", "KALENDS_CACHE_MB": str(megabytes), "KALENDS_STATEMENT_TIMEOUT": "120"}
     server = Server.start(site.url, log=directory / f"calendar-{site.name}.log", environment=environment)
     return stack.enter_context(RunningServer(stack.enter_context(server), site))
 

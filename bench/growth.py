@@ -72,7 +72,7 @@ def _read_arguments() -> argparse.Namespace:
 
 def _start(site: SizedSite, directory: Path, stack: ExitStack) -> RunningServer:
     # One request at a time is asked: two connections are enough, and their processes easy to tell.
-    environment = {"KALENDS_POOL_SIZE": "2", "KALENDS_CACHE_MB": "0", "KALENDS_STATEMENT_DEADLINE": "120"}
+    environment = {"KALENDS_POOL_SIZE": "2", "KALENDS_CACHE_MB": "0", "KALENDS_STATEMENT_TIMEOUT": "120"}
     server = Server.start(site.url, log=directory / f"{site.name}.log", environment=environment)
     return stack.enter_context(RunningServer(stack.enter_context(server), site))
 

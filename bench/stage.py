@@ -115,8 +115,8 @@ def start_server(site: SeededSite, log: Path, stack: ExitStack, *, megabytes: in
     """One process; 0 megabytes: it keeps nothing."""
     settings = {
         "KALENDS_CACHE_MB": str(megabytes),
-        "KALENDS_SHARED_SECONDS": "3600",
-        "KALENDS_POOL_WAIT": "30",  # Slow is to be measured too; a refusal would not be.
+        "KALENDS_SHARED_CACHE_SECONDS": "3600",
+        "KALENDS_POOL_TIMEOUT": "30",  # Slow is to be measured too; a refusal would not be.
     }
     return stack.enter_context(Server.start(site.url, log=log, port=port, environment=settings))
 

@@ -286,12 +286,12 @@ def create_application() -> Application:
         mounts=_build_mounts(settings),
         headers=HeaderPolicy(
             origins=settings.cors_origins,
-            shared_cache_seconds=settings.shared_seconds,
-            stale_seconds=settings.stale_seconds,
+            shared_cache_seconds=settings.shared_cache_seconds,
+            stale_seconds=settings.stale_if_error_seconds,
             sends_tags=bool(settings.purge_urls),
         ),
         schema_version=newest_revision(),
-        map_settings=MapSettings(settings.tiles_url, settings.tiles_credit),
+        map_settings=MapSettings(settings.tiles_url, settings.tiles_attribution),
         cache_bytes=settings.cache_mb * 1024 * 1024,
     )
 
@@ -303,12 +303,12 @@ def create_application() -> Application:
             revisions,
             RepresentationCache(settings.cache_mb * 1024 * 1024 // 4) if settings.cache_mb else None,
             base_url=settings.base_url,
-            max_body_bytes=settings.body_limit,
+            max_body_bytes=settings.max_body_bytes,
             trusted_proxies=tuple(read_network(text) for text in settings.trusted_proxies),
             origins=settings.cors_origins,
             library=open_library(settings),
             media_url=settings.media_url,
-            daily_records=settings.daily_records,
+            daily_records=settings.max_records_per_day,
         )
 
     return Application(http_config, open_state, Telemetry(settings.log_format))
@@ -318,7 +318,7 @@ def _build_mounts(settings: Settings) -> tuple[Mount, ...]:
     """Return the mounts of the API, of its aliases for existing clients, and of the extensions."""
     canonical_prefix = f"{settings.api_root}/{INTERFACE.namespace}"
     extension_prefix = f"{settings.api_root}/{EXTENSION.namespace}"
-    aliases = [Mount(path, "/".join(path.split("/")[-3:]), INTERFACE, path) for path in settings.aliases]
+    aliases = [Mount(path, "/".join(path.split("/")[-3:]), INTERFACE, path) for path in settings.api_aliases]
     return (
         Mount(canonical_prefix, INTERFACE.namespace, INTERFACE, canonical_prefix),
         Mount(extension_prefix, EXTENSION.namespace, EXTENSION, canonical_prefix),

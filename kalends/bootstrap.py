@@ -23,12 +23,12 @@ def open_library(settings: Settings, *, image_workers: int | None = None) -> Lib
                 secret_key=settings.s3_secret_key.get_secret_value(),
             )
         )
-    allowed_networks = [read_allowed_network(text) for text in settings.fetch_allow]
+    allowed_networks = [read_allowed_network(text) for text in settings.fetch_allowed_networks]
     return Library(
         files,
         root,
-        max_bytes=settings.media_limit,
-        image_workers=image_workers or settings.media_processes,
+        max_bytes=settings.max_upload_bytes,
+        image_workers=image_workers or settings.image_workers,
         allowed_networks=allowed_networks,
     )
 
@@ -37,11 +37,11 @@ def database_options(settings: Settings) -> Options:
     return Options(
         url=settings.database_url,
         size=settings.pool_size,
-        pool_timeout=settings.pool_wait,
-        statement_timeout=settings.statement_deadline,
-        public_statement_timeout=settings.public_deadline,
-        transaction_timeout=settings.transaction_deadline,
+        pool_timeout=settings.pool_timeout,
+        statement_timeout=settings.statement_timeout,
+        public_statement_timeout=settings.public_statement_timeout,
+        transaction_timeout=settings.transaction_timeout,
         prepared=settings.prepared_statements,
         enqueue_purges=bool(settings.purge_urls),
-        max_per_client=settings.client_connections,
+        max_per_client=settings.max_connections_per_client,
     )

@@ -1,6 +1,9 @@
 """Settings from the environment, checked at start. Each is named KALENDS_ and its name in capitals."""
 
-from typing import Annotated, Any
+import os
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
@@ -9,136 +12,152 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from kalends.core.egress import read_allowed_network
 from kalends.core.forwarded import read_network
 
+# Variables of the tests and tools.
+NOT_SETTINGS: Final = frozenset(
+    [
+        "KALENDS_CHROMIUM",
+        "KALENDS_CONFORMANCE_KIT",
+        "KALENDS_POSTGRES",
+        "KALENDS_SOAK",
+        "KALENDS_TEST_DATABASE_URL",
+        "KALENDS_TEST_PLAN_EVENTS",
+    ]
+)
+
 CommaSeparated = Annotated[tuple[str, ...], NoDecode]
 
 
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="KALENDS_", extra="ignore")
 
-    database_url: str = Field(default="postgresql:///kalends", description="Address of the PostgreSQL database.")
+    database_url: str = Field(default="postgresql:///kalends", description="PostgreSQL connection URL.")
     migration_url: str = Field(
         default="",
-        description="Address of the same database with the login of its owner, for migrate, seed and site add; "
-        "empty: that of KALENDS_DATABASE_URL.",
+        description="Connection URL of the same database with the owner's login, for migrate, seed and site add; "
+        "empty: KALENDS_DATABASE_URL.",
     )
     queue_url: str = Field(
         default="",
-        description="Address of the same database with the login of the job queue, for the worker and jobs; "
-        "empty: that of KALENDS_DATABASE_URL.",
+        description="Connection URL of the same database with the job queue's login, for the worker and job "
+        "commands; empty: KALENDS_DATABASE_URL.",
     )
     base_url: str = Field(
         default="",
-        description="Address under which clients reach the server, without a path; "
-        "empty: the one that each request names.",
+        description="Public URL of the server, without a path; empty: taken from each request.",
     )
-    api_root: str = Field(default="/api", description="Path of the REST root.")
-    aliases: CommaSeparated = Field(
+    api_root: str = Field(default="/api", description="Path prefix of the REST API.")
+    api_aliases: CommaSeparated = Field(
         default=(),
-        description="Further paths of the namespace, separated by commas, such as /wp-json/tribe/events/v1.",
+        description="Additional path prefixes of the API, comma-separated, such as /wp-json/tribe/events/v1.",
     )
     cors_origins: CommaSeparated = Field(
         default=("*",),
-        description="Origins whose scripts may read answers, separated by commas; * is all, empty is none.",
+        description="Origins whose scripts may read responses, comma-separated; * allows all, empty allows none.",
     )
-    pool_size: int = Field(default=10, ge=1, le=500, description="Database connections of one process.")
-    client_connections: int = Field(
+    pool_size: int = Field(
+        default=10, ge=1, le=500, description="Maximum number of database connections per process."
+    )
+    max_connections_per_client: int = Field(
         default=4,
         ge=0,
         le=500,
-        description="Database connections that one client address may use at a time in one process; further requests "
-        "wait a moment, then get 503. 0: no limit.",
+        description="Maximum number of database connections that one client IP address may use at the same time "
+        "per process; further requests wait briefly, then get 503. 0 disables the limit.",
     )
-    pool_wait: float = Field(
-        default=1.0, gt=0, le=60, description="Seconds a request waits for a connection before it gets 503."
+    pool_timeout: float = Field(
+        default=1.0, gt=0, le=60, description="Seconds to wait for a database connection before responding 503."
     )
-    statement_deadline: float = Field(
-        default=10.0, gt=0, le=600, description="Seconds that one database statement may take."
+    statement_timeout: float = Field(
+        default=10.0, gt=0, le=600, description="Maximum duration of one database statement, in seconds."
     )
-    public_deadline: float = Field(
+    public_statement_timeout: float = Field(
         default=3.0,
         gt=0,
         le=600,
-        description="Seconds that one database statement may take for a read without credentials.",
+        description="Maximum duration of one database statement of an anonymous read, in seconds.",
     )
-    transaction_deadline: float = Field(
+    transaction_timeout: float = Field(
         default=10.0,
         gt=0,
         le=600,
-        description="Seconds that one write may take as a whole, a batch included; "
-        "a longer one is rolled back and gets 503.",
+        description="Maximum duration of one write, including a whole batch, in seconds; longer writes are "
+        "rolled back and get 503.",
     )
-    prepared_statements: bool = Field(default=True, description="Set to false behind PgBouncer in transaction mode.")
-    body_limit: int = Field(default=2 * 1024 * 1024, ge=1024, description="Most bytes of a request's body.")
-    daily_records: int = Field(
+    prepared_statements: bool = Field(
+        default=True, description="Use prepared statements; set to false behind PgBouncer in transaction mode."
+    )
+    max_body_bytes: int = Field(
+        default=2 * 1024 * 1024, ge=1024, description="Maximum size of a request body, in bytes."
+    )
+    max_records_per_day: int = Field(
         default=5000,
         ge=0,
-        description="Maximum number of records that an account below the role editor may create per day (UTC); "
-        "0: no limit.",
+        description="Maximum number of records that an account below the role editor may create per day (UTC); 0 "
+        "disables the limit.",
     )
-    trash_days: int = Field(
-        default=30, ge=1, description="Days after which a record in the trash is removed for good."
-    )
+    trash_days: int = Field(default=30, ge=1, description="Days before trashed records are deleted permanently.")
     history_days: int = Field(
-        default=365, ge=1, description="Days for which the change log, and with it history, is kept."
+        default=365, ge=1, description="Days for which the change log and the history of records are kept."
     )
     trusted_proxies: CommaSeparated = Field(
         default=(),
-        description="Addresses and networks of the proxies in front of the server, separated by commas, such as "
-        "127.0.0.1, 10.1.0.0/16. The client is the last address in X-Forwarded-For that is not one of them; "
-        "empty: the header is ignored.",
+        description="IP addresses and networks of the proxies in front of the server, comma-separated, such as "
+        "127.0.0.1, 10.1.0.0/16. The client is the last address in X-Forwarded-For that is not one "
+        "of them; empty: the header is ignored.",
     )
     cache_mb: int = Field(
-        default=64, ge=0, le=65536, description="Megabytes of answers that one process keeps; 0: none."
+        default=64, ge=0, le=65536, description="Size of the response cache per process, in megabytes; 0 disables it."
     )
-    shared_seconds: int = Field(
-        default=10, ge=0, description="Seconds for which a shared cache (Varnish, a CDN) may keep a public answer."
+    shared_cache_seconds: int = Field(
+        default=10, ge=0, description="Seconds a shared cache (Varnish, a CDN) may store a public response."
     )
-    stale_seconds: int = Field(
+    stale_if_error_seconds: int = Field(
         default=60,
         ge=0,
         le=3600,
-        description="Seconds for which public responses in memory are still served while the database is away; "
-        "0: they are not.",
+        description="Seconds for which cached public responses are still served while the database is "
+        "unavailable; 0 disables this.",
     )
     purge_urls: CommaSeparated = Field(
         default=(),
-        description="Shared caches that are told of every write, separated by commas, such as http://127.0.0.1:6081/.",
+        description="Shared caches to purge after each write, comma-separated, such as http://127.0.0.1:6081/.",
     )
     tiles_url: str = Field(
         default="https://tile.openstreetmap.org/{z}/{x}/{y}.png",
-        description="Pictures of the maps on public pages, with {z}, {x} and {y} in the address; empty: no maps. "
-        "A visitor's browser asks for them only after the visitor agrees.",
+        description="Map tile URL template with {z}, {x}, {y}; empty disables maps. Loaded only after the "
+        "visitor consents.",
     )
-    tiles_credit: str = Field(default="© OpenStreetMap contributors", description="Whom a map names as its source.")
+    tiles_attribution: str = Field(default="© OpenStreetMap contributors", description="Attribution shown on maps.")
     media_dir: str = Field(
-        default="media", description="Directory of the media library; images on their way are there with S3, too."
+        default="media", description="Media directory; also holds uploads in progress when S3 is used."
     )
     media_url: str = Field(
         default="",
-        description="Address in front of the files of images, of a CDN or a public bucket; "
-        "empty: the server itself gives them out, under /media.",
+        description="Base URL of image files (CDN or public bucket); empty: served under /media.",
     )
-    media_limit: int = Field(default=20 * 1024 * 1024, ge=1024, description="Most bytes of an image that is sent.")
-    media_processes: int = Field(
-        default=1, ge=1, le=64, description="Images that one process of the server works on at the same time."
+    max_upload_bytes: int = Field(
+        default=20 * 1024 * 1024, ge=1024, description="Maximum size of an uploaded image, in bytes."
     )
-    s3_bucket: str = Field(
-        default="", description="Bucket that keeps the files of images; empty: they are kept in the directory."
+    image_workers: int = Field(
+        default=1, ge=1, le=64, description="Images decoded at the same time by one server process."
     )
+    s3_bucket: str = Field(default="", description="Bucket for image files; empty: stored in the media directory.")
     s3_endpoint: str = Field(
-        default="https://s3.amazonaws.com", description="Address of the server with the interface of S3."
+        default="https://s3.amazonaws.com", description="URL of the S3-compatible storage service."
     )
-    s3_region: str = Field(default="", description="Region of the bucket, where the server has regions.")
-    s3_access_key: str = Field(default="", description="Name of the key to the bucket.")
-    s3_secret_key: SecretStr = Field(default=SecretStr(""), description="The key to the bucket.")
-    fetch_allow: CommaSeparated = Field(
+    s3_region: str = Field(default="", description="Region of the bucket, if the service uses regions.")
+    s3_access_key: str = Field(default="", description="Access key ID.")
+    s3_secret_key: SecretStr = Field(default=SecretStr(""), description="Secret access key.")
+    fetch_allowed_networks: CommaSeparated = Field(
         default=(),
-        description="Networks that images may be fetched from although they are not public, separated by commas, "
-        "such as 10.1.0.0/16 or 10.1.2.3:8080.",
+        description="Non-public networks that images may be fetched from, comma-separated, such as 10.1.0.0/16 "
+        "or 10.1.2.3:8080.",
     )
-    metrics_port: int = Field(default=0, ge=0, le=65535, description="Port of the Prometheus metrics; 0: none.")
-    metrics_host: str = Field(default="127.0.0.1", description="Address that the metrics port listens on.")
-    log_format: str = Field(default="json", description="json, or plain for reading at a terminal.")
+    metrics_port: int = Field(
+        default=0, ge=0, le=65535, description="Port of the Prometheus metrics; 0 disables them."
+    )
+    metrics_host: str = Field(default="127.0.0.1", description="IP address on which the metrics port listens.")
+    log_format: str = Field(default="json", description="Log format: json, or plain for reading in a terminal.")
 
     @property
     def owner_url(self) -> str:
@@ -153,7 +172,7 @@ class Settings(BaseSettings):
             raise ValueError("must begin with postgresql://")
         return value
 
-    @field_validator("fetch_allow")
+    @field_validator("fetch_allowed_networks")
     @classmethod
     def _check_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for text in value:
@@ -179,7 +198,7 @@ class Settings(BaseSettings):
     @classmethod
     def _require_bucket_key[Key: (str, SecretStr)](cls, value: Key, info: ValidationInfo) -> Key:
         if info.data.get("s3_bucket") and not len(value):
-            raise ValueError("is needed, since KALENDS_S3_BUCKET is set")
+            raise ValueError("is required if KALENDS_S3_BUCKET is set")
         return value
 
     @field_validator("base_url", "media_url")
@@ -196,7 +215,7 @@ class Settings(BaseSettings):
         if value and not (
             value.startswith(("http://", "https://")) and has_placeholders and not set(value) & set(" ;,'\"")
         ):
-            raise ValueError("must be an address with {z}, {x} and {y} in it, or be empty")
+            raise ValueError("must be a URL with {z}, {x} and {y}, or empty")
         return value
 
     @field_validator("api_root")
@@ -206,14 +225,16 @@ class Settings(BaseSettings):
             raise ValueError("must begin with a slash, such as /api")
         return value.rstrip("/")
 
-    @field_validator("aliases", "cors_origins", "purge_urls", "fetch_allow", "trusted_proxies", mode="before")
+    @field_validator(
+        "api_aliases", "cors_origins", "purge_urls", "fetch_allowed_networks", "trusted_proxies", mode="before"
+    )
     @classmethod
     def _split_commas(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip().rstrip("/") for part in value.split(",") if part.strip())
         return value
 
-    @field_validator("aliases")
+    @field_validator("api_aliases")
     @classmethod
     def _check_paths(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any(not path.startswith("/") or path.count("/") < 3 for path in value):
@@ -236,10 +257,13 @@ class Settings(BaseSettings):
 
 
 class InvalidSettings(Exception):
-    """Says for each wrong setting what would be right."""
+    """Names each wrong setting and its rule."""
 
 
 def read_settings(**overrides: Any) -> Settings:
+    """Read the settings from the environment; raise InvalidSettings if one is wrong or unknown."""
+    if unknown := find_unknown(os.environ):
+        raise InvalidSettings("\n".join(unknown))
     try:
         return Settings(**overrides)
     except ValidationError as error:
@@ -249,3 +273,14 @@ def read_settings(**overrides: Any) -> Settings:
             for detail in error.errors()
         ]
         raise InvalidSettings("\n".join(lines)) from error
+
+
+def find_unknown(environment: Iterable[str]) -> list[str]:
+    """Return a message for each variable that looks like a setting but is none."""
+    known = {f"KALENDS_{name.upper()}" for name in Settings.model_fields} | NOT_SETTINGS
+    messages: list[str] = []
+    for name in sorted(environment):
+        if name.startswith("KALENDS_") and name not in known:
+            similar = get_close_matches(name, known, 1)
+            messages.append(f"{name} is not a setting." + (f" Did you mean {similar[0]}?" if similar else ""))
+    return messages

@@ -114,7 +114,7 @@ INTRODUCTION: Final = """# Compatibility
 
 The tables of this page are made from `tools/differences.py` by `just reference`.
 
-Kalends speaks the interface of The Events Calendar (`tribe/events/v1`) at `{api_root}/calendar/events/v1`. Set `KALENDS_ALIASES=/wp-json/tribe/events/v1` and existing clients change only the host.
+Kalends speaks the interface of The Events Calendar (`tribe/events/v1`) at `{api_root}/calendar/events/v1`. Set `KALENDS_API_ALIASES=/wp-json/tribe/events/v1` and existing clients change only the host.
 
 A kit of 2,934 requests compares Kalends with a reference installation (`just conformance`). What it holds equal: routes, parameters, defaults, status codes, error codes, keys and types of all records, totals and page links.
 

@@ -133,7 +133,7 @@ def test_head_has_the_headers_of_the_kept_answer_and_no_body(fresh: Start) -> No
 
 @pytest.mark.parametrize("kind", ["events", "venues", "tags"])
 def test_public_answers_say_how_long_they_may_be_shared_and_what_is_in_them(fresh: Start, kind: str) -> None:
-    interface = fresh({"KALENDS_SHARED_SECONDS": "3600", "KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
+    interface = fresh({"KALENDS_SHARED_CACHE_SECONDS": "3600", "KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
     _, headers, _ = interface.raw("GET", f"{NAMESPACE}/{kind}")
     assert "stale-while-revalidate" in headers["cache-control"]
     assert headers["surrogate-key"].split()[:2] == ["s1", f"s1-{kind}"]

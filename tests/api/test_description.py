@@ -141,7 +141,7 @@ def test_doc_is_an_openapi_document_of_the_same_routes(anonymous: Caller) -> Non
 
 @pytest.fixture
 def aliased(fresh: Callable[..., Interface]) -> Interface:
-    return fresh({"KALENDS_ALIASES": "/wp-json/tribe/events/v1, /other/calendar/v1/"})
+    return fresh({"KALENDS_API_ALIASES": "/wp-json/tribe/events/v1, /other/calendar/v1/"})
 
 
 def every_address(value: Any) -> Iterator[str]:

@@ -99,7 +99,7 @@ def authorization_of(caller: Caller) -> str:
 
 
 def test_a_body_at_the_limit_is_read(fresh: Any) -> None:
-    caller = fresh({"KALENDS_BODY_LIMIT": "1024"}).caller("editor")
+    caller = fresh({"KALENDS_MAX_BODY_BYTES": "1024"}).caller("editor")
     body = json.dumps({"venue": "x", "pad": ""})
     padding = "p" * (1024 - len(body))
     assert done(send(caller, json.dumps({"venue": "x", "pad": padding})), 201)["venue"] == "x"

@@ -22,7 +22,7 @@ def running() -> Iterator[Source]:
 
 @pytest.fixture(scope="module")
 def application(fresh_for_module: Callable[..., Interface], running: Source) -> Interface:
-    return fresh_for_module({"KALENDS_FETCH_ALLOW": f"{running.host}:{running.port}"})
+    return fresh_for_module({"KALENDS_FETCH_ALLOWED_NETWORKS": f"{running.host}:{running.port}"})
 
 
 @pytest.fixture
@@ -197,7 +197,9 @@ def test_not_many_addresses_are_fetched_for_one_request(here: Interface, writer:
 def test_an_image_that_is_larger_than_the_limit_is_not_fetched_whole(
     fresh: Callable[..., Interface], source: Source
 ) -> None:
-    here = fresh({"KALENDS_FETCH_ALLOW": f"{source.host}:{source.port}", "KALENDS_MEDIA_LIMIT": "1500"})
+    here = fresh(
+        {"KALENDS_FETCH_ALLOWED_NETWORKS": f"{source.host}:{source.port}", "KALENDS_MAX_UPLOAD_BYTES": "1500"}
+    )
     source.files["/large.jpg"] = picture(width=640, height=480)
     answer = here.caller("author").post("/venues", {"venue": "A", "image": source.address("/large.jpg")})
     assert "1500" in assert_refused(answer, 400, "rest_invalid_param", "image")["params"]["image"]

@@ -121,7 +121,7 @@ def test_fields_are_read_before_the_file_is_decoded(author: Caller) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused(fresh: Callable[..., Interface]) -> None:
-    author = fresh({"KALENDS_MEDIA_LIMIT": "5000"}).caller("author")
+    author = fresh({"KALENDS_MAX_UPLOAD_BYTES": "5000"}).caller("author")
     assert add(author, picture())
     large = b"\xff\xd8\xff" + b"x" * 500_000
     assert_refused(send(author, large), 413, "rest_body_too_large")

@@ -52,7 +52,7 @@ async def test_what_was_acknowledged_survives_the_primary(tell: Callable[[object
         with standby_of(primary) as standby:
             wait_for(primary, "standby")
             async with (
-                application(primary.url, statement_deadline=1) as transport,
+                application(primary.url, statement_timeout=1) as transport,
                 httpx.AsyncClient(
                     transport=transport, base_url=f"http://x{NS}", auth=login, trust_env=False
                 ) as client,

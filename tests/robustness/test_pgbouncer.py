@@ -73,7 +73,7 @@ async def test_with_prepared_statements_requests_would_fail(database_url: str, p
 
 @asynccontextmanager
 async def behind_pgbouncer(pooled_url: str, *, prepared: bool) -> AsyncIterator[httpx.AsyncClient]:
-    settings = {"pool_size": CLIENTS, "pool_wait": 30, "prepared_statements": prepared}
+    settings = {"pool_size": CLIENTS, "pool_timeout": 30, "prepared_statements": prepared}
     async with (
         application(pooled_url, **settings) as transport,
         httpx.AsyncClient(transport=transport, base_url="http://server", trust_env=False) as client,

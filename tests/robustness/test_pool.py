@@ -22,8 +22,8 @@ from tests.soak import scaled
 DEADLINE, POOL_WAIT, POOL_SIZE = 1.0, 0.5, 2
 ENVIRONMENT = {
     "KALENDS_POOL_SIZE": str(POOL_SIZE),
-    "KALENDS_POOL_WAIT": str(POOL_WAIT),
-    "KALENDS_STATEMENT_DEADLINE": str(DEADLINE),
+    "KALENDS_POOL_TIMEOUT": str(POOL_WAIT),
+    "KALENDS_STATEMENT_TIMEOUT": str(DEADLINE),
 }
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

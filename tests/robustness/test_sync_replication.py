@@ -40,7 +40,7 @@ def tenant(primary: Server) -> Tenant:
 @pytest.fixture
 async def client(primary: Server, tenant: Tenant) -> AsyncIterator[httpx.AsyncClient]:
     """An editor, of whose site the first revision is a venue."""
-    async with application(primary.url, statement_deadline=DEADLINE) as transport:
+    async with application(primary.url, statement_timeout=DEADLINE) as transport:
         base_url = f"http://{tenant.host}{NS}"
         async with httpx.AsyncClient(
             transport=transport, base_url=base_url, auth=tenant.login, trust_env=False
@@ -132,7 +132,7 @@ async def test_writers_of_many_sites_do_not_use_up_the_connections_of_the_databa
     """Whoever gives up waiting for a standby does not leave the wait behind: it would go on without end."""
     tenants = [add_tenant(primary.url) for _ in range(3)]
     async with (
-        application(primary.url, statement_deadline=0.2, pool_size=1) as transport,
+        application(primary.url, statement_timeout=0.2, pool_size=1) as transport,
         httpx.AsyncClient(transport=transport, trust_env=False) as client,
     ):
         wait_for(primary, "absent")

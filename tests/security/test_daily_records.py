@@ -13,7 +13,7 @@ LIMIT = 6
 
 @pytest.fixture
 def interface(fresh: Callable[..., Interface]) -> Interface:
-    return fresh({"KALENDS_DAILY_RECORDS": str(LIMIT)})
+    return fresh({"KALENDS_MAX_RECORDS_PER_DAY": str(LIMIT)})
 
 
 def count(interface: Interface, kinds: tuple[str, ...] = ("events", "venues", "organizers")) -> int:
@@ -70,7 +70,7 @@ def test_editors_have_no_quota(interface: Interface, role: str) -> None:
 
 
 def test_zero_is_no_limit(fresh: Callable[..., Interface]) -> None:
-    interface = fresh({"KALENDS_DAILY_RECORDS": "0"})
+    interface = fresh({"KALENDS_MAX_RECORDS_PER_DAY": "0"})
     for _ in range(LIMIT + 2):
         done(add_event(interface.caller("contributor")), 201)
     assert interface.sql("SELECT FROM daily_records") == []

@@ -39,7 +39,7 @@ def stage(postgres_url: str, template_database: str, tmp_path_factory: pytest.Te
         "KALENDS_POOL_SIZE": str(POOL),
         "KALENDS_METRICS_PORT": str(port),
         "KALENDS_TRUSTED_PROXIES": PROXY,
-        "KALENDS_PUBLIC_DEADLINE": "10",  # What ends before is ended by something else.
+        "KALENDS_PUBLIC_STATEMENT_TIMEOUT": "10",  # What ends before is ended by something else.
     }
     with (
         seeded(postgres_url, template_database, events=500) as url,

@@ -60,7 +60,7 @@ def writable(postgres_url: str, database_url: str) -> Iterator[Switch]:
 
 @contextmanager
 def running(database_url: str, log: Path, pool_size: int = 10) -> Iterator[Server]:
-    settings = {"KALENDS_POOL_SIZE": str(pool_size), "KALENDS_CLIENT_CONNECTIONS": "0"}
+    settings = {"KALENDS_POOL_SIZE": str(pool_size), "KALENDS_MAX_CONNECTIONS_PER_CLIENT": "0"}
     with Server.start(database_url, log=log, environment=settings) as server:
         yield server
 

@@ -70,7 +70,7 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
     with postgres.throwaway() as cluster:
         migrate(cluster.url)
         login = add_editor(cluster.url)
-        environment = {"KALENDS_STALE_SECONDS": str(seconds)}
+        environment = {"KALENDS_STALE_IF_ERROR_SECONDS": str(seconds)}
         try:
             with Server.start(cluster.url, log=tmp_path / "log", environment=environment) as server:
                 stage = Stage(cluster, server, login)

@@ -8,7 +8,7 @@ import pytest
 from tests.api.interface import NAMESPACE, Interface
 from tests.api.samples import DATES
 
-PURGING = {"KALENDS_PURGE_URLS": "http://127.0.0.1:9/", "KALENDS_SHARED_SECONDS": "3600"}
+PURGING = {"KALENDS_PURGE_URLS": "http://127.0.0.1:9/", "KALENDS_SHARED_CACHE_SECONDS": "3600"}
 
 
 def fill(interface: Interface) -> tuple[dict, dict]:
@@ -27,7 +27,7 @@ def keys(interface: Interface, path: str, query: str = "") -> list[str]:
 
 
 def test_no_route_sends_keys_without_a_shared_cache(fresh: Callable[..., Interface]) -> None:
-    interface = fresh({"KALENDS_SHARED_SECONDS": "3600"})
+    interface = fresh({"KALENDS_SHARED_CACHE_SECONDS": "3600"})
     _, public = fill(interface)
     kinds = ("events", "venues", "organizers", "categories", "tags")
     paths = [f"{NAMESPACE}/{kind}" for kind in kinds] + [f"{NAMESPACE}/events/{public['id']}"]

@@ -149,7 +149,7 @@ def test_who_may_purge(stage: Stage) -> None:
 
 def test_server_away(stage: Stage, start_server: Callable[..., Server], tmp_path: Path) -> None:
     """An answer that is too old by its own account is served while there is no other."""
-    settings = {"KALENDS_SHARED_SECONDS": "1", "KALENDS_PURGE_URLS": "http://127.0.0.1:9/"}
+    settings = {"KALENDS_SHARED_CACHE_SECONDS": "1", "KALENDS_PURGE_URLS": "http://127.0.0.1:9/"}
     short = start_server(stage.database_url, environment=settings)
     path = f"{NS}{LIST}"
     with Varnish.start(tmp_path, short.address, port=find_free_port()) as varnish:
