@@ -18,7 +18,7 @@ def record(editor: Caller, sample: Sample) -> dict[str, Any]:
     return editor.create(sample.kind, **sample.body())
 
 
-def test_headers_of_an_answer(anonymous: Caller, sample: Sample, record: dict[str, Any]) -> None:
+def test_response_headers(anonymous: Caller, sample: Sample, record: dict[str, Any]) -> None:
     answer = anonymous.get(f"/{sample.kind}/{record['id']}", headers={"Accept": "application/xml"})
     shown = answer.headers
     assert re.fullmatch(r'"\d+-[0-9a-f]{16}"', shown["etag"])
@@ -38,7 +38,7 @@ def test_headers_of_an_answer(anonymous: Caller, sample: Sample, record: dict[st
     assert "max-age=0" in shown["cache-control"] or "no-cache" in shown["cache-control"]
 
 
-def test_what_somebody_is_shown_or_refused_is_not_for_shared_caches(
+def test_authenticated_and_error_responses_are_not_shared_cacheable(
     anonymous: Caller, editor: Caller, sample: Sample, record: dict[str, Any]
 ) -> None:
     own = editor.get(f"/{sample.kind}/{record['id']}")
@@ -47,7 +47,7 @@ def test_what_somebody_is_shown_or_refused_is_not_for_shared_caches(
     assert own.headers["cache-control"] == refused.headers["cache-control"] == "private, no-store"
 
 
-def test_a_request_id_is_echoed_or_made(anonymous: Caller) -> None:
+def test_request_id_is_echoed_or_generated(anonymous: Caller) -> None:
     def answered(offered: str) -> str:
         return anonymous.get("/events", headers={"X-Request-ID": offered}).headers["x-request-id"]
 
@@ -57,7 +57,7 @@ def test_a_request_id_is_echoed_or_made(anonymous: Caller) -> None:
     assert answered("") != answered("")
 
 
-def test_fields_keep_only_the_named_keys(anonymous: Caller, sample: Sample, record: dict[str, Any]) -> None:
+def test_fields_parameter_selects_keys(anonymous: Caller, sample: Sample, record: dict[str, Any]) -> None:
     path = f"/{sample.kind}/{record['id']}"
     wanted = {"id": record["id"], "slug": record["slug"]}
     for query in (
@@ -71,7 +71,7 @@ def test_fields_keep_only_the_named_keys(anonymous: Caller, sample: Sample, reco
     assert done(anonymous.get(f"{path}?_fields=")) == done(anonymous.get(path))
 
 
-def test_fields_reach_into_the_records_of_a_list(anonymous: Caller, editor: Caller, sample: Sample) -> None:
+def test_fields_parameter_selects_keys_of_listed_records(anonymous: Caller, editor: Caller, sample: Sample) -> None:
     word = unique("fielded").replace(" ", "")
     ids = [editor.create(sample.kind, **sample.body(**{sample.name: f"{word} {n}"}))["id"] for n in range(2)]
     query = {"search": word, "hide_empty": 0, "_fields": f"{sample.kind}.id,total"}
@@ -84,7 +84,7 @@ def test_fields_reach_into_the_records_of_a_list(anonymous: Caller, editor: Call
     assert all(entry.keys() == {"id"} for entry in page[sample.kind])
 
 
-def test_fields_reach_into_objects(anonymous: Caller, editor: Caller) -> None:
+def test_fields_parameter_selects_nested_keys(anonymous: Caller, editor: Caller) -> None:
     event = editor.create("events", title="Dotted", start_date="2027-03-04 05:06:07", end_date="2027-03-05")
     picked = anonymous.read(
         "events", event["id"], _fields="start_date_details.year,start_date_details.hour,cost_details"
@@ -98,13 +98,13 @@ def test_fields_reach_into_objects(anonymous: Caller, editor: Caller) -> None:
     }
 
 
-def test_fields_of_a_write_pick_its_answer(editor: Caller, sample: Sample) -> None:
+def test_fields_parameter_applies_to_write_responses(editor: Caller, sample: Sample) -> None:
     made = editor.post(f"/{sample.kind}?_fields=id", sample.body())
     assert done(made, 201).keys() == {"id"}
     assert editor.read(sample.kind, done(made, 201)["id"])[sample.name]
 
 
-def test_an_envelope_holds_body_status_and_headers(anonymous: Caller, sample: Sample, record: dict[str, Any]) -> None:
+def test_envelope_contains_body_status_and_headers(anonymous: Caller, sample: Sample, record: dict[str, Any]) -> None:
     path = f"/{sample.kind}/{record['id']}"
     assert done(anonymous.get(f"{path}?_envelope=1")) == {
         "body": done(anonymous.get(path)),
@@ -117,13 +117,13 @@ def test_an_envelope_holds_body_status_and_headers(anonymous: Caller, sample: Sa
     assert done(anonymous.get(f"{path}?_envelope=0")) == done(anonymous.get(f"{path}?_envelope=nonsense"))
 
 
-def test_an_envelope_of_a_new_record_says_201(editor: Caller, sample: Sample) -> None:
+def test_envelope_of_created_record_has_status_201(editor: Caller, sample: Sample) -> None:
     made = editor.post(f"/{sample.kind}?_envelope=1", sample.body())
     assert done(made)["status"] == 201
     assert made.headers["location"] == f"{NS}/{sample.kind}/{done(made)['body']['id']}"
 
 
-def test_foreign_output_parameters_are_ignored(anonymous: Caller, sample: Sample, record: dict[str, Any]) -> None:
+def test_unsupported_output_parameters_are_ignored(anonymous: Caller, sample: Sample, record: dict[str, Any]) -> None:
     path = f"/{sample.kind}/{record['id']}"
     for query in ("_jsonp=alert", "_embed=1", "_pretty=1", "context=embed", "_jsonp=<b>"):
         answer = anonymous.get(f"{path}?{query}")
@@ -131,7 +131,7 @@ def test_foreign_output_parameters_are_ignored(anonymous: Caller, sample: Sample
         assert answer.headers["content-type"] == "application/json; charset=UTF-8"
 
 
-def test_location_is_the_address_of_the_new_record(anonymous: Caller, editor: Caller, sample: Sample) -> None:
+def test_location_header_is_url_of_created_record(anonymous: Caller, editor: Caller, sample: Sample) -> None:
     made = editor.post(f"/{sample.kind}", sample.body())
     record = done(made, 201)
     assert made.headers["location"] == f"{NS}/{sample.kind}/{record['id']}"
@@ -140,7 +140,7 @@ def test_location_is_the_address_of_the_new_record(anonymous: Caller, editor: Ca
     assert (changed.status_code, changed.headers.get("location")) == (200, None)
 
 
-def test_addresses_are_those_that_the_client_used(fresh: Any) -> None:
+def test_links_use_request_url_or_configured_base_url(fresh: Any) -> None:
     plain = fresh()
     event = plain.caller("editor").create("events", **EVENT)
     asked = plain.caller().get(f"https://other.test:8443/api/calendar/events/v1/events/{event['id']}")
@@ -170,22 +170,22 @@ def wrong(interface: Interface) -> Caller:
 _addresses = count(1)
 
 
-def test_the_path_is_looked_at_before_credentials(interface: Interface) -> None:
+def test_path_is_checked_before_credentials(interface: Interface) -> None:
     assert_refused(wrong(interface).get("/nothing"), 404, "rest_no_route")
 
 
-def test_credentials_are_looked_at_before_the_body(interface: Interface, sample: Sample) -> None:
+def test_credentials_are_checked_before_body(interface: Interface, sample: Sample) -> None:
     for body in (b"{", b"{}", b'{"author": "x"}'):
         answer = wrong(interface).request("POST", f"/{sample.kind}", content=body, headers=JSON)
         assert_refused(answer, 401, "incorrect_password")
 
 
-def test_wrong_credentials_fail_reads_too(interface: Interface, sample: Sample) -> None:
+def test_wrong_credentials_fail_reads(interface: Interface, sample: Sample) -> None:
     assert_refused(wrong(interface).get(f"/{sample.kind}"), 401, "incorrect_password")
     assert_refused(wrong(interface).get("/"), 401, "incorrect_password")
 
 
-def test_guessing_passwords_is_slowed_down(interface: Interface) -> None:
+def test_password_guessing_is_throttled(interface: Interface) -> None:
     guesser = wrong(interface)
     statuses = [guesser.get("/tags").status_code for _ in range(14)]
     assert set(statuses) == {401, 429}
@@ -198,21 +198,21 @@ def test_guessing_passwords_is_slowed_down(interface: Interface) -> None:
     assert replace(interface.caller(), address=guesser.address).get("/tags").status_code == 200
 
 
-def test_json_is_looked_at_before_parameters(subscriber: Caller, sample: Sample) -> None:
+def test_json_syntax_is_checked_before_parameters(subscriber: Caller, sample: Sample) -> None:
     answer = subscriber.request("POST", f"/{sample.kind}", content=b'{"a": }', headers=JSON)
     data = assert_refused(answer, 400, "rest_invalid_json")
     assert data["json_error_code"] == 4
     assert data["json_error_message"]
 
 
-def test_all_missing_parameters_are_named_before_wrong_ones(subscriber: Caller, sample: Sample) -> None:
+def test_all_missing_parameters_are_reported_before_invalid_ones(subscriber: Caller, sample: Sample) -> None:
     answer = subscriber.post(f"/{sample.kind}", {"author": "x", "slug": 5, "parent": "x", sample.text: 7})
     data = assert_refused(answer, 400, "rest_missing_callback_param")
     assert data == {"status": 400, "params": [sample.name, *sample.required]}
     assert_refused(subscriber.post(f"/{sample.kind}", {sample.name: None}), 400, "rest_missing_callback_param")
 
 
-def test_all_wrong_parameters_are_named_before_the_right_is_looked_at(subscriber: Caller, sample: Sample) -> None:
+def test_all_invalid_parameters_are_reported_before_permission_check(subscriber: Caller, sample: Sample) -> None:
     data = assert_refused(
         subscriber.post(f"/{sample.kind}", sample.body(**{sample.text: 7, "description": [], sample.name: {}})),
         400,
@@ -224,7 +224,7 @@ def test_all_wrong_parameters_are_named_before_the_right_is_looked_at(subscriber
         assert name in problem
 
 
-def test_the_right_is_looked_at_before_the_record(anonymous: Caller, subscriber: Caller, sample: Sample) -> None:
+def test_permission_is_checked_before_record_lookup(anonymous: Caller, subscriber: Caller, sample: Sample) -> None:
     for path in (f"/{sample.kind}/999999", *([f"/{sample.kind}/by-slug/none"] if sample.is_post else [])):
         for method in ("POST", "PUT", "PATCH", "DELETE"):
             assert_refused(anonymous.request(method, path, json={}), 401, "rest_forbidden")
@@ -233,9 +233,7 @@ def test_the_right_is_looked_at_before_the_record(anonymous: Caller, subscriber:
     assert_refused(subscriber.post(f"/{sample.kind}", sample.body()), 403, "rest_forbidden")
 
 
-def test_a_record_that_is_not_there_is_404_with_the_name_of_its_kind(
-    anonymous: Caller, editor: Caller, sample: Sample
-) -> None:
+def test_missing_record_is_404_with_code_of_its_kind(anonymous: Caller, editor: Caller, sample: Sample) -> None:
     code = f"rest-{sample.singular}-not-found"
     for path in ("999999", "0", *(["by-slug/none"] if sample.is_post else [])):
         assert_refused(anonymous.get(f"/{sample.kind}/{path}"), 404, code)
@@ -243,7 +241,7 @@ def test_a_record_that_is_not_there_is_404_with_the_name_of_its_kind(
             assert_refused(editor.request(method, f"/{sample.kind}/{path}", json={}), 404, code)
 
 
-def test_a_record_of_another_kind_is_not_found(editor: Caller) -> None:
+def test_record_of_another_kind_is_not_found(editor: Caller) -> None:
     venue = editor.create("venues", venue=unique("venue"))
     tag = editor.create("tags", name=unique("tag"))
     assert_refused(editor.get(f"/events/{venue['id']}"), 404, "rest-event-not-found")
@@ -254,7 +252,7 @@ def test_a_record_of_another_kind_is_not_found(editor: Caller) -> None:
 # Credentials ----------------------------------------------------------------------------------
 
 
-def test_the_login_may_be_the_e_mail_address_and_spaces_of_the_password_do_not_count(interface: Interface) -> None:
+def test_login_accepts_email_and_password_without_spaces(interface: Interface) -> None:
     person = interface.people["editor"]
     body = {"name": unique("tag")}
     for login in ("editor@example.org", "EDITOR"):
@@ -265,7 +263,7 @@ def test_the_login_may_be_the_e_mail_address_and_spaces_of_the_password_do_not_c
 
 
 @pytest.mark.parametrize("header", ["Bearer abc", "Basic !!!", "Basic", "Basic Zm9v", "Digest x", "\xff"])
-def test_what_is_no_basic_credential_is_nobodys(interface: Interface, header: str) -> None:
+def test_malformed_credentials_are_treated_as_anonymous(interface: Interface, header: str) -> None:
     headers = [("Authorization", header), ("Content-Type", "application/json")]
     path = "/api/calendar/events/v1/tags"
     assert interface.raw("GET", path, headers=headers)[0] == 200

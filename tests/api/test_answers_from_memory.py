@@ -30,20 +30,20 @@ def statements_of(interface: Interface, query: bytes = WIDE, path: str = LIST) -
     return counted
 
 
-def test_the_second_read_of_a_list_comes_from_memory(fresh: Start) -> None:
+def test_second_read_of_list_is_served_from_cache(fresh: Start) -> None:
     interface = fresh()
     first = interface.raw("GET", LIST, query=WIDE)
     assert statements_of(interface) == 0
     assert interface.raw("GET", LIST, query=WIDE)[2] == first[2]
 
 
-def test_nothing_is_kept_where_the_cache_is_turned_off(fresh: Start) -> None:
+def test_disabled_cache_stores_nothing(fresh: Start) -> None:
     interface = fresh({"KALENDS_CACHE_MB": "0"})
     interface.raw("GET", LIST, query=WIDE)
     assert statements_of(interface) == 1
 
 
-def test_a_write_in_another_process_is_seen_at_once(fresh: Start) -> None:
+def test_write_in_another_process_is_visible_immediately(fresh: Start) -> None:
     interface = fresh()
     with Interface(interface.database_url, interface.people) as other:
         assert b'"total":0' in interface.raw("GET", LIST, query=WIDE)[2]
@@ -52,7 +52,7 @@ def test_a_write_in_another_process_is_seen_at_once(fresh: Start) -> None:
             assert f'"total":{count}'.encode() in interface.raw("GET", LIST, query=WIDE)[2]
 
 
-def test_a_renamed_venue_is_renamed_inside_events_that_are_kept(fresh: Start) -> None:
+def test_renaming_venue_invalidates_cached_events(fresh: Start) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     event = editor.post("/events", {**EVENT, "venue": {"venue": "Old hall"}}).json()
@@ -62,7 +62,7 @@ def test_a_renamed_venue_is_renamed_inside_events_that_are_kept(fresh: Start) ->
     assert b"New hall" in interface.raw("GET", path)[2]
 
 
-def test_the_default_list_is_made_anew_after_midnight_of_the_site(fresh: Start) -> None:
+def test_default_list_expires_at_midnight_of_site(fresh: Start) -> None:
     interface = fresh()
     interface.set_site("timezone", "America/New_York")
     today = datetime.now(UTC)
@@ -74,14 +74,14 @@ def test_the_default_list_is_made_anew_after_midnight_of_the_site(fresh: Start) 
         assert b'"total":0' in interface.raw("GET", LIST)[2]
 
 
-def test_upcoming_events_of_venues_are_never_kept(fresh: Start) -> None:
+def test_upcoming_events_of_venues_are_not_cached(fresh: Start) -> None:
     interface = fresh()
     path, query = f"{NAMESPACE}/venues", b"only_with_upcoming=true"
     interface.raw("GET", path, query=query)
     assert statements_of(interface, query, path) == 1
 
 
-def test_what_somebody_signed_in_sees_is_not_shown_to_others(fresh: Start) -> None:
+def test_authenticated_responses_are_not_served_to_others(fresh: Start) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     editor.post("/events", {**EVENT, "status": "draft"})
@@ -91,7 +91,7 @@ def test_what_somebody_signed_in_sees_is_not_shown_to_others(fresh: Start) -> No
     assert editor.get(f"/events?{query}").headers["cache-control"] == "private, no-store"
 
 
-def test_an_answer_to_a_password_is_not_kept(fresh: Start) -> None:
+def test_responses_to_event_passwords_are_not_cached(fresh: Start) -> None:
     interface = fresh()
     event = interface.caller("editor").post("/events", {**EVENT, "new_password": "sesame"}).json()
     path = f"{NAMESPACE}/events/{event['id']}"
@@ -100,7 +100,7 @@ def test_an_answer_to_a_password_is_not_kept(fresh: Start) -> None:
         assert interface.raw("GET", path)[0] == 403
 
 
-def test_a_list_has_a_weak_tag_and_answers_304_from_memory(fresh: Start) -> None:
+def test_list_has_weak_etag_and_304_is_served_from_cache(fresh: Start) -> None:
     interface = fresh()
     _, headers, _ = interface.raw("GET", LIST, query=WIDE)
     tag = headers["etag"]
@@ -112,7 +112,7 @@ def test_a_list_has_a_weak_tag_and_answers_304_from_memory(fresh: Start) -> None
     assert interface.raw("GET", LIST, query=WIDE, headers=[("If-None-Match", tag)])[0] == 200
 
 
-def test_a_kept_answer_is_compressed_for_those_who_ask(fresh: Start) -> None:
+def test_cached_response_is_compressed_on_request(fresh: Start) -> None:
     interface = fresh()
     interface.caller("editor").post("/events", {**EVENT, "description": "word " * 400})
     plain = interface.raw("GET", LIST, query=WIDE)[2]
@@ -123,7 +123,7 @@ def test_a_kept_answer_is_compressed_for_those_who_ask(fresh: Start) -> None:
     assert "Accept-Encoding" in headers["vary"]
 
 
-def test_head_has_the_headers_of_the_kept_answer_and_no_body(fresh: Start) -> None:
+def test_head_has_headers_of_cached_response_and_no_body(fresh: Start) -> None:
     interface = fresh()
     _, expected, body = interface.raw("GET", LIST, query=WIDE)
     _, headers, nothing = interface.raw("HEAD", LIST, query=WIDE)
@@ -132,7 +132,7 @@ def test_head_has_the_headers_of_the_kept_answer_and_no_body(fresh: Start) -> No
 
 
 @pytest.mark.parametrize("kind", ["events", "venues", "tags"])
-def test_public_answers_say_how_long_they_may_be_shared_and_what_is_in_them(fresh: Start, kind: str) -> None:
+def test_public_responses_have_shared_max_age_and_surrogate_keys(fresh: Start, kind: str) -> None:
     interface = fresh({"KALENDS_SHARED_CACHE_SECONDS": "3600", "KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
     _, headers, _ = interface.raw("GET", f"{NAMESPACE}/{kind}")
     assert "stale-while-revalidate" in headers["cache-control"]

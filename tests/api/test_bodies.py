@@ -26,18 +26,18 @@ def assert_written(record: dict[str, Any], sample: Sample, sent: dict[str, Any])
 
 
 @pytest.mark.parametrize("content_type", JSON_TYPES)
-def test_json_of_every_spelling_is_read(editor: Caller, sample: Sample, content_type: str) -> None:
+def test_all_json_content_types_are_accepted(editor: Caller, sample: Sample, content_type: str) -> None:
     sent = sample.body(**{sample.text: "über 日本"})
     record = create(editor, sample, content=orjson.dumps(sent), headers={"Content-Type": content_type})
     assert_written(record, sample, sent)
 
 
-def test_a_form_is_read(editor: Caller, sample: Sample) -> None:
+def test_urlencoded_form_is_accepted(editor: Caller, sample: Sample) -> None:
     sent = sample.texts(**{sample.text: "über=unter + drauf%20"})
     assert_written(create(editor, sample, data=sent), sample, sent)
 
 
-def test_a_multipart_form_is_read_and_its_files_are_not(editor: Caller, sample: Sample) -> None:
+def test_multipart_form_is_accepted_and_files_are_ignored(editor: Caller, sample: Sample) -> None:
     # BUG: the parsed form is never closed: each uploaded file leaves a temporary file to the garbage collector.
     sent = sample.texts(**{sample.text: "über unter"})
     parts: list[tuple[str, Any]] = [(name, (None, value)) for name, value in sent.items()]
@@ -47,7 +47,7 @@ def test_a_multipart_form_is_read_and_its_files_are_not(editor: Caller, sample: 
     assert "no meaning" not in str(record)
 
 
-def test_the_query_string_alone_is_enough(editor: Caller, sample: Sample) -> None:
+def test_parameters_may_be_in_query_string_only(editor: Caller, sample: Sample) -> None:
     sent = sample.texts(**{sample.text: "from the query"})
     record = create(editor, sample, params=sent)
     assert_written(record, sample, sent)
@@ -56,7 +56,7 @@ def test_the_query_string_alone_is_enough(editor: Caller, sample: Sample) -> Non
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
-def test_an_update_reads_forms_too(editor: Caller, sample: Sample, method: str) -> None:
+def test_updates_accept_forms(editor: Caller, sample: Sample, method: str) -> None:
     sent = sample.body(**{sample.text: "before"})
     record = create(editor, sample, json=sent)
     changed = done(editor.request(method, f"/{sample.kind}/{record['id']}", data={sample.text: "after"}))
@@ -64,20 +64,20 @@ def test_an_update_reads_forms_too(editor: Caller, sample: Sample, method: str) 
 
 
 @pytest.mark.parametrize("how", ["json", "data"])
-def test_the_body_wins_over_the_query_string(editor: Caller, sample: Sample, how: str) -> None:
+def test_body_overrides_query_string(editor: Caller, sample: Sample, how: str) -> None:
     sent = sample.texts(**{sample.text: "of the body"})
     record = create(editor, sample, params={sample.text: "of the query"}, **{how: sent})
     assert_written(record, sample, sent)
 
 
-def test_body_and_query_string_complete_each_other(editor: Caller, sample: Sample) -> None:
+def test_body_and_query_string_are_merged(editor: Caller, sample: Sample) -> None:
     sent = sample.texts()
     record = create(editor, sample, params={sample.text: "of the query"}, json=sent)
     assert_written(record, sample, {**sent, sample.text: "of the query"})
 
 
 @pytest.mark.parametrize("how", ["json", "data", "params"])
-def test_an_id_or_slug_that_is_sent_never_selects_another_record(editor: Caller, sample: Sample, how: str) -> None:
+def test_id_in_parameters_does_not_select_another_record(editor: Caller, sample: Sample, how: str) -> None:
     meant = editor.create(sample.kind, **sample.body())
     other = editor.create(sample.kind, **sample.body())
     sent = {"id": str(other["id"]), sample.text: "changed"}
@@ -86,7 +86,7 @@ def test_an_id_or_slug_that_is_sent_never_selects_another_record(editor: Caller,
     assert editor.read(sample.kind, other["id"]).get(sample.text, "") == other.get(sample.text, "")
 
 
-def test_an_id_in_the_query_string_never_selects_another_record(editor: Caller, sample: Sample) -> None:
+def test_id_in_query_string_does_not_select_another_record(editor: Caller, sample: Sample) -> None:
     meant = editor.create(sample.kind, **sample.body())
     other = editor.create(sample.kind, **sample.body())
     assert editor.read(sample.kind, meant["id"], id=other["id"])["id"] == meant["id"]
@@ -94,7 +94,7 @@ def test_an_id_in_the_query_string_never_selects_another_record(editor: Caller, 
     assert editor.read(sample.kind, other["id"])[sample.name] == other[sample.name]
 
 
-def test_a_slug_in_the_body_never_selects_another_record(editor: Caller, post: Sample) -> None:
+def test_slug_in_body_does_not_select_another_record(editor: Caller, post: Sample) -> None:
     meant, other = (editor.create(post.kind, **post.body()) for _ in range(2))
     path = f"/{post.kind}/by-slug/{meant['slug']}"
     changed = done(editor.patch(path, {"slug": other["slug"], "id": other["id"], post.text: "changed"}))
@@ -102,7 +102,7 @@ def test_a_slug_in_the_body_never_selects_another_record(editor: Caller, post: S
     assert editor.read(post.kind, other["id"]).get(post.text, "") == other.get(post.text, "")
 
 
-def test_a_slug_in_the_body_renames_an_event_and_nothing_else(editor: Caller, post: Sample) -> None:
+def test_slug_in_body_renames_events_only(editor: Caller, post: Sample) -> None:
     record = editor.create(post.kind, **post.body())
     wanted = unique("renamed").lower().replace(" ", "-")
     changed = done(editor.patch(f"/{post.kind}/by-slug/{record['slug']}", {"slug": wanted}))
@@ -120,7 +120,7 @@ def test_a_slug_in_the_body_renames_an_event_and_nothing_else(editor: Caller, po
         "status=publish&status=draft",
     ],
 )
-def test_a_list_is_written_in_any_usual_way(editor: Caller, post: Sample, query: str) -> None:
+def test_list_parameters_accept_all_common_notations(editor: Caller, post: Sample, query: str) -> None:
     word = unique("listed").replace(" ", "")
     for status in ("publish", "draft", "pending"):
         editor.create(post.kind, **post.body(**{post.name: f"{word} {status}", "status": status}))
@@ -129,19 +129,19 @@ def test_a_list_is_written_in_any_usual_way(editor: Caller, post: Sample, query:
 
 
 @pytest.mark.parametrize("query", ["include={0},{1}", "include[]={0}&include[]={1}", "include={0}&include={1}"])
-def test_ids_are_listed_in_any_usual_way(editor: Caller, term: Sample, query: str) -> None:
+def test_id_lists_accept_all_common_notations(editor: Caller, term: Sample, query: str) -> None:
     ids = [editor.create(term.kind, **term.body())["id"] for _ in range(3)]
     found = done(editor.get(f"/{term.kind}?hide_empty=0&{query.format(*ids)}"))[term.kind]
     assert sorted(record["id"] for record in found) == ids[:2]
 
 
-def test_of_a_repeated_value_that_is_no_list_the_last_counts(editor: Caller, sample: Sample) -> None:
+def test_last_of_repeated_scalar_values_wins(editor: Caller, sample: Sample) -> None:
     page = done(editor.get(f"/{sample.kind}?hide_empty=0&per_page=3&per_page=1"))
     assert page["total_pages"] == page["total"]
 
 
 @pytest.mark.parametrize("body", [b"[]", b'["a"]', b'"text"', b"null", b"5", b"true", b"", b"  "])
-def test_json_that_is_no_object_has_no_parameters(editor: Caller, sample: Sample, body: bytes) -> None:
+def test_json_other_than_object_has_no_parameters(editor: Caller, sample: Sample, body: bytes) -> None:
     answer = editor.request("POST", f"/{sample.kind}", content=body, headers={"Content-Type": "application/json"})
     if body.strip() or not body:
         data = assert_refused(answer, 400, "rest_missing_callback_param")
@@ -151,19 +151,19 @@ def test_json_that_is_no_object_has_no_parameters(editor: Caller, sample: Sample
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/xml", "application/jsonx", "json", ""])
-def test_json_under_another_content_type_is_not_read(editor: Caller, sample: Sample, content_type: str) -> None:
+def test_json_with_other_content_type_is_ignored(editor: Caller, sample: Sample, content_type: str) -> None:
     headers = {"Content-Type": content_type} if content_type else {}
     answer = editor.request("POST", f"/{sample.kind}", content=orjson.dumps(sample.body()), headers=headers)
     assert_refused(answer, 400, "rest_missing_callback_param")
 
 
-def test_a_body_of_get_is_not_read(editor: Caller, sample: Sample) -> None:
+def test_body_of_get_request_is_ignored(editor: Caller, sample: Sample) -> None:
     editor.create(sample.kind, **sample.body())
     with_body = editor.request("GET", f"/{sample.kind}?hide_empty=0", json={"page": 99, "per_page": "x"})
     assert done(with_body) == editor.page(sample.kind, hide_empty=0)
 
 
-def test_of_duplicate_keys_the_last_wins(editor: Caller, sample: Sample) -> None:
+def test_last_of_duplicate_json_keys_wins(editor: Caller, sample: Sample) -> None:
     sent = orjson.dumps(sample.body())[:-1] + f',"{sample.text}":"first","{sample.text}":"last"}}'.encode()
     record = create(editor, sample, content=sent, headers={"Content-Type": "application/json"})
     assert record[sample.text] == shown_text(sample, "last")

@@ -16,7 +16,7 @@ def cross_origin(headers: Any) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name.startswith("access-control-")}
 
 
-def test_by_default_every_origin_may_read_every_answer(anonymous: Caller, editor: Caller, sample: Sample) -> None:
+def test_all_origins_may_read_by_default(anonymous: Caller, editor: Caller, sample: Sample) -> None:
     answers = [
         anonymous.get(f"/{sample.kind}", headers={"Origin": ORIGIN}),
         anonymous.get(f"/{sample.kind}/999999", headers={"Origin": ORIGIN}),
@@ -33,7 +33,7 @@ def test_by_default_every_origin_may_read_every_answer(anonymous: Caller, editor
         assert "access-control-allow-credentials" not in shown
 
 
-def test_scripts_may_read_the_headers_that_are_sent(anonymous: Caller) -> None:
+def test_response_headers_are_exposed_to_scripts(anonymous: Caller) -> None:
     shown = cross_origin(anonymous.get("/events", headers={"Origin": ORIGIN}).headers)
     exposed = {name.strip().lower() for name in shown["access-control-expose-headers"].split(",")}
     assert {"x-tec-total", "x-tec-totalpages", "x-wp-total", "x-wp-totalpages", "link", "location"} <= exposed
@@ -41,7 +41,7 @@ def test_scripts_may_read_the_headers_that_are_sent(anonymous: Caller) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_a_preflight_is_answered_without_credentials(anonymous: Caller, sample: Sample, method: str) -> None:
+def test_preflight_needs_no_credentials(anonymous: Caller, sample: Sample, method: str) -> None:
     asked = {
         "Origin": ORIGIN,
         "Access-Control-Request-Method": method,
@@ -57,7 +57,7 @@ def test_a_preflight_is_answered_without_credentials(anonymous: Caller, sample: 
         assert "access-control-allow-credentials" not in shown
 
 
-def test_only_the_origins_of_the_setting_may_read(fresh: Callable[..., Interface]) -> None:
+def test_only_configured_origins_may_read(fresh: Callable[..., Interface]) -> None:
     caller = fresh({"KALENDS_CORS_ORIGINS": f"{ORIGIN}, https://b.example.org/"}).caller()
     for allowed in (ORIGIN, "https://b.example.org"):
         answer = caller.get("/events", headers={"Origin": allowed})
@@ -70,12 +70,12 @@ def test_only_the_origins_of_the_setting_may_read(fresh: Callable[..., Interface
     assert "access-control-allow-origin" not in caller.get("/events").headers
 
 
-def test_an_empty_setting_allows_no_origin(fresh: Callable[..., Interface]) -> None:
+def test_empty_setting_allows_no_origin(fresh: Callable[..., Interface]) -> None:
     answer = fresh({"KALENDS_CORS_ORIGINS": ""}).caller().get("/events", headers={"Origin": ORIGIN})
     assert (answer.status_code, "access-control-allow-origin" in answer.headers) == (200, False)
 
 
-def test_what_one_origin_may_read_does_not_depend_on_who_asked_before(fresh: Callable[..., Interface]) -> None:
+def test_cors_headers_do_not_depend_on_earlier_requests(fresh: Callable[..., Interface]) -> None:
     # BUG: of an answer from memory only the origin is its own; the other headers are those of whoever asked first,
     # so that after a request without an origin a script is not shown the totals.
     caller = fresh({"KALENDS_CORS_ORIGINS": ORIGIN}).caller()

@@ -51,13 +51,13 @@ DECLARED = {
 
 
 @pytest.mark.parametrize(("path", "method"), DECLARED)
-def test_every_parameter_of_the_interface_is_declared(anonymous: Caller, path: str, method: str) -> None:
+def test_all_parameters_are_declared(anonymous: Caller, path: str, method: str) -> None:
     described = done(anonymous.request("OPTIONS", path))
     (endpoint,) = [entry for entry in described["endpoints"] if method in entry["methods"]]
     assert set(DECLARED[path, method].split()) <= set(endpoint["args"])
 
 
-def test_what_create_requires_and_update_does_not(anonymous: Caller, sample: Sample) -> None:
+def test_required_parameters_differ_between_create_and_update(anonymous: Caller, sample: Sample) -> None:
     required = {sample.name, *sample.required}
     create = done(anonymous.request("OPTIONS", f"/{sample.kind}"))["endpoints"][1]["args"]
     assert {name for name, row in create.items() if row["required"]} == required
@@ -72,7 +72,7 @@ def endpoints() -> Iterator[tuple[str, Endpoint, Param]]:
                 yield route.pattern, endpoint, param
 
 
-def test_the_index_shows_the_rows_that_parameters_are_read_with(anonymous: Caller) -> None:
+def test_index_lists_all_parameters_with_schema(anonymous: Caller) -> None:
     index = done(anonymous.get("/"))
     assert index.keys() == {"namespace", "routes", "_links"}
     assert index["namespace"] == "calendar/events/v1"
@@ -87,7 +87,7 @@ def test_the_index_shows_the_rows_that_parameters_are_read_with(anonymous: Calle
         assert {name: row.get(name) for name in param.type.schema} == dict(param.type.schema)
 
 
-def test_the_index_shows_defaults_computed_for_this_moment(anonymous: Caller) -> None:
+def test_index_contains_computed_defaults(anonymous: Caller) -> None:
     args = done(anonymous.request("OPTIONS", "/events"))["endpoints"][0]["args"]
     assert (args["page"]["default"], args["per_page"]["default"]) == (1, 12)
     start, end = args["start_date"]["default"], args["end_date"]["default"]
@@ -96,7 +96,7 @@ def test_the_index_shows_defaults_computed_for_this_moment(anonymous: Caller) ->
     assert "default" not in done(anonymous.request("OPTIONS", "/events"))["endpoints"][1]["args"]["start_date"]
 
 
-def test_the_index_links_to_the_routes_without_a_placeholder(anonymous: Caller) -> None:
+def test_index_links_to_routes_without_placeholders(anonymous: Caller) -> None:
     routes = done(anonymous.get(""))["routes"]
     linked = {path: row["_links"]["self"][0]["href"] for path, row in routes.items() if "_links" in row}
     paths = ["", "/doc", "/events", "/venues", "/organizers", "/categories", "/tags"]
@@ -105,13 +105,13 @@ def test_the_index_links_to_the_routes_without_a_placeholder(anonymous: Caller) 
         assert anonymous.get(href).status_code == 200
 
 
-def test_the_index_knows_one_namespace(anonymous: Caller) -> None:
+def test_index_accepts_its_own_namespace_only(anonymous: Caller) -> None:
     same = anonymous.get("/?namespace=calendar/events/v1&context=view")
     assert done(same) == done(anonymous.get("/"))
     assert_refused(anonymous.get("/?namespace=wp/v2"), 404, "rest_invalid_namespace")
 
 
-def test_doc_is_an_openapi_document_of_the_same_routes(anonymous: Caller) -> None:
+def test_doc_is_openapi_document_of_same_routes(anonymous: Caller) -> None:
     doc = done(anonymous.get("/doc"))
     assert doc["openapi"].startswith("3.")
     assert doc["info"].keys() >= {"title", "version", "description"}
@@ -156,7 +156,7 @@ def every_address(value: Any) -> Iterator[str]:
         yield value
 
 
-def test_links_stay_under_the_path_that_was_asked(aliased: Interface) -> None:
+def test_links_keep_requested_path_prefix(aliased: Interface) -> None:
     editor = aliased.caller("editor")
     body = {
         "title": "Aliased", "start_date": "2027-01-01", "end_date": "2027-01-01", "venue": {"venue": "Hall"},
@@ -184,7 +184,7 @@ def test_links_stay_under_the_path_that_was_asked(aliased: Interface) -> None:
                 assert all(address.startswith(prefix) for address in addresses), (path, prefix, addresses)
 
 
-def test_the_index_of_another_path_names_its_own_namespace(aliased: Interface) -> None:
+def test_index_of_alias_has_its_own_namespace(aliased: Interface) -> None:
     caller = aliased.caller()
     index = done(caller.get(ALIAS))
     assert index["namespace"] == "tribe/events/v1"
@@ -195,11 +195,11 @@ def test_the_index_of_another_path_names_its_own_namespace(aliased: Interface) -
     assert_refused(caller.get(f"{ALIAS}/nothing"), 404, "rest_no_route")
 
 
-def test_without_the_setting_there_is_no_other_path(anonymous: Caller) -> None:
+def test_aliases_are_disabled_by_default(anonymous: Caller) -> None:
     assert_refused(anonymous.get(f"{ALIAS}/events"), 404, "rest_no_route")
 
 
-def test_the_rest_root_can_be_moved(fresh: Callable[..., Interface]) -> None:
+def test_api_root_is_configurable(fresh: Callable[..., Interface]) -> None:
     for root, ns in (("/rest", "/rest/calendar/events/v1"), ("", "/calendar/events/v1")):
         caller = fresh({"KALENDS_API_ROOT": root}).caller()
         page = caller.get(f"http://calendar.test{ns}/events")
@@ -218,7 +218,7 @@ def test_health_and_readiness(interface: Interface, anonymous: Caller) -> None:
         assert answer.headers["x-request-id"]
 
 
-def test_a_server_on_another_schema_lives_but_is_not_ready(fresh: Callable[..., Interface]) -> None:
+def test_schema_mismatch_is_healthy_but_not_ready(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     caller = interface.caller()
     (row,) = interface.sql("UPDATE alembic_version SET version_num = '0000' RETURNING version_num")

@@ -57,7 +57,7 @@ def instant(caller: Caller, zone: str, sent: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("zone", "sent", "local", "utc", "abbreviation"), TIMES)
-def test_times_that_are_skipped_or_shown_twice(
+def test_nonexistent_and_ambiguous_times_are_resolved(
     anonymous: Caller, editor: Caller, zone: str, sent: str, local: str, utc: str, abbreviation: str
 ) -> None:
     made = instant(editor, zone, sent)
@@ -154,7 +154,7 @@ def test_times_that_are_skipped_or_shown_twice(
         ),
     ],
 )
-def test_whole_days_on_which_the_clock_changes(
+def test_all_day_events_on_dst_change_days(
     editor: Caller, zone: str, day: str, start: str, end: str, utc_start: str, utc_end: str
 ) -> None:
     made = editor.create("events", title="Day", start_date=day, end_date=day, timezone=zone, all_day=True)
@@ -164,7 +164,7 @@ def test_whole_days_on_which_the_clock_changes(
     assert [kept[key] for key in ("start_date", "end_date", "utc_start_date", "utc_end_date")] == shown
 
 
-def test_an_event_may_span_the_hour_that_is_shown_twice(editor: Caller) -> None:
+def test_event_may_span_repeated_hour(editor: Caller) -> None:
     made = editor.create(
         "events", title="Night", timezone="Europe/Paris",
         start_date="2027-10-31T02:30:00+02:00", end_date="2027-10-31T02:15:00+01:00",
@@ -178,7 +178,7 @@ def test_an_event_may_span_the_hour_that_is_shown_twice(editor: Caller) -> None:
     assert_refused(answer, 400, "rest_invalid_param", "end_date")
 
 
-def test_a_start_in_the_gap_that_passes_the_end_is_refused(editor: Caller) -> None:
+def test_start_in_dst_gap_after_end_is_rejected(editor: Caller) -> None:
     body = {
         "title": "x",
         "timezone": "Europe/Paris",
@@ -188,7 +188,7 @@ def test_a_start_in_the_gap_that_passes_the_end_is_refused(editor: Caller) -> No
     assert_refused(editor.post("/events", body), 400, "rest_invalid_param", "end_date")
 
 
-def test_a_day_of_a_list_is_as_long_as_the_zone_of_the_site_says(fresh: Any) -> None:
+def test_list_day_length_follows_site_timezone(fresh: Any) -> None:
     interface = fresh()
     interface.set_site("timezone", "Europe/Paris")
     editor, anonymous = interface.caller("editor"), interface.caller()

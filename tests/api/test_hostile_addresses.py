@@ -25,7 +25,7 @@ BASE = f"http://{HOST}{NAMESPACE}"
         "0" * 3000,
     ],
 )
-def test_an_id_beyond_64_bits_is_no_records(anonymous: Caller, editor: Caller, sample: Sample, number: str) -> None:
+def test_id_beyond_64_bits_is_not_found(anonymous: Caller, editor: Caller, sample: Sample, number: str) -> None:
     code = f"rest-{sample.singular}-not-found"
     assert_refused(anonymous.get(f"/{sample.kind}/{number}"), 404, code)
     assert_refused(editor.patch(f"/{sample.kind}/{number}", {}), 404, code)
@@ -38,14 +38,14 @@ SLUGS = ["%00", "a%00b", "%ff", "%c3%28", "%ed%a0%80", "%", "%zz", "%2e%2e%2fetc
 
 
 @pytest.mark.parametrize("slug", SLUGS)
-def test_no_slug_makes_a_fault(anonymous: Caller, editor: Caller, post: Sample, slug: str) -> None:
+def test_hostile_slugs_cause_no_server_error(anonymous: Caller, editor: Caller, post: Sample, slug: str) -> None:
     for caller, method in ((anonymous, "GET"), (editor, "PATCH"), (editor, "DELETE"), (anonymous, "HEAD")):
         answer = caller.request(method, f"{BASE}/{post.kind}/by-slug/{slug}", json={})
         assert answer.status_code in (404, 405), answer.text
 
 
 @pytest.mark.parametrize("path", ["/events/\x00", "/events/1\n", "/\u0130", "/eventſ"])
-def test_no_decoded_path_makes_a_fault(interface: Interface, path: str) -> None:
+def test_hostile_decoded_paths_cause_no_server_error(interface: Interface, path: str) -> None:
     """A server may hand over a path that it could not decode."""
     status, headers, body = interface.raw("GET", NAMESPACE + path)
     assert status in (200, 404), body
@@ -53,12 +53,12 @@ def test_no_decoded_path_makes_a_fault(interface: Interface, path: str) -> None:
 
 
 @pytest.mark.parametrize("query", [b"search=%ff", b"%ff=1", b"search=%c3%28", b"search=%ed%a0%80"])
-def test_a_query_string_that_is_not_utf_8_is_refused(anonymous: Caller, sample: Sample, query: bytes) -> None:
+def test_invalid_utf8_in_query_string_is_rejected(anonymous: Caller, sample: Sample, query: bytes) -> None:
     assert_refused(anonymous.get(f"/{sample.kind}?{query.decode()}"), 400, "rest_invalid_form")
 
 
 @pytest.mark.parametrize("path", ["/events", "/tags", "/venues/1", "/", "/doc"])
-def test_raw_bytes_in_the_query_string_are_refused_or_ignored(interface: Interface, path: str) -> None:
+def test_raw_bytes_in_query_string_cause_no_server_error(interface: Interface, path: str) -> None:
     for query in (b"search=\xff", b"\xff", b"page=1&\xfe\xff=\x80", b"_method=\xff", b"namespace=\xff"):
         for method in ("GET", "POST", "OPTIONS"):
             status, _, body = interface.raw(method, NAMESPACE + path, query=query)
@@ -68,7 +68,7 @@ def test_raw_bytes_in_the_query_string_are_refused_or_ignored(interface: Interfa
 @pytest.mark.parametrize(
     "query", [b"search=%", b"search=%zz", b"search=%2", b"%=%", b"a;b;c", b"?", b"&&=&=", b"=" * 500]
 )
-def test_what_is_no_escape_stands_for_itself(interface: Interface, query: bytes) -> None:
+def test_malformed_percent_escapes_are_literal(interface: Interface, query: bytes) -> None:
     for path in ("/events", "/categories"):
         status, _, body = interface.raw("GET", NAMESPACE + path, query=query)
         assert status in (200, 400), body
@@ -94,7 +94,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_no_header_makes_a_fault(interface: Interface, editor: Caller, name: str) -> None:
+def test_hostile_headers_cause_no_server_error(interface: Interface, editor: Caller, name: str) -> None:
     credentials = next(editor.auth.auth_flow(httpx.Request("GET", "http://a"))).headers["authorization"]  # type: ignore[union-attr]
     tag = editor.create("tags", name=f"Headers {name}")["id"]
     faults: list[Any] = []
@@ -113,7 +113,7 @@ def test_no_header_makes_a_fault(interface: Interface, editor: Caller, name: str
     assert faults == []
 
 
-def test_a_request_without_a_host_is_answered(interface: Interface) -> None:
+def test_request_without_host_is_served(interface: Interface) -> None:
     status, _, body = interface.raw("GET", f"{NAMESPACE}/events", headers=[("host", "")])
     assert (status, orjson.loads(body)["events"]) == (200, [])
 
@@ -151,7 +151,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("text", FORGED.values(), ids=FORGED)
-def test_a_forged_cursor_is_refused_or_harmless(anonymous: Caller, text: str) -> None:
+def test_forged_cursor_is_rejected_or_harmless(anonymous: Caller, text: str) -> None:
     answer = anonymous.get("/events", {"cursor": text})
     assert answer.status_code in (200, 400), answer.text
     if answer.status_code == 400:
@@ -170,13 +170,15 @@ def test_a_forged_cursor_is_refused_or_harmless(anonymous: Caller, text: str) ->
         ("date", ("2027-01-01T00:00:00", 1)),
     ],
 )  # fmt: skip
-def test_a_forged_cursor_of_another_order_is_refused_or_harmless(anonymous: Caller, orderby: str, keys: Any) -> None:
+def test_forged_cursor_with_matching_order_is_rejected_or_harmless(
+    anonymous: Caller, orderby: str, keys: Any
+) -> None:
     query = {"cursor": cursor(orderby, "asc", *keys), "orderby": orderby}
     assert anonymous.get("/events", query).status_code in (200, 400)
 
 
 @pytest.mark.parametrize("distance", ["NaN", 1e308, "Infinity", "x", None, [], "1_0"])
-def test_a_forged_distance_is_refused_or_harmless(anonymous: Caller, distance: Any) -> None:
+def test_forged_distance_cursor_is_rejected_or_harmless(anonymous: Caller, distance: Any) -> None:
     query = {
         "cursor": cursor("distance", "asc", distance, 1),
         "orderby": "distance",
@@ -186,7 +188,7 @@ def test_a_forged_distance_is_refused_or_harmless(anonymous: Caller, distance: A
     assert anonymous.get("/events", query).status_code in (200, 400)
 
 
-def test_the_cursor_of_an_answer_is_accepted(anonymous: Caller, editor: Caller) -> None:
+def test_issued_cursor_is_accepted(anonymous: Caller, editor: Caller) -> None:
     for n in range(3):
         editor.create("events", title=f"Cursor {n}", start_date="2027-02-01", end_date="2027-02-02")
     first = anonymous.page("events", per_page=2, search="cursor")

@@ -29,7 +29,7 @@ def query_of(url: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(url).query, strict_parsing=True))
 
 
-def test_the_envelope_of_a_list(anonymous: Caller, sample: Sample, five: Any) -> None:
+def test_list_envelope(anonymous: Caller, sample: Sample, five: Any) -> None:
     word, ids = five(sample)
     page = done(anonymous.get(f"/{sample.kind}", {"search": word, "hide_empty": 0}))
     extra = {"next_cursor": None} if sample.kind == "events" else {}
@@ -43,7 +43,7 @@ def test_the_envelope_of_a_list(anonymous: Caller, sample: Sample, five: Any) ->
     }
 
 
-def test_totals_are_repeated_in_headers_of_both_spellings(anonymous: Caller, sample: Sample, five: Any) -> None:
+def test_totals_are_repeated_in_headers_of_both_prefixes(anonymous: Caller, sample: Sample, five: Any) -> None:
     word, _ = five(sample)
     query = {"search": word, "hide_empty": 0, "per_page": 2}
     for method in ("GET", "HEAD"):
@@ -78,7 +78,7 @@ def test_links_lead_through_all_pages_and_back(anonymous: Caller, sample: Sample
     assert "previous_rest_url" not in first
 
 
-def test_the_link_header_names_the_same_pages(anonymous: Caller, sample: Sample, five: Any) -> None:
+def test_link_header_matches_body_links(anonymous: Caller, sample: Sample, five: Any) -> None:
     word, _ = five(sample)
     answer = anonymous.get(f"/{sample.kind}", {"search": word, "per_page": 2, "page": 2, "hide_empty": 0})
     page = done(answer)
@@ -88,7 +88,7 @@ def test_the_link_header_names_the_same_pages(anonymous: Caller, sample: Sample,
     )
 
 
-def test_links_keep_lists_as_they_were_sent(editor: Caller, post: Sample, five: Any) -> None:
+def test_links_preserve_list_notation(editor: Caller, post: Sample, five: Any) -> None:
     word, ids = five(post)
     page = done(editor.get(f"/{post.kind}?search={word}&status[]=publish&status[]=draft&per_page=3"))
     pairs = parse_qsl(urlsplit(page["next_rest_url"]).query)
@@ -124,14 +124,14 @@ EVENT_FILTERS = {
 }
 
 
-def test_links_of_events_keep_every_filter(editor: Caller, five: Any) -> None:
+def test_links_of_events_preserve_all_filters(editor: Caller, five: Any) -> None:
     five(SAMPLES["events"])
     page = done(editor.get("/events", EVENT_FILTERS))
     assert query_of(page["rest_url"]) == EVENT_FILTERS
     assert query_of(page["next_rest_url"]) == {**EVENT_FILTERS, "page": "2"}
 
 
-def test_pages_are_bounded(anonymous: Caller, sample: Sample, five: Any) -> None:
+def test_invalid_paging_parameters_are_rejected(anonymous: Caller, sample: Sample, five: Any) -> None:
     five(sample)
     for name in ("page", "per_page"):
         for wrong in ("0", "-1", "1.5", "x", "", "1,2", "99999999999999999999", "1e400", "٣x", " "):
@@ -139,14 +139,14 @@ def test_pages_are_bounded(anonymous: Caller, sample: Sample, five: Any) -> None
     assert_refused(anonymous.get(f"/{sample.kind}?per_page[]=1&per_page[]=2"), 400, "rest_invalid_param", "per_page")
 
 
-def test_unusual_spellings_of_a_number_are_read(anonymous: Caller, sample: Sample, five: Any) -> None:
+def test_unusual_number_notations_are_accepted(anonymous: Caller, sample: Sample, five: Any) -> None:
     word, _ = five(sample)
     for spelled in ("2", "2.0", "+2", " 2", "0002", "2e0"):
         page = anonymous.page(sample.kind, search=word, hide_empty=0, per_page=spelled)
         assert (len(page[sample.kind]), page["total_pages"]) == (2, 3), spelled
 
 
-def test_more_than_fifty_are_cut_to_fifty(anonymous: Caller, editor: Caller, sample: Sample) -> None:
+def test_per_page_is_capped_at_fifty(anonymous: Caller, editor: Caller, sample: Sample) -> None:
     word = unique("crowd").replace(" ", "")
     for n in range(51):
         editor.create(sample.kind, **sample.body(**{sample.name: f"{word} {n}"}))
@@ -156,9 +156,7 @@ def test_more_than_fifty_are_cut_to_fifty(anonymous: Caller, editor: Caller, sam
     assert len(anonymous.page(sample.kind, search=word, hide_empty=0)[sample.kind]) == 12
 
 
-def test_a_page_beyond_the_last_is_404_for_posts_and_empty_for_terms(
-    anonymous: Caller, sample: Sample, five: Any
-) -> None:
+def test_page_beyond_last_is_404_for_posts_and_empty_for_terms(anonymous: Caller, sample: Sample, five: Any) -> None:
     word, _ = five(sample)
     for beyond in (2, 9007199254740991):
         answer = anonymous.get(f"/{sample.kind}", {"search": word, "hide_empty": 0, "page": beyond})
@@ -169,7 +167,7 @@ def test_a_page_beyond_the_last_is_404_for_posts_and_empty_for_terms(
             assert (page[sample.kind], page["total"], "previous_rest_url" in page) == ([], 5, True)
 
 
-def test_a_list_without_records_is_an_empty_page(anonymous: Caller, sample: Sample, five: Any) -> None:
+def test_empty_list_is_an_empty_page(anonymous: Caller, sample: Sample, five: Any) -> None:
     word, ids = five(sample)
     assert len(ids) == anonymous.page(sample.kind, search=word, hide_empty=0)["total"]
     page = anonymous.page(sample.kind, search="nothingofthekind", hide_empty=0)
@@ -177,7 +175,7 @@ def test_a_list_without_records_is_an_empty_page(anonymous: Caller, sample: Samp
     assert not {"next_rest_url", "previous_rest_url"} & page.keys()
 
 
-def test_the_site_says_how_many_a_page_has(fresh: Any) -> None:
+def test_default_page_size_is_configured_per_site(fresh: Any) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     for n in range(4):

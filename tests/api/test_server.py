@@ -71,7 +71,7 @@ TARGETS = {
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-def test_no_request_line_makes_a_fault(server: Server, target: bytes) -> None:
+def test_hostile_request_lines_cause_no_server_error(server: Server, target: bytes) -> None:
     status, answer = talk(server, plain(b"GET " + NS.encode() + target + b" HTTP/1.1"))
     assert 200 <= status < 500, answer
 
@@ -89,7 +89,7 @@ HEADER_LINES = {
 
 
 @pytest.mark.parametrize("line", HEADER_LINES.values(), ids=HEADER_LINES)
-def test_no_header_line_makes_a_fault(server: Server, line: bytes) -> None:
+def test_hostile_header_lines_cause_no_server_error(server: Server, line: bytes) -> None:
     status, answer = talk(server, plain(b"GET " + NS.encode() + b"/events HTTP/1.1", line))
     assert 200 <= status < 500, answer
 
@@ -100,7 +100,7 @@ def authorization(peopled: tuple[str, dict[str, Person]]) -> bytes:
     return b"Authorization: Basic " + base64.b64encode(f"{person.login}:{person.password}".encode())
 
 
-def test_a_body_in_chunks_is_read_and_bounded(server: Server, peopled: tuple[str, dict[str, Person]]) -> None:
+def test_chunked_body_is_accepted_and_limited(server: Server, peopled: tuple[str, dict[str, Person]]) -> None:
     head = b"POST " + NS.encode() + b"/tags HTTP/1.1"
     headers = (b"Content-Type: application/json", b"Transfer-Encoding: chunked", authorization(peopled))
     status, answer = talk(server, plain(head, *headers, body=b"b\r\n" + b'{"name":"x"' + b"\r\n1\r\n}\r\n0\r\n\r\n"))
@@ -110,7 +110,7 @@ def test_a_body_in_chunks_is_read_and_bounded(server: Server, peopled: tuple[str
     assert (status, b"rest_body_too_large" in answer) == (413, True)
 
 
-def test_head_over_the_wire_has_no_body(server: Server) -> None:
+def test_head_over_socket_has_no_body(server: Server) -> None:
     status, answer = talk(server, plain(b"HEAD " + NS.encode() + b"/events HTTP/1.1"))
     assert status == 200
     assert answer.endswith(b"\r\n\r\n")
@@ -118,9 +118,7 @@ def test_head_over_the_wire_has_no_body(server: Server) -> None:
     assert length is None or int(length[1]) > 0
 
 
-def test_who_leaves_in_the_middle_of_a_body_is_no_fault(
-    server: Server, peopled: tuple[str, dict[str, Person]]
-) -> None:
+def test_aborted_request_body_is_logged_as_408(server: Server, peopled: tuple[str, dict[str, Person]]) -> None:
     host, port = server.address.removeprefix("http://").split(":")
     head = f"POST {NS}/tags HTTP/1.1\r\nHost: x\r\nX-Request-ID: left-1\r\nContent-Length: 100\r\n"
     head += authorization(peopled).decode() + "\r\n\r\n"
@@ -129,7 +127,7 @@ def test_who_leaves_in_the_middle_of_a_body_is_no_fault(
     assert [(line["event"], line["status"]) for line in log_of(server, "left-1")] == [("request", 408)]
 
 
-def test_the_log_names_a_request_without_its_secrets(server: Server, peopled: tuple[str, dict[str, Person]]) -> None:
+def test_access_log_contains_no_secrets(server: Server, peopled: tuple[str, dict[str, Person]]) -> None:
     person = peopled[1]["editor"]
     with server.client(login=person.login, password=person.password) as client:
         made = client.post(
@@ -162,7 +160,7 @@ def test_the_log_names_a_request_without_its_secrets(server: Server, peopled: tu
         assert secret not in log
 
 
-def test_a_line_of_the_log_stays_one_line(server: Server) -> None:
+def test_log_entry_stays_on_one_line(server: Server) -> None:
     before = len(server.read_log().splitlines())
     talk(
         server,
@@ -178,6 +176,6 @@ def test_a_line_of_the_log_stays_one_line(server: Server) -> None:
     assert json.loads(after[-1])["path"].endswith('a\r\n{"forged":1}')
 
 
-def test_the_server_stops_by_itself_and_cleanly(server: Server) -> None:
+def test_server_stops_cleanly(server: Server) -> None:
     assert server.is_running()
     assert server.stop() == 0

@@ -44,15 +44,15 @@ TRUSTED = [read_network(text) for text in ("127.0.0.1", "10.1.0.0/16", "fd00::/8
         ("", "203.0.113.5", ""),
     ],
 )
-def test_the_client_is_the_last_address_that_is_no_trusted_proxy(peer: str, forwarded: str, client: str) -> None:
+def test_client_is_last_untrusted_address(peer: str, forwarded: str, client: str) -> None:
     assert find_client_ip(peer, forwarded, TRUSTED) == client
 
 
-def test_without_trusted_proxies_the_client_is_who_connects() -> None:
+def test_client_is_peer_without_trusted_proxies() -> None:
     assert find_client_ip("127.0.0.1", "203.0.113.5", []) == "127.0.0.1"
 
 
 @pytest.mark.parametrize("text", ["", "proxy", "10.1.0.0/33", "10.1", "127.0.0.1:80", "*", "fd00::/200", "true"])
-def test_what_is_no_network_is_refused_with_what_would_be_right(text: str) -> None:
+def test_invalid_network_is_rejected_with_examples(text: str) -> None:
     with pytest.raises(ValueError, match=r"such as 127\.0\.0\.1, 10\.1\.0\.0/16"):
         read_network(text)

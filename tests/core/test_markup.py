@@ -63,13 +63,13 @@ def seconds(html: str) -> float:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_markup_is_refused_at_once(name: str) -> None:
+def test_hostile_markup_is_rejected_quickly(name: str) -> None:
     with pytest.raises(InvalidValue):
         enforce_html_limits(HOSTILE[name][:SIZE])
     assert seconds(HOSTILE[name]) < 0.05
 
 
-def test_descriptions_are_bounded_before_they_are_cleaned() -> None:
+def test_descriptions_are_limited_before_sanitizing() -> None:
     with pytest.raises(InvalidValue, match="at most 10000 tags"):
         clean_html(HOSTILE["nested"])
     with pytest.raises(InvalidValue, match="nest at most 100 deep"):
@@ -77,7 +77,7 @@ def test_descriptions_are_bounded_before_they_are_cleaned() -> None:
 
 
 @pytest.mark.parametrize("name", ODD_BUT_CHEAP)
-def test_odd_markup_costs_little(name: str) -> None:
+def test_unusual_markup_is_cheap(name: str) -> None:
     assert seconds(ODD_BUT_CHEAP[name]) < 0.4  # While coverage is counted and others work, too.
 
 
@@ -96,7 +96,7 @@ def test_odd_markup_costs_little(name: str) -> None:
         "<script>'<div><div>'</script>" * 1000,
     ],
 )
-def test_ordinary_markup_passes(html: str) -> None:
+def test_ordinary_markup_is_accepted(html: str) -> None:
     assert enforce_html_limits(html) == html
 
 
@@ -166,7 +166,7 @@ TOKENS += [
 
 @quick
 @given(st.lists(st.sampled_from(TOKENS), min_size=1, max_size=7).map("".join))
-def test_what_passes_is_not_deep(pattern: str) -> None:
+def test_accepted_markup_is_not_deeply_nested(pattern: str) -> None:
     """Whatever leaks a level each time it is repeated would be 400 levels deep."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(html_limits, "MAX_DEPTH", 20)

@@ -21,20 +21,20 @@ NOT_PUBLIC = [
 
 
 @pytest.mark.parametrize("text", PUBLIC)
-def test_a_public_address_may_be_asked_at_the_usual_ports(text: str) -> None:
+def test_public_addresses_are_allowed_on_standard_ports(text: str) -> None:
     address = ip_address(text)
     assert is_public(address)
     assert [port for port in (22, 80, 443, 5432, 8080) if may_connect(address, port)] == [80, 443]
 
 
 @pytest.mark.parametrize("text", NOT_PUBLIC)
-def test_other_addresses_are_not_asked_at_all(text: str) -> None:
+def test_non_public_addresses_are_blocked(text: str) -> None:
     address = ip_address(text)
     assert not is_public(address)
     assert not any(may_connect(address, port) for port in (22, 80, 443, 5432, 8080))
 
 
-def test_an_operator_permits_networks_and_single_ports() -> None:
+def test_operator_can_allow_networks_and_ports() -> None:
     rows = [read_allowed_network(text) for text in ("10.1.0.0/16", "10.2.3.4:8080", "[fd00::1]:8080", "fd01::/16")]
 
     def permitted(address: str) -> list[int]:
@@ -48,7 +48,7 @@ def test_an_operator_permits_networks_and_single_ports() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "intranet", "10.1.0.0/99", "10.1.2.3:port", "[fd00::1"])
-def test_what_is_no_network_cannot_be_permitted(text: str) -> None:
+def test_invalid_networks_cannot_be_allowed(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         read_allowed_network(text)
 
@@ -66,7 +66,7 @@ def test_what_is_no_network_cannot_be_permitted(text: str) -> None:
         ("http://[0:0:0:0:0:ffff:7f00:1]/", "::ffff:7f00:1", 80, "/", "[::ffff:7f00:1]"),
     ],
 )
-def test_an_address_is_taken_apart_once(text: str, host: str, port: int, path: str, authority: str) -> None:
+def test_url_is_parsed_into_target(text: str, host: str, port: int, path: str, authority: str) -> None:
     target = read_target(text)
     found = (target.host.replace("::ffff:127.0.0.1", "::ffff:7f00:1"), target.port, target.path)
     assert found == (host, port, path)
@@ -87,6 +87,6 @@ def test_an_address_is_taken_apart_once(text: str, host: str, port: int, path: s
         "http://" + "a" * 64 + ".b/", "http://x/" + "a" * 2000,
     ],
 )  # fmt: skip
-def test_what_is_no_plain_address_is_refused(text: str) -> None:
+def test_ambiguous_urls_are_rejected(text: str) -> None:
     with pytest.raises(InvalidValue):
         read_target(text)

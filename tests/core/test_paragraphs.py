@@ -37,7 +37,7 @@ from tests.core.kit import quick
         ("a &lt; b", "<p>a &lt; b</p>"),
     ],
 )
-def test_plain_text_becomes_paragraphs_and_blocks_stay(stored: str, shown: str) -> None:
+def test_plain_text_becomes_paragraphs_and_blocks_are_preserved(stored: str, shown: str) -> None:
     assert to_paragraphs(stored) == shown
     assert to_paragraphs(shown) == shown
 
@@ -74,7 +74,7 @@ PIECES += [
 
 @quick
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_showing_changes_no_words_and_nothing_the_second_time(soup: str) -> None:
+def test_paragraph_formatting_preserves_words_and_is_idempotent(soup: str) -> None:
     stored = clean_html(soup)
     shown = to_paragraphs(stored)
     assert to_plain_text(shown) == to_plain_text(to_paragraphs(shown))
@@ -93,5 +93,5 @@ def test_showing_changes_no_words_and_nothing_the_second_time(soup: str) -> None
         ("", ""),
     ],
 )
-def test_plain_words(stored: str, words: str) -> None:
+def test_plain_words_strip_markup(stored: str, words: str) -> None:
     assert to_plain_text(stored) == words

@@ -21,7 +21,7 @@ HASH = "ab" + "0123456789abcdef" * 3 + "0123456789abcd"
         (b"\0\0\0\x18ftypmif1\0\0\0\0mif1avif", AVIF),
     ],
 )
-def test_the_first_bytes_tell_the_type(head: bytes, kind: object) -> None:
+def test_type_is_detected_from_first_bytes(head: bytes, kind: object) -> None:
     assert sniff_type(head) is kind
 
 
@@ -35,17 +35,17 @@ def test_the_first_bytes_tell_the_type(head: bytes, kind: object) -> None:
         b"\0\0\0\x10ftypisom\0\0\0\0" + b"avif",  # behind the end of its box
     ],
 )  # fmt: skip
-def test_everything_else_is_refused(head: bytes) -> None:
+def test_unsupported_types_are_rejected(head: bytes) -> None:
     with pytest.raises(InvalidValue):
         sniff_type(head)
 
 
-def test_svg_is_refused_with_its_reason() -> None:
+def test_svg_is_rejected_with_reason() -> None:
     with pytest.raises(InvalidValue, match="scripts"):
         sniff_type(b"<?xml?><svg onload='alert(1)'>")
 
 
-def test_a_key_names_the_site_and_the_content() -> None:
+def test_key_contains_site_and_content_hash() -> None:
     key = make_key(7, f"{HASH}.jpg")
     assert key == f"7/ab/{HASH}.jpg"
     assert read_key(key) == (7, f"{HASH}.jpg")
@@ -59,5 +59,5 @@ def test_a_key_names_the_site_and_the_content() -> None:
      f"../ab/{HASH}.jpg", f"7/../{HASH}.jpg", f"7/ab/../{HASH}.jpg", f"7/ab/{HASH.upper()}.jpg", f"7/ab/{HASH}.jpg\n",
      f"7/ab/{HASH}.jpg/", f"/7/ab/{HASH}.jpg", f"٧/ab/{HASH}.jpg"],
 )  # fmt: skip
-def test_nothing_else_is_a_key(key: str) -> None:
+def test_malformed_keys_are_rejected(key: str) -> None:
     assert read_key(key) is None

@@ -12,7 +12,7 @@ SENT = [row for row in rows("booleans") if next(iter(row["input"].values())) is 
 
 
 @pytest.mark.parametrize("row", SENT, ids=step)
-def test_a_switch_is_that_of_the_table(row: dict[str, Any]) -> None:
+def test_booleans_match_conformance_vectors(row: dict[str, Any]) -> None:
     ((name, sent),) = row["input"].items()
     if "error" in row:
         with pytest.raises(InvalidValue):
@@ -24,11 +24,11 @@ def test_a_switch_is_that_of_the_table(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "sent", [None, 2, -1, 1.0, 0.0, [], [True], {}, "", " ", "y", "enabled", " true ", "2", b"1"]
 )
-def test_other_values_are_refused(sent: object) -> None:
+def test_other_values_are_rejected(sent: object) -> None:
     with pytest.raises(InvalidValue):
         parse_bool(sent)
 
 
 @pytest.mark.parametrize("sent", ["TRUE", "Yes", "oN", "1", 1, True])
-def test_words_in_any_case(sent: object) -> None:
+def test_words_are_case_insensitive(sent: object) -> None:
     assert parse_bool(sent) is True

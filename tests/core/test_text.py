@@ -90,13 +90,13 @@ def assert_harmless(text: str, allowed: frozenset[str]) -> None:
     assert not re.search(r"<(script|iframe|style|form|input|object|embed)\b", text, re.IGNORECASE), text
 
 
-def test_there_are_enough_attacks() -> None:
+def test_enough_attack_vectors_are_tested() -> None:
     assert len(VECTORS) >= 60
 
 
 @pytest.mark.parametrize(("clean", "allowed"), CLEANERS)
 @pytest.mark.parametrize("vector", VECTORS)
-def test_an_attack_is_without_effect(vector: str, clean: Clean, allowed: frozenset[str]) -> None:
+def test_attack_vectors_are_neutralized(vector: str, clean: Clean, allowed: frozenset[str]) -> None:
     for text in (vector, f"before {vector} after", f"<b>{vector}</b>", vector + "\n" + vector):
         cleaned = clean(text)
         assert_harmless(cleaned, allowed)
@@ -104,7 +104,7 @@ def test_an_attack_is_without_effect(vector: str, clean: Clean, allowed: frozens
 
 
 @pytest.mark.parametrize(("clean", "allowed"), CLEANERS)
-def test_any_soup_of_tags_is_cleaned_for_good(clean: Clean, allowed: frozenset[str]) -> None:
+def test_sanitizing_any_tag_soup_is_idempotent(clean: Clean, allowed: frozenset[str]) -> None:
     @quick
     @given(soups)
     def check(soup: str) -> None:
@@ -128,11 +128,11 @@ def test_any_soup_of_tags_is_cleaned_for_good(clean: Clean, allowed: frozenset[s
         ("\\n stays \\\\", "\\n stays \\\\"),
     ],
 )
-def test_text_has_one_form(sent: str, stored: str) -> None:
+def test_text_is_normalized(sent: str, stored: str) -> None:
     assert clean_text(sent, 100) == stored
 
 
-def test_text_is_bounded() -> None:
+def test_text_length_is_limited() -> None:
     assert clean_text("é" * 10, 10) == "é" * 10
     with pytest.raises(InvalidValue, match="at most 10 characters"):
         clean_text("é" * 11, 10)
@@ -167,7 +167,7 @@ def test_text_is_bounded() -> None:
         ("0", "0"),
     ],
 )
-def test_a_title_comes_back_as_it_was_written(sent: str, stored: str) -> None:
+def test_titles_are_preserved(sent: str, stored: str) -> None:
     assert clean_title(sent) == stored
     assert clean_title(stored) == stored
 
@@ -186,7 +186,7 @@ def test_a_title_comes_back_as_it_was_written(sent: str, stored: str) -> None:
         ("0", "0"),
     ],
 )
-def test_plain_fields_lose_their_markup_and_nothing_else(sent: str, stored: str) -> None:
+def test_plain_fields_lose_only_markup(sent: str, stored: str) -> None:
     assert clean_plain(sent) == stored
     assert clean_name(sent) == stored
 
@@ -199,7 +199,7 @@ def test_plain_fields_lose_their_markup_and_nothing_else(sent: str, stored: str)
         ('<p>x</p><script>y</script><a href="http://a.test">l</a>', 'x<a href="http://a.test">l</a>'),
     ],
 )
-def test_a_terms_description_has_links_and_emphasis(sent: str, stored: str) -> None:
+def test_term_description_keeps_links_and_emphasis(sent: str, stored: str) -> None:
     assert clean_term_description(sent) == stored
 
 
@@ -219,7 +219,7 @@ def test_a_terms_description_has_links_and_emphasis(sent: str, stored: str) -> N
         ("0", "0"),
     ],
 )
-def test_a_description_keeps_its_markup(sent: str, stored: str) -> None:
+def test_description_keeps_markup(sent: str, stored: str) -> None:
     assert clean_html(sent) == stored
 
 
@@ -237,13 +237,13 @@ def test_a_description_keeps_its_markup(sent: str, stored: str) -> None:
         ("שָׁלוֹם", "שלום"),
     ],
 )
-def test_folding(text: str, folded: str) -> None:
+def test_text_folding(text: str, folded: str) -> None:
     assert fold(text) == folded
 
 
 @quick
 @given(st.text())
-def test_folding_twice_is_folding_once(text: str) -> None:
+def test_text_folding_is_idempotent(text: str) -> None:
     assert fold(fold(text)) == fold(text)
     assert fold(text.upper().lower()) == fold(text.upper())
 

@@ -49,7 +49,7 @@ def create(sent: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("row", EVENT_ROWS, ids=step)
-def test_an_event_gets_the_dates_of_the_table(row: dict[str, Any]) -> None:
+def test_event_dates_match_conformance_vectors(row: dict[str, Any]) -> None:
     try:
         created = create(row["input"])
     except InvalidValue:
@@ -63,13 +63,13 @@ def test_an_event_gets_the_dates_of_the_table(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", TODAYS_NAMES)
-def test_a_legacy_name_can_also_be_kept(name: str) -> None:
+def test_legacy_timezone_names_can_be_preserved(name: str) -> None:
     (row,) = [row for row in rows("timezones") if row["step"] == name]
     assert normalize_zone(row["input"]["timezone"].upper()) == row["output"]["timezone"]
 
 
 @pytest.mark.parametrize("row", rows("publication_dates"), ids=step)
-def test_a_publication_date_is_that_of_the_table(row: dict[str, Any]) -> None:
+def test_publication_dates_match_conformance_vectors(row: dict[str, Any]) -> None:
     sent = row["input"]
     if "error" in row:
         with pytest.raises(InvalidValue):

@@ -37,14 +37,14 @@ def change_after(month: datetime, zone: str) -> datetime:
 
 @quick
 @given(places_in_time())
-def test_every_instant_survives_the_way_to_wall_time_and_back(place: tuple[str, datetime]) -> None:
+def test_instants_round_trip_through_local_time(place: tuple[str, datetime]) -> None:
     zone, instant = place
     assert utc_of(local_of(instant, zone), zone, in_zone(instant, zone).fold) == instant
 
 
 @quick
 @given(places_in_time(), st.integers(-3 * 3600, 3 * 3600))
-def test_a_settled_time_exists_and_stays(place: tuple[str, datetime], shift: int) -> None:
+def test_resolved_time_exists_and_is_stable(place: tuple[str, datetime], shift: int) -> None:
     zone, instant = place
     wall = local_of(instant, zone) + shift * SECOND
     settled = resolve(DateTimeInput(wall, None, is_date_only=False), zone)
@@ -55,7 +55,7 @@ def test_a_settled_time_exists_and_stays(place: tuple[str, datetime], shift: int
 
 @quick
 @given(places_in_time(), st.integers(-3 * 3600, 3 * 3600))
-def test_a_time_moves_only_out_of_a_gap_and_then_by_the_gap(place: tuple[str, datetime], shift: int) -> None:
+def test_time_moves_only_out_of_gap_and_by_its_size(place: tuple[str, datetime], shift: int) -> None:
     zone, instant = place
     wall = local_of(instant, zone) + shift * SECOND
     settled = resolve(DateTimeInput(wall, None, is_date_only=False), zone)
@@ -66,7 +66,7 @@ def test_a_time_moves_only_out_of_a_gap_and_then_by_the_gap(place: tuple[str, da
 
 @quick
 @given(places_in_time())
-def test_of_two_equal_wall_times_the_first_is_meant(place: tuple[str, datetime]) -> None:
+def test_first_of_ambiguous_times_is_chosen(place: tuple[str, datetime]) -> None:
     zone, instant = place
     is_second = in_zone(instant, zone).fold == 1
     settled = resolve(DateTimeInput(local_of(instant, zone), None, is_date_only=False), zone)
@@ -76,7 +76,7 @@ def test_of_two_equal_wall_times_the_first_is_meant(place: tuple[str, datetime])
 
 @quick
 @given(places_in_time(), st.integers(-23 * 60, 23 * 60))
-def test_an_offset_is_converted_exactly(place: tuple[str, datetime], minutes: int) -> None:
+def test_explicit_offset_is_converted_exactly(place: tuple[str, datetime], minutes: int) -> None:
     zone, instant = place
     offset = timedelta(minutes=minutes)
     sent = DateTimeInput((instant + offset).replace(tzinfo=None), offset, is_date_only=False)
@@ -88,7 +88,7 @@ def test_an_offset_is_converted_exactly(place: tuple[str, datetime], minutes: in
 
 @quick
 @given(places_in_time(), st.integers(0, 8 * 3600), st.integers(-12, 14))
-def test_with_the_same_offset_later_stays_later(place: tuple[str, datetime], later: int, hours: int) -> None:
+def test_equal_offsets_preserve_order(place: tuple[str, datetime], later: int, hours: int) -> None:
     zone, instant = place
     offset = timedelta(hours=hours)
     wall = (instant + offset).replace(tzinfo=None)
@@ -99,7 +99,7 @@ def test_with_the_same_offset_later_stays_later(place: tuple[str, datetime], lat
 
 @quick
 @given(places_in_time())
-def test_a_whole_day_is_neither_longer_nor_shorter_than_the_day(place: tuple[str, datetime]) -> None:
+def test_all_day_event_covers_exactly_one_day(place: tuple[str, datetime]) -> None:
     zone, instant = place
     day = local_of(instant, zone).date()
     moment = DateTimeInput(datetime.combine(day, time(12)), None, is_date_only=False)
@@ -115,7 +115,7 @@ def test_a_whole_day_is_neither_longer_nor_shorter_than_the_day(place: tuple[str
 
 @quick
 @given(places_in_time(), st.integers(0, 3))
-def test_days_of_an_event_follow_each_other(place: tuple[str, datetime], days: int) -> None:
+def test_multi_day_events_cover_consecutive_days(place: tuple[str, datetime], days: int) -> None:
     zone, instant = place
     first = DateTimeInput(local_of(instant, zone), None, is_date_only=False)
     last = DateTimeInput(first.wall + timedelta(days=days), None, is_date_only=False)

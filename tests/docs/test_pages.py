@@ -26,7 +26,7 @@ RUN = [page for page in PAGES if commands_of(page)]
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_the_commands_of_a_page_print_what_it_shows(
+def test_documented_commands_print_documented_output(
     page: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     media = {"KALENDS_MEDIA_DIR": str(tmp_path / "media")}
@@ -53,19 +53,19 @@ async def add_anna(database_url: str) -> str:
         await database.close()
 
 
-def test_there_are_pages_with_commands_for_each_group() -> None:
+def test_quickstarts_contain_commands() -> None:
     names = {page.name for page in RUN}
     assert names >= {"quickstart-publisher.md", "quickstart-developer.md", "quickstart-operator.md"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_commands_stand_only_in_blocks_that_are_run(page: Path) -> None:
+def test_commands_appear_only_in_executed_blocks(page: Path) -> None:
     rest = BLOCK.sub("", page.read_text())
     assert not re.findall(r"^\s*(?:\$ |curl |kalends \w+)", rest, re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_links_lead_to_pages_and_headings(page: Path) -> None:
+def test_links_point_to_existing_pages_and_headings(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:|mailto:)([^)]+)\)", page.read_text()):
         path, _, heading = target.partition("#")
         found = (page.parent / path) if path else page
@@ -78,7 +78,7 @@ def _slug(line: str) -> str:
     return re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
 
 
-def test_every_page_is_reached_from_the_first() -> None:
+def test_all_pages_are_reachable_from_start() -> None:
     seen, waiting = set(), [PROJECT / "README.md", DOCS / "README.md"]
     while waiting:
         page = waiting.pop().resolve()
@@ -93,22 +93,22 @@ def test_every_page_is_reached_from_the_first() -> None:
     assert {page for page in PAGES if page.resolve() not in seen} == set()
 
 
-def test_the_reference_is_the_one_the_code_makes() -> None:
+def test_generated_reference_is_current() -> None:
     kept = {page.name: page.read_text() for page in (DOCS / "reference").glob("*.md")}
     assert kept == docs.render(), "run `just reference`"
 
 
-def test_the_differences_are_those_of_the_table() -> None:
+def test_compatibility_page_is_current() -> None:
     assert (DOCS / "compatibility.md").read_text() == differences.render(), "run `just reference`"
 
 
 @pytest.mark.skipif(not DECISIONS.exists(), reason="the conformance kit is not here")
-def test_every_decision_of_the_kit_is_told() -> None:
+def test_all_conformance_decisions_are_documented() -> None:
     told = {name for rows in differences.TABLES.values() for row in rows for name in row.decisions}
     assert told | differences.KIT_ONLY == {row["id"] for row in json.loads(DECISIONS.read_text())["decisions"]}
 
 
-def test_every_setting_command_code_parameter_and_header_is_documented() -> None:
+def test_all_settings_codes_parameters_and_headers_are_documented() -> None:
     settings = (DOCS / "settings.md").read_text()
     assert [name for name in Settings.model_fields if f"`KALENDS_{name.upper()}`" not in settings] == []
     assert reference.render() == settings
@@ -118,7 +118,7 @@ def test_every_setting_command_code_parameter_and_header_is_documented() -> None
     assert [name for name in (*headers.HEADERS, *headers.PARAMETERS) if f"| `{name}`" not in told] == []
 
 
-def test_nothing_is_documented_that_is_not_there() -> None:
+def test_documentation_mentions_nothing_unknown() -> None:
     settings = (DOCS / "settings.md").read_text()
     named = set(re.findall(r"KALENDS_[A-Z0-9_]+", "\n".join(page.read_text() for page in PAGES)))
     known = {f"KALENDS_{name.upper()}" for name in Settings.model_fields}

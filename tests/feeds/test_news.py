@@ -25,7 +25,7 @@ def get(interface: Interface, path: str, query: bytes = b"") -> bytes:
     return body
 
 
-def test_the_three_forms_have_the_same_events(interface: Interface) -> None:
+def test_rss_atom_and_json_contain_same_events(interface: Interface) -> None:
     editor = interface.caller("editor")
     music = editor.create("categories", name="Music & more")
     for number, category in enumerate(([music["id"]], [])):
@@ -47,7 +47,7 @@ def test_the_three_forms_have_the_same_events(interface: Interface) -> None:
     assert [item["title"] for item in filtered["items"]] == ["News 0 &"]
 
 
-def test_the_sitemap_names_what_is_public_and_nothing_else(interface: Interface) -> None:
+def test_sitemap_contains_only_public_records(interface: Interface) -> None:
     editor = interface.caller("editor")
     tag = editor.create("tags", name="Used")
     editor.create("tags", name="Unused")
@@ -66,7 +66,7 @@ def test_the_sitemap_names_what_is_public_and_nothing_else(interface: Interface)
     assert interface.raw("GET", "/sitemap/1.xml")[0] == 404
 
 
-def test_crawlers_are_kept_from_what_never_ends(interface: Interface) -> None:
+def test_robots_txt_excludes_unbounded_pages(interface: Interface) -> None:
     lines = get(interface, "/robots.txt").decode().split("\n")
     assert lines[0] == "User-agent: *"
     assert {"Disallow: /events/day/", "Disallow: /events/week/", "Disallow: /api/calendar/events/v1/"} <= set(lines)

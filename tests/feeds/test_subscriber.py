@@ -101,7 +101,7 @@ class Author:
         return answer.json()
 
 
-def test_a_subscriber_has_one_entry_at_the_right_instant_after_every_change(fresh: Start, ical_js: IcalJs) -> None:
+def test_subscriber_has_one_correct_entry_after_each_change(fresh: Start, ical_js: IcalJs) -> None:
     interface = fresh()
     interface.set_site("timezone", "Europe/Berlin")
     author = Author(interface.caller("editor"))
@@ -125,7 +125,7 @@ def test_a_subscriber_has_one_entry_at_the_right_instant_after_every_change(fres
     assert cancelled > 2
 
 
-def test_the_bytes_of_a_feed_are_the_same_in_every_process_while_nothing_changed(fresh: Start) -> None:
+def test_feed_bytes_are_identical_in_all_processes(fresh: Start) -> None:
     interface = fresh({"KALENDS_CACHE_MB": "0"})
     author = Author(interface.caller("editor"))
     text = feed_of(interface)

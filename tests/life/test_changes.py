@@ -54,7 +54,7 @@ def age(interface: Interface, days: int, up_to: int) -> None:
     interface.sql("UPDATE changes SET at = at - make_interval(days => $1) WHERE revision <= $2", days, up_to)
 
 
-def test_changes_are_told_once_in_the_order_of_their_latest_revision(interface: Interface) -> None:
+def test_changes_are_listed_once_ordered_by_latest_revision(interface: Interface) -> None:
     editor, anonymous = interface.caller("editor"), interface.caller()
     since = follow(anonymous, {})
     first = editor.create("venues", venue=unique("first"))["id"]
@@ -66,7 +66,7 @@ def test_changes_are_told_once_in_the_order_of_their_latest_revision(interface: 
     assert ask(anonymous, page["next_since"])["changes"] == []
 
 
-def test_links_are_told_as_ids_and_terms_without_counts(interface: Interface) -> None:
+def test_links_are_ids_and_terms_have_no_counts(interface: Interface) -> None:
     editor = interface.caller("editor")
     since = follow(editor, {})
     venue = editor.create("venues", venue=unique("venue"))["id"]
@@ -83,7 +83,7 @@ def test_links_are_told_as_ids_and_terms_without_counts(interface: Interface) ->
 
 
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers", "categories", "tags"])
-def test_one_kind_can_be_asked_for_from_the_beginning(interface: Interface, kind: str) -> None:
+def test_kind_filter_supports_initial_sync(interface: Interface, kind: str) -> None:
     made = interface.caller("editor").create(kind, **SAMPLES[kind].body())["id"]
     page = ask(interface.caller(), kind=kind, per_page=500)
     assert {change["kind"] for change in page["changes"]} == {kind}
@@ -91,7 +91,7 @@ def test_one_kind_can_be_asked_for_from_the_beginning(interface: Interface, kind
 
 
 @pytest.mark.parametrize("filter_name", ["categories", "tags", "venue", "organizer"])
-def test_a_filter_can_be_asked_for_from_the_beginning(interface: Interface, filter_name: str) -> None:
+def test_link_filters_support_initial_sync(interface: Interface, filter_name: str) -> None:
     editor = interface.caller("editor")
     kind = {"venue": "venues", "organizer": "organizers"}.get(filter_name, filter_name)
     target = editor.create(kind, **SAMPLES[kind].body())["id"]
@@ -104,7 +104,7 @@ def test_a_filter_can_be_asked_for_from_the_beginning(interface: Interface, filt
     assert copy == {}
 
 
-def test_a_record_that_never_was_public_leaves_no_trace_for_the_public(fresh: Callable[..., Interface]) -> None:
+def test_never_public_records_are_invisible_to_public(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     editor, anonymous, subscriber = (interface.caller(role) for role in ("editor", "anonymous", "subscriber"))
     editor.create("tags", name="Before")
@@ -123,7 +123,7 @@ def test_a_record_that_never_was_public_leaves_no_trace_for_the_public(fresh: Ca
 
 
 @pytest.mark.parametrize("vanish", [{"status": "draft"}, {"hide_from_listings": True}, {"status": "trash"}])
-def test_a_record_that_vanished_between_two_pages_is_told_of(interface: Interface, vanish: dict[str, Any]) -> None:
+def test_record_hidden_between_pages_is_reported_as_deleted(interface: Interface, vanish: dict[str, Any]) -> None:
     """It vanished within what the first page covers and changed once more behind that."""
     editor, anonymous = interface.caller("editor"), interface.caller()
     event = editor.create("events", **SAMPLES["events"].body())["id"]
@@ -138,7 +138,7 @@ def test_a_record_that_vanished_between_two_pages_is_told_of(interface: Interfac
     assert ("events", event) not in copy
 
 
-def test_a_category_that_moves_takes_its_events_out_of_a_filtered_copy(interface: Interface) -> None:
+def test_moving_category_removes_its_events_from_filtered_copy(interface: Interface) -> None:
     editor, anonymous = interface.caller("editor"), interface.caller()
     above = editor.create("categories", name=unique("above"))["id"]
     below = editor.create("categories", name=unique("below"), parent=above)["id"]
@@ -155,7 +155,7 @@ def test_a_category_that_moves_takes_its_events_out_of_a_filtered_copy(interface
     assert list(copy) == [("events", event)]
 
 
-def test_a_filter_does_not_tell_the_links_of_a_protected_event(interface: Interface) -> None:
+def test_filter_does_not_reveal_links_of_protected_event(interface: Interface) -> None:
     editor = interface.caller("editor")
     tag = editor.create("tags", name=unique("tag"))["id"]
     event = editor.create("events", **SAMPLES["events"].body(tags=[tag], new_password="secret"))["id"]
@@ -165,7 +165,7 @@ def test_a_filter_does_not_tell_the_links_of_a_protected_event(interface: Interf
         assert (("events", event) in copy) == seen
 
 
-def test_a_subscriber_is_told_that_an_own_draft_is_gone(interface: Interface) -> None:
+def test_subscriber_is_notified_of_own_trashed_draft(interface: Interface) -> None:
     editor, subscriber = interface.caller("editor"), interface.caller("subscriber")
     draft = editor.create("venues", venue=unique("draft"), status="draft", author=subscriber.id)["id"]
     copy: Copy = {}
@@ -176,7 +176,7 @@ def test_a_subscriber_is_told_that_an_own_draft_is_gone(interface: Interface) ->
     assert ("venues", draft) not in copy
 
 
-def test_a_venue_that_is_removed_for_good_changes_the_events_that_had_it(fresh: Callable[..., Interface]) -> None:
+def test_permanently_deleted_venue_changes_its_events(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     editor, anonymous = interface.caller("editor"), interface.caller()
     venue = editor.create("venues", venue="Venue")["id"]
@@ -190,7 +190,7 @@ def test_a_venue_that_is_removed_for_good_changes_the_events_that_had_it(fresh: 
     assert copy["events", event]["venue"] == []
 
 
-def test_a_copy_filtered_by_a_record_that_is_gone_for_good_becomes_empty(fresh: Callable[..., Interface]) -> None:
+def test_copy_filtered_by_deleted_record_becomes_empty(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     editor, anonymous = interface.caller("editor"), interface.caller()
     venue = editor.create("venues", venue="Venue")["id"]
@@ -209,7 +209,7 @@ def test_a_copy_filtered_by_a_record_that_is_gone_for_good_becomes_empty(fresh: 
 # Forgotten changes ---------------------------------------------------------------------------
 
 
-def test_a_token_older_than_the_log_or_from_the_future_is_410(fresh: Callable[..., Interface]) -> None:
+def test_token_older_than_log_or_from_future_is_410(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     editor, anonymous = interface.caller("editor"), interface.caller()
     editor.create("venues", venue="One")
@@ -225,7 +225,7 @@ def test_a_token_older_than_the_log_or_from_the_future_is_410(fresh: Callable[..
     assert [change["record"]["venue"] for change in ask(anonymous, old)["changes"]] == ["Three"]
 
 
-def test_a_site_with_a_forgotten_past_can_be_read_from_the_beginning_page_by_page(
+def test_initial_sync_works_with_trimmed_log(
     fresh: Callable[..., Interface],
 ) -> None:
     interface = fresh()

@@ -51,7 +51,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_wrong_tries_add_up_over_two_servers(place: Place, start_server: Callable[..., Server]) -> None:
+def test_failed_logins_are_counted_across_servers(place: Place, start_server: Callable[..., Server]) -> None:
     forwarded = {"KALENDS_TRUSTED_PROXIES": "127.0.0.1"}
     servers = [start_server(place.url, environment=forwarded) for _ in range(2)]
     tries = iter(range(10**6))
@@ -83,7 +83,7 @@ def test_wrong_tries_add_up_over_two_servers(place: Place, start_server: Callabl
 
 
 @pytest.mark.usefixtures("small_limits")
-def test_after_the_seconds_that_were_named_the_right_password_is_looked_at_again(
+def test_correct_password_is_accepted_after_retry_after(
     fresh: Callable[..., Interface],
 ) -> None:
     interface = fresh()
@@ -98,7 +98,7 @@ def test_after_the_seconds_that_were_named_the_right_password_is_looked_at_again
 
 @pytest.mark.usefixtures("small_limits")
 @pytest.mark.parametrize("name", ["editor", "EDITOR", "editor@example.org"])
-def test_the_owner_is_not_locked_out_by_what_others_do_elsewhere(fresh: Callable[..., Interface], name: str) -> None:
+def test_known_client_is_not_locked_out_by_others(fresh: Callable[..., Interface], name: str) -> None:
     interface = fresh()
     password = interface.operate(lambda tx: accounts.add_application_password(tx, "editor", "phone"))
     assert attempt(interface, name, password, HOME) == 200
@@ -110,7 +110,7 @@ def test_the_owner_is_not_locked_out_by_what_others_do_elsewhere(fresh: Callable
 
 
 @pytest.mark.usefixtures("small_limits")
-def test_nobody_is_locked_out_by_a_login_that_names_an_address(fresh: Callable[..., Interface]) -> None:
+def test_login_containing_address_locks_out_nobody(fresh: Callable[..., Interface]) -> None:
     """A login may hold any text; it must not be counted as somebody else's."""
     interface = fresh()
     for n in range(8):
@@ -121,7 +121,7 @@ def test_nobody_is_locked_out_by_a_login_that_names_an_address(fresh: Callable[.
 # Nothing is told -----------------------------------------------------------------------------
 
 
-def test_an_unknown_user_costs_the_same_statements_as_a_wrong_password(
+def test_unknown_user_and_wrong_password_cost_same_statements(
     fresh: Callable[..., Interface], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interface = fresh()
@@ -145,7 +145,7 @@ def test_an_unknown_user_costs_the_same_statements_as_a_wrong_password(
 
 
 @pytest.mark.slow
-def test_time_does_not_tell_an_unknown_user_from_a_wrong_password(fresh: Callable[..., Interface]) -> None:
+def test_unknown_user_and_wrong_password_take_same_time(fresh: Callable[..., Interface]) -> None:
     """Two times three hundred tries in mixed order; a difference would have to be one in ten thousand by chance."""
     interface = fresh()
     # Few per account, and none from an address twice: nobody is slowed down.
@@ -166,7 +166,7 @@ def test_time_does_not_tell_an_unknown_user_from_a_wrong_password(fresh: Callabl
     assert chance > 0.0001
 
 
-def test_the_password_of_an_account_is_none_for_clients(fresh: Callable[..., Interface]) -> None:
+def test_account_password_is_rejected_for_api(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     interface.operate(lambda tx: accounts.set_account_password(tx, "editor", "correct horse battery"))
     answer = somebody(interface, "editor", "correct horse battery", HOME).get("/tags")
@@ -176,7 +176,7 @@ def test_the_password_of_an_account_is_none_for_clients(fresh: Callable[..., Int
 # Application passwords -----------------------------------------------------------------------
 
 
-def test_a_password_that_only_reads_reads_everything_and_writes_nothing(fresh: Callable[..., Interface]) -> None:
+def test_read_only_password_can_read_but_not_write(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     secret = interface.operate(lambda tx: accounts.add_application_password(tx, "editor", "display", read_only=True))
     editor, reader = interface.caller("editor"), somebody(interface, "editor", secret, HOME)
@@ -198,7 +198,7 @@ def test_a_password_that_only_reads_reads_everything_and_writes_nothing(fresh: C
     assert interface.sql("SELECT revision FROM sites") == before
 
 
-def test_the_use_of_passwords_is_logged_by_hour_and_address(fresh: Callable[..., Interface]) -> None:
+def test_password_uses_are_logged_by_hour_and_address(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     secret = interface.operate(lambda tx: accounts.add_application_password(tx, "author", "laptop"))
 
@@ -223,7 +223,7 @@ def test_the_use_of_passwords_is_logged_by_hour_and_address(fresh: Callable[...,
 # Passwords of events -------------------------------------------------------------------------
 
 
-def test_guessing_the_password_of_an_event_is_slowed_down(interface: Interface) -> None:
+def test_event_password_guessing_is_throttled(interface: Interface) -> None:
     event = interface.caller("editor").create("events", **SAMPLES["events"].body(new_password="right one"))
     paths = (f"/events/{event['id']}", f"/events/by-slug/{event['slug']}")
 
@@ -243,7 +243,7 @@ def test_guessing_the_password_of_an_event_is_slowed_down(interface: Interface) 
     assert guess("right one", HOME).status_code == 200
 
 
-def test_one_password_for_a_list_is_one_try_however_many_events_are_protected(interface: Interface) -> None:
+def test_password_for_list_counts_as_one_attempt(interface: Interface) -> None:
     editor = interface.caller("editor")
     mine = editor.create("events", **SAMPLES["events"].body(new_password="mine only", description="Told."))["id"]
     for n in range(25):
@@ -253,7 +253,7 @@ def test_one_password_for_a_list_is_one_try_however_many_events_are_protected(in
     assert {event["id"]: event["description"] for event in page["events"]}[mine] == "<p>Told.</p>"
 
 
-def test_credentials_that_are_not_basic_are_nobodys(interface: Interface) -> None:
+def test_malformed_credentials_are_treated_as_anonymous(interface: Interface) -> None:
     garbage = base64.b64encode(b"no colon").decode()
     for header in ("Bearer abc", f"Basic {garbage}", "Basic ???"):
         answer = interface.caller().get(f"http://{HOST}{NAMESPACE}/tags", headers={"Authorization": header})

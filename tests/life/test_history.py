@@ -96,7 +96,7 @@ def restore(caller: Caller, kind: str, record_id: int, revision: int | None = No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_earlier_state_of_any_field_comes_back(world: World, kind: str) -> None:
+def test_any_earlier_state_can_be_restored(world: World, kind: str) -> None:
     @settings(
         max_examples=scaled(40 if kind == "events" else 20, 1500),
         deadline=None,

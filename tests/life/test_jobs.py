@@ -71,7 +71,7 @@ def jobs(place: Place) -> Iterator[Jobs]:
         yield queue
 
 
-def test_a_job_is_made_with_the_change_that_needs_it_and_only_with_it(jobs: Jobs) -> None:
+def test_job_is_enqueued_in_transaction_of_its_change(jobs: Jobs) -> None:
     editor = jobs.interface.caller("editor")
     venue = editor.create("venues", venue="Later", date_utc="2098-01-01 00:00:00")["id"]
     told = jobs.rows("SELECT task_name, args, scheduled_at::text FROM procrastinate_jobs")
@@ -84,7 +84,7 @@ def test_a_job_is_made_with_the_change_that_needs_it_and_only_with_it(jobs: Jobs
 
 
 @pytest.mark.slow
-def test_a_failing_job_is_retried_ever_later_then_shown_as_failed_and_run_again(jobs: Jobs, tmp_path: Path) -> None:
+def test_failing_job_is_retried_with_backoff_and_can_be_rerun(jobs: Jobs, tmp_path: Path) -> None:
     broken, waiting = jobs.schedule("Broken"), jobs.schedule("Later")
     jobs.rows(BREAK)
     jobs.hurry(broken)
@@ -116,14 +116,14 @@ def test_a_failing_job_is_retried_ever_later_then_shown_as_failed_and_run_again(
         assert worker.stop() == 0
 
 
-def test_a_job_that_is_not_there_is_a_sentence_not_a_traceback(jobs: Jobs) -> None:
+def test_unknown_job_is_reported_without_traceback(jobs: Jobs) -> None:
     answer = run_command(jobs.url, "job", "retry", "999999")
     assert (answer.exit_code, type(answer.exception)) == (1, SystemExit), answer.exception
     assert "999999" in answer.stderr
 
 
 @pytest.mark.slow
-def test_a_record_that_cannot_be_published_does_not_keep_others_waiting(jobs: Jobs, tmp_path: Path) -> None:
+def test_failing_record_does_not_block_other_publications(jobs: Jobs, tmp_path: Path) -> None:
     """Their jobs are lost; what finds them is the search for what is overdue."""
     broken = jobs.schedule("Broken")
     jobs.rows("UPDATE venues SET date_utc = date_utc - interval '1 hour'")
@@ -136,7 +136,7 @@ def test_a_record_that_cannot_be_published_does_not_keep_others_waiting(jobs: Jo
 
 
 @pytest.mark.slow
-def test_a_worker_finishes_the_job_in_hand_when_it_is_told_to_stop(jobs: Jobs, tmp_path: Path) -> None:
+def test_worker_finishes_current_job_on_sigterm(jobs: Jobs, tmp_path: Path) -> None:
     venue = jobs.schedule("In hand")
     with Worker.start(jobs.url, tmp_path / "worker.log") as worker, psycopg.connect(jobs.url) as holder:
         # The job waits for the site, which somebody else is writing to.

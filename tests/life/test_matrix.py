@@ -9,13 +9,13 @@ from tests.life.matrix import Table, cells
 POSTS = ("events", "venues", "organizers")
 
 
-def test_the_table_has_thousands_of_cells() -> None:
+def test_matrix_has_thousands_of_cells() -> None:
     assert sum(1 for kind in POSTS for _ in cells(kind)) >= 5000
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", POSTS)
-def test_every_cell_answers_as_the_rules_say(interface: Interface, kind: str) -> None:
+def test_responses_match_expected_permissions(interface: Interface, kind: str) -> None:
     table = Table(interface, kind)
     asked, wrong = 0, []
     for cell in cells(kind):

@@ -29,7 +29,7 @@ RECORDS = scaled(0, 20_000)
 
 
 @pytest.mark.slow
-def test_copies_equal_the_site_after_eight_writers_and_a_worker(
+def test_synced_copies_equal_site_after_concurrent_writes(
     place: Place, start_server: Callable[..., Server], tmp_path: Path
 ) -> None:
     if RECORDS:

@@ -16,7 +16,7 @@ POSTS = ("events", "venues", "organizers")
 
 
 @pytest.mark.parametrize("kind", POSTS)
-def test_a_new_record_gets_the_status_that_its_maker_may_give(interface: Interface, kind: str) -> None:
+def test_initial_status_depends_on_role(interface: Interface, kind: str) -> None:
     wrong = []
     for role, asked in product(ROLES, ("", *STATUSES)):
         body = SAMPLES[kind].body(**({"status": asked} if asked else {}))
@@ -29,7 +29,7 @@ def test_a_new_record_gets_the_status_that_its_maker_may_give(interface: Interfa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", POSTS if SOAK else POSTS[:1])
-def test_every_move_between_statuses_ends_where_the_rules_say(interface: Interface, kind: str) -> None:
+def test_status_transitions_match_rules(interface: Interface, kind: str) -> None:
     table = Table(interface, kind)
     asked, wrong = 0, []
     for role, own, (status, was), to in product(ROLES, (False, True), STATES, STATUSES):
@@ -44,7 +44,7 @@ def test_every_move_between_statuses_ends_where_the_rules_say(interface: Interfa
 
 
 @pytest.mark.parametrize("kind", ["categories", "tags"])
-def test_terms_are_everybodys_to_read_and_some_peoples_to_write(interface: Interface, kind: str) -> None:
+def test_terms_are_publicly_readable_and_writable_by_role(interface: Interface, kind: str) -> None:
     """Terms have no status: they are public, in lists, single, inside events and in the feed."""
     sample, administrator = SAMPLES[kind], interface.caller("administrator")
     used = administrator.create(kind, **sample.body())

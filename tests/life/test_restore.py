@@ -29,7 +29,7 @@ def revision(interface: Interface, kind: str, record_id: int) -> int:
 
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers"])
 @pytest.mark.parametrize("status", ["publish", "draft", "pending", "private", "future"])
-def test_out_of_the_trash_a_record_is_as_it_was(interface: Interface, kind: str, status: str) -> None:
+def test_restore_from_trash_is_lossless(interface: Interface, kind: str, status: str) -> None:
     editor = interface.caller("editor")
     date = {"date_utc": "2090-01-01 00:00:00"} if status == "future" else {}
     made = editor.create(kind, **SAMPLES[kind].body(status=status, **date))
@@ -37,7 +37,7 @@ def test_out_of_the_trash_a_record_is_as_it_was(interface: Interface, kind: str,
     assert told(restore(editor, kind, made["id"])) == told(made)
 
 
-def test_a_slug_that_was_taken_meanwhile_is_numbered(interface: Interface) -> None:
+def test_reused_slug_is_numbered(interface: Interface) -> None:
     editor = interface.caller("editor")
     slug = unique("wanted").lower().replace(" ", "-")
     made = editor.create("events", **SAMPLES["events"].body(slug=slug))
@@ -50,7 +50,7 @@ def test_a_slug_that_was_taken_meanwhile_is_numbered(interface: Interface) -> No
     }
 
 
-def test_which_of_two_equal_hours_was_meant_comes_back(interface: Interface) -> None:
+def test_ambiguous_time_is_restored(interface: Interface) -> None:
     editor = interface.caller("editor")
     zone = {"timezone": "America/New_York"}
     hours = {"start_date": "2027-11-07 01:30:00-05:00", "end_date": "2027-11-07 01:30:00-05:00"}
@@ -64,7 +64,7 @@ def test_which_of_two_equal_hours_was_meant_comes_back(interface: Interface) -> 
     assert told(restore(editor, "events", made["id"], second)) == told(made)
 
 
-def test_a_draft_that_had_no_slug_has_none_again(interface: Interface) -> None:
+def test_draft_without_slug_is_restored_without_slug(interface: Interface) -> None:
     editor = interface.caller("editor")
     made = editor.create("events", **SAMPLES["events"].body(status="draft"))
     assert made["slug"] == ""
@@ -73,7 +73,7 @@ def test_a_draft_that_had_no_slug_has_none_again(interface: Interface) -> None:
     assert told(restore(editor, "events", made["id"], first)) == told(made)
 
 
-def test_a_link_to_what_is_gone_for_good_stays_away(interface: Interface) -> None:
+def test_links_to_deleted_records_are_not_restored(interface: Interface) -> None:
     editor = interface.caller("editor")
     gone, stays = (editor.create("tags", name=unique("tag"))["id"] for _ in range(2))
     event = editor.create("events", **SAMPLES["events"].body(tags=[gone, stays]))["id"]
@@ -83,7 +83,7 @@ def test_a_link_to_what_is_gone_for_good_stays_away(interface: Interface) -> Non
     assert [tag["id"] for tag in restore(editor, "events", event, first)["tags"]] == [stays]
 
 
-def test_a_record_with_thousands_of_changes_goes_back_to_its_first(interface: Interface) -> None:
+def test_record_with_thousands_of_changes_is_restored_to_first(interface: Interface) -> None:
     editor = interface.caller("editor")
     made = editor.create("venues", venue="First")
     first = revision(interface, "venues", made["id"])
@@ -103,7 +103,7 @@ def test_a_record_with_thousands_of_changes_goes_back_to_its_first(interface: In
     assert restore(editor, "venues", made["id"], first)["venue"] == "First"
 
 
-def test_what_is_older_than_the_record_is_refused(interface: Interface) -> None:
+def test_revision_older_than_record_is_rejected(interface: Interface) -> None:
     editor = interface.caller("editor")
     editor.create("venues", venue=unique("before"))
     before = revision(interface, "venues", editor.create("venues", venue=unique("venue"))["id"])
@@ -112,7 +112,7 @@ def test_what_is_older_than_the_record_is_refused(interface: Interface) -> None:
     assert_refused(answer, 400, "rest_invalid_param", "revision")
 
 
-def test_what_has_been_forgotten_is_410(fresh: Callable[..., Interface]) -> None:
+def test_trimmed_revision_is_410(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     venue = editor.create("venues", venue="One")["id"]
@@ -127,7 +127,7 @@ def test_what_has_been_forgotten_is_410(fresh: Callable[..., Interface]) -> None
 # By whom -------------------------------------------------------------------------------------
 
 
-def test_an_author_cannot_make_somebody_else_the_author_by_restoring(interface: Interface) -> None:
+def test_author_cannot_change_author_by_restore(interface: Interface) -> None:
     editor, author = interface.caller("editor"), interface.caller("author")
     venue = editor.create("venues", venue=unique("venue"))["id"]
     first = revision(interface, "venues", venue)
@@ -136,7 +136,7 @@ def test_an_author_cannot_make_somebody_else_the_author_by_restoring(interface: 
     assert_refused(answer, 403, "rest_forbidden")
 
 
-def test_a_contributor_cannot_publish_by_restoring(interface: Interface) -> None:
+def test_contributor_cannot_publish_by_restore(interface: Interface) -> None:
     editor, contributor = interface.caller("editor"), interface.caller("contributor")
     event = editor.create("events", **SAMPLES["events"].body(author=contributor.id))["id"]
     published = revision(interface, "events", event)
@@ -144,7 +144,7 @@ def test_a_contributor_cannot_publish_by_restoring(interface: Interface) -> None
     assert restore(contributor, "events", event, published)["status"] == "pending"
 
 
-def test_a_restore_that_expects_another_state_is_412(interface: Interface) -> None:
+def test_restore_with_stale_etag_is_412(interface: Interface) -> None:
     editor = interface.caller("editor")
     venue = editor.create("venues", venue=unique("venue"))["id"]
     tag = editor.get(f"/venues/{venue}").headers["etag"]
@@ -159,7 +159,7 @@ def test_a_restore_that_expects_another_state_is_412(interface: Interface) -> No
 
 
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers"])
-def test_history_tells_who_changed_what_by_the_names_of_parameters(interface: Interface, kind: str) -> None:
+def test_history_lists_user_and_changes_by_parameter_name(interface: Interface, kind: str) -> None:
     editor, author = interface.caller("editor"), interface.caller("author")
     sample = SAMPLES[kind]
     made = author.create(kind, **sample.body(status="draft"))
@@ -177,7 +177,7 @@ def test_history_tells_who_changed_what_by_the_names_of_parameters(interface: In
     assert names <= {param.name for param in BY_NAME[kind].fields} | {"slug"}
 
 
-def test_history_shows_links_as_ids_and_dates_as_they_are_written(interface: Interface) -> None:
+def test_history_contains_links_as_ids_and_formatted_dates(interface: Interface) -> None:
     editor = interface.caller("editor")
     tag = editor.create("tags", name=unique("tag"))["id"]
     event = editor.create("events", **SAMPLES["events"].body())
@@ -189,7 +189,7 @@ def test_history_shows_links_as_ids_and_dates_as_they_are_written(interface: Int
     }
 
 
-def test_neither_history_nor_its_command_shows_the_hash_of_a_password(interface: Interface) -> None:
+def test_history_and_command_do_not_reveal_password_hash(interface: Interface) -> None:
     editor = interface.caller("editor")
     event = editor.create("events", **SAMPLES["events"].body(new_password="secret one"))["id"]
     hashes = [interface.sql("SELECT password_hash FROM events WHERE id = $1", event)[0][0].hex()]
@@ -211,14 +211,14 @@ def test_neither_history_nor_its_command_shows_the_hash_of_a_password(interface:
         assert secret not in command.stdout
 
 
-def test_a_revision_that_is_yet_to_come_is_refused(interface: Interface) -> None:
+def test_future_revision_is_rejected(interface: Interface) -> None:
     editor = interface.caller("editor")
     made = editor.create("venues", **SAMPLES["venues"].body())
     answer = editor.post(f"{EXTENSION}/venues/{made['id']}/restore", {"revision": 10**9})
     assert_refused(answer, 400, "rest_invalid_param", "revision")
 
 
-def test_history_is_told_page_by_page(interface: Interface) -> None:
+def test_history_is_paginated(interface: Interface) -> None:
     editor = interface.caller("editor")
     made = editor.create("venues", **SAMPLES["venues"].body())
     for number in range(4):

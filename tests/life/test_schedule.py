@@ -121,7 +121,7 @@ class Scheduler:
 
 
 @pytest.mark.slow
-def test_each_is_published_once_though_workers_and_postgresql_are_killed(
+def test_records_are_published_once_despite_kills(
     site: Site, start_server: Callable[..., Server], tmp_path: Path
 ) -> None:
     server = start_server(site.url)
@@ -178,7 +178,7 @@ def _tell(late: list[float]) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_with_worker_publishes_and_leaves_no_process_behind(place: Place, tmp_path: Path) -> None:
+def test_server_with_worker_publishes_and_leaves_no_process(place: Place, tmp_path: Path) -> None:
     port, log = find_free_port(), tmp_path / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -12,26 +12,26 @@ from tools import statuses
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 
 
-def test_the_page_and_the_picture_are_the_ones_the_code_makes() -> None:
+def test_generated_page_and_diagram_are_current() -> None:
     assert statuses.PAGE.read_text() == statuses.render_page()
     assert statuses.DIAGRAM.read_text() == statuses.render_diagram()
 
 
-def test_the_picture_draws_every_move_and_no_other() -> None:
+def test_diagram_contains_exactly_all_transitions() -> None:
     moves = {
         (origin, move.target, move.right) for move in TRANSITIONS for origin in move.sources if origin != move.target
     }
     assert statuses.list_drawn_moves() == moves
 
 
-def test_every_wish_is_settled_as_the_rules_say() -> None:
+def test_requested_status_is_resolved_by_rules() -> None:
     for role, asked, scheduled in product(("contributor", "author", "editor"), STATUSES, (False, True)):
         date = NOW + timedelta(days=1 if scheduled else -1)
         settled = resolve_status(asked, may_publish=role != "contributor", date_utc=date, now=NOW)
         assert settled == rules.settled(role, asked, scheduled=scheduled), (role, asked, scheduled)
 
 
-def test_every_move_takes_the_right_that_the_rules_ask_for() -> None:
+def test_transitions_need_permissions_of_rules() -> None:
     """An author has both rights over an own record, a contributor only that to edit."""
     assert set(REQUIRED_RIGHTS) == set(STATUSES) == set(rules.STATUSES)
     moves = {
@@ -54,7 +54,7 @@ def test_every_move_takes_the_right_that_the_rules_ask_for() -> None:
             assert (may_contributor.says == after) == (right == "edit"), (before, after)
 
 
-def test_the_table_says_what_the_rules_say_of_each_status() -> None:
+def test_status_table_matches_rules() -> None:
     for status in TABLE:
         name = status.name
         was = "draft" if name == "trash" else ""

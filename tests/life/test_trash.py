@@ -30,7 +30,7 @@ def age(interface: Interface, kind: str, record_id: int, age_of: timedelta) -> N
 
 
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers"])
-def test_only_what_is_old_enough_is_removed(fresh: Callable[..., Interface], kind: str) -> None:
+def test_only_expired_records_are_deleted(fresh: Callable[..., Interface], kind: str) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     young, old, returned, live = (editor.create(kind, **SAMPLES[kind].body())["id"] for _ in range(4))
@@ -47,7 +47,7 @@ def test_only_what_is_old_enough_is_removed(fresh: Callable[..., Interface], kin
     assert empty(interface) == 0
 
 
-def test_an_event_is_removed_with_its_links_and_leaves_a_tombstone(fresh: Callable[..., Interface]) -> None:
+def test_deleted_event_loses_links_and_leaves_tombstone(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     body = SAMPLES["events"].body(venue={"venue": "V"}, organizer=[{"organizer": "O"}], categories="C", tags="T")
@@ -64,7 +64,7 @@ def test_an_event_is_removed_with_its_links_and_leaves_a_tombstone(fresh: Callab
 
 
 @pytest.mark.parametrize(("kind", "name"), [("venues", "venue"), ("organizers", "organizer")])
-def test_events_that_lose_a_linked_record_have_changed(fresh: Callable[..., Interface], kind: str, name: str) -> None:
+def test_events_of_deleted_record_get_new_revision(fresh: Callable[..., Interface], kind: str, name: str) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     gone, stays = (editor.create(kind, **SAMPLES[kind].body())["id"] for _ in range(2))

@@ -44,24 +44,24 @@ def fill(site: Site, *events: Event, zone: str = "UTC") -> World:
         (("start_date", "1700-01-01"), ("end_date", "1800-01-01")),
     ],
 )
-def test_an_event_of_many_centuries_is_listed_while_it_lasts(site: Site, params: tuple[tuple[str, str], ...]) -> None:
+def test_event_lasting_centuries_is_listed(site: Site, params: tuple[tuple[str, str], ...]) -> None:
     world = fill(site, event(1, "1400-01-01", "2027-06-01"), event(2, "0900-01-01", "8000-01-01"))
     compare(site, world, Query("events", params=params))
 
 
-def test_an_event_that_began_on_the_first_day_of_the_calendar_is_listed_while_it_lasts(site: Site) -> None:
+def test_event_starting_on_first_supported_day_is_listed(site: Site) -> None:
     world = fill(site, event(1, "0001-01-01 00:00:01", "0001-01-05"))
     compare(site, world, Query("events", params=(("overlaps_from", "0001-01-03"),)))
 
 
-def test_an_event_may_begin_with_the_calendar(site: Site) -> None:
+def test_event_may_start_on_first_supported_day(site: Site) -> None:
     fill(site)
     values = {"title": "x", "start_date": "0001-01-01 00:00:00", "end_date": "0001-01-02 00:00:00"}
     assert site.send("POST", "/events", "editor", json=values).status_code in (201, 400)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
-def test_a_date_at_the_end_of_the_calendar_is_used_or_refused(site: Site, zone: str) -> None:
+def test_dates_at_supported_limits_are_accepted_or_rejected(site: Site, zone: str) -> None:
     fill(site, zone=zone)
     for name in DATES:
         for text in ("0001-01-01", "0001-01-01T00:00:00Z", "9998-12-31", "9998-12-31T23:59:59-12:00"):
@@ -72,7 +72,7 @@ def test_a_date_at_the_end_of_the_calendar_is_used_or_refused(site: Site, zone: 
                 assert answer.status_code == 200 or name in answer.json()["data"]["params"], fault
 
 
-def test_a_list_by_long_titles_is_walked_to_its_end(site: Site) -> None:
+def test_list_ordered_by_long_titles_can_be_paged(site: Site) -> None:
     titles = ("é" * 5000, "é" * 4999 + "f", "a")
     events = (event(n, "2027-02-01", "2027-02-02", title=title) for n, title in enumerate(titles, 1))
     world = fill(site, *events)
@@ -95,26 +95,26 @@ def test_a_list_by_long_titles_is_walked_to_its_end(site: Site) -> None:
         "title",
     ],
 )
-def test_a_cursor_that_nobody_was_given_is_refused(site: Site, keys: object) -> None:
+def test_forged_cursor_is_rejected(site: Site, keys: object) -> None:
     fill(site, event(1, "2027-02-01", "2027-02-02"))
     cursor = base64.urlsafe_b64encode(json.dumps(keys).encode()).decode()
     answer = site.ask("/events", "anonymous", [("orderby", "title"), ("cursor", cursor)])
     assert (answer.status_code, list(answer.json()["data"]["params"])) == (400, ["cursor"])
 
 
-def test_a_cursor_of_another_order_is_refused(site: Site) -> None:
+def test_cursor_of_other_order_is_rejected(site: Site) -> None:
     fill(site, event(1, "2027-02-01", "2027-02-02"), event(2, "2027-02-01", "2027-02-02"))
     cursor = site.ask("/events", "anonymous", [("per_page", "1")]).json()["next_cursor"]
     answer = site.ask("/events", "anonymous", [("order", "desc"), ("cursor", cursor)])
     assert (answer.status_code, list(answer.json()["data"]["params"])) == (400, ["cursor"])
 
 
-def test_a_password_opens_its_event_among_many_with_other_passwords(site: Site) -> None:
+def test_password_unlocks_one_of_many_protected_events(site: Site) -> None:
     world = fill(site, *(event(n, "2027-02-01", "2027-02-02", password=f"secret {n}") for n in range(1, 9)))
     compare(site, world, Query("events", params=(("password", "secret 8"),)))
 
 
-def test_a_moment_at_midnight_is_found_on_its_day(site: Site) -> None:
+def test_zero_length_event_at_midnight_is_listed_on_its_day(site: Site) -> None:
     fill(site, event(1, "2027-02-01 00:00:00", "2027-02-01 00:00:00"))
     answer = site.ask("/events", "anonymous", [("overlaps_from", "2027-02-01"), ("overlaps_to", "2027-02-28")])
     assert [found["id"] for found in answer.json()["events"]] == [1]

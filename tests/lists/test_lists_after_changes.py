@@ -13,7 +13,7 @@ from tests.lists.worlds import make_world
 
 @quick(8)
 @given(seed, seeds(8, 25), seeds(10, 40), seeds(10, 15))
-def test_lists_after_updates_trash_restoring_hiding_and_deletion(
+def test_lists_and_counters_match_model_after_changes(
     site: Site, world_seed: int, event_seeds: list[int], change_seeds: list[int], query_seeds: list[int]
 ) -> None:
     world = make_world(world_seed, event_seeds)

@@ -17,7 +17,9 @@ from tests.lists.worlds import make_world
 
 @quick(4)
 @given(seed, seeds(10, 30), seeds(4, 8))
-def test_lists_follow_the_clock(site: Site, world_seed: int, event_seeds: list[int], query_seeds: list[int]) -> None:
+def test_lists_match_model_as_time_passes(
+    site: Site, world_seed: int, event_seeds: list[int], query_seeds: list[int]
+) -> None:
     world = make_world(world_seed, event_seeds)
     site.fill(world)
     queries = [query for number in query_seeds for query in _make_queries(number, world)]

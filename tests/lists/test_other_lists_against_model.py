@@ -13,7 +13,7 @@ from tests.lists.worlds import make_world
 @pytest.mark.parametrize("kind", ["venues", "organizers"])
 @quick(4)
 @given(seed, seeds(5, 20), seeds(20, 40))
-def test_venues_and_organizers_with_any_parameters(
+def test_venues_and_organizers_match_model(
     site: Site, kind: str, world_seed: int, event_seeds: list[int], query_seeds: list[int]
 ) -> None:
     world = make_world(world_seed, event_seeds)
@@ -25,7 +25,7 @@ def test_venues_and_organizers_with_any_parameters(
 @pytest.mark.parametrize("kind", ["categories", "tags"])
 @quick(4)
 @given(seed, seeds(5, 20), seeds(20, 40))
-def test_terms_with_any_parameters(
+def test_terms_match_model(
     site: Site, kind: str, world_seed: int, event_seeds: list[int], query_seeds: list[int]
 ) -> None:
     world = make_world(world_seed, event_seeds)

@@ -12,7 +12,7 @@ from tests.lists.worlds import make_world
 
 @quick(8)
 @given(seed, seeds(30, 60), seeds(40, 70))
-def test_totals_of_windows_of_seconds_and_of_centuries(
+def test_totals_match_model_for_narrow_and_wide_windows(
     site: Site, world_seed: int, event_seeds: list[int], query_seeds: list[int]
 ) -> None:
     world = make_world(world_seed, event_seeds)

@@ -56,9 +56,7 @@ def grow_old(here: Interface) -> None:
 
 
 @pytest.mark.parametrize("post", POSTS, ids=lambda post: post.kind)
-def test_an_address_becomes_an_image_of_the_library(
-    here: Interface, writer: Caller, source: Source, post: Sample
-) -> None:
+def test_image_url_is_stored_in_library(here: Interface, writer: Caller, source: Source, post: Sample) -> None:
     made = writer.create(post.kind, **post.body(image=source.address()))
     (image,) = library(here)
     assert made["image"] == {name: image[name] for name in made["image"]}
@@ -70,7 +68,7 @@ def test_an_address_becomes_an_image_of_the_library(
     assert "authorization" not in headers
 
 
-def test_the_same_address_is_one_image_and_asked_once(here: Interface, writer: Caller, source: Source) -> None:
+def test_same_url_is_fetched_once_and_stored_once(here: Interface, writer: Caller, source: Source) -> None:
     first = writer.create("venues", venue="A", image=source.address())
     second = writer.create("organizers", organizer="B", image=source.address())
     third = writer.change("venues", writer.create("venues", venue="C")["id"], image=source.address())
@@ -78,7 +76,7 @@ def test_the_same_address_is_one_image_and_asked_once(here: Interface, writer: C
     assert (len(library(here)), len(source.asked)) == (1, 1)
 
 
-def test_two_who_name_an_address_at_once_get_one_image(here: Interface, writer: Caller, source: Source) -> None:
+def test_concurrent_requests_for_same_url_store_one_image(here: Interface, writer: Caller, source: Source) -> None:
     async def both() -> list[Any]:
         bodies = [{"venue": name, "image": source.address()} for name in "ABCDEF"]
         return await asyncio.gather(*[writer.ask("POST", "/venues", json=body) for body in bodies])
@@ -88,7 +86,7 @@ def test_two_who_name_an_address_at_once_get_one_image(here: Interface, writer: 
     assert len(set(answers)) == len(library(here)) == 1
 
 
-def test_later_the_source_is_asked_whether_it_has_changed(here: Interface, writer: Caller, source: Source) -> None:
+def test_source_is_revalidated_later(here: Interface, writer: Caller, source: Source) -> None:
     source.headers = {"ETag": '"one"', "Last-Modified": "Mon, 01 Mar 2027 10:00:00 GMT"}
     venue = writer.create("venues", venue="A", image=source.address())
     grow_old(here)
@@ -108,7 +106,7 @@ def test_later_the_source_is_asked_whether_it_has_changed(here: Interface, write
     assert here.sql("SELECT source_etag, source_date FROM media")[0]["source_etag"] == '"two"'
 
 
-def test_what_was_fetched_stays_while_its_source_is_away(here: Interface, writer: Caller, source: Source) -> None:
+def test_stored_image_survives_unavailable_source(here: Interface, writer: Caller, source: Source) -> None:
     venue = writer.create("venues", venue="A", image=source.address())
     grow_old(here)
     source.statuses["/picture.jpg"] = 500
@@ -120,7 +118,7 @@ def test_what_was_fetched_stays_while_its_source_is_away(here: Interface, writer
     assert len(source.asked) == 3
 
 
-def test_an_address_inside_a_linked_record_or_a_batch_is_fetched_too(
+def test_image_urls_of_linked_records_and_batches_are_fetched(
     here: Interface, writer: Caller, source: Source
 ) -> None:
     source.files |= {f"/{number}.jpg": picture(seed=number) for number in range(4)}
@@ -153,7 +151,7 @@ def test_an_address_inside_a_linked_record_or_a_batch_is_fetched_too(
         ("/empty.jpg", b"", 200, "empty"),
     ],
 )
-def test_what_is_no_image_is_refused_with_its_reason(
+def test_unusable_response_is_rejected_with_reason(
     here: Interface, writer: Caller, source: Source, path: str, content: bytes, status: int, word: str
 ) -> None:
     source.files[path], source.statuses[path] = content, status
@@ -168,12 +166,12 @@ def test_what_is_no_image_is_refused_with_its_reason(
     ["http://127.0.0.1/a.jpg", "http://127.0.0.9/a.jpg", "http://127.0.0.9:1/a.jpg", "http://[::1]/", "http://2130706433/",
      "http://169.254.169.254/latest/meta-data/", "http://localhost/", "http://does-not-exist.invalid/a.jpg"],
 )  # fmt: skip
-def test_what_must_not_be_asked_is_refused(writer: Caller, address: str) -> None:
+def test_forbidden_urls_are_rejected(writer: Caller, address: str) -> None:
     answer = writer.post("/venues", {"venue": "A", "image": address})
     assert_refused(answer, 400, "rest_invalid_param", "image")
 
 
-def test_who_may_not_publish_makes_the_server_ask_nobody(here: Interface, source: Source) -> None:
+def test_only_publishers_trigger_fetches(here: Interface, source: Source) -> None:
     body = {"venue": "A", "image": source.address()}
     assert_refused(here.caller().post("/venues", body), 401, "rest_forbidden")
     assert_refused(here.caller("subscriber").post("/venues", body), 403, "rest_forbidden")
@@ -184,7 +182,7 @@ def test_who_may_not_publish_makes_the_server_ask_nobody(here: Interface, source
     assert source.asked == []
 
 
-def test_not_many_addresses_are_fetched_for_one_request(here: Interface, writer: Caller, source: Source) -> None:
+def test_number_of_fetches_per_request_is_limited(here: Interface, writer: Caller, source: Source) -> None:
     operations = [
         {"method": "POST", "path": "/venues", "body": {"venue": str(n), "image": source.address(f"/{n}.jpg")}}
         for n in range(11)
@@ -194,9 +192,7 @@ def test_not_many_addresses_are_fetched_for_one_request(here: Interface, writer:
     assert source.asked == []
 
 
-def test_an_image_that_is_larger_than_the_limit_is_not_fetched_whole(
-    fresh: Callable[..., Interface], source: Source
-) -> None:
+def test_oversized_image_is_not_downloaded_completely(fresh: Callable[..., Interface], source: Source) -> None:
     here = fresh(
         {"KALENDS_FETCH_ALLOWED_NETWORKS": f"{source.host}:{source.port}", "KALENDS_MAX_UPLOAD_BYTES": "1500"}
     )

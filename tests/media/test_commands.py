@@ -18,7 +18,7 @@ from tests.soak import scaled
 
 
 @pytest.mark.slow
-def test_a_directory_of_images_is_added_with_a_bar(place: Place, tmp_path: Path) -> None:
+def test_media_add_imports_directory_with_progress_bar(place: Place, tmp_path: Path) -> None:
     images, root, directory = scaled(24, 1000), tmp_path / "media", tmp_path / "sent"
     for number in range(images):
         path = directory / f"{number % 7}" / f"picture {number}.jpg"
@@ -71,7 +71,7 @@ def unsized(database_url: str) -> int:
     return row[0] if row else 0
 
 
-def test_what_cannot_be_added_is_a_sentence(place: Place, tmp_path: Path) -> None:
+def test_media_add_reports_errors(place: Place, tmp_path: Path) -> None:
     settings = {"KALENDS_MEDIA_DIR": str(tmp_path / "media")}
     nobody = run_command(place.url, "media", "add", str(tmp_path), "--login", "nobody", settings=settings)
     assert (nobody.exit_code, "There is no user nobody." in nobody.stderr) == (1, True)

@@ -147,7 +147,7 @@ async def world() -> AsyncIterator[World]:
         yield made
 
 
-async def test_the_listener_can_be_reached_by_who_is_not_guarded(world: World) -> None:
+async def test_unguarded_client_reaches_forbidden_listener(world: World) -> None:
     """What follows would show nothing otherwise."""
     into = io.BytesIO()
     everything = [read_allowed_network(f"{network}:{world.forbidden}") for network in ("0.0.0.0/0", "[::/0]")]
@@ -159,7 +159,7 @@ async def test_the_listener_can_be_reached_by_who_is_not_guarded(world: World) -
     assert len(world.reached) == 6
 
 
-async def test_none_of_many_attempts_reaches_the_forbidden_listener(world: World) -> None:
+async def test_attack_urls_do_not_reach_forbidden_listener(world: World) -> None:
     urls = [f"{scheme}://{host}:{world.forbidden}/" for host in HOSTS for scheme in ("http", "https")]
     urls += [f"http://{host}/" for host in HOSTS]
     urls += [text.format(port=world.forbidden) for text in ADDRESSES]
@@ -171,7 +171,7 @@ async def test_none_of_many_attempts_reaches_the_forbidden_listener(world: World
     assert len(set(HOSTS)) + len(ADDRESSES) >= 60
 
 
-async def test_redirects_lead_nowhere_else(world: World) -> None:
+async def test_redirects_do_not_reach_forbidden_listener(world: World) -> None:
     """The same attempts, each behind a server that may be asked."""
     places = [f"http://{host}:{world.forbidden}/" for host in HOSTS]
     places += [text.format(port=world.forbidden).strip() for text in ADDRESSES]
@@ -195,18 +195,18 @@ async def test_redirects_lead_nowhere_else(world: World) -> None:
 
 
 @pytest.mark.parametrize("place", ["http://[::1/x", "http://[", "//[zz]/", "http://[1]2/"])
-async def test_a_redirect_that_is_no_address_is_refused(world: World, place: str) -> None:
+async def test_redirect_to_malformed_url_is_rejected(world: World, place: str) -> None:
     with pytest.raises(InvalidValue, match="only http"):
         await world.get(f"http://good.test:{world.permitted}/to/{place.encode().hex()}")
 
 
-async def test_a_redirect_is_looked_up_and_judged_like_a_first_address(world: World) -> None:
+async def test_redirect_target_is_resolved_and_checked(world: World) -> None:
     good = f"http://good.test:{world.permitted}"
     assert await world.get(f"{good}/to/{f'{good}/plain'.encode().hex()}") == b"hello"
     assert world.looked_up["good.test"] == 2  # once per hop, never twice
 
 
-async def test_a_name_that_changes_its_meaning_is_asked_where_it_was_judged(world: World) -> None:
+async def test_connection_uses_checked_address_despite_dns_rebinding(world: World) -> None:
     """Rebinding: the second look-up would lead to the forbidden listener; there is no second look-up."""
     url = f"http://rebinds.test:{world.permitted}/plain"
     assert await world.get(url) == b"hello"
@@ -217,7 +217,7 @@ async def test_a_name_that_changes_its_meaning_is_asked_where_it_was_judged(worl
     assert world.reached == []
 
 
-async def test_a_redirect_that_rebinds_is_refused(world: World) -> None:
+async def test_rebinding_redirect_is_rejected(world: World) -> None:
     """The first hop is judged by the first answer, the second one by the second."""
     place = f"http://rebinds.test:{world.forbidden}/".encode().hex()
     with pytest.raises(InvalidValue):
@@ -226,7 +226,7 @@ async def test_a_redirect_that_rebinds_is_refused(world: World) -> None:
 
 
 @pytest.mark.parametrize("path", ["silent", "drip", "drip_headers"])
-async def test_who_stalls_is_left(world: World, path: str) -> None:
+async def test_stalled_response_times_out(world: World, path: str) -> None:
     began = time.monotonic()
     with pytest.raises(InvalidValue, match="too long"):
         await world.get(f"http://good.test:{world.permitted}/{path}/")
@@ -234,7 +234,7 @@ async def test_who_stalls_is_left(world: World, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["endless", "endless_headers", "endless_continue", "huge"])
-async def test_who_sends_without_end_is_left(world: World, path: str) -> None:
+async def test_endless_response_is_aborted(world: World, path: str) -> None:
     into = io.BytesIO()
     began = time.monotonic()
     with pytest.raises(InvalidValue):
@@ -244,13 +244,13 @@ async def test_who_sends_without_end_is_left(world: World, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["lying", "garbage", "nothing", "loop/"])
-async def test_what_is_no_whole_answer_is_refused(world: World, path: str) -> None:
+async def test_incomplete_response_is_rejected(world: World, path: str) -> None:
     with pytest.raises(InvalidValue):
         await world.get(f"http://good.test:{world.permitted}/{path}")
     assert len(world.asked) == (4 if path == "loop/" else 1)
 
 
-async def test_many_slow_servers_do_not_add_up(world: World) -> None:
+async def test_concurrent_slow_servers_do_not_accumulate_delay(world: World) -> None:
     """Forty at once, eight at a time: those that wait in vain are asked to come again."""
     began = time.monotonic()
     fetcher = world.fetcher()
@@ -263,7 +263,7 @@ async def test_many_slow_servers_do_not_add_up(world: World) -> None:
     assert time.monotonic() - began < 2 * SECONDS + 3
 
 
-async def test_a_name_server_that_stalls_is_left(world: World) -> None:
+async def test_stalled_name_server_times_out(world: World) -> None:
     async def never(_: str, __: int) -> Sequence[IpAddress]:
         await asyncio.sleep(60)
         return []
@@ -285,7 +285,7 @@ def certificate(directory: Path, name: str) -> Path:
     return made
 
 
-async def test_a_certificate_is_that_of_the_name_although_the_address_is_pinned(
+async def test_certificate_is_verified_for_host_name_of_pinned_address(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str | None] = []

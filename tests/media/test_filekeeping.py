@@ -36,7 +36,7 @@ def collected(here: Interface, days: float = 0) -> int:
     return collect(here.database_url, root_of(here), days)
 
 
-def test_files_of_a_removed_image_are_collected_after_a_day(here: Interface, author: Caller) -> None:
+def test_files_of_deleted_image_are_deleted_after_one_day(here: Interface, author: Caller) -> None:
     root = root_of(here)
     kept, gone = add(author, picture(width=400, seed=1)), add(author, picture(width=400, seed=2))
     for image in (kept, gone):
@@ -54,14 +54,14 @@ def test_files_of_a_removed_image_are_collected_after_a_day(here: Interface, aut
     assert_refused(author.get(gone["url"]), 404, "rest_no_route")
 
 
-def test_a_file_that_two_records_need_stays_until_both_are_gone(here: Interface, author: Caller) -> None:
+def test_shared_file_is_deleted_with_last_record(here: Interface, author: Caller) -> None:
     first, second = add(author, picture(seed=3)), add(author, picture(seed=3))
     for image in (first, second):
         done(author.delete(f"{EXTENSION}/media/{image['id']}"))
         assert collected(here, 2) == (0 if image is first else 1)
 
 
-def test_sizes_that_were_replaced_are_collected(here: Interface, author: Caller) -> None:
+def test_replaced_sizes_are_deleted(here: Interface, author: Caller) -> None:
     image = add(author, picture(width=900, height=300, seed=4))
     make_sizes(here, image)
     before = read(author, image)["sizes"]["thumbnail"]["url"]
@@ -71,7 +71,7 @@ def test_sizes_that_were_replaced_are_collected(here: Interface, author: Caller)
     assert collected(here, 2) == 2
 
 
-def test_what_is_sent_again_is_young_again(here: Interface, author: Caller) -> None:
+def test_uploading_again_renews_orphan_file(here: Interface, author: Caller) -> None:
     first = add(author, picture(seed=5))
     done(author.delete(f"{EXTENSION}/media/{first['id']}"))
     grow_old(root_of(here))
@@ -80,7 +80,7 @@ def test_what_is_sent_again_is_young_again(here: Interface, author: Caller) -> N
     assert author.get(second["url"]).status_code == 200
 
 
-def test_a_record_is_not_written_for_a_file_that_was_collected_meanwhile(here: Interface, author: Caller) -> None:
+def test_record_is_not_written_for_concurrently_deleted_file(here: Interface, author: Caller) -> None:
     """The file was there, nobody's and old, and vanished between the look at it and the lock."""
     image = add(author, picture(seed=6))
     row = here.sql("SELECT url, width, height, filesize, sent_hash FROM media WHERE id = $1", image["id"])[0]
@@ -103,7 +103,7 @@ def test_a_record_is_not_written_for_a_file_that_was_collected_meanwhile(here: I
     assert refused.value.status == 503
 
 
-def test_files_of_unknown_sites_and_other_files_are_left_alone(here: Interface, author: Caller) -> None:
+def test_unknown_files_are_not_deleted(here: Interface, author: Caller) -> None:
     root = root_of(here)
     add(author)
     name = f"ab{'0' * 62}.jpg"
@@ -123,7 +123,7 @@ def test_files_of_unknown_sites_and_other_files_are_left_alone(here: Interface, 
     (root / "1" / "ab" / "README.txt").unlink()
 
 
-def test_many_orphans_are_collected_in_several_goes(here: Interface) -> None:
+def test_many_orphan_files_are_deleted_in_batches(here: Interface) -> None:
     root = root_of(here)
     for number in range(120):
         path = root / "1" / f"{number:02x}" / f"{number:02x}{number:062x}.jpg"
@@ -133,7 +133,7 @@ def test_many_orphans_are_collected_in_several_goes(here: Interface) -> None:
     assert (collected(here), files_in(root)) == (120, set())
 
 
-def test_a_file_is_not_lost_to_a_slow_storage(here: Interface, author: Caller) -> None:
+def test_concurrent_upload_is_not_lost_to_slow_deletion(here: Interface, author: Caller) -> None:
     """While the collector removes a file, whoever sends the same one is asked to come again; then it is kept."""
     first = add(author, picture(seed=7))
     done(author.delete(f"{EXTENSION}/media/{first['id']}"))
@@ -160,7 +160,7 @@ def test_a_file_is_not_lost_to_a_slow_storage(here: Interface, author: Caller) -
     assert author.get(again["url"]).status_code == 200
 
 
-def test_the_mark_of_a_collector_that_was_killed_is_forgotten(here: Interface, author: Caller) -> None:
+def test_stale_deletion_mark_expires(here: Interface, author: Caller) -> None:
     first = add(author, picture(seed=8))
     done(author.delete(f"{EXTENSION}/media/{first['id']}"))
     here.sql("UPDATE spare_files SET doomed_at = now()")
@@ -182,13 +182,13 @@ def path_of(here: Interface, url: str) -> Path:
     return root_of(here) / url.partition("/media/")[2]
 
 
-def test_check_finds_nothing_wrong_where_all_is_well(here: Interface, author: Caller) -> None:
+def test_check_reports_no_errors_for_intact_library(here: Interface, author: Caller) -> None:
     for seed in (1, 2):
         make_sizes(here, add(author, picture(width=400, seed=seed)))
     assert check(here) == (0, "2 images, 12 files, 0 of them wrong; 0 images not whole.\n")
 
 
-def test_check_makes_lost_and_damaged_sizes_again(here: Interface, author: Caller) -> None:
+def test_check_regenerates_missing_and_damaged_sizes(here: Interface, author: Caller) -> None:
     image = add(author, picture(width=400, seed=3))
     make_sizes(here, image)
     shown = read(author, image)
@@ -206,7 +206,7 @@ def test_check_makes_lost_and_damaged_sizes_again(here: Interface, author: Calle
     assert check(here)[1].startswith("1 images, 6 files, 0 of them wrong")
 
 
-def test_check_makes_sizes_that_were_never_made(here: Interface, author: Caller) -> None:
+def test_check_generates_missing_sizes(here: Interface, author: Caller) -> None:
     image = add(author, picture(width=400, seed=6))
     here.sql("DELETE FROM procrastinate_jobs")
     code, out = check(here)
@@ -220,7 +220,7 @@ def test_check_makes_sizes_that_were_never_made(here: Interface, author: Caller)
     assert set(read(author, image)["sizes"]) == {"thumbnail", "medium", "full"}
 
 
-def test_check_goes_on_after_a_file_that_cannot_be_read(here: Interface, author: Caller) -> None:
+def test_check_continues_after_unreadable_file(here: Interface, author: Caller) -> None:
     images = [add(author, picture(width=400, seed=seed)) for seed in (7, 8)]
     for image in images:
         make_sizes(here, image)
@@ -233,9 +233,7 @@ def test_check_goes_on_after_a_file_that_cannot_be_read(here: Interface, author:
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"x")], ids=["lost", "damaged"])
-def test_check_says_which_image_cannot_be_repaired(
-    here: Interface, author: Caller, harm: Callable[[Path], Any]
-) -> None:
+def test_check_reports_unrecoverable_image(here: Interface, author: Caller, harm: Callable[[Path], Any]) -> None:
     image = add(author, picture(width=400, seed=4))
     make_sizes(here, image)
     harm(path_of(here, image["url"]))
@@ -247,7 +245,7 @@ def test_check_says_which_image_cannot_be_repaired(
     )
 
 
-def test_jobs_of_several_workers_do_not_disturb_each_other(here: Interface, author: Caller) -> None:
+def test_concurrent_workers_generate_sizes_once(here: Interface, author: Caller) -> None:
     image = add(author, picture(width=400, seed=5))
 
     async def several() -> list[bool]:

@@ -61,7 +61,7 @@ class Senders:
 
 
 @pytest.mark.slow
-def test_a_server_that_is_killed_loses_nothing_it_acknowledged(place: Place, tmp_path: Path) -> None:
+def test_killed_server_loses_no_acknowledged_image(place: Place, tmp_path: Path) -> None:
     root, port = tmp_path / "media", find_free_port()
     numbers = random.Random(7)
     options = {"log": tmp_path / "log", "port": port, "environment": {"KALENDS_MEDIA_DIR": str(root)}}
@@ -100,7 +100,7 @@ def test_a_server_that_is_killed_loses_nothing_it_acknowledged(place: Place, tmp
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_leaves_whole_sizes_or_none(place: Place, tmp_path: Path) -> None:
+def test_killed_worker_leaves_complete_sizes_or_none(place: Place, tmp_path: Path) -> None:
     root, directory = tmp_path / "media", tmp_path / "sent"
     directory.mkdir()
     images = scaled(3, 60)

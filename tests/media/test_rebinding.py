@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs a /etc/resolv.conf of its own")
-def test_a_name_server_that_changes_its_mind_leads_nowhere(tmp_path: Path) -> None:
+def test_dns_rebinding_is_blocked(tmp_path: Path) -> None:
     (tmp_path / "resolv.conf").write_text(f"nameserver {NAME_SERVER}\n")
     (tmp_path / "nsswitch.conf").write_text("hosts: files dns\n")
     commands = [f"mount --bind {tmp_path}/{name} /etc/{name}" for name in ("resolv.conf", "nsswitch.conf")]

@@ -9,7 +9,7 @@ from tests.api.interface import Caller, Interface
 from tests.media.kit import EXTENSION, encoded, picture
 
 
-def test_who_sends_many_images_keeps_nobody_else_waiting(interface: Interface) -> None:
+def test_many_uploads_of_one_user_do_not_block_others(interface: Interface) -> None:
     """A few of one author are in hand at a time; others come in between."""
     author, editor = interface.caller("author"), interface.caller("editor")
     large = encoded(Image.effect_noise((1500, 1500), 80), "PNG")

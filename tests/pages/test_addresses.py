@@ -19,7 +19,7 @@ def canonical_of(page: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["音楽", "Музыка", "Café", "Música / ☂"])
-def test_a_category_in_any_script_is_found_at_its_own_address(interface: Interface, name: str) -> None:
+def test_category_url_supports_any_script(interface: Interface, name: str) -> None:
     editor = interface.caller("editor")
     parent = editor.create("categories", name=name)
     child = editor.create("categories", name=f"{name} 2", parent=parent["id"])
@@ -37,7 +37,7 @@ def test_a_category_in_any_script_is_found_at_its_own_address(interface: Interfa
 
 
 @pytest.mark.parametrize("view", ["month", "week", "day", "list", "map"])
-def test_the_front_page_is_for_crawlers_whatever_it_shows(interface: Interface, view: str) -> None:
+def test_start_page_is_indexable_for_all_views(interface: Interface, view: str) -> None:
     interface.set_site("default_view", view)
     for path in ("/", "/events/"):
         page = get(interface, path)
@@ -45,7 +45,7 @@ def test_the_front_page_is_for_crawlers_whatever_it_shows(interface: Interface, 
     assert 'content="noindex"' in get(interface, "/", "search=a")
 
 
-def test_this_month_is_for_crawlers_though_nothing_happens_and_a_dated_one_is_not(interface: Interface) -> None:
+def test_current_month_is_indexable_and_empty_dated_month_is_not(interface: Interface) -> None:
     page = get(interface, "/events/month/")
     assert (canonical_of(page), 'name="robots"' in page) == ("/events/month/", False)
     path = f"/events/month/{datetime.now(UTC):%Y-%m}/"

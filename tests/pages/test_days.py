@@ -20,7 +20,7 @@ def agenda_of(month: date, today: date, *entries: tuple[str, date, date]) -> lis
     return [(day.date.day, [entry.title for entry in day.starting]) for day in make_agenda(weeks, today)]
 
 
-def test_a_phone_lists_what_runs_from_today_on() -> None:
+def test_agenda_lists_running_events_from_today() -> None:
     march = date(2031, 3, 1)
     fair = ("Fair", date(2031, 2, 20), date(2031, 3, 20))
     tour = ("Tour", date(2031, 3, 10), date(2031, 3, 25))
@@ -32,7 +32,7 @@ def test_a_phone_lists_what_runs_from_today_on() -> None:
 
 
 @pytest.mark.parametrize(("end", "days"), [("05:59", 1), ("06:00", 1), ("06:01", 2)])
-def test_a_night_that_ends_at_six_is_one_day(interface: Interface, end: str, days: int) -> None:
+def test_night_event_ending_by_six_is_one_day(interface: Interface, end: str, days: int) -> None:
     night = datetime(2031, 3, 14, 22), datetime.fromisoformat(f"2031-03-15 {end}")
     assert (last_day(*night, all_day=False) - night[0].date()).days == days - 1
     add(interface, "Night", "2031-03-14 22:00", f"2031-03-15 {end}")
@@ -40,7 +40,7 @@ def test_a_night_that_ends_at_six_is_one_day(interface: Interface, end: str, day
     assert "Night" in get(interface, "/events/day/2031-03-14/")
 
 
-def test_a_list_with_dates_has_its_months_in_order(interface: Interface) -> None:
+def test_dated_list_has_ordered_months(interface: Interface) -> None:
     today = datetime.now(UTC).date()
     add(interface, "Runs", str(today - 60 * DAY), str(today + 60 * DAY), all_day=True)
     add(interface, "Later", str(today - 30 * DAY), str(today - 29 * DAY), all_day=True)

@@ -38,7 +38,7 @@ def chips_of(page: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_feed_outlives_what_it_is_filtered_by(interface: Interface, music: int, form: str) -> None:
+def test_feed_filter_survives_renames_and_deletions(interface: Interface, music: int, form: str) -> None:
     editor = interface.caller("editor")
     page = get(interface, "/events/list/", "categories=music")
     lasting = re.search(rf'href="/events\.{form}\?(categories=\d+)"', page)
@@ -57,7 +57,7 @@ def test_a_feed_outlives_what_it_is_filtered_by(interface: Interface, music: int
     assert editor.get("/events", {"categories": "music"}).status_code == 400
 
 
-def test_a_page_says_kindly_that_a_filter_names_nothing(interface: Interface, music: int) -> None:
+def test_page_reports_unknown_filter_values(interface: Interface, music: int) -> None:
     for path in (*VIEWS, "/events/map/"):
         page = get(interface, path, "categories=gone")
         assert GONE.format("gone") in page
@@ -68,7 +68,7 @@ def test_a_page_says_kindly_that_a_filter_names_nothing(interface: Interface, mu
         assert "Loud" not in page
 
 
-def test_what_is_kept_goes_by_ids_and_coordinates(interface: Interface, music: int) -> None:
+def test_feed_and_embed_links_use_ids_and_coordinates(interface: Interface, music: int) -> None:
     interface.caller("editor").create("venues", venue="Hall", city="Lindenstadt", geo_lat=52.5, geo_lng=13.4)
     page = get(interface, "/events/list/", "categories=music&near=lindenstadt")
     for wanted in (f"/events.ics?categories={music}&amp;geoloc_lat=52.50000&amp;geoloc_lng=13.40000",
@@ -78,7 +78,7 @@ def test_what_is_kept_goes_by_ids_and_coordinates(interface: Interface, music: i
     assert 'href="/events/month/?categories=music&amp;near=lindenstadt"' in page
 
 
-def test_every_view_looks_near_a_place(interface: Interface) -> None:
+def test_all_views_support_near_filter(interface: Interface) -> None:
     editor = interface.caller("editor")
     for town, latitude in (("Lindenstadt", 52.5), ("Fernau", 48.1)):
         hall = editor.create("venues", venue=f"Hall of {town}", city=town, geo_lat=latitude, geo_lng=13.4)
@@ -89,7 +89,7 @@ def test_every_view_looks_near_a_place(interface: Interface) -> None:
         assert "In Lindenstadt" not in page
 
 
-def test_each_filter_has_a_chip_that_takes_off_it_alone(interface: Interface, music: int) -> None:
+def test_filter_chips_remove_one_filter_each(interface: Interface, music: int) -> None:
     editor = interface.caller("editor")
     talks = editor.create("categories", name="Talks")["id"]
     editor.create("venues", venue="Hall", city="Lindenstadt", geo_lat=52.5, geo_lng=13.4)
@@ -118,7 +118,7 @@ def test_each_filter_has_a_chip_that_takes_off_it_alone(interface: Interface, mu
     assert chips_of(get(interface, path, "geoloc_radius=10")) == {}
 
 
-def test_the_search_form_keeps_what_is_chosen_by_name(interface: Interface, music: int) -> None:
+def test_search_form_preserves_selected_terms(interface: Interface, music: int) -> None:
     editor = interface.caller("editor")
     for number in range(45):
         term = editor.create("categories", name=f"More {number}")["id"]
@@ -139,7 +139,7 @@ def test_the_search_form_keeps_what_is_chosen_by_name(interface: Interface, musi
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_feed_says_what_it_is_filtered_by(interface: Interface, music: int, form: str) -> None:
+def test_feed_title_contains_filters(interface: Interface, music: int, form: str) -> None:
     interface.set_site("name", "Lindenstadt")
     for query, name in (
         ("", "Lindenstadt"),

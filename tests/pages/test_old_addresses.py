@@ -21,7 +21,7 @@ def follow(interface: Interface, path: str, query: bytes = b"") -> tuple[int, st
 
 
 @pytest.mark.parametrize("kind", PATHS)
-def test_an_old_address_leads_to_the_new_one(interface: Interface, kind: str) -> None:
+def test_old_slug_redirects_to_current_slug(interface: Interface, kind: str) -> None:
     editor = interface.caller("editor")
     made = editor.create(kind, slug="first", **(EVENT if kind == "events" else {"name": "A"}))
     for slug in ("second", "東京"):
@@ -32,7 +32,7 @@ def test_an_old_address_leads_to_the_new_one(interface: Interface, kind: str) ->
     assert follow(interface, f"/{PATHS[kind]}/{shown}/")[0] == 200
 
 
-def test_the_calendar_of_an_event_and_a_frame_move_along(interface: Interface) -> None:
+def test_feed_and_embed_urls_redirect(interface: Interface) -> None:
     editor = interface.caller("editor")
     made = editor.create("events", slug="first", **EVENT)
     editor.change("events", made["id"], slug="second")
@@ -40,7 +40,7 @@ def test_the_calendar_of_an_event_and_a_frame_move_along(interface: Interface) -
     assert follow(interface, "/embed/event/first/") == (301, "/embed/event/second/")
 
 
-def test_a_slug_that_is_used_again_belongs_to_its_new_owner(interface: Interface) -> None:
+def test_reused_slug_belongs_to_new_record(interface: Interface) -> None:
     editor = interface.caller("editor")
     made = editor.create("tags", name="A", slug="first")
     editor.change("tags", made["id"], slug="second")
@@ -48,7 +48,7 @@ def test_a_slug_that_is_used_again_belongs_to_its_new_owner(interface: Interface
     assert follow(interface, "/tag/first/") == (200, "")
 
 
-def test_nobody_is_led_to_what_they_may_not_see(interface: Interface) -> None:
+def test_hidden_and_deleted_records_do_not_redirect(interface: Interface) -> None:
     editor = interface.caller("editor")
     hidden = editor.create("events", slug="never-shown", status="draft", **EVENT)
     editor.change("events", hidden["id"], slug="shown", status="publish")

@@ -26,7 +26,7 @@ def told(page: str, name: str) -> str:
     [("en", "Nov 2, 10:00 AM – Nov 29, 6:00 PM", "Nov 2, 2031, 10:00 AM – Nov 29, 2031, 6:00 PM"),
      ("de", "2. Nov., 10:00 – 29. Nov., 18:00", "2. Nov. 2031, 10:00 – 29. Nov. 2031, 18:00")],
 )  # fmt: skip
-def test_times_on_several_days_stand_beside_their_days(language: str, wanted: str, with_year: str) -> None:
+def test_multi_day_times_include_dates(language: str, wanted: str, with_year: str) -> None:
     speech = make_page_locale(language, language, str)
     days = datetime(2031, 11, 2, 10), datetime(2031, 11, 29, 18)
     said = [re.sub(r"\s", " ", speech.range(*days, year=year)) for year in (False, True)]
@@ -36,7 +36,7 @@ def test_times_on_several_days_stand_beside_their_days(language: str, wanted: st
     assert "2032" in later
 
 
-def test_the_times_of_several_days_are_never_torn_apart(interface: Interface) -> None:
+def test_multi_day_times_are_rendered_together(interface: Interface) -> None:
     event = add(interface, "Show", "2031-11-02 10:00", "2031-11-29 18:00")
     for path in ("/events/list/", f"/event/{event['slug']}/"):
         text = re.sub(r"<[^>]+>|\s", " ", get(interface, path))
@@ -51,18 +51,18 @@ def test_the_times_of_several_days_are_never_torn_apart(interface: Interface) ->
      ("<p>It begins. </p><p>It ends!</p><p>So: </p><p>what</p>", "It begins. It ends! So: what"),
      ("<p>One &amp; <em>two</em><br />three</p>", "One & two · three"), ("", ""), ("Plain\nwords", "Plain · words")],
 )  # fmt: skip
-def test_blocks_do_not_run_together_in_an_excerpt(html: str, run: str) -> None:
+def test_excerpt_separates_blocks(html: str, run: str) -> None:
     assert to_single_line(html) == run
 
 
-def test_what_is_over_is_not_offered_to_calendars(interface: Interface) -> None:
+def test_past_events_have_no_calendar_links(interface: Interface) -> None:
     old = add(interface, "Old", "2020-03-14 19:30", "2020-03-14 22:00")
     new = add(interface, "New", *EVENING)
     assert "Add to calendar" not in get(interface, f"/event/{old['slug']}/")
     assert "Add to calendar" in get(interface, f"/event/{new['slug']}/")
 
 
-def test_the_page_of_an_event_says_where_before_it_says_what(interface: Interface) -> None:
+def test_event_page_displays_place_before_description(interface: Interface) -> None:
     event = add(interface, "Concert", *EVENING, venue={"venue": "Hall", "city": "Lindenstadt"}, description="Songs",
                 ticket_url="https://tickets.example/")  # fmt: skip
     page = get(interface, f"/event/{event['slug']}/")
@@ -71,7 +71,7 @@ def test_the_page_of_an_event_says_where_before_it_says_what(interface: Interfac
     assert [body.index(part) for part in order] == sorted(body.index(part) for part in order)
 
 
-def test_every_page_leads_to_the_views(interface: Interface) -> None:
+def test_all_pages_link_to_views(interface: Interface) -> None:
     event = add(interface, "Concert", *EVENING, venue={"venue": "Hall"})
     for path, status in ((f"/event/{event['slug']}/", 200), ("/venue/hall/", 200), ("/events/search/", 200),
                          ("/event/none/", 404)):  # fmt: skip
@@ -82,7 +82,7 @@ def test_every_page_leads_to_the_views(interface: Interface) -> None:
     assert 'href="/events/month/2031-03/"' in get(interface, f"/event/{event['slug']}/")
 
 
-def test_a_page_that_is_not_there_helps_to_find_another(interface: Interface) -> None:
+def test_not_found_page_offers_search(interface: Interface) -> None:
     page = get(interface, "/event/none/", status=404)
     main = page[page.index("<main") :]
     assert 'action="/events/search/"' in main
@@ -91,7 +91,7 @@ def test_a_page_that_is_not_there_helps_to_find_another(interface: Interface) ->
     assert "<p></p>" not in main
 
 
-def test_the_main_categories_are_on_every_view(interface: Interface) -> None:
+def test_main_categories_are_on_all_views(interface: Interface) -> None:
     editor = interface.caller("editor")
     music = editor.create("categories", name="Music")["id"]
     jazz = editor.create("categories", name="Jazz", parent=music)["id"]
@@ -113,19 +113,19 @@ def test_the_main_categories_are_on_every_view(interface: Interface) -> None:
     assert "/events/category/" not in get(interface, "/embed/events/list/")
 
 
-def test_an_empty_venue_has_no_upcoming_events(interface: Interface) -> None:
+def test_venue_without_events_has_empty_state(interface: Interface) -> None:
     interface.caller("editor").create("venues", venue="Hall")
     assert "No upcoming events." in get(interface, "/venue/hall/")
     assert "No events in this period." in get(interface, "/venue/hall/", "past=1")
 
 
-def test_steps_of_weeks_say_that_they_are(interface: Interface) -> None:
+def test_week_navigation_is_labelled(interface: Interface) -> None:
     add(interface, "Concert", *EVENING)
     assert "<span>Week of Mon, Mar 10</span>" in get(interface, "/events/week/2031-03-20/")
 
 
 @pytest.mark.parametrize("year", ["0500", "0999", "9001"])
-def test_far_years_have_no_links_to_pages_that_are_not_there(interface: Interface, year: str) -> None:
+def test_far_dates_have_no_links_to_missing_pages(interface: Interface, year: str) -> None:
     event = add(interface, "Far", f"{year}-06-14 19:30", f"{year}-06-14 22:00")
     page = get(interface, f"/event/{event['slug']}/")
     assert f"/{year}-06" not in page
@@ -135,7 +135,7 @@ def test_far_years_have_no_links_to_pages_that_are_not_there(interface: Interfac
     assert re.findall(r'<a rel="(?:prev|next)" href="([^"]+)"', page) == []
 
 
-def test_a_shared_page_has_a_language_words_and_a_picture(interface: Interface) -> None:
+def test_open_graph_metadata(interface: Interface) -> None:
     interface.sql(
         "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize, alt_text) "
         "SELECT id, 1000, 0, 'http://calendar.test/hall.png', 'png', 1200, 700, 100, 'A hall' FROM sites"
@@ -153,7 +153,7 @@ def test_a_shared_page_has_a_language_words_and_a_picture(interface: Interface) 
     assert told(get(interface, "/events/list/"), "description") == "Upcoming events · Kalends"
 
 
-def test_whole_days_are_told_as_days(interface: Interface) -> None:
+def test_all_day_event_has_dates_in_json_ld(interface: Interface) -> None:
     event = add(interface, "Fair", "2031-03-28", "2031-03-30", all_day=True)
     page = get(interface, f"/event/{event['slug']}/")
     found = re.search(r'<script type="application/ld\+json">(.*?)</script>', page, re.DOTALL)
@@ -162,7 +162,7 @@ def test_whole_days_are_told_as_days(interface: Interface) -> None:
     assert (days["startDate"], days["endDate"]) == ("2031-03-28", "2031-03-30")
 
 
-def test_a_venue_shows_the_way_on_a_map_of_the_world(interface: Interface) -> None:
+def test_venue_links_to_external_map(interface: Interface) -> None:
     interface.caller("editor").create("venues", venue="Hall", city="Lindenstadt", geo_lat=52.5, geo_lng=13.4,
                                       show_map_link=True)  # fmt: skip
     assert "https://www.openstreetmap.org/?mlat=52.50000" in get(interface, "/venue/hall/")

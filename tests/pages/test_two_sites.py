@@ -15,7 +15,7 @@ PATHS = (
 )
 
 
-def test_pages_and_feeds_stay_within_their_site(fresh: Start) -> None:
+def test_pages_and_feeds_are_isolated_per_site(fresh: Start) -> None:
     interface = fresh()
     interface.caller("editor").create(
         "events", title="Ours alone", start_date="2031-03-12 10:00", end_date="2031-03-12 11:00", slug="ours-alone"

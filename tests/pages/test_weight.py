@@ -61,12 +61,12 @@ def get(interface: Interface, path: str) -> bytes:
     ["/events/month/2031-03/", "/embed/events/month/2031-03/?lang=en", "/events/week/2031-03-12/",
      "/events/day/2031-03-12/", "/events/list/?per_page=50", "/events/map/", "/events/search/?per_page=50"],
 )  # fmt: skip
-def test_a_full_page_is_light(full: Interface, path: str) -> None:
+def test_full_page_fits_size_budget(full: Interface, path: str) -> None:
     assert weigh(full, path) < MOST
 
 
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers", "categories", "tags"])
-def test_the_page_of_a_record_is_light(full: Interface, kind: str) -> None:
+def test_record_page_fits_size_budget(full: Interface, kind: str) -> None:
     asked = {"start_date": "2031-01-01", "end_date": "2032-01-01"} if kind == "events" else {}
     found = full.caller().page(kind, per_page=1, **asked)[kind][0]
     assert weigh(full, urlsplit(found["url"]).path) < MOST

@@ -12,7 +12,7 @@ WITH_MENU = ("month", "list", "week", "day", "venue", "event", "search")
 
 
 @pytest.mark.parametrize("name", WITH_MENU)
-def test_an_open_menu_lies_within_the_screen(town: Town, chromium: Browser, name: str) -> None:
+def test_open_menu_fits_viewport(town: Town, chromium: Browser, name: str) -> None:
     with looking(chromium) as seen:
         page = seen.page
         page.goto(town.server.address + town.pages[name])
@@ -27,14 +27,14 @@ def test_an_open_menu_lies_within_the_screen(town: Town, chromium: Browser, name
             assert page.evaluate("document.documentElement.scrollWidth") <= width, width
 
 
-def test_without_script_no_button_promises_a_map(town: Town, chromium: Browser) -> None:
+def test_map_button_is_hidden_without_script(town: Town, chromium: Browser) -> None:
     for script, shown in ((True, True), (False, False)):
         with looking(chromium, script=script) as seen:
             seen.page.goto(town.server.address + "/events/map/")
             assert seen.page.locator(".map button").is_visible() is shown
 
 
-def test_a_frame_is_as_high_as_what_it_shows_and_no_higher(town: Town, chromium: Browser) -> None:
+def test_embed_height_fits_content(town: Town, chromium: Browser) -> None:
     with looking(chromium, viewport={"width": 900, "height": 900}) as seen:
         page = seen.page
         embed(page, town.server.address, f"/events/day/{FULL_DAY}/")
@@ -53,7 +53,7 @@ def test_a_frame_is_as_high_as_what_it_shows_and_no_higher(town: Town, chromium:
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr", "it", "es", "pt-BR", "nl", "ja"])
-def test_all_tabs_fit_on_a_small_phone(town: Town, chromium: Browser, language: str) -> None:
+def test_all_tabs_fit_on_small_phone(town: Town, chromium: Browser, language: str) -> None:
     with looking(chromium, viewport={"width": 320, "height": 700}) as seen:
         seen.page.goto(f"{town.server.address}/events/month/2031-03/?lang={language}")
         assert seen.page.locator(".views li").count() == 5
@@ -62,7 +62,7 @@ def test_all_tabs_fit_on_a_small_phone(town: Town, chromium: Browser, language: 
         )
 
 
-def test_a_phone_has_the_steps_and_the_menu_in_one_row(town: Town, chromium: Browser) -> None:
+def test_navigation_and_menu_share_one_row_on_phone(town: Town, chromium: Browser) -> None:
     with looking(chromium, viewport={"width": 360, "height": 800}) as seen:
         seen.page.goto(f"{town.server.address}/events/month/2031-03/")
         boxes = [seen.page.locator(f".head {part}").first.bounding_box() for part in ("h1", ".steps a", "summary")]
@@ -73,7 +73,7 @@ def test_a_phone_has_the_steps_and_the_menu_in_one_row(town: Town, chromium: Bro
         assert seen.page.get_by_role("link", name="Feb 2031").count() == 1
 
 
-def test_a_time_with_a_zone_is_seen_whole_in_a_narrow_month(town: Town, chromium: Browser) -> None:
+def test_time_with_zone_is_fully_visible_in_narrow_month(town: Town, chromium: Browser) -> None:
     with looking(chromium, viewport={"width": 768, "height": 900}) as seen:
         seen.page.goto(f"{town.server.address}/events/month/2031-03/")
         clock = seen.page.locator(".cells i", has_text="JST")
@@ -84,7 +84,7 @@ def test_a_time_with_a_zone_is_seen_whole_in_a_narrow_month(town: Town, chromium
         assert inner["x"] + inner["width"] <= outer["x"] + outer["width"]
 
 
-def test_a_visitor_elsewhere_sees_several_days_as_the_event_says_them(town: Town, chromium: Browser) -> None:
+def test_visitor_sees_multi_day_times_in_both_zones(town: Town, chromium: Browser) -> None:
     with looking(chromium, timezone_id="America/New_York") as seen:
         seen.page.goto(f"{town.server.address}/events/day/2031-03-22/")
         times = seen.page.locator("time", has_text="Mar 21").first.inner_text()

@@ -31,16 +31,16 @@ def faults(statements: list[Statement], in_vain: int = IN_VAIN) -> list[str]:
 
 
 @pytest.mark.parametrize("name", alone(EXAMPLE))
-async def test_a_filter_alone_is_served_by_an_index(name: str, site: Site, explained: Explaining) -> None:
+async def test_single_filters_use_index(name: str, site: Site, explained: Explaining) -> None:
     assert not faults(await explained.list(EVENTS, alone(site)[name]))
 
 
 @pytest.mark.parametrize("name", in_the_wide_window(EXAMPLE))
-async def test_a_filter_over_all_times_is_served_by_an_index(name: str, site: Site, explained: Explaining) -> None:
+async def test_filters_over_all_dates_use_index(name: str, site: Site, explained: Explaining) -> None:
     assert not faults(await explained.list(EVENTS, in_the_wide_window(site)[name]))
 
 
-async def test_a_short_word_does_not_read_the_whole_index_of_words(site: Site, explained: Explaining) -> None:
+async def test_short_search_words_do_not_scan_text_index(site: Site, explained: Explaining) -> None:
     """Also with a plan that is kept for all words: after a few requests for long ones."""
     for word in ("a", "a b"):
         statements = await explained.list(EVENTS, {**in_the_wide_window(site)["nothing"], "search": word})
@@ -49,7 +49,7 @@ async def test_a_short_word_does_not_read_the_whole_index_of_words(site: Site, e
 
 
 @pytest.mark.parametrize("name", in_pairs(EXAMPLE))
-async def test_a_pair_of_filters_is_served_by_an_index(name: str, site: Site, explained: Explaining) -> None:
+async def test_filter_pairs_use_index(name: str, site: Site, explained: Explaining) -> None:
     """What two filters have in common is found among what the index of one of them finds in the window."""
     raw = in_pairs(site)[name]
     linked = {key: raw[key] for key in ("categories", "geoloc_lat", "geoloc_lng") if key in raw}
@@ -58,16 +58,16 @@ async def test_a_pair_of_filters_is_served_by_an_index(name: str, site: Site, ex
 
 
 @pytest.mark.parametrize("raw", [{}, {"status": "draft"}, {"status": "draft,pending"}, {"status": "publish"}])
-async def test_an_editor_is_served_by_an_index(raw: Raw, site: Site, explained: Explaining) -> None:
+async def test_editor_queries_use_index(raw: Raw, site: Site, explained: Explaining) -> None:
     assert not faults(await explained.list(EVENTS, raw, EDITOR))
 
 
-async def test_a_cursor_is_served_by_an_index(site: Site, explained: Explaining) -> None:
+async def test_cursor_uses_index(site: Site, explained: Explaining) -> None:
     page = await explained.ask(EVENTS, {"page": 100})
     cursor = page.body["next_cursor"]
     assert not faults(await explained.list(EVENTS, {"cursor": cursor}))
 
 
-def test_every_filter_is_asked_for() -> None:
+def test_all_filters_are_covered() -> None:
     asked = {name for raw in alone(EXAMPLE).values() for name in raw}
     assert {row.param.name for row in EVENTS.filters} <= asked | {"cursor"}

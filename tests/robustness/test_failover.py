@@ -45,7 +45,7 @@ def standby_of(primary: postgres.Server) -> Iterator[postgres.Server]:
         standby.stop()
 
 
-async def test_what_was_acknowledged_survives_the_primary(tell: Callable[[object], None]) -> None:
+async def test_acknowledged_writes_survive_failover(tell: Callable[[object], None]) -> None:
     with postgres.throwaway(SETTINGS) as primary:
         migrate(primary.url)
         login = add_editor(primary.url)

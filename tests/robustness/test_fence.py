@@ -50,7 +50,7 @@ def enter(connection: psycopg.Connection[Any], host: str | None) -> None:
         connection.execute("SELECT enter_site(%s)", [host])
 
 
-def test_without_a_condition_a_site_sees_its_own_rows_only(connected: psycopg.Connection[Any], pair: Pair) -> None:
+def test_unfiltered_select_returns_only_own_rows(connected: psycopg.Connection[Any], pair: Pair) -> None:
     everything = _counts(pair.database_url)
     for site in (pair.a, pair.b):
         enter(connected, site.host)
@@ -63,7 +63,7 @@ def test_without_a_condition_a_site_sees_its_own_rows_only(connected: psycopg.Co
     assert {"events", "venues", "event_tags", "changes", "idempotency", "users"} <= filled
 
 
-def test_without_a_condition_a_site_changes_its_own_rows_only(connected: psycopg.Connection[Any], pair: Pair) -> None:
+def test_unfiltered_write_changes_only_own_rows(connected: psycopg.Connection[Any], pair: Pair) -> None:
     before = pair.digest_of_a()
     enter(connected, pair.b.host)
     for table, column in _tables(connected):
@@ -82,7 +82,7 @@ def test_without_a_condition_a_site_changes_its_own_rows_only(connected: psycopg
     assert left <= {"sites", "event_days"}, "its own rows are gone; days are counted down as events go"
 
 
-def test_a_row_can_neither_be_moved_nor_added_to_another_site(connected: psycopg.Connection[Any], pair: Pair) -> None:
+def test_rows_cannot_be_moved_or_added_to_another_site(connected: psycopg.Connection[Any], pair: Pair) -> None:
     everything = _counts(pair.database_url)
     for table, column in _tables(connected):
         if pair.b.id not in everything[table]:
@@ -99,7 +99,7 @@ def test_a_row_can_neither_be_moved_nor_added_to_another_site(connected: psycopg
                 connected.execute(statement)
 
 
-def test_without_a_site_nothing_is_seen_or_written(connected: psycopg.Connection[Any], pair: Pair) -> None:
+def test_nothing_is_accessible_outside_a_site(connected: psycopg.Connection[Any], pair: Pair) -> None:
     """Also on a connection whose last transaction was in a site."""
     for last in (None, pair.a.host):
         if last:
@@ -112,13 +112,13 @@ def test_without_a_site_nothing_is_seen_or_written(connected: psycopg.Connection
                     connected.execute(_compose(statement, table, column))
 
 
-def test_an_unknown_host_enters_no_site(connected: psycopg.Connection[Any], pair: Pair) -> None:
+def test_unknown_host_enters_no_site(connected: psycopg.Connection[Any], pair: Pair) -> None:
     enter(connected, "c.example")
     for table, column in _tables(connected):
         assert connected.execute(_compose("SELECT FROM {table}", table, column)).rowcount == 0
 
 
-def test_the_names_of_hosts_are_closed_to_the_server(connected: psycopg.Connection[Any], pair: Pair) -> None:
+def test_server_cannot_read_host_names(connected: psycopg.Connection[Any], pair: Pair) -> None:
     for table in CLOSED:
         enter(connected, pair.b.host)
         with pytest.raises(errors.InsufficientPrivilege):
@@ -126,7 +126,7 @@ def test_the_names_of_hosts_are_closed_to_the_server(connected: psycopg.Connecti
 
 
 @pytest.mark.parametrize("login", [None, "ed"])
-async def test_the_fence_holds_where_every_condition_was_forgotten(
+async def test_row_level_security_isolates_sites_without_site_conditions(
     pair: Pair, login: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with forgetting_sites(monkeypatch) as forgotten:
@@ -134,9 +134,7 @@ async def test_the_fence_holds_where_every_condition_was_forgotten(
     assert len(forgotten) > 30, "few statements were changed, so little was shown"
 
 
-async def test_without_the_fence_the_forgotten_condition_would_leak(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_sites_would_leak_without_row_level_security(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the test above: it can see a leak."""
     with psycopg.connect(pair.database_url) as connection:
         for table, column in _tables(connection):

@@ -16,7 +16,7 @@ from tests.soak import scaled
 from tools import postgres
 
 
-async def test_a_killed_worker_loses_nothing(
+async def test_killed_worker_loses_no_acknowledged_write(
     database_url: str, tmp_path: Path, tell: Callable[[object], None]
 ) -> None:
     login = add_editor(database_url)
@@ -35,9 +35,7 @@ async def test_a_killed_worker_loses_nothing(
     audit(database_url)
 
 
-async def test_a_killed_postgresql_loses_nothing_and_the_server_recovers_by_itself(
-    tmp_path: Path, tell: Callable[[object], None]
-) -> None:
+async def test_killed_postgresql_loses_no_acknowledged_write(tmp_path: Path, tell: Callable[[object], None]) -> None:
     with postgres.throwaway(postgres.PERSISTENT) as cluster:
         migrate(cluster.url)
         login, running = add_editor(cluster.url), cluster

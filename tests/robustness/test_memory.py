@@ -20,7 +20,7 @@ FIRST_PART = 0.25
 ALLOWED_MB = scaled(20, 8)  # A short run still fills the caches of statements and texts.
 
 
-async def test_memory_stays_flat(database_url: str, tmp_path: Path, tell) -> None:
+async def test_memory_usage_is_stable(database_url: str, tmp_path: Path, tell) -> None:
     login = add_editor(database_url)
     with Server.start(database_url, log=tmp_path / "log", environment=SETTINGS) as server:
         numbers, statuses = itertools.count(), Counter[int]()

@@ -54,7 +54,7 @@ async def client(server: Server, tenant: Tenant) -> AsyncIterator[httpx.AsyncCli
         yield client
 
 
-async def test_a_held_lock_delays_for_a_bounded_time_only(
+async def test_lock_delays_requests_for_bounded_time(
     client: httpx.AsyncClient, tenant: Tenant, module_database_url: str
 ) -> None:
     with psycopg.connect(module_database_url) as holder:
@@ -70,9 +70,7 @@ async def test_a_held_lock_delays_for_a_bounded_time_only(
     assert revision_of(module_database_url, tenant.id) == 1
 
 
-async def test_a_statement_beyond_the_deadline_is_given_up(
-    client: httpx.AsyncClient, module_database_url: str
-) -> None:
+async def test_statement_timeout_is_enforced(client: httpx.AsyncClient, module_database_url: str) -> None:
     with psycopg.connect(module_database_url) as holder:
         holder.execute("LOCK TABLE organizers IN ACCESS EXCLUSIVE MODE")
         seconds, answer = await _timed(client.get("/organizers"))
@@ -84,7 +82,7 @@ async def test_a_statement_beyond_the_deadline_is_given_up(
 
 
 @pytest.mark.parametrize("caller", ["public", "editor", "writer"])
-async def test_a_silent_database_is_given_up_and_found_again(
+async def test_unresponsive_database_is_503_until_it_recovers(
     client: httpx.AsyncClient, proxy: Proxy, tenant: Tenant, caller: str
 ) -> None:
     await _works_again(client)
@@ -104,7 +102,7 @@ async def test_a_silent_database_is_given_up_and_found_again(
 
 
 @pytest.mark.parametrize("by", ["network", "database"])
-async def test_cut_connections_are_never_a_fault_of_the_server(
+async def test_broken_connections_cause_no_server_error(
     client: httpx.AsyncClient, proxy: Proxy, tenant: Tenant, module_database_url: str, by: str
 ) -> None:
     seen: Counter[tuple[int, str, str]] = Counter()
@@ -133,7 +131,7 @@ async def test_cut_connections_are_never_a_fault_of_the_server(
     audit(module_database_url, tenant.id)
 
 
-async def test_a_commit_whose_answer_is_lost_has_an_unknown_outcome(
+async def test_commit_with_lost_response_has_unknown_outcome(
     client: httpx.AsyncClient, proxy: Proxy, tenant: Tenant, module_database_url: str
 ) -> None:
     key = {"Idempotency-Key": "once"}
@@ -146,7 +144,7 @@ async def test_a_commit_whose_answer_is_lost_has_an_unknown_outcome(
     assert revision_of(module_database_url, tenant.id) == 1
 
 
-async def test_refusals_and_wrong_passwords_keep_their_connection(
+async def test_errors_and_wrong_passwords_do_not_close_connections(
     client: httpx.AsyncClient, server: Server, tenant: Tenant, module_database_url: str
 ) -> None:
     await _works_again(client)
@@ -160,7 +158,7 @@ async def test_refusals_and_wrong_passwords_keep_their_connection(
     assert _backends(module_database_url) >= before, "connections were closed"
 
 
-async def test_a_server_starts_without_its_database_and_finds_it_later(database_url: str, tmp_path: Path) -> None:
+async def test_server_starts_without_database_and_recovers(database_url: str, tmp_path: Path) -> None:
     login = add_editor(database_url)
     proxy = Proxy(database_url, port=find_free_port())
     with launched(proxy.url, tmp_path / "server.log", ENVIRONMENT) as server:

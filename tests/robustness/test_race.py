@@ -53,7 +53,7 @@ def audited(module_database_url: str, tenant: Tenant) -> Callable[[], int]:
     return check
 
 
-async def test_equal_names_at_once_get_different_slugs_and_revisions_without_gaps(
+async def test_concurrent_equal_names_get_distinct_slugs_and_gapless_revisions(
     clients: list[httpx.AsyncClient], audited: Callable[[], int]
 ) -> None:
     async def create(client: httpx.AsyncClient) -> list[tuple[str, httpx.Response]]:
@@ -81,9 +81,7 @@ async def test_equal_names_at_once_get_different_slugs_and_revisions_without_gap
     assert audited() == len(answers)
 
 
-async def test_of_equal_tags_at_once_exactly_one_is_made(
-    clients: list[httpx.AsyncClient], audited: Callable[[], int]
-) -> None:
+async def test_concurrent_equal_tags_create_one(clients: list[httpx.AsyncClient], audited: Callable[[], int]) -> None:
     for n in range(ROUNDS):
         body = {"name": f"Tag {n}"}
         answers = await asyncio.gather(*(client.post("/tags", json=body) for client in clients))
@@ -93,7 +91,9 @@ async def test_of_equal_tags_at_once_exactly_one_is_made(
     assert audited() == ROUNDS
 
 
-async def test_one_key_at_once_makes_one_record(clients: list[httpx.AsyncClient], audited: Callable[[], int]) -> None:
+async def test_concurrent_requests_with_same_key_create_one_record(
+    clients: list[httpx.AsyncClient], audited: Callable[[], int]
+) -> None:
     for n in range(ROUNDS):
         body, headers = {"venue": f"Venue {n}"}, {"Idempotency-Key": f"key-{n}"}
         answers = await asyncio.gather(*(client.post("/venues", json=body, headers=headers) for client in clients))
@@ -103,7 +103,7 @@ async def test_one_key_at_once_makes_one_record(clients: list[httpx.AsyncClient]
     assert audited() == ROUNDS
 
 
-async def test_with_if_match_no_update_is_lost(clients: list[httpx.AsyncClient], audited: Callable[[], int]) -> None:
+async def test_if_match_prevents_lost_updates(clients: list[httpx.AsyncClient], audited: Callable[[], int]) -> None:
     event = await _add_counter(clients[0])
 
     async def count_up(client: httpx.AsyncClient) -> Counter[int]:
@@ -121,9 +121,7 @@ async def test_with_if_match_no_update_is_lost(clients: list[httpx.AsyncClient],
     assert audited() == 1 + statuses[200]
 
 
-async def test_without_if_match_every_update_counts_and_none_is_mixed(
-    clients: list[httpx.AsyncClient], audited: Callable[[], int]
-) -> None:
+async def test_concurrent_updates_are_atomic(clients: list[httpx.AsyncClient], audited: Callable[[], int]) -> None:
     event = await _add_counter(clients[0])
 
     async def overwrite(client: httpx.AsyncClient, writer: int) -> list[dict[str, Any]]:
@@ -146,7 +144,7 @@ async def test_without_if_match_every_update_counts_and_none_is_mixed(
     assert audited() == 1 + 3 * CLIENTS * ROUNDS
 
 
-async def test_what_one_server_acknowledged_the_other_shows(
+async def test_acknowledged_write_is_visible_on_other_server(
     clients: list[httpx.AsyncClient], servers: list[Server], tenant: Tenant
 ) -> None:
     """Also to the public, whose answers are kept in the memory of each server."""

@@ -25,7 +25,7 @@ def add_event(caller: Caller, **more: object):
 
 
 @pytest.mark.parametrize("role", ["contributor", "author"])
-def test_one_more_than_the_limit_is_refused(interface: Interface, role: str) -> None:
+def test_daily_quota_is_enforced(interface: Interface, role: str) -> None:
     caller = interface.caller(role)
     for _ in range(LIMIT):
         done(add_event(caller), 201)
@@ -44,7 +44,7 @@ def test_one_more_than_the_limit_is_refused(interface: Interface, role: str) -> 
     assert [row["count"] for row in interface.sql("SELECT count FROM daily_records")] == [1, 1]
 
 
-def test_inline_records_and_those_of_a_batch_count(interface: Interface) -> None:
+def test_inline_and_batch_records_are_counted(interface: Interface) -> None:
     caller = interface.caller("contributor")
     venues = [{"venue": unique("Venue")} for _ in range(LIMIT)]
     # What is refused as a whole is not counted.
@@ -69,7 +69,7 @@ def test_editors_have_no_quota(interface: Interface, role: str) -> None:
     assert interface.sql("SELECT FROM daily_records") == []
 
 
-def test_zero_is_no_limit(fresh: Callable[..., Interface]) -> None:
+def test_zero_disables_quota(fresh: Callable[..., Interface]) -> None:
     interface = fresh({"KALENDS_MAX_RECORDS_PER_DAY": "0"})
     for _ in range(LIMIT + 2):
         done(add_event(interface.caller("contributor")), 201)

@@ -34,7 +34,7 @@ async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def test_a_page_too_far_into_a_list_is_refused(client: httpx.AsyncClient) -> None:
+async def test_deep_page_is_rejected(client: httpx.AsyncClient) -> None:
     last = await client.get("/events", params={"per_page": 50, "page": 201})
     assert (last.status_code, last.json()["events"][0]["id"]) == (200, 10001)
     for order in ("start_date", "title", "modified"):
@@ -49,7 +49,7 @@ async def test_a_page_too_far_into_a_list_is_refused(client: httpx.AsyncClient) 
     assert [event["id"] for event in onward.json()["events"]] == list(range(10051, 10101))
 
 
-async def test_a_list_without_cursors_is_bounded_too(client: httpx.AsyncClient) -> None:
+async def test_deep_page_of_list_without_cursor_is_rejected(client: httpx.AsyncClient) -> None:
     everything = {"per_page": 50, "hide_empty": "false"}
     assert len((await client.get("/tags", params={**everything, "page": 201})).json()["tags"]) == 50
     deeper = await client.get("/tags", params={**everything, "page": 202})
@@ -58,6 +58,6 @@ async def test_a_list_without_cursors_is_bounded_too(client: httpx.AsyncClient) 
     assert (beyond.status_code, beyond.json()["tags"]) == (200, [])
 
 
-async def test_a_page_of_html_is_bounded_too(client: httpx.AsyncClient) -> None:
+async def test_deep_html_page_is_rejected(client: httpx.AsyncClient) -> None:
     answer = await client.get("http://x/events/list/", params={"per_page": 24, "page": 419})
     assert answer.status_code == 400

@@ -53,7 +53,7 @@ def logins(postgres_url: str, empty_database_url: str) -> Iterator[Logins]:
                     owner.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(sql.Identifier(name)))
 
 
-def test_functions_of_the_owner_have_a_search_path(database_url: str) -> None:
+def test_security_definer_functions_have_search_path(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         rows = connection.execute(
             """SELECT p.proname, p.proconfig FROM pg_proc p
@@ -63,7 +63,7 @@ def test_functions_of_the_owner_have_a_search_path(database_url: str) -> None:
     assert dict(rows) == {name: ["search_path=pg_catalog, public, pg_temp"] for name in DEFINERS}
 
 
-def test_temporary_objects_are_refused(logins: Logins) -> None:
+def test_temporary_objects_are_forbidden(logins: Logins) -> None:
     for role in ("kalends_app", None):
         with psycopg.connect(logins.server) as connection:
             if role:
@@ -72,7 +72,7 @@ def test_temporary_objects_are_refused(logins: Logins) -> None:
                 connection.execute("CREATE TEMPORARY VIEW site_hosts AS SELECT 'x' AS host, 1 AS site_id")
 
 
-def test_temporary_objects_do_not_mislead_functions_of_the_owner(database_url: str) -> None:
+def test_temporary_objects_do_not_affect_security_definer_functions(database_url: str) -> None:
     """Also where they are not refused, as in a database that was restored without its rights."""
     with psycopg.connect(database_url) as connection:
         connection.execute("GRANT TEMPORARY ON DATABASE {} TO kalends_app".format(database_url.rpartition("/")[2]))
@@ -83,7 +83,7 @@ def test_temporary_objects_do_not_mislead_functions_of_the_owner(database_url: s
         connection.rollback()
 
 
-def test_leaving_the_role_gives_no_further_rights(logins: Logins) -> None:
+def test_resetting_role_gains_no_privileges(logins: Logins) -> None:
     with psycopg.connect(logins.server) as connection:
         as_app = _rights(connection, "SET LOCAL ROLE kalends_app")
         connection.rollback()
@@ -100,7 +100,7 @@ def test_leaving_the_role_gives_no_further_rights(logins: Logins) -> None:
             connection.execute("SELECT FROM events")
 
 
-def test_the_whole_server_works_with_logins_that_own_nothing(logins: Logins, tmp_path: Path) -> None:
+def test_server_works_with_unprivileged_logins(logins: Logins, tmp_path: Path) -> None:
     login, password = add_editor(logins.owner)
     queue = {"KALENDS_QUEUE_URL": logins.queue}
     with (
@@ -126,7 +126,7 @@ def test_the_whole_server_works_with_logins_that_own_nothing(logins: Logins, tmp
     assert (added.exit_code, added.output.strip()) == (0, "2")
 
 
-def test_a_server_warns_of_a_login_with_too_many_rights(database_url: str, tmp_path: Path) -> None:
+def test_server_warns_about_privileged_login(database_url: str, tmp_path: Path) -> None:
     with Server.start(database_url, log=tmp_path / "server.log") as server:
         assert "Warning: the login of KALENDS_DATABASE_URL is a superuser" in server.read_log()
 

@@ -21,7 +21,7 @@ def attempts(port: int) -> list[str]:
 
 
 @pytest.mark.slow
-async def test_no_address_of_an_image_leads_inside(place: Place, tell: Tell) -> None:
+async def test_image_urls_do_not_reach_internal_addresses(place: Place, tell: Tell) -> None:
     reached: list[str] = []
 
     async def forbidden(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -23,7 +23,7 @@ def interface(fresh_for_module: Callable[..., Interface]) -> Interface:
 
 @pytest.mark.parametrize("status", ["private", "draft", "trash"])
 @pytest.mark.parametrize("name", ["venue", "organizer"])
-def test_a_filter_by_a_hidden_record_finds_no_events(interface: Interface, name: str, status: str) -> None:
+def test_filter_by_hidden_record_returns_no_events(interface: Interface, name: str, status: str) -> None:
     """The response is that for a record without events; existing clients expect 200 for a draft."""
     editor, title = interface.caller("editor"), unique("There")
     hidden, unused = (editor.create(f"{name}s", **{name: unique("Hidden")})["id"] for _ in range(2))
@@ -54,7 +54,7 @@ def test_a_filter_by_a_hidden_record_finds_no_events(interface: Interface, name:
     assert editor.ids("events", **{name: hidden}) == [event["id"]]
 
 
-def test_a_file_belongs_to_the_site_of_the_host(fresh: Callable[..., Interface]) -> None:
+def test_file_belongs_to_site_of_host(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     url = add(interface.caller("editor"))["url"]
     path = url[url.index("/media/") :]
@@ -75,7 +75,7 @@ def test_a_file_belongs_to_the_site_of_the_host(fresh: Callable[..., Interface])
     assert [status(host, **{"if-none-match": etag}) for host in hosts] == [304, 304, 404, 404]
 
 
-def test_the_host_of_the_media_url_serves_all_sites(fresh: Callable[..., Interface]) -> None:
+def test_media_url_host_serves_all_sites(fresh: Callable[..., Interface]) -> None:
     interface = fresh({"KALENDS_MEDIA_URL": "https://images.test/media"})
     url = add(interface.caller("editor"))["url"]
     assert url.startswith("https://images.test/media/")

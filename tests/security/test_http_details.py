@@ -35,9 +35,7 @@ def server(login_and_server: tuple[Login, Server]) -> Server:
 
 
 @pytest.mark.parametrize("log_format", ["plain", "json"])
-def test_a_request_is_one_line_of_the_log_whatever_its_path_has(
-    database_url: str, tmp_path: Path, log_format: str
-) -> None:
+def test_request_is_one_log_line_for_any_path(database_url: str, tmp_path: Path, log_format: str) -> None:
     environment = {"KALENDS_LOG_FORMAT": log_format}
     with Server.start(database_url, log=tmp_path / "log", environment=environment) as server:
         skipped = len(server.log.read_bytes())
@@ -57,12 +55,12 @@ def test_a_request_is_one_line_of_the_log_whatever_its_path_has(
     assert not [line for line in log.split(b"\n") if line.startswith(b"2026-01-01T00:00:00.000")]
 
 
-def test_two_hosts_are_refused(server: Server) -> None:
+def test_duplicate_host_header_is_rejected(server: Server) -> None:
     for hosts in (["a.test", "a.test"], ["a.test", "b.test"], ["", "a.test"]):
         assert ask(server, hosts=hosts).status == 400
 
 
-def test_http_2_without_tls_is_refused(server: Server) -> None:
+def test_cleartext_http_2_is_rejected(server: Server) -> None:
     settings = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
     received = send(server, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings, timeout=20)
     assert received == b"" or received.startswith(b"HTTP/1.1 4"), received
@@ -71,12 +69,12 @@ def test_http_2_without_tls_is_refused(server: Server) -> None:
 
 
 @pytest.mark.parametrize("target", ["evil:80", "evil.example:443"])
-def test_connect_is_no_method(server: Server, target: str) -> None:
+def test_connect_method_is_rejected(server: Server, target: str) -> None:
     reply = parse(send(server, f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n".encode()))
     assert (reply.status, "location" in reply.headers) == (405, False)
 
 
-def test_private_writes_leave_the_tags_of_public_lists_as_they_are(login_and_server: tuple[Login, Server]) -> None:
+def test_private_writes_do_not_change_etags_of_public_lists(login_and_server: tuple[Login, Server]) -> None:
     login, server = login_and_server
     credentials = base64.b64encode(":".join(login).encode()).decode()
     headers = {"Content-Type": "application/json", "Authorization": f"Basic {credentials}"}
@@ -114,7 +112,7 @@ def test_private_writes_leave_the_tags_of_public_lists_as_they_are(login_and_ser
         ("", False),
     ],
 )
-def test_bodies_are_packed_only_for_those_who_accept_it(server: Server, accepted: str, is_packed: bool) -> None:
+def test_bodies_are_compressed_only_if_accepted(server: Server, accepted: str, is_packed: bool) -> None:
     for path in (f"{NS}/events?per_page=3", "/events/list/", "/events.ics"):
         plain = ask(server, path)
         reply = ask(server, path, headers={"Accept-Encoding": accepted})
@@ -123,13 +121,13 @@ def test_bodies_are_packed_only_for_those_who_accept_it(server: Server, accepted
         assert (gzip.decompress(reply.body) if is_packed else reply.body) == plain.body
 
 
-def test_links_are_in_small_letters(server: Server) -> None:
+def test_links_are_lowercase(server: Server) -> None:
     for path in (f"{NS}/events", "/", "/events.ics", "/events.rss"):
         reply = ask(server, path, hosts=["A.TEST"])
         assert (reply.status, b"A.TEST" in reply.body, "A.TEST" in str(reply.headers)) == (200, False, False), path
 
 
-def test_a_hundred_names_in_fields_are_the_most(server: Server) -> None:
+def test_fields_parameter_is_limited_to_100_names(server: Server) -> None:
     names = [f"name{number}" for number in range(101)]
     path = f"{NS}/events?per_page=50&_fields="
     refused = ask(server, path + ",".join(names))
@@ -142,12 +140,12 @@ def test_a_hundred_names_in_fields_are_the_most(server: Server) -> None:
     assert (cpu_of(server) - before) / 10 < 0.06
 
 
-def test_fields_given_in_many_parameters_are_counted_together(server: Server) -> None:
+def test_repeated_fields_parameters_are_counted_together(server: Server) -> None:
     query = "&".join(f"_fields[]=name{number}" for number in range(101))
     assert ask(server, f"{NS}/events?{query}").status == 400
 
 
-def test_a_site_is_found_by_the_checked_host_only(postgres_url: str, template_database: str, tmp_path: Path) -> None:
+def test_site_is_selected_by_validated_host_only(postgres_url: str, template_database: str, tmp_path: Path) -> None:
     with temporary_database(postgres_url, template=template_database) as name:
         url = address(postgres_url, name)
         run_command(url, "site", "add", "a.test")

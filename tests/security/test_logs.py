@@ -66,7 +66,7 @@ def spellings(secret: str) -> set[str]:
     return {secret, secret.replace(" ", ""), quote(secret), quote_plus(secret), coded}
 
 
-def test_no_secret_is_in_the_log(logging: Place, tell: Tell) -> None:
+def test_log_contains_no_secrets(logging: Place, tell: Tell) -> None:
     dates = {"start_date": "2031-05-01", "end_date": "2031-05-02"}
     event = logging.create("events", title="Guarded", new_password=EVENT_PASSWORD, **dates)
     everything = [ask for _ in range(scaled(1, 20)) for ask in asks(logging, event)]

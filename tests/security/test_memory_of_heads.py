@@ -42,7 +42,7 @@ def server(postgres_url: str, template_database: str, tmp_path: Path, metrics_po
         yield server
 
 
-def test_different_heads_of_8_kb_do_not_fill_the_memory(server: Server) -> None:
+def test_distinct_8_kb_request_heads_do_not_fill_memory(server: Server) -> None:
     _ask_many(server, in_language(10), 100)
     before = memory_mb(server)
     assert _ask_many(server, in_language(8_000), REQUESTS) == {200}
@@ -51,7 +51,7 @@ def test_different_heads_of_8_kb_do_not_fill_the_memory(server: Server) -> None:
 
 
 @pytest.mark.parametrize("head", [in_language, in_parameter])
-def test_different_heads_of_30_kb_do_not_fill_the_memory(server: Server, head: Callable[[int], Head]) -> None:
+def test_distinct_30_kb_request_heads_do_not_fill_memory(server: Server, head: Callable[[int], Head]) -> None:
     """As large as a head may be; a server that takes smaller ones only refuses them."""
     _ask_many(server, in_language(10), 100)
     before = memory_mb(server)
@@ -69,7 +69,7 @@ def test_different_heads_of_30_kb_do_not_fill_the_memory(server: Server, head: C
         pytest.param(lambda n: (f"/events.ics?a={n}", {}), id="feed"),
     ],
 )
-def test_heads_that_ask_for_the_same_share_one_entry(server: Server, metrics_port: int, head: Head) -> None:
+def test_equivalent_requests_share_cache_entry(server: Server, metrics_port: int, head: Head) -> None:
     """Counted by the metrics: the first request makes the response, all others find it."""
     hits, others = count_hits(metrics_port)
     assert _ask_many(server, head, 200) == {200}
@@ -77,7 +77,7 @@ def test_heads_that_ask_for_the_same_share_one_entry(server: Server, metrics_por
     assert (hits_after - hits, others_after - others) == (199, 1)
 
 
-def test_the_order_of_parameters_makes_no_other_entry(server: Server, metrics_port: int) -> None:
+def test_parameter_order_does_not_affect_cache_key(server: Server, metrics_port: int) -> None:
     hits, others = count_hits(metrics_port)
     for path in (f"{NS}/events?per_page=7&search=a", f"{NS}/events?search=a&per_page=7"):
         assert _ask_many(server, lambda _, path=path: (path, {}), 1) == {200}
@@ -85,7 +85,7 @@ def test_the_order_of_parameters_makes_no_other_entry(server: Server, metrics_po
     assert (hits_after - hits, others_after - others) == (1, 1)
 
 
-def test_junk_of_one_client_is_not_shown_to_another(server: Server) -> None:
+def test_unknown_parameters_are_not_revealed_to_other_clients(server: Server) -> None:
     """Entries are shared, so nothing of the request that made them may be in them but what the key has."""
     for path in ("/events.ics", "/events.rss", "/events.atom", "/events.json", "/events/list/", f"{NS}/events"):
         first, second = (_read(server, f"{path}?junk={word}&per_page=2") for word in ("frobozz", "grue"))

@@ -80,7 +80,7 @@ def reads(place: Place) -> Iterator[Ask]:
 
 
 @pytest.mark.slow
-def test_no_read_is_a_fault(place: Place, tell: Tell) -> None:
+def test_hostile_reads_cause_no_server_error(place: Place, tell: Tell) -> None:
     asks = list(reads(place))
     tried = some(asks, 700)
     answers = place.ask_all(tried)

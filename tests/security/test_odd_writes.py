@@ -84,7 +84,7 @@ def _form(method: str, path: str, text: str) -> Ask:
 
 
 @pytest.mark.slow
-def test_no_write_is_a_fault(place: Place, tell: Tell) -> None:
+def test_hostile_writes_cause_no_server_error(place: Place, tell: Tell) -> None:
     asks = list(writes(place))
     tried = some(asks, 400)
     answers = place.ask_all(ask.by(place.logins["editor"]) for ask in tried)

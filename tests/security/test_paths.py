@@ -27,7 +27,7 @@ UPWARDS = (
 INSIDE = ("root:", "daemon:x", "BaseSettings", "class Settings", "{% block", "{%- ")
 
 
-def test_no_path_leads_out_of_a_directory(place: Place, tell: Tell) -> None:
+def test_paths_cannot_escape_directories(place: Place, tell: Tell) -> None:
     targets = [prefix + path for prefix, path in product(PREFIXES, UPWARDS)]
     answers = place.ask_all(Ask("GET", target) for target in targets)
     wrong = [

@@ -37,7 +37,7 @@ async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def test_the_column_follows_links_and_venues(database_url: str, client: httpx.AsyncClient) -> None:
+async def test_placed_column_follows_links_and_venues(database_url: str, client: httpx.AsyncClient) -> None:
     async def counts() -> tuple[int, int]:
         audit(database_url)
         return await _total(client, "true"), await _total(client, "false")
@@ -60,7 +60,7 @@ async def test_the_column_follows_links_and_venues(database_url: str, client: ht
         assert await counts() == expected, (path, body)
 
 
-async def test_events_of_a_busy_venue_follow_step_by_step(database_url: str, client: httpx.AsyncClient) -> None:
+async def test_events_of_busy_venue_are_updated_in_batches(database_url: str, client: httpx.AsyncClient) -> None:
     venue = (await client.post("/venues", json={"venue": "Busy"})).json()["id"]
     with psycopg.connect(database_url) as connection, psycopg.ClientCursor(connection) as cursor:
         cursor.execute(FILL, {"events": BUSY, "venue": venue})

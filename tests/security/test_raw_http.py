@@ -79,7 +79,7 @@ def assert_goes_on(hosts: TwoHosts) -> None:
     assert httpx.get(f"{hosts.server.address}/healthz").text == "ok\n"
 
 
-def test_no_request_hides_in_another_one(hosts: TwoHosts, tell: Tell) -> None:
+def test_request_smuggling_is_rejected(hosts: TwoHosts, tell: Tell) -> None:
     held, wrong = 0, []
     for name, data in DOUBTFUL.items():
         answer = hosts.raw(data)
@@ -96,7 +96,7 @@ def test_no_request_hides_in_another_one(hosts: TwoHosts, tell: Tell) -> None:
     tell(f"{len(DOUBTFUL)} requests with a doubtful end, {held} held")
 
 
-def test_odd_bytes_inject_nothing(hosts: TwoHosts, tell: Tell) -> None:
+def test_malformed_bytes_inject_nothing(hosts: TwoHosts, tell: Tell) -> None:
     wrong = []
     for name, data in ODD.items():
         answer = hosts.raw(data)

@@ -14,7 +14,7 @@ def attempt(interface: Interface, login: str, password: str, address: str) -> in
     return Caller(interface, 0, httpx.BasicAuth(login, password), address=address).get("/tags").status_code
 
 
-def test_spellings_of_one_login_share_their_tries(fresh: Callable[..., Interface]) -> None:
+def test_login_spellings_share_attempt_limit(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     right, address = interface.people["editor"].password, "10.0.0.1"
     assert [attempt(interface, "editor", "wrong", address) for _ in range(10)] == [401] * 10
@@ -25,13 +25,13 @@ def test_spellings_of_one_login_share_their_tries(fresh: Callable[..., Interface
     assert attempt(interface, "nobody", "wrong", address) == 401
 
 
-def test_tries_with_many_spellings_add_up(fresh: Callable[..., Interface]) -> None:
+def test_attempts_with_many_spellings_add_up(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     statuses = [attempt(interface, SPELLINGS[n % 6], "wrong", "10.0.0.1") for n in range(12)]
     assert statuses == [401] * 10 + [429] * 2
 
 
-def test_addresses_of_one_network_share_their_tries(fresh: Callable[..., Interface]) -> None:
+def test_addresses_of_one_network_share_attempt_limit(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     statuses = [attempt(interface, "editor", "wrong", f"2001:db8:0:1:{n:x}::{n:x}") for n in range(12)]
     assert statuses == [401] * 10 + [429] * 2
@@ -40,7 +40,7 @@ def test_addresses_of_one_network_share_their_tries(fresh: Callable[..., Interfa
     assert attempt(interface, "editor", right, "2001:db8:0:2::") == 200
 
 
-def test_anonymous_requests_are_not_concerned(fresh: Callable[..., Interface]) -> None:
+def test_anonymous_requests_are_not_throttled(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     for _ in range(11):
         attempt(interface, "editor", "wrong", "10.0.0.1")

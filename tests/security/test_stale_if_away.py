@@ -81,7 +81,7 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
                 start_again(cluster)  # It is stopped once more at the end.
 
 
-def test_public_responses_outlive_the_database_for_a_while(stage: Stage) -> None:
+def test_public_responses_survive_database_outage(stage: Stage) -> None:
     before = stage.read_all()
     assert [reply.status for reply in before] == [200] * 3
     confirmed = time.monotonic()
@@ -103,7 +103,7 @@ def test_public_responses_outlive_the_database_for_a_while(stage: Stage) -> None
 
 
 @pytest.mark.parametrize("stage", [30], indirect=True)
-def test_a_database_that_hangs_is_away(stage: Stage) -> None:
+def test_hanging_database_counts_as_unavailable(stage: Stage) -> None:
     assert [reply.status for reply in stage.read_all()] == [200] * 3
     with hanging(stage.cluster):
         began = time.monotonic()
@@ -113,7 +113,7 @@ def test_a_database_that_hangs_is_away(stage: Stage) -> None:
     assert took < 9  # It was 11 s for each.
 
 
-def test_a_host_that_has_lost_its_site_has_no_stale_responses() -> None:
+def test_host_without_site_has_no_stale_responses() -> None:
     async def play() -> None:
         answers = [[{"host": "a.test", "site_id": 1, "revision": 1}], []]
         database = AsyncMock()
@@ -127,12 +127,12 @@ def test_a_host_that_has_lost_its_site_has_no_stale_responses() -> None:
     asyncio.run(play())
 
 
-def test_shared_caches_may_go_on_as_well(stage: Stage) -> None:
+def test_shared_caches_may_serve_stale(stage: Stage) -> None:
     for reply in (*stage.read_all(), *stage.read_all()):
         assert "stale-if-error=" in reply.headers["cache-control"]
 
 
-def test_nothing_stale_is_shown_once_the_database_is_back(stage: Stage) -> None:
+def test_stale_responses_end_when_database_recovers(stage: Stage) -> None:
     stage.read_all()
     stage.cluster.stop()
     assert [reply.status for reply in stage.read_all()] == [200] * 3
@@ -145,7 +145,7 @@ def test_nothing_stale_is_shown_once_the_database_is_back(stage: Stage) -> None:
         assert b"Second" in reply.body or path == "/", path  # The front page shows this month.
 
 
-def test_what_is_not_for_the_public_is_refused(stage: Stage) -> None:
+def test_private_responses_are_not_served_stale(stage: Stage) -> None:
     assert [reply.status for reply in stage.read_all()] == [200] * 3
     assert ask(stage.server, ADDRESSES[0], headers=stage.authorization).status == 200
     assert ask(stage.server, f"{ADDRESSES[0]}?password=secret").status in (200, 403)
@@ -161,7 +161,7 @@ def test_what_is_not_for_the_public_is_refused(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stage", [0], indirect=True)
-def test_the_setting_turns_it_off(stage: Stage) -> None:
+def test_setting_disables_stale_responses(stage: Stage) -> None:
     assert all("stale-if-error" not in reply.headers["cache-control"] for reply in stage.read_all())
     assert [reply.status for reply in stage.read_all()] == [200] * 3
     stage.cluster.stop()

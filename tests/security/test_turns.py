@@ -11,7 +11,7 @@ from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 FEEDS = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
 
 
-def test_an_owner_who_always_waits_does_not_keep_others_from_their_turn() -> None:
+def test_greedy_owner_does_not_starve_others() -> None:
     async def play() -> tuple[int, int]:
         turns, greedy = PerOwnerLimiter(FEEDS), 0
 
@@ -39,7 +39,7 @@ def test_an_owner_who_always_waits_does_not_keep_others_from_their_turn() -> Non
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_nothing_is_left_of_turns_that_were_given_up(seed: int) -> None:
+def test_cancelled_waits_release_their_slots(seed: int) -> None:
     """Many owners, each of whose requests may be cancelled or lose patience at any moment."""
     chance = random.Random(seed)
     shares = ConcurrencyLimits(per_owner=2, total=3, waiting_per_owner=5, waiting=12)

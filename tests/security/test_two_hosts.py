@@ -44,7 +44,7 @@ def get(hosts: TwoHosts, target: str = LIST, **headers: str) -> Got:
     return ask(hosts.server.address, Ask("GET", target, {"host": "b.example", **headers}))
 
 
-def test_nothing_but_the_host_names_a_site(hosts: TwoHosts, tell: Tell) -> None:
+def test_only_host_header_selects_site(hosts: TwoHosts, tell: Tell) -> None:
     a, b = hosts.pair.a, hosts.pair.b
     tried = 0
 
@@ -77,7 +77,7 @@ def test_nothing_but_the_host_names_a_site(hosts: TwoHosts, tell: Tell) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 @pytest.mark.parametrize("host", ["a.example", "b.example"])
-def test_an_absolute_address_is_answered_by_one_site(hosts: TwoHosts, method: str, host: str) -> None:
+def test_absolute_request_target_is_served_by_one_site(hosts: TwoHosts, method: str, host: str) -> None:
     """RFC 9112 has the address win over Host; whichever does, only one of them is asked, and nothing is mixed."""
     other = "b.example" if host == "a.example" else "a.example"
     data = f"{method} http://{other}{LIST} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
@@ -90,13 +90,13 @@ def test_an_absolute_address_is_answered_by_one_site(hosts: TwoHosts, method: st
 
 
 @pytest.mark.parametrize("names", [("a.example", "b.example"), ("b.example", "a.example")])
-def test_two_hosts_are_never_both_answered(hosts: TwoHosts, names: tuple[str, str]) -> None:
+def test_duplicate_hosts_are_never_both_served(hosts: TwoHosts, names: tuple[str, str]) -> None:
     lines = "".join(f"Host: {name}\r\n" for name in names)
     text = hosts.raw(f"GET {LIST} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode()).decode(errors="replace")
     assert len([site.word for site in (hosts.pair.a, hosts.pair.b) if site.word in text]) <= 1
 
 
-def test_afterwards_each_site_still_answers_for_itself(hosts: TwoHosts) -> None:
+def test_sites_remain_isolated_afterwards(hosts: TwoHosts) -> None:
     """Nothing of all that was kept in memory for somebody else."""
     for site, other in ((hosts.pair.a, hosts.pair.b), (hosts.pair.b, hosts.pair.a)):
         text = get(hosts, host=site.host).text

@@ -66,9 +66,7 @@ def content(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.text
 
 
-def test_headers_that_are_not_part_of_the_key_change_nothing_for_others(
-    stage: Stage, guarded: str, tell: Tell
-) -> None:
+def test_unkeyed_headers_do_not_affect_other_clients(stage: Stage, guarded: str, tell: Tell) -> None:
     paths = (
         f"{NS}/events?start_date=2031-01-01&end_date=2031-12-31",
         "/events/list/?start_date=2031-05-01&end_date=2031-05-31",
@@ -89,7 +87,7 @@ def test_headers_that_are_not_part_of_the_key_change_nothing_for_others(
     tell(f"{tried} answers after a header that is not part of the key, {tried} clean")
 
 
-def test_neither_method_nor_encoding_nor_range_is_kept(stage: Stage, guarded: str, tell: Tell) -> None:
+def test_method_encoding_and_range_are_not_cached(stage: Stage, guarded: str, tell: Tell) -> None:
     tried = 0
     for path in (
         f"{NS}/events?start_date=2031-01-01&end_date=2031-12-31",
@@ -120,7 +118,7 @@ def opened(guarded: str) -> Iterator[tuple[str, str]]:
         yield from ((path, name) for name in PASSWORDS)
 
 
-def test_what_a_password_opened_is_not_kept(stage: Stage, guarded: str, tell: Tell) -> None:
+def test_unlocked_responses_are_not_cached(stage: Stage, guarded: str, tell: Tell) -> None:
     cases, shown = list(opened(guarded)), 0
     for path, name in cases:
         right, wrong = (f"{path}?{name}={word}" for word in (WORD, "wrong"))
@@ -133,7 +131,7 @@ def test_what_a_password_opened_is_not_kept(stage: Stage, guarded: str, tell: Te
     tell(f"{len(cases)} spellings of a password, {shown} opened the event, none was kept")
 
 
-def test_what_somebody_was_shown_is_not_kept_for_everybody(stage: Stage, guarded: str, tell: Tell) -> None:
+def test_authenticated_responses_are_not_cached(stage: Stage, guarded: str, tell: Tell) -> None:
     draft = stage.write("POST", "/events", title="Hushed", slug="hushed", status="draft", **DATES)
     paths = (f"/events/{draft['id']}", "/events/by-slug/hushed", "/events?start_date=2031-01-01&end_date=2031-12-31",
              "/events?start_date=2031-01-01&end_date=2031-12-31&status=draft", f"/events/{guarded}?context=edit",
@@ -148,7 +146,7 @@ def test_what_somebody_was_shown_is_not_kept_for_everybody(stage: Stage, guarded
     tell(f"{len(paths)} answers to somebody, none kept for everybody")
 
 
-def test_many_parameters_hold_nobody_up(stage: Stage, guarded: str, tell: Tell) -> None:
+def test_many_parameters_do_not_delay_responses(stage: Stage, guarded: str, tell: Tell) -> None:
     """The expression that looks for equal names is tried on the longest addresses that pass."""
     queries = (
         "&".join(f"a{n}={n}" for n in range(800)),
@@ -168,7 +166,7 @@ def test_many_parameters_hold_nobody_up(stage: Stage, guarded: str, tell: Tell) 
     tell(f"{len(queries)} addresses with very many parameters, {len(queries)} answered within 2 s")
 
 
-def test_a_purge_needs_a_key_and_forgets_nothing_else(stage: Stage, guarded: str) -> None:
+def test_purge_needs_key_and_removes_nothing_else(stage: Stage, guarded: str) -> None:
     path = f"{NS}/events?start_date=2031-01-01&end_date=2031-12-31&per_page=4"
     stage.public.get(path)
     for headers, status in (({}, 400), ({"xkey": ""}, 400), ({"xkey": "s99"}, 200), ({"xkey": "*"}, 200)):

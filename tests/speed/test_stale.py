@@ -21,7 +21,7 @@ TOMORROW = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%d}"
 DATES = {"start_date": f"{TOMORROW} 10:00:00", "end_date": f"{TOMORROW} 12:00:00"}
 
 
-def test_no_stale_answer(database_url: str, start_server: Callable[..., Server]) -> None:
+def test_no_stale_response(database_url: str, start_server: Callable[..., Server]) -> None:
     editor = asyncio.run(add_people(database_url))["editor"]
     servers = [start_server(database_url) for _ in range(2)]
     try:
