@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.api.conftest import Start
-from tests.api.interface import HOST, Interface
+from tests.api.running_app import HOST, Interface
 
 PATH = "/api/kalends/v1/batch"
 TAG = {"method": "POST", "path": "/tags"}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import NS, Caller, assert_refused, done
-from tests.api.samples import unique
+from tests.api.running_app import NS, Caller, assert_refused, done
+from tests.api.sample_records import unique
 
 
 def category(caller: Caller, parent: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:

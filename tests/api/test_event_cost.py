@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused
-from tests.api.samples import DATES
+from tests.api.running_app import Caller, Interface, assert_refused
+from tests.api.sample_records import DATES
 
 
 def event(caller: Caller, **fields: Any) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import NS, Caller, Interface, assert_refused, done
-from tests.api.samples import unique
+from tests.api.running_app import NS, Caller, Interface, assert_refused, done
+from tests.api.sample_records import unique
 
 DATES = {"start_date": "2027-06-10 19:30:00", "end_date": "2027-06-10 22:00:00"}
 FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")

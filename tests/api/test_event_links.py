@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused, done
-from tests.api.samples import DATES, SAMPLES, Sample, unique
+from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.sample_records import DATES, SAMPLES, Sample, unique
 
 
 def event(caller: Caller, **fields: Any) -> dict[str, Any]:

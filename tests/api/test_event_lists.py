@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused, done
+from tests.api.running_app import Caller, Interface, assert_refused, done
 
 
 class Calendar:

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.interface import NAMESPACE, Caller, Interface, assert_refused, done
-from tests.api.samples import DATES, Sample, unique
+from tests.api.running_app import NAMESPACE, Caller, Interface, assert_refused, done
+from tests.api.sample_records import DATES, Sample, unique
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"

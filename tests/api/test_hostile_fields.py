@@ -12,9 +12,9 @@ import pytest
 
 from kalends.core.params import DATE_TIME, Param
 from kalends.kinds import BY_NAME, KINDS
-from tests.api.hostile import DATES, EXTREMES, TEXTS, VALUES, WORST
-from tests.api.interface import Caller, Interface
-from tests.api.samples import Sample
+from tests.api.hostile_values import DATES, EXTREMES, TEXTS, VALUES, WORST
+from tests.api.running_app import Caller, Interface
+from tests.api.sample_records import Sample
 
 
 def fault(answer: httpx.Response, *what: object) -> str | None:

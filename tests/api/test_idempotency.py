@@ -9,8 +9,8 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused, done
-from tests.api.samples import DATES, Sample, shown_text, unique
+from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.sample_records import DATES, Sample, shown_text, unique
 
 
 def key() -> dict[str, str]:

@@ -15,8 +15,8 @@ from kalends.kinds.kind import Actor
 from kalends.operations import permissions
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
-from tests.api.interface import ROLES, Caller, Interface, assert_refused
-from tests.api.samples import POSTS, SAMPLES, Sample
+from tests.api.running_app import ROLES, Caller, Interface, assert_refused
+from tests.api.sample_records import POSTS, SAMPLES, Sample
 
 EVERYBODY = ("anonymous", *ROLES)
 LIVE = STATUSES[:-1]

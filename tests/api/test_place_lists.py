@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused
-from tests.api.samples import DATES, LINKED, Sample
+from tests.api.running_app import Caller, Interface, assert_refused
+from tests.api.sample_records import DATES, LINKED, Sample
 
 STAMP = "%Y-%m-%d %H:%M:%S"
 

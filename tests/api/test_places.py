@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused, done
-from tests.api.samples import SAMPLES, Sample, unique
+from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.sample_records import SAMPLES, Sample, unique
 
 # What is sent, and how it comes back; an empty value would be left out.
 FULL: dict[str, dict[str, tuple[Any, Any]]] = {

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused
-from tests.api.samples import Sample
+from tests.api.running_app import Caller, Interface, assert_refused
+from tests.api.sample_records import Sample
 
 STAMP = "%Y-%m-%d %H:%M:%S"
 FUTURE = "2090-01-01 00:00:00"

@@ -7,8 +7,8 @@ import pytest
 
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
-from tests.api.interface import Caller, Interface
-from tests.api.samples import DATES
+from tests.api.running_app import Caller, Interface
+from tests.api.sample_records import DATES
 
 MOST = 9
 # Each filter that names records looks them up first.

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, done
-from tests.api.samples import DATES, Sample, unique
+from tests.api.running_app import Caller, done
+from tests.api.sample_records import DATES, Sample, unique
 
 
 class Counted:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Interface, assert_refused
-from tests.api.samples import DATES, TERMS, Sample
+from tests.api.running_app import Interface, assert_refused
+from tests.api.sample_records import DATES, TERMS, Sample
 
 
 class Shelf:

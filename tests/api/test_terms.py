@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.api.interface import NS, Caller, Interface, assert_refused, done
-from tests.api.samples import Sample, unique
+from tests.api.running_app import NS, Caller, Interface, assert_refused, done
+from tests.api.sample_records import Sample, unique
 
 TAXONOMY = {"categories": "tribe_events_cat", "tags": "post_tag"}
 PAGE = {"categories": "events/category", "tags": "tag"}

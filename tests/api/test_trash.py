@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, assert_refused, done
-from tests.api.samples import DATES, Sample, unique
+from tests.api.running_app import Caller, assert_refused, done
+from tests.api.sample_records import DATES, Sample, unique
 
 UNREADABLE = {
     "events": "event-no-longer-available",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kalends.core.cost import format_cost, read_cost
 from kalends.core.errors import InvalidValue
-from tests.core.kit import may_be_refused, quick, rows, step
+from tests.core.vector_rows import may_be_refused, quick, rows, step
 
 
 @pytest.mark.parametrize("row", rows("cost"), ids=step)

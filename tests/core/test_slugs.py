@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalends.core.slugs import MAX_BYTES, TRASHED_SUFFIX, add_number, add_suffix, make_slug, normalize_lookup
-from tests.core.kit import quick, rows, step
+from tests.core.vector_rows import quick, rows, step
 
 SLUG = re.compile(r"(?:[a-z0-9_-]|%[89a-f][0-9a-f])*")
 CREATED = [row for row in rows("slugs") if row.get("output", {}).get("slug")]

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
-from tests.api.interface import NS, Interface
+from tests.api.running_app import NS, Interface
 from tests.description.client import Client, Refused, models
 from tools import client as generator
 

@@ -19,7 +19,7 @@ from kalends.core import errors
 from kalends.http.language import LANGUAGES
 from kalends.kinds import KINDS
 from kalends.operations.records import create_record, delete_record, list_records, read_record, update_record
-from tests.description.answers import resolved
+from tests.description.response_validation import resolved
 from tools import examples
 
 BOTH = pytest.mark.parametrize("interface", [INTERFACE, EXTENSION], ids=lambda interface: interface.namespace)

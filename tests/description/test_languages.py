@@ -8,7 +8,7 @@ import pytest
 from kalends.core.messages import Message
 from kalends.http.language import LANGUAGES, choose_language, find_language, translator
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
-from tests.api.interface import NS, Caller, Interface, done
+from tests.api.running_app import NS, Caller, Interface, done
 from tools import translations
 
 

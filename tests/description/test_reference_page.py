@@ -10,7 +10,7 @@ from kalends.api.description.reference import FILES, POLICY
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.http.language import LANGUAGES
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
-from tests.api.interface import Caller, Interface, assert_refused
+from tests.api.running_app import Caller, Interface, assert_refused
 
 DOCS = "http://calendar.test/docs"
 VOID = {"meta", "link", "input", "br"}

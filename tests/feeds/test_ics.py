@@ -9,8 +9,8 @@ import pytest
 from kalends.feeds.ics import Calendar as OwnCalendar
 from kalends.feeds.ics import Times, begin_calendar, escape, fold
 from tests.api.conftest import Start
-from tests.api.interface import Caller, Interface
-from tests.feeds.readers import read_with_icalendar, unfolded
+from tests.api.running_app import Caller, Interface
+from tests.feeds.ical_readers import read_with_icalendar, unfolded
 
 EVENT: dict[str, Any] = {
     "title": "Tea, cake; and <em>talk</em>",

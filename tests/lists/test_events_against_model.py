@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 
 from tests.lists.comparison import compare
-from tests.lists.queries import ALL_TOGETHER, BY_WORDS, IN_PLACES, IN_TIME, Ingredient, make_event_query
-from tests.lists.site import Site
-from tests.lists.soak import quick, seed, seeds
-from tests.lists.worlds import make_world
+from tests.lists.hypothesis_settings import quick, seed, seeds
+from tests.lists.list_site import Site
+from tests.lists.random_datasets import make_world
+from tests.lists.random_queries import ALL_TOGETHER, BY_WORDS, IN_PLACES, IN_TIME, Ingredient, make_event_query
 
 
 @quick(6)

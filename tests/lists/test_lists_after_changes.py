@@ -2,13 +2,13 @@
 
 from hypothesis import given
 
-from tests.lists.changes import change_world
 from tests.lists.comparison import compare
-from tests.lists.counters import compare_counters
-from tests.lists.queries import ALL_TOGETHER, make_event_query, make_total_query
-from tests.lists.site import Site
-from tests.lists.soak import quick, seed, seeds
-from tests.lists.worlds import make_world
+from tests.lists.hypothesis_settings import quick, seed, seeds
+from tests.lists.list_site import Site
+from tests.lists.random_changes import change_world
+from tests.lists.random_datasets import make_world
+from tests.lists.random_queries import ALL_TOGETHER, make_event_query, make_total_query
+from tests.lists.trigger_counters import compare_counters
 
 
 @quick(8)

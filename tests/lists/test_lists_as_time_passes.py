@@ -6,13 +6,13 @@ from random import Random
 from hypothesis import given
 
 from tests.lists.comparison import compare
-from tests.lists.days import DAY, SECOND, seconds_of_day, wall_of
-from tests.lists.other_queries import make_place_query
-from tests.lists.queries import make_date
-from tests.lists.records import Query, World
-from tests.lists.site import Site
-from tests.lists.soak import quick, seed, seeds
-from tests.lists.worlds import make_world
+from tests.lists.dataset import Query, World
+from tests.lists.hypothesis_settings import quick, seed, seeds
+from tests.lists.list_site import Site
+from tests.lists.place_and_term_queries import make_place_query
+from tests.lists.random_datasets import make_world
+from tests.lists.random_queries import make_date
+from tests.lists.zone_model import DAY, SECOND, seconds_of_day, wall_of
 
 
 @quick(4)

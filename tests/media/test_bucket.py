@@ -17,10 +17,10 @@ from kalends.operations.media import maintenance
 from kalends.operations.media.library import Library
 from kalends.settings import InvalidSettings, read_settings
 from kalends.store.database import Database, Options
-from tests.api.interface import Interface, assert_refused, done
-from tests.media.disk import needed_files
-from tests.media.kit import EXTENSION, picture
-from tests.media.library import add, read, send
+from tests.api.running_app import Interface, assert_refused, done
+from tests.media.file_checks import needed_files
+from tests.media.image_fixtures import EXTENSION, picture
+from tests.media.media_client import add, read, send
 from tools.s3 import PROGRAM, Bucket, bucket
 
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="there is no moto_server; `just setup-s3` installs it")

@@ -16,7 +16,7 @@ import pytest
 
 from tests.media.conftest import Place
 from tests.media.hostile_files import HEAVY, files
-from tests.media.kit import EXTENSION_PATH, tell
+from tests.media.image_fixtures import EXTENSION_PATH, tell
 from tests.servers import Server
 from tests.soak import SOAK, scaled
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from PIL import Image, ImageCms
 
-from tests.api.interface import HOST, NAMESPACE, Caller, Interface, assert_refused, done
-from tests.api.samples import POSTS, Sample
-from tests.media.kit import EXTENSION, EXTENSION_PATH, encoded, picture
-from tests.media.library import add, file_of, jobs_of, make_sizes, read, root_of, send
+from tests.api.running_app import HOST, NAMESPACE, Caller, Interface, assert_refused, done
+from tests.api.sample_records import POSTS, Sample
+from tests.media.image_fixtures import EXTENSION, EXTENSION_PATH, encoded, picture
+from tests.media.media_client import add, file_of, jobs_of, make_sizes, read, root_of, send
 
 FORMS = pytest.mark.parametrize("codec", ["JPEG", "PNG", "WEBP", "AVIF", "GIF"])
 EXTENSIONS = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "AVIF": "avif", "GIF": "gif"}

@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.pages.looking import embed, find_violations, looking
-from tests.pages.town import PASSWORD, Town
+from tests.pages.browser_page import embed, find_violations, looking
+from tests.pages.demo_calendar import PASSWORD, Town
 from tests.soak import SOAK
 
 WIDTHS = (390, 820, 1360)

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.api.interface import NAMESPACE, Person
+from tests.api.running_app import NAMESPACE, Person
 from tests.conftest import address, temporary_database
-from tests.feeds.readers import IcalJs, read_with_icalendar
-from tests.pages.looking import Seen, looking
+from tests.feeds.ical_readers import IcalJs, read_with_icalendar
+from tests.pages.browser_page import Seen, looking
 from tests.pages.payloads import PAYLOADS
 from tests.servers import Server
 from tests.soak import SOAK

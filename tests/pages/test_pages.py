@@ -9,9 +9,9 @@ import pytest
 
 from kalends.website.models.cards import make_page_image
 from tests.api.conftest import Start
-from tests.api.interface import Interface
-from tests.api.test_answers_from_memory import statements_of
-from tests.pages.asking import add, get
+from tests.api.running_app import Interface
+from tests.api.test_response_cache import statements_of
+from tests.pages.page_client import add, get
 
 EVENING = {"start_date": "2031-03-14 19:30", "end_date": "2031-03-14 22:00"}
 

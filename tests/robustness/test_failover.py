@@ -16,11 +16,11 @@ import psycopg
 import pytest
 
 from kalends.store.migrations import migrate
-from tests.robustness.audit import audit
-from tests.robustness.kit import NS, add_editor, application, until
-from tests.robustness.ledger import check, writers
-from tests.robustness.processes import children_of, crash, start_again
+from tests.robustness.consistency import audit
+from tests.robustness.process_control import children_of, crash, start_again
+from tests.robustness.site_fixtures import NS, add_editor, application, until
 from tests.robustness.test_sync_replication import end_waits, wait_for
+from tests.robustness.write_ledger import check, writers
 from tests.soak import SOAK
 from tools import postgres
 

@@ -7,7 +7,7 @@ import pytest
 
 from kalends.api.routes import EXTENSION
 from kalends.store.sites import add_host, add_site
-from tests.robustness.kit import add_editor, application
+from tests.robustness.site_fixtures import add_editor, application
 from tests.robustness.two_sites import (
     NAMES_OF_A,
     ROOT,

@@ -18,8 +18,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.robustness.audit import audit
-from tests.robustness.kit import DATES, NS, Login, Tenant, add_tenant, application, until
+from tests.robustness.consistency import audit
+from tests.robustness.site_fixtures import DATES, NS, Login, Tenant, add_tenant, application, until
 from tests.servers import find_free_port
 from tests.soak import scaled
 

@@ -17,8 +17,8 @@ import pytest
 
 from kalends.store.migrations import newest_revision
 from tests.conftest import temporary_database
-from tests.robustness.audit import audit, revision_of
-from tests.robustness.kit import add_editor, client_of, until
+from tests.robustness.consistency import audit, revision_of
+from tests.robustness.site_fixtures import add_editor, client_of, until
 from tests.servers import Server, make_environment
 from tests.soak import SOAK
 from tools.postgres import throwaway

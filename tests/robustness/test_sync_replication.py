@@ -15,8 +15,8 @@ import pytest
 
 from kalends.store.database import Database
 from kalends.store.migrations import migrate
-from tests.robustness.audit import audit, revision_of
-from tests.robustness.kit import DATES, NS, Tenant, add_tenant, application, until
+from tests.robustness.consistency import audit, revision_of
+from tests.robustness.site_fixtures import DATES, NS, Tenant, add_tenant, application, until
 from tools.postgres import Server, throwaway
 
 DEADLINE = 1.0

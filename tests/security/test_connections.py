@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.sockets import (
+from tests.security.raw_requests import (
     HALF_HEAD,
     NS,
     SILENT,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import HOST, NS, Caller, Interface, assert_refused
-from tests.api.samples import unique
+from tests.api.running_app import HOST, NS, Caller, Interface, assert_refused
+from tests.api.sample_records import unique
 
 NAMED, OTHER = "https://app.example.org", "https://evil.example"
 SITES = ("cross-site", "same-site", "same-origin", "none", None)

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from kalends.kinds.event_filters import PASSWORD_GUARDED_FILTERS
-from tests.api.interface import NAMESPACE, Caller, Interface, Person, assert_refused, done
-from tests.api.samples import DATES, unique
+from tests.api.running_app import NAMESPACE, Caller, Interface, Person, assert_refused, done
+from tests.api.sample_records import DATES, unique
 from tests.conftest import address, temporary_database
 from tests.servers import Server
 from tests.soak import SOAK

@@ -9,8 +9,8 @@ import pytest
 
 from kalends.core.errors import ApiError
 from kalends.kinds.event_passwords import MAX_WAITING, SLOW_PREFIX, PasswordHashes, hash_fast, hash_slowly
-from tests.api.interface import Interface, assert_refused, done
-from tests.api.samples import DATES
+from tests.api.running_app import Interface, assert_refused, done
+from tests.api.sample_records import DATES
 
 WORD, SECRET = "open sesame", bytes(32)
 

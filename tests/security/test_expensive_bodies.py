@@ -10,7 +10,7 @@ from time import process_time
 import pytest
 
 from kalends.core.sanitize import clean_plain
-from tests.security.sockets import NS, ask, cpu_of, health, hostile_body, seeded
+from tests.security.raw_requests import NS, ask, cpu_of, health, hostile_body, seeded
 from tests.servers import Server
 
 JSON = "application/json"

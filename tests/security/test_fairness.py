@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.security.sockets import NS, Reply, ask, connect, count_hits, health, seeded
+from tests.security.raw_requests import NS, Reply, ask, connect, count_hits, health, seeded
 from tests.servers import Server, find_free_port
 
 POOL = 10

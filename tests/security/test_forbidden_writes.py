@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.api.samples import SAMPLES
-from tests.robustness.kit import add_people
-from tests.security.place import Place, Tell, first
-from tests.security.wire import EX, NS, Ask, Got, get, send
+from tests.api.sample_records import SAMPLES
+from tests.robustness.site_fixtures import add_people
+from tests.security.instance import Place, Tell, first
+from tests.security.wire_client import EX, NS, Ask, Got, get, send
 
 STATUSES = ("publish", "draft", "pending", "private", "future", "trash")
 FAR = "2098-01-01 10:00:00"

@@ -8,8 +8,8 @@ from urllib.parse import unquote_plus
 import pytest
 
 from kalends.kinds.event_filters import PASSWORD_GUARDED_FILTERS
-from tests.security.place import Place, Tell, first, some
-from tests.security.wire import EX, NS, Ask, Got, form, get, send
+from tests.security.instance import Place, Tell, first, some
+from tests.security.wire_client import EX, NS, Ask, Got, form, get, send
 
 CALLERS = ("anonymous", "subscriber", "contributor", "contributor2", "author2")
 STATUSES = ("draft", "pending", "private", "future", "trash", "protected")

@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.feeds.readers import unfolded
+from tests.feeds.ical_readers import unfolded
 from tests.pages.payloads import BREAKS, CALL, TAGS
-from tests.security.place import Place, Tell, first, some
-from tests.security.wire import NS, Ask, Got, get, send
+from tests.security.instance import Place, Tell, first, some
+from tests.security.wire_client import NS, Ask, Got, get, send
 
 PAYLOADS = [*TAGS, *BREAKS, "\r\nX-Injected: 1", "\r\n\r\n<script>pwned()</script>", "\x85X-Injected: 1"]
 PAGES = ("/", "/events/month/", "/events/list/", "/events/map/", "/events/search/", "/event/known/", "/venue/hall/")

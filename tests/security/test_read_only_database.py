@@ -12,9 +12,9 @@ import pytest
 from psycopg import sql
 
 from kalends.store.migrations import migrate
-from tests.life.processes import Worker, wait_until
-from tests.robustness.kit import add_editor, client_of
-from tests.robustness.processes import launched
+from tests.lifecycle.processes import Worker, wait_until
+from tests.robustness.process_control import launched
+from tests.robustness.site_fixtures import add_editor, client_of
 from tests.robustness.test_failover import SETTINGS, standby_of
 from tests.servers import Server
 from tests.soak import scaled

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.sockets import NS, ask, forget_peak, peak_mb, seeded
+from tests.security.raw_requests import NS, ask, forget_peak, peak_mb, seeded
 from tests.servers import Server
 
 LIST, FEED, SITEMAP = f"{NS}/events?per_page=50", "/events.ics", "/sitemap/0.xml"

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.api.interface import NAMESPACE, Interface
-from tests.api.samples import DATES
+from tests.api.running_app import NAMESPACE, Interface
+from tests.api.sample_records import DATES
 
 PURGING = {"KALENDS_PURGE_URLS": "http://127.0.0.1:9/", "KALENDS_SHARED_CACHE_SECONDS": "3600"}
 

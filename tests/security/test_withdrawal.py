@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface
+from tests.api.running_app import Caller, Interface
 
 EVENT = {
     "title": "Party Grue",

@@ -11,8 +11,8 @@ import pytest
 
 from kalends.store.database import Database, Options
 from kalends.store.sql import Sql
-from tests.robustness.audit import revision_of
-from tests.robustness.kit import DATES, NS, Login, add_people, application
+from tests.robustness.consistency import revision_of
+from tests.robustness.site_fixtures import DATES, NS, Login, add_people, application
 
 BATCH = "http://x/api/kalends/v1/batch"
 SLOW = """

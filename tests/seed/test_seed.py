@@ -17,7 +17,7 @@ from kalends.core.times import event_span
 from kalends.demo.seed import DemoCounts, DemoOptions, parse_upcoming, resolve_counts, seed
 from kalends.kinds.events import EVENTS
 from kalends.store import bulk_load
-from tests.robustness.audit import audit
+from tests.robustness.consistency import audit
 from tests.servers import Server, make_environment
 
 TODAY = date(2026, 3, 14)
