@@ -1,7 +1,7 @@
 """Attacks that held once, repeated: a sample in every run, all of them with `just soak tests/security`.
 
 Hidden records, protected filters, hidden links   test_hidden_records.py; api/test_permissions.py
-Permissions by role and status                    lifecycle/test_permission_matrix.py, lifecycle/test_status_transitions.py
+Permissions by role and status                    lifecycle/test_permission_matrix.py, test_status_transitions.py
 Forbidden writes                                  test_forbidden_writes.py
 Names of the other site                           test_two_hosts.py; robustness/test_isolation.py
 Malformed HTTP                                    test_raw_http.py
