@@ -89,8 +89,8 @@ def _count_contained(query: ListQuery, start_from: datetime | None, end_to: date
         return Sql("SELECT 0::bigint")
     classes = duration_classes_before(end_to, longer_than=end_to - start_from)
     around = Sql(
-        """(SELECT count(*) FROM unnest(?::smallint[], ?::timestamptz[]) AS w (span, since)
-            JOIN events r ON r.span = w.span AND r.start_utc >= w.since
+        """(SELECT count(*) FROM unnest(?::smallint[], ?::timestamptz[]) AS w (duration_class, since)
+            JOIN events r ON r.duration_class = w.duration_class AND r.start_utc >= w.since
             WHERE r.site_id = ? AND NOT r.hide_from_listings AND r.start_utc < ? AND r.end_utc > ? AND""",
         [n for n, _ in classes],
         [since for _, since in classes],

@@ -15,13 +15,14 @@ from kalends.store.sql import Sql, placeholders
 
 # What `orderby` names, and the columns that decide, the last of them always the ID.
 ORDERS: Final[dict[str, tuple[LiteralString, ...]]] = {
-    "start_date": ("start_utc", "date_utc", "id"),
+    "start_date": ("start_utc", "published_at", "id"),
     "end_date": ("end_utc", "id"),
     "title": ("title", "id"),
-    "date": ("date_utc", "id"),
+    "date": ("published_at", "id"),
     "modified": ("modified_utc", "id"),
     "distance": ("distance", "id"),
 }
+TIME_COLUMNS: Final = frozenset({"start_utc", "end_utc", "published_at", "modified_utc"})
 # Titles are ordered by their beginning, so that a cursor, which holds it, fits into an address.
 TITLE: Final = "left(r.title, 200)"
 
@@ -50,7 +51,7 @@ def read_cursor(text: str) -> Cursor:
 
 
 def _read_key(column: str, value: Any) -> object:
-    if column.endswith("_utc"):
+    if column in TIME_COLUMNS:
         return datetime.fromisoformat(value).astimezone(UTC)
     if column == "id":
         number = params.read_integer(value)

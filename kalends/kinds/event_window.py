@@ -15,7 +15,7 @@ DAY: Final = timedelta(days=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
 # More months than the calendar has, of which the last is that of the year 9999 and some.
 MAX_MONTHS: Final = 1_000_000
-# An event of length class n lasts less than 2^n hours (the column `span`).
+# An event of length class n lasts less than 2^n hours (the column `duration_class`).
 DURATION_CLASSES: Final = tuple(timedelta(hours=2**n) for n in range(28))
 
 
@@ -146,7 +146,7 @@ def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> S
 def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sql:
     """The events with these words that start in certain months. OFFSET 0: from the index of words, always."""
     months = months_between(window.start_from, window.last_start)
-    when = Sql("AND r.months && ?", months) if months is not None else Sql("")
+    when = Sql("AND r.month_keys && ?", months) if months is not None else Sql("")
     return (
         Sql("(SELECT * FROM events r WHERE r.site_id = ?", query.site.id)
         + when
@@ -157,7 +157,7 @@ def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sq
 
 
 def months_between(first: datetime | None, last: datetime | None) -> list[int] | None:
-    """Keys of the column `months` that cover a span: months, then tens, hundreds, … of months; None: no limit."""
+    """Keys of the column `month_keys` that cover a span: months, then tens, hundreds, … of months; None: no limit."""
     if first is None and last is None:
         return None
     low = 0 if first is None else 12 * first.year + first.month - 1
@@ -180,8 +180,10 @@ def _still_running(moment: datetime, start_from: datetime | None, where: Sql) ->
     classes = [(n, max(since, start_from or EARLIEST)) for n, since in duration_classes_before(moment)]
     return (
         Sql(
-            """(SELECT r.* FROM unnest(?::smallint[], ?::timestamptz[]) AS w (span, since) CROSS JOIN LATERAL (
-                SELECT * FROM events r WHERE r.span = w.span AND r.start_utc >= w.since AND""",
+            """(SELECT r.* FROM unnest(?::smallint[], ?::timestamptz[]) AS w (duration_class, since)
+                CROSS JOIN LATERAL (
+                    SELECT * FROM events r
+                    WHERE r.duration_class = w.duration_class AND r.start_utc >= w.since AND""",
             [n for n, _ in classes],
             [since for _, since in classes],
         )

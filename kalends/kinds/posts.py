@@ -31,7 +31,7 @@ from kalends.store.sql import Sql, and_
 
 # Columns that every representation of a post needs.
 POST_COLUMNS: LiteralString = """
-    r.id, r.revision, r.author, r.status, r.trashed_status, r.slug, r.date_utc, r.modified_utc, r.title,
+    r.id, r.revision, r.author_id, r.status, r.trashed_status, r.slug, r.published_at, r.modified_utc, r.title,
     r.description, r.image_id,
     CASE WHEN r.image_id IS NOT NULL THEN (
         SELECT jsonb_build_object('url', m.url, 'id', m.id, 'extension', m.extension, 'width', m.width,
@@ -69,10 +69,10 @@ def serialize_post(row: Row, context: RenderContext, collection: str) -> JsonObj
         "id": row["id"],
         "global_id": global_id,
         "global_id_lineage": [global_id],
-        "author": str(row["author"]),
+        "author": str(row["author_id"]),
         "status": row["status"],
-        "date": times.format_datetime(times.local_of(row["date_utc"], zone)),
-        "date_utc": times.format_datetime(row["date_utc"]),
+        "date": times.format_datetime(times.local_of(row["published_at"], zone)),
+        "date_utc": times.format_datetime(row["published_at"]),
         "modified": times.format_datetime(times.local_of(row["modified_utc"], zone)),
         "modified_utc": times.format_datetime(row["modified_utc"]),
         "url": f"{context.base_url}/{collection}/{row['slug']}/"
@@ -95,7 +95,7 @@ async def build_post_columns(context: WriteContext, table: LiteralString, title:
     if "description" in arguments:
         values["description"] = arguments["description"]
     if "author" in arguments or row is None:
-        values["author"] = await _resolve_author(context)
+        values["author_id"] = await _resolve_author(context)
     if "image" in arguments:
         values["image_id"] = await _resolve_image(context)
     await _set_status(context, values)
@@ -124,13 +124,13 @@ async def _resolve_image(context: WriteContext) -> int | None:
 async def _set_status(context: WriteContext, values: Values) -> None:
     """Publication date and status. A scheduled date decides between `publish` and `future`."""
     arguments, row, tx = context.arguments, context.row, context.transaction
-    date_utc = row["date_utc"] if row else tx.now
+    published_at = row["published_at"] if row else tx.now
     if "date_utc" in arguments:
-        date_utc = _read_publication_date(arguments["date_utc"], "UTC", "date_utc")
+        published_at = _read_publication_date(arguments["date_utc"], "UTC", "date_utc")
     elif "date" in arguments:
-        date_utc = _read_publication_date(arguments["date"], context.site.timezone, "date")
+        published_at = _read_publication_date(arguments["date"], context.site.timezone, "date")
     if row is None or "date" in arguments or "date_utc" in arguments:
-        values["date_utc"] = date_utc
+        values["published_at"] = published_at
     requested = arguments.get("status")
     if row is None:
         requested = requested or ("publish" if context.may_publish else "draft")
@@ -138,10 +138,10 @@ async def _set_status(context: WriteContext, values: Values) -> None:
             raise errors.invalid("status", "a record cannot begin in the trash.")
     elif requested is None:
         # No status means no change, except that a new date may release or schedule the record.
-        if row["status"] not in ("publish", "future") or "date_utc" not in values:
+        if row["status"] not in ("publish", "future") or "published_at" not in values:
             return
         requested = row["status"]
-    status = resolve_status(requested, may_publish=context.may_publish, date_utc=date_utc, now=tx.now)
+    status = resolve_status(requested, may_publish=context.may_publish, published_at=published_at, now=tx.now)
     if row is None or status != row["status"]:
         values["status"] = status
 

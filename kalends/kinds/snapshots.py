@@ -11,6 +11,8 @@ from kalends.store import Row
 
 # Columns whose parameter has another name. The rest are named alike.
 PARAM_NAMES = {
+    "author_id": "author",
+    "published_at": "date_utc",
     "image_id": "image",
     "start_local": "start_date",
     "end_local": "end_date",
@@ -27,12 +29,13 @@ INTERNAL_COLUMNS = {"trashed_status", "trashed_at", "start_fold", "end_fold", "u
 def to_public(kind: Kind, columns: Mapping[str, Any]) -> dict[str, Any]:
     """Columns as a reader of the history sees them, by parameter. Of a password only that there is one."""
     values: dict[str, Any] = {}
-    for name, value in columns.items():
+    for name in sorted(columns, key=_history_order):
+        value = columns[name]
         if name in INTERNAL_COLUMNS:
             continue
         if name == "password_hash":
             values["new_password"] = value is not None
-        elif name in ("start_local", "end_local", "date_utc"):
+        elif name in ("start_local", "end_local", "published_at"):
             values[param_name(kind, name)] = times.format_datetime(_parse_time(value)) if value else None
         else:
             values[param_name(kind, name)] = value
@@ -51,8 +54,8 @@ def to_params(kind: Kind, columns: Mapping[str, Any], row: Row) -> dict[str, Any
     for name, value in columns.items():
         if name in INTERNAL_COLUMNS or name in ("start_local", "end_local"):
             continue
-        if name == "date_utc":
-            arguments[name] = DateTimeInput(_parse_time(value).replace(tzinfo=None), timedelta(0), False)
+        if name == "published_at":
+            arguments["date_utc"] = DateTimeInput(_parse_time(value).replace(tzinfo=None), timedelta(0), False)
         elif name == "password_hash":
             arguments[name] = bytes.fromhex(value) if value is not None else None
         else:
@@ -62,6 +65,15 @@ def to_params(kind: Kind, columns: Mapping[str, Any], row: Row) -> dict[str, Any
 
 def param_name(kind: Kind, column: str) -> str:
     return kind.title_param if column == "title" else PARAM_NAMES.get(column, column)
+
+
+def _history_order(column: str) -> tuple[int, str]:
+    """Sort fields by length and name, as jsonb sorts its keys.
+
+    Two columns keep the place of their earlier names, so that their new names do not reorder responses.
+    """
+    name = PARAM_NAMES[column] if column in ("author_id", "published_at") else column
+    return len(name), name
 
 
 def _parse_time(value: str) -> datetime:

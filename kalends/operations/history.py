@@ -36,7 +36,7 @@ def serialize_change(kind: Kind, change: Row) -> dict[str, Any]:
     return {
         "revision": change["revision"],
         "action": change["action"],
-        "date_utc": times.format_datetime(change["at"]),
+        "date_utc": times.format_datetime(change["changed_at"]),
         "user": {"id": change["user_id"], "login": change["login"]} if change["user_id"] else None,
         "changes": {
             name: {"before": before.get(name), "after": after.get(name)} for name in dict.fromkeys([*before, *after])

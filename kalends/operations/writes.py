@@ -20,7 +20,7 @@ from kalends.store.links import record_category_event_changes, record_linked_eve
 DERIVED_COLUMNS: Final = {"search_text", "name_folded", "start_utc", "end_utc"}
 # Columns that a mere change of status brings along.
 STATUS_COLUMNS: Final = {
-    *("status", "trashed_status", "trashed_at", "date_utc", "slug", "revision", "sequence", "modified_utc")
+    *("status", "trashed_status", "trashed_at", "published_at", "slug", "revision", "sequence", "modified_utc")
 }
 
 
@@ -125,9 +125,9 @@ async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
 
 async def _schedule(kind: Kind, tx: Transaction, record_id: int, changed: Values, current: Mapping[str, Any]) -> None:
     """A record that is to appear later is published by a job, enqueued in this very transaction."""
-    if current.get("status") == "future" and {"status", "date_utc"} & set(changed):
+    if current.get("status") == "future" and {"status", "published_at"} & set(changed):
         await jobs.enqueue(
-            tx, jobs.Task.PUBLISH, {"kind": kind.name, "record_id": record_id}, run_at=current["date_utc"]
+            tx, jobs.Task.PUBLISH, {"kind": kind.name, "record_id": record_id}, run_at=current["published_at"]
         )
 
 

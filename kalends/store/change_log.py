@@ -83,7 +83,7 @@ class ChangeLog:
                 RETURNING id
             )
             INSERT INTO changes
-                (site_id, revision, kind, record_id, action, before, after, was_public, user_id, at)
+                (site_id, revision, kind, record_id, action, before, after, was_public, user_id, changed_at)
             SELECT raised.id, c.revision, c.kind, c.record_id, c.action, c.before::jsonb, c.after::jsonb,
                 c.was_public, ?::bigint, ?::timestamptz
             FROM raised, unnest(?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::boolean[])

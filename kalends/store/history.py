@@ -37,7 +37,7 @@ async def list_record_changes(
     return await tx.fetch_all(
         Sql(
             """
-            SELECT c.revision, c.action, c.at, c.user_id, u.login, c.before, c.after
+            SELECT c.revision, c.action, c.changed_at, c.user_id, u.login, c.before, c.after
             FROM changes c LEFT JOIN users u ON u.site_id = c.site_id AND u.id = c.user_id
             WHERE c.site_id = ? AND c.kind = ? AND c.record_id = ? AND c.revision > ? AND c.revision < ?
             ORDER BY c.revision DESC LIMIT ?
@@ -108,13 +108,13 @@ async def find_once_visible(
             SELECT DISTINCT c.kind, c.record_id
             FROM unnest(?::text[], ?::bigint[]) AS w (kind, id)
             JOIN changes c ON c.site_id = ? AND c.kind = w.kind AND c.record_id = w.id
-            WHERE c.revision > ? AND (c.was_public OR (c.before ->> 'author')::bigint = ?::bigint)
+            WHERE c.revision > ? AND (c.was_public OR (c.before ->> 'author_id')::bigint = ?::bigint)
             UNION
             SELECT w.kind, w.id FROM unnest(?::text[], ?::bigint[]) AS w (kind, id)
             WHERE w.id IN (
-                SELECT id FROM events WHERE site_id = ? AND w.kind = 'events' AND author = ?
-                UNION ALL SELECT id FROM venues WHERE site_id = ? AND w.kind = 'venues' AND author = ?
-                UNION ALL SELECT id FROM organizers WHERE site_id = ? AND w.kind = 'organizers' AND author = ?)
+                SELECT id FROM events WHERE site_id = ? AND w.kind = 'events' AND author_id = ?
+                UNION ALL SELECT id FROM venues WHERE site_id = ? AND w.kind = 'venues' AND author_id = ?
+                UNION ALL SELECT id FROM organizers WHERE site_id = ? AND w.kind = 'organizers' AND author_id = ?)
             """,
             [kind for kind, _ in records],
             [record_id for _, record_id in records],
@@ -133,8 +133,8 @@ async def trim_log(tx: Transaction, before: Any) -> int:
     """Forgets changes from before a moment and remembers up to where."""
     last: int | None = await tx.fetch_value(
         Sql(
-            """SELECT max(revision) FROM changes WHERE site_id = ? AND at < ?
-                AND revision < coalesce((SELECT min(revision) FROM changes WHERE site_id = ? AND at >= ?),
+            """SELECT max(revision) FROM changes WHERE site_id = ? AND changed_at < ?
+                AND revision < coalesce((SELECT min(revision) FROM changes WHERE site_id = ? AND changed_at >= ?),
                     9223372036854775807)""",
             tx.site.id,
             before,

@@ -40,7 +40,8 @@ async def find_by_url(tx: Transaction, url: str) -> int | None:
 async def find_by_source(tx: Transaction, source_hash: bytes) -> Record | None:
     return await tx.fetch_one(
         Sql(
-            "SELECT id, url, source_etag, source_date, fetched_at FROM media WHERE site_id = ? AND source_hash = ?",
+            "SELECT id, url, source_etag, source_last_modified, fetched_at FROM media "
+            "WHERE site_id = ? AND source_hash = ?",
             tx.site.id,
             source_hash,
         )
@@ -49,7 +50,11 @@ async def find_by_source(tx: Transaction, source_hash: bytes) -> Record | None:
 
 async def find_by_upload(tx: Transaction, upload_hash: bytes) -> int | None:
     media_id: int | None = await tx.fetch_value(
-        Sql("SELECT id FROM media WHERE site_id = ? AND sent_hash = ? ORDER BY id LIMIT 1", tx.site.id, upload_hash)
+        Sql(
+            "SELECT id FROM media WHERE site_id = ? AND upload_sha256 = ? ORDER BY id LIMIT 1",
+            tx.site.id,
+            upload_hash,
+        )
     )
     return media_id
 
@@ -58,7 +63,7 @@ async def record_fetch(tx: Transaction, media_id: int, etag: str, last_modified:
     """The source was asked again. Nothing that is shown changes by it, so the clock stands."""
     await tx.execute(
         Sql(
-            "UPDATE media SET fetched_at = ?, source_etag = ?, source_date = ? WHERE site_id = ? AND id = ?",
+            "UPDATE media SET fetched_at = ?, source_etag = ?, source_last_modified = ? WHERE site_id = ? AND id = ?",
             tx.now,
             etag,
             last_modified,

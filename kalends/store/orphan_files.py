@@ -20,8 +20,8 @@ async def claim(tx: Transaction, names: Sequence[str]) -> None:
     """A record is about to need these files."""
     is_marked = await tx.fetch_value(
         Sql(
-            "SELECT EXISTS (SELECT FROM spare_files WHERE site_id = ? AND name = ANY(?) "
-            "AND doomed_at > clock_timestamp() - ?::interval)",
+            "SELECT EXISTS (SELECT FROM orphan_files WHERE site_id = ? AND name = ANY(?) "
+            "AND deleting_since > clock_timestamp() - ?::interval)",
             tx.site.id,
             list(names),
             DELETION_TIMEOUT,
@@ -35,7 +35,7 @@ async def claim(tx: Transaction, names: Sequence[str]) -> None:
 async def release(tx: Transaction, names: Sequence[str]) -> None:
     """A record needs these files no longer; perhaps another one does."""
     await tx.execute(
-        Sql("INSERT INTO spare_files (site_id, name, since) SELECT ?, f.name, ?", tx.site.id, tx.now)
+        Sql("INSERT INTO orphan_files (site_id, name, since) SELECT ?, f.name, ?", tx.site.id, tx.now)
         + _unreferenced(tx, names)
         + Sql("ON CONFLICT (site_id, name) DO UPDATE SET since = excluded.since")
     )
@@ -46,7 +46,7 @@ async def find_orphans(tx: Transaction, names: Sequence[str], cutoff: datetime) 
     rows = await tx.fetch_all(
         Sql("SELECT f.name")
         + _unreferenced(tx, names)
-        + Sql("AND NOT EXISTS (SELECT FROM spare_files s WHERE s.site_id = ? AND s.name = f.name AND s.since >= ?)",
+        + Sql("AND NOT EXISTS (SELECT FROM orphan_files s WHERE s.site_id = ? AND s.name = f.name AND s.since >= ?)",
               tx.site.id, cutoff)
     )  # fmt: skip
     return [row["name"] for row in rows]
@@ -55,17 +55,17 @@ async def find_orphans(tx: Transaction, names: Sequence[str], cutoff: datetime) 
 async def mark_for_deletion(tx: Transaction, names: Sequence[str], cutoff: datetime) -> list[str]:
     """Marks those of these files that no record has needed since then: they are the caller's to remove."""
     rows = await tx.fetch_all(
-        Sql("INSERT INTO spare_files (site_id, name, since, doomed_at) SELECT ?, f.name, ?, clock_timestamp()",
+        Sql("INSERT INTO orphan_files (site_id, name, since, deleting_since) SELECT ?, f.name, ?, clock_timestamp()",
             tx.site.id, tx.now)
         + _unreferenced(tx, names)
-        + Sql("ON CONFLICT (site_id, name) DO UPDATE SET doomed_at = excluded.doomed_at "
-              "WHERE spare_files.since < ? RETURNING name", cutoff)
+        + Sql("ON CONFLICT (site_id, name) DO UPDATE SET deleting_since = excluded.deleting_since "
+              "WHERE orphan_files.since < ? RETURNING name", cutoff)
     )  # fmt: skip
     return [row["name"] for row in rows]
 
 
 async def forget(tx: Transaction, names: Sequence[str]) -> None:
-    await tx.execute(Sql("DELETE FROM spare_files WHERE site_id = ? AND name = ANY(?)", tx.site.id, list(names)))
+    await tx.execute(Sql("DELETE FROM orphan_files WHERE site_id = ? AND name = ANY(?)", tx.site.id, list(names)))
 
 
 def _unreferenced(tx: Transaction, names: Sequence[str]) -> Sql:

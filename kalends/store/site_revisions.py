@@ -90,7 +90,7 @@ class SiteRevisions:
             self._next_batch = None
             try:
                 rows = await self._database.fetch_unscoped(
-                    Sql("SELECT host, site_id, revision FROM site_clocks(?)", list(batch.hosts)),
+                    Sql("SELECT host, site_id, revision FROM site_revisions(?)", list(batch.hosts)),
                     seconds=LOOKUP_TIMEOUT,
                 )
             except Exception as error:  # Whoever waits is told; the next question is asked all the same.

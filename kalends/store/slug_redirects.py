@@ -9,7 +9,7 @@ from kalends.store.sql import Sql
 async def add_redirect(tx: Transaction, table: LiteralString, slug: str, record_id: int) -> None:
     await tx.execute(
         Sql(
-            "INSERT INTO old_slugs (site_id, kind, slug, record_id) VALUES (?, ?, ?, ?) "
+            "INSERT INTO slug_redirects (site_id, kind, slug, record_id) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (site_id, kind, slug) DO UPDATE SET record_id = excluded.record_id",
             tx.site.id,
             table,
@@ -24,7 +24,8 @@ async def current_slug(tx: Transaction, table: LiteralString, slug: str, *, is_p
     visible: LiteralString = " AND r.status = 'publish'" if is_post else ""
     new_slug: str | None = await tx.fetch_value(
         Sql(
-            "SELECT r.slug FROM old_slugs o JOIN " + table + " r ON r.site_id = o.site_id AND r.id = o.record_id "
+            "SELECT r.slug FROM slug_redirects o "
+            "JOIN " + table + " r ON r.site_id = o.site_id AND r.id = o.record_id "
             "WHERE o.site_id = ? AND o.kind = ? AND o.slug = ?" + visible,
             tx.site.id,
             table,

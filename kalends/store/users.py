@@ -49,7 +49,7 @@ async def record_use(tx: Transaction, password_id: UUID, client_ip: str, user_ag
             WITH used AS (
                 UPDATE application_passwords SET last_used_at = ? WHERE site_id = ? AND id = ? RETURNING site_id, id
             )
-            INSERT INTO application_password_uses (site_id, password_id, at, address, agent)
+            INSERT INTO application_password_uses (site_id, password_id, used_at, client_ip, user_agent)
             SELECT site_id, id, ?::timestamptz, ?::text, ?::text FROM used ON CONFLICT DO NOTHING
             """,
             tx.now,
@@ -67,9 +67,9 @@ async def list_uses(tx: Transaction, user_id: int) -> list[Record]:
     return await tx.fetch_all(
         Sql(
             """
-            SELECT p.name, u.at, u.address, u.agent FROM application_passwords p
+            SELECT p.name, u.used_at, u.client_ip, u.user_agent FROM application_passwords p
             JOIN application_password_uses u ON u.site_id = p.site_id AND u.password_id = p.id
-            WHERE p.site_id = ? AND p.user_id = ? ORDER BY u.at DESC, p.name LIMIT 1000
+            WHERE p.site_id = ? AND p.user_id = ? ORDER BY u.used_at DESC, p.name LIMIT 1000
             """,
             tx.site.id,
             user_id,
@@ -85,7 +85,7 @@ async def is_known_client_ip(tx: Transaction, login: str, client_ip: str) -> boo
             SELECT true FROM users u
             JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
             JOIN application_password_uses s ON s.site_id = p.site_id AND s.password_id = p.id
-            WHERE u.site_id = ? AND s.address = ?
+            WHERE u.site_id = ? AND s.client_ip = ?
                 AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?))) LIMIT 1
             """,
             tx.site.id,
@@ -100,12 +100,12 @@ async def is_known_client_ip(tx: Transaction, login: str, client_ip: str) -> boo
 async def find_failures(tx: Transaction, subjects: list[str]) -> dict[str, tuple[float, datetime]]:
     rows = await tx.fetch_all(
         Sql(
-            "SELECT subject, count, at FROM login_failures WHERE site_id = ? AND subject = ANY(?)",
+            "SELECT subject, count, counted_at FROM login_failures WHERE site_id = ? AND subject = ANY(?)",
             tx.site.id,
             subjects,
         )
     )
-    return {row["subject"]: (row["count"], row["at"]) for row in rows}
+    return {row["subject"]: (row["count"], row["counted_at"]) for row in rows}
 
 
 async def record_failures(tx: Transaction, subjects: Mapping[str, float]) -> None:
@@ -114,12 +114,12 @@ async def record_failures(tx: Transaction, subjects: Mapping[str, float]) -> Non
         Sql(
             """
             WITH old AS (
-                DELETE FROM login_failures WHERE site_id = ? AND at < ?::timestamptz - interval '1 day'
+                DELETE FROM login_failures WHERE site_id = ? AND counted_at < ?::timestamptz - interval '1 day'
             )
-            INSERT INTO login_failures AS f (site_id, subject, count, at)
+            INSERT INTO login_failures AS f (site_id, subject, count, counted_at)
             SELECT ?::bigint, s.subject, 1, ?::timestamptz FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
-            ON CONFLICT (site_id, subject) DO UPDATE SET at = excluded.at, count = 1 + greatest(0,
-                f.count - extract(epoch FROM excluded.at - f.at) / (
+            ON CONFLICT (site_id, subject) DO UPDATE SET counted_at = excluded.counted_at, count = 1 + greatest(0,
+                f.count - extract(epoch FROM excluded.counted_at - f.counted_at) / (
                     SELECT s.seconds FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
                     WHERE s.subject = f.subject))
             """,
@@ -141,16 +141,17 @@ async def count_attempt(tx: Transaction, subject: str, burst: int, seconds: floa
     It is checked and counted in one statement: of tries at the same moment, no more than the limit pass.
     """
     remaining: LiteralString = (
-        "greatest(0, f.count - greatest(0, extract(epoch FROM excluded.at - f.at)) / ?::float8)"
+        "greatest(0, f.count - greatest(0, extract(epoch FROM excluded.counted_at - f.counted_at)) / ?::float8)"
     )
     counted = await tx.fetch_value(
         Sql(
             """
             WITH old AS (
-                DELETE FROM login_failures WHERE site_id = ? AND at < ?::timestamptz - interval '1 day'
+                DELETE FROM login_failures WHERE site_id = ? AND counted_at < ?::timestamptz - interval '1 day'
             )
-            INSERT INTO login_failures AS f (site_id, subject, count, at) VALUES (?, ?, 1, ?)
-            ON CONFLICT (site_id, subject) DO UPDATE SET at = greatest(f.at, excluded.at), count = 1 + """
+            INSERT INTO login_failures AS f (site_id, subject, count, counted_at) VALUES (?, ?, 1, ?)
+            ON CONFLICT (site_id, subject) DO UPDATE
+            SET counted_at = greatest(f.counted_at, excluded.counted_at), count = 1 + """
             + remaining + " WHERE " + remaining + " <= ?::float8 RETURNING true",
             tx.site.id,
             tx.now,

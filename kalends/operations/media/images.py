@@ -44,7 +44,7 @@ async def find_unfetched(tx: Transaction, urls: Sequence[str]) -> list[PendingFe
         if row is None:
             pending.append(PendingFetch(url))
         elif row["fetched_at"] is None or row["fetched_at"] < tx.now - FRESH_PERIOD:
-            pending.append(PendingFetch(url, row["source_etag"], row["source_date"]))
+            pending.append(PendingFetch(url, row["source_etag"], row["source_last_modified"]))
     return pending
 
 
@@ -82,8 +82,8 @@ async def add_image(
         "search_text": "\n".join(fold(text) for text in texts.values() if text),
         "focus_x": arguments.get("focus_x", 0.5),
         "focus_y": arguments.get("focus_y", 0.5),
-        "author": user_id,
-        "date_utc": tx.now,
+        "author_id": user_id,
+        "added_at": tx.now,
         "modified_utc": tx.now,
     }
     revision = tx.changes.record(
@@ -113,7 +113,7 @@ async def _find_or_add(context: OperationContext, url: str) -> int:
             await _refresh_image(context, row, fetched)
         elif isinstance(fetched, InvalidValue):
             # What was fetched before stays, also when its source is away today; it is not asked each time.
-            await media.record_fetch(tx, row["id"], row["source_etag"], row["source_date"])
+            await media.record_fetch(tx, row["id"], row["source_etag"], row["source_last_modified"])
         media_id: int = row["id"]
         return media_id
     if isinstance(fetched, InvalidValue):
@@ -130,7 +130,7 @@ async def _find_or_add(context: OperationContext, url: str) -> int:
             "source_url": url,
             "source_hash": _hash_url(url),
             "source_etag": fetched.etag,
-            "source_date": fetched.last_modified,
+            "source_last_modified": fetched.last_modified,
             "fetched_at": tx.now,
         },
     )
@@ -160,7 +160,7 @@ def _build_columns(image: StoredImage) -> Values:
         "width": image.width,
         "height": image.height,
         "filesize": image.filesize,
-        "sent_hash": image.upload_sha256,
+        "upload_sha256": image.upload_sha256,
     }
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 HERE = Path(__file__).parent
 
 
-def migrate(database_url: str, *, server_url: str = "", queue_url: str = "") -> None:
+def migrate(database_url: str, *, server_url: str = "", queue_url: str = "", revision: str = "head") -> None:
     """Runs what is missing. A second run at the same moment waits, then finds nothing to do.
 
     The logins in the addresses of the server and of the job queue are granted the rights that they need.
@@ -22,7 +22,7 @@ def migrate(database_url: str, *, server_url: str = "", queue_url: str = "") -> 
         "kalends_app": urlsplit(server_url).username,
         "kalends_queue": urlsplit(queue_url).username,
     }
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)
 
 
 def newest_revision() -> str:
