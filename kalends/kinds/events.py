@@ -17,7 +17,7 @@ from kalends.kinds.event_order import build_next_cursor, order_events
 from kalends.kinds.event_passwords import HASHES
 from kalends.kinds.event_window import expires_at_midnight
 from kalends.kinds.json_ld import describe_event
-from kalends.kinds.kind import JsonObject, Kind, Link, RenderContext, Values, WriteContext
+from kalends.kinds.kind import JsonObject, Kind, Link, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
@@ -118,7 +118,7 @@ _fold_cached = lru_cache(maxsize=4096)(fold)
 
 async def build_event_columns(context: WriteContext) -> Values:
     arguments, row = context.arguments, context.row
-    values = await build_post_columns(context, "events", "title")
+    values = await build_post_columns(context, "events", "title", allow_empty_slug=True)
     for name in (*FLAGS, "excerpt", "cost", "website", "ticket_url"):
         if name in arguments:
             values[name] = arguments[name]
@@ -188,18 +188,6 @@ EVENTS = Kind(
     name="events",
     singular="event",
     title_param="title",
-    columns=POST_COLUMNS
-    + """, r.uid, r.excerpt, r.timezone, r.all_day, r.start_local, r.end_local, r.start_fold, r.end_fold,
-        r.start_utc, r.end_utc, r.cost, r.website, r.ticket_url, r.show_map, r.show_map_link,
-        r.hide_from_listings, r.sticky, r.featured, r.password_hash,
-        ARRAY(SELECT l.venue_id FROM event_venues l
-            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS venue_ids,
-        ARRAY(SELECT l.organizer_id FROM event_organizers l
-            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS organizer_ids,
-        ARRAY(SELECT l.category_id FROM event_categories l
-            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS category_ids,
-        ARRAY(SELECT l.tag_id FROM event_tags l
-            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS tag_ids""",
     fields=(
         param("title", params.text(clean_title, allow_empty=False), "The event title", required=True),
         param("start_date", DATE_TIME, "The start, in the zone of the event", required=True),
@@ -227,21 +215,38 @@ EVENTS = Kind(
         ),
     ),
     filters=EVENT_FILTERS,
-    password_guarded_filters=PASSWORD_GUARDED_FILTERS,
-    to_json=serialize_event,
-    to_columns=build_event_columns,
-    order=order_events,
-    page_query=build_event_page_query,
-    total_query=build_event_total_query,
-    next_cursor=build_next_cursor,
-    expires_at=expires_at_midnight,
-    add_json_ld=describe_event,
-    sequence_columns=frozenset({*LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "status", "venue_ids"}),
-    passthrough_columns=("title", "description", "excerpt", "cost", "website", "ticket_url", *FLAGS),
+    reads=Reads(
+        columns=POST_COLUMNS
+        + """, r.uid, r.excerpt, r.timezone, r.all_day, r.start_local, r.end_local, r.start_fold, r.end_fold,
+            r.start_utc, r.end_utc, r.cost, r.website, r.ticket_url, r.show_map, r.show_map_link,
+            r.hide_from_listings, r.sticky, r.featured, r.password_hash,
+            ARRAY(SELECT l.venue_id FROM event_venues l
+                WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS venue_ids,
+            ARRAY(SELECT l.organizer_id FROM event_organizers l
+                WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS organizer_ids,
+            ARRAY(SELECT l.category_id FROM event_categories l
+                WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS category_ids,
+            ARRAY(SELECT l.tag_id FROM event_tags l
+                WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS tag_ids""",
+        to_json=serialize_event,
+        order=order_events,
+        page_query=build_event_page_query,
+        total_query=build_event_total_query,
+        next_cursor=build_next_cursor,
+        expires_at=expires_at_midnight,
+        password_guarded_filters=PASSWORD_GUARDED_FILTERS,
+        add_json_ld=describe_event,
+    ),
+    writes=Writes(
+        to_columns=build_event_columns,
+        passthrough_columns=("title", "description", "excerpt", "cost", "website", "ticket_url", *FLAGS),
+        sequence_columns=frozenset({*LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "status", "venue_ids"}),
+    ),
     links=(
         Link("venue", "venues", "event_venues", "venue_id"),
         Link("organizer", "organizers", "event_organizers", "organizer_id"),
         Link("categories", "categories", "event_categories", "category_id"),
         Link("tags", "tags", "event_tags", "tag_id"),
     ),
+    is_event=True,
 )

@@ -172,10 +172,10 @@ async def unfiltered(_: Any, __: ListQuery) -> Clause:
 
 def build_page_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> Sql:
     return (
-        Sql("SELECT " + kind.columns + " FROM " + kind.name + " r WHERE r.site_id = ? AND", query.site.id)
+        Sql("SELECT " + kind.reads.columns + " FROM " + kind.name + " r WHERE r.site_id = ? AND", query.site.id)
         + and_([query.visible, *row_conditions(clauses)])
         + Sql("ORDER BY")
-        + kind.order(query)
+        + kind.reads.order(query)
         + Sql("LIMIT ? OFFSET ?", query.per_page, query.offset)
     )
 
@@ -186,39 +186,61 @@ def build_total_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    name: LiteralString
-    singular: LiteralString
-    title_param: str  # the parameter that names a record
-    columns: LiteralString  # what every read selects from the table of the same name, as `r`
-    fields: tuple[Param, ...]
-    filters: tuple[Filter, ...]
+class Reads:
+    """How the records of a kind are selected, listed and serialized."""
+
+    columns: LiteralString  # the SELECT list of every read; the table of the kind is `r`
     to_json: Callable[[Row, RenderContext], JsonObject]
-    to_columns: Callable[[WriteContext], Awaitable[Values]]
     order: Callable[[ListQuery], Sql]
-    is_post: bool = True
-    is_extension: bool = False  # not in the interface: its routes are those of the extension
     page_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_page_query
     total_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_total_query
-    links: tuple[Link, ...] = ()
-    # Where a list goes on behind these rows, for kinds that page by cursor.
+    # The cursor behind the given rows, for kinds that page by cursor.
     next_cursor: Callable[[ListQuery, list[Row], int], str | None] | None = None
-    # Filters that tell what a protected record hides: they find only what is open to the caller.
-    password_guarded_filters: frozenset[str] = frozenset()
-    # When the clock alone changes what a list shows; None: never.
+    # When a list expires without any write (for example at midnight); None if never.
     expires_at: Callable[[ListQuery], datetime | None] = lambda _: None
-    # Columns that a write sets to just what was sent, with no rule between.
-    passthrough_columns: tuple[LiteralString, ...] = ()
-    # Columns whose change is one of time, place or status, which subscribers of feeds must be told.
-    sequence_columns: frozenset[str] = frozenset()
-    # What only a single read shows.
+    # Filters on protected fields. They are restricted to unlocked events, so that results leak nothing.
+    password_guarded_filters: frozenset[str] = frozenset()
+    # Adds the structured data that only a single read contains.
     add_json_ld: Callable[[JsonObject, Row, RenderContext], JsonObject] | None = None
 
-    # What else a change of these columns brings about, under the same lock.
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """How the arguments of a write become columns, and the consequences of a change."""
+
+    to_columns: Callable[[WriteContext], Awaitable[Values]]
+    # Columns that a write sets to the argument as it is. A restore writes them back unchanged.
+    passthrough_columns: tuple[LiteralString, ...] = ()
+    # Columns whose change raises the SEQUENCE of an event in calendar feeds: time, place and status.
+    sequence_columns: frozenset[str] = frozenset()
+    # Called after an update with the previous row and the changed columns, under the same lock.
     after_update: Callable[[Transaction, Row, Collection[str]], Awaitable[None]] | None = None
 
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of record: its API parameters, and how it is read and written. Its table has the same name."""
+
+    name: LiteralString
+    singular: LiteralString
+    title_param: str  # the parameter with the name or title of a record
+    fields: tuple[Param, ...]
+    filters: tuple[Filter, ...]
+    reads: Reads
+    writes: Writes
+    links: tuple[Link, ...] = ()
+    is_post: bool = True  # has an author, a status, a publication date and a trash
+    is_event: bool = False
+    is_nested: bool = False  # a term that may have a parent
+    is_media: bool = False
+    is_extension: bool = False  # served below the URL of the Kalends extensions
+
+    @property
+    def is_term(self) -> bool:
+        return not (self.is_post or self.is_media)
+
     def select(self, where: Sql) -> Sql:
-        return Sql("SELECT " + self.columns + " FROM " + self.name + " r WHERE") + where
+        return Sql("SELECT " + self.reads.columns + " FROM " + self.name + " r WHERE") + where
 
 
 @cache

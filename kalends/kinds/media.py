@@ -10,7 +10,17 @@ from kalends.core.image_types import BY_MIME
 from kalends.core.params import param
 from kalends.core.sanitize import clean_plain, clean_term_description, fold
 from kalends.kinds.image_json import DESCRIPTIVE_FIELDS, serialize_image
-from kalends.kinds.kind import Filter, JsonObject, Kind, RenderContext, Values, WriteContext, value_clause
+from kalends.kinds.kind import (
+    Filter,
+    JsonObject,
+    Kind,
+    Reads,
+    RenderContext,
+    Values,
+    WriteContext,
+    Writes,
+    value_clause,
+)
 from kalends.kinds.posts import SEARCH, newest_first, search_clause
 from kalends.store import Row, jobs, media
 from kalends.store.database import Transaction
@@ -95,15 +105,20 @@ MEDIA = Kind(
     name="media",
     singular="media",
     title_param="title",
-    columns="""r.id, r.revision, r.url, r.extension, r.width, r.height, r.filesize, r.sizes, r.author_id, r.title,
-        r.alt_text, r.caption, r.focus_x, r.focus_y, r.mime_type, r.added_at, r.modified_utc, r.source_url,
-        r.source_etag, r.source_last_modified, r.fetched_at""",
     fields=FIELDS,
     filters=FILTERS,
-    to_json=serialize_media,
-    to_columns=build_media_columns,
-    order=newest_first,
+    reads=Reads(
+        columns="""r.id, r.revision, r.url, r.extension, r.width, r.height, r.filesize, r.sizes, r.author_id, r.title,
+            r.alt_text, r.caption, r.focus_x, r.focus_y, r.mime_type, r.added_at, r.modified_utc, r.source_url,
+            r.source_etag, r.source_last_modified, r.fetched_at""",
+        to_json=serialize_media,
+        order=newest_first,
+    ),
+    writes=Writes(
+        to_columns=build_media_columns,
+        after_update=after_media_update,
+    ),
     is_post=False,
     is_extension=True,
-    after_update=after_media_update,
+    is_media=True,
 )

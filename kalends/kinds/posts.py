@@ -86,7 +86,9 @@ def _extract_host(base_url: str) -> str:
     return base_url.partition("://")[2].partition("/")[0].partition(":")[0]
 
 
-async def build_post_columns(context: WriteContext, table: LiteralString, title: str) -> Values:
+async def build_post_columns(
+    context: WriteContext, table: LiteralString, title: str, *, allow_empty_slug: bool = False
+) -> Values:
     """The columns that every post has. `title` is the parameter that names the record."""
     arguments, row, tx = context.arguments, context.row, context.transaction
     values: Values = {}
@@ -100,7 +102,7 @@ async def build_post_columns(context: WriteContext, table: LiteralString, title:
         values["image_id"] = await _resolve_image(context)
     await _set_status(context, values)
     if row is None or "status" in values or arguments.get("slug"):
-        await _set_slug(context, table, values)
+        await _set_slug(context, table, values, allow_empty_slug=allow_empty_slug)
     if row is None:
         values["modified_utc"] = tx.now
     return values
@@ -157,12 +159,12 @@ def _read_publication_date(moment: DateTimeInput, zone: str, name: str) -> datet
     return instant
 
 
-async def _set_slug(context: WriteContext, table: LiteralString, values: Values) -> None:
+async def _set_slug(context: WriteContext, table: LiteralString, values: Values, *, allow_empty_slug: bool) -> None:
     row, arguments, tx = context.row, context.arguments, context.transaction
     status = values.get("status", row["status"] if row else None)
     slug = strip_trashed_suffix(row["slug"]) if row and row["status"] == "trash" else row["slug"] if row else ""
     new_slug = arguments.get("slug") or slug
-    if not new_slug and not (table == "events" and status in ("draft", "pending", "trash")):
+    if not new_slug and not (allow_empty_slug and status in ("draft", "pending", "trash")):
         title = str(values.get("title", row["title"] if row else ""))
         new_slug = make_slug(title) or str(context.record_id)
     if new_slug and status == "trash":

@@ -81,7 +81,12 @@ def serialize_term_in_event(term: JsonObject) -> JsonObject:
 
 
 async def build_term_columns(
-    context: WriteContext, table: LiteralString, parent: int | None = None, *, sets_parent: bool = False
+    context: WriteContext,
+    table: LiteralString,
+    parent: int | None = None,
+    *,
+    is_nested: bool = False,
+    sets_parent: bool = False,
 ) -> Values:
     """The columns of a new or changed term. `parent` is the one that it will have."""
     arguments, row = context.arguments, context.row
@@ -91,7 +96,7 @@ async def build_term_columns(
     if "description" in arguments:
         values["description"] = arguments["description"]
     if row is None:
-        values["slug"] = await _choose_slug(context, table, parent)
+        values["slug"] = await _choose_slug(context, table, parent, is_nested=is_nested)
     elif arguments.get("slug"):
         values["slug"] = arguments["slug"]
         holder_id = await records.find_by_slug(context.transaction, table, arguments["slug"])
@@ -102,7 +107,7 @@ async def build_term_columns(
     return values
 
 
-async def _choose_slug(context: WriteContext, table: LiteralString, parent: int | None) -> str:
+async def _choose_slug(context: WriteContext, table: LiteralString, parent: int | None, *, is_nested: bool) -> str:
     """A sent slug is numbered when taken; a name that exists beside its like is refused."""
     tx, arguments = context.transaction, context.arguments
     if arguments.get("slug"):
@@ -113,7 +118,7 @@ async def _choose_slug(context: WriteContext, table: LiteralString, parent: int 
             tx.site.id,
             fold(arguments["name"]),
         )
-        + (Sql("AND parent IS NOT DISTINCT FROM ?::bigint", parent) if table == "categories" else Sql(""))
+        + (Sql("AND parent IS NOT DISTINCT FROM ?::bigint", parent) if is_nested else Sql(""))
         + Sql("LIMIT 1")
     )
     if existing_id is not None:

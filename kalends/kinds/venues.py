@@ -6,7 +6,7 @@ from kalends.core import errors, params
 from kalends.core.params import param
 from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.json_ld import describe_venue
-from kalends.kinds.kind import JsonObject, Kind, RenderContext, Values, WriteContext
+from kalends.kinds.kind import JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
@@ -110,9 +110,6 @@ VENUES = Kind(
     name="venues",
     singular="venue",
     title_param="venue",
-    columns=POST_COLUMNS
-    + """, r.address, r.city, r.country, r.province, r.state, r.zip, r.phone, r.stateprovince, r.website,
-        r.show_map, r.show_map_link, r.geo_lat, r.geo_lng""",
     fields=(
         param("venue", params.text(clean_title, allow_empty=False), "The venue name", required=True),
         *post_fields(),
@@ -132,20 +129,27 @@ VENUES = Kind(
         param("geo_lng", params.number(-180, 180), "The longitude", is_extension=True),
     ),
     filters=linked_filters("event_venues", "venue_id"),
-    to_json=serialize_venue,
-    to_columns=build_venue_columns,
-    order=newest_first,
-    expires_at=expires_at_next_start,
-    add_json_ld=describe_venue,
-    sequence_columns=frozenset({"title", *TEXT_COLUMNS, "geo_lat", "geo_lng", "status"}) - {"phone"},
-    passthrough_columns=(
-        "title",
-        "description",
-        *TEXT_COLUMNS,
-        "website",
-        "show_map",
-        "show_map_link",
-        "geo_lat",
-        "geo_lng",
+    reads=Reads(
+        columns=POST_COLUMNS
+        + """, r.address, r.city, r.country, r.province, r.state, r.zip, r.phone, r.stateprovince, r.website,
+            r.show_map, r.show_map_link, r.geo_lat, r.geo_lng""",
+        to_json=serialize_venue,
+        order=newest_first,
+        expires_at=expires_at_next_start,
+        add_json_ld=describe_venue,
+    ),
+    writes=Writes(
+        to_columns=build_venue_columns,
+        passthrough_columns=(
+            "title",
+            "description",
+            *TEXT_COLUMNS,
+            "website",
+            "show_map",
+            "show_map_link",
+            "geo_lat",
+            "geo_lng",
+        ),
+        sequence_columns=frozenset({"title", *TEXT_COLUMNS, "geo_lat", "geo_lng", "status"}) - {"phone"},
     ),
 )

@@ -193,9 +193,10 @@ async def _find_first(context: OperationContext, dates: dict[str, Any], conditio
     values = {name: value for name, value in context.values.items() if name not in DATE_PARAMS}
     list_context = replace(context, values={**values, **dates})
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=1)
-    narrowed_kind = replace(EVENTS, columns="r.id, r.start_local, " + EFFECTIVE_END + "::date AS last_day")
+    columns: LiteralString = "r.id, r.start_local, " + EFFECTIVE_END + "::date AS last_day"
+    narrowed_kind = replace(EVENTS, reads=replace(EVENTS.reads, columns=columns))
     clauses = [*await build_clauses(EVENTS, list_context, query), condition]
-    return await context.transaction.fetch_one(narrowed_kind.page_query(narrowed_kind, query, clauses))
+    return await context.transaction.fetch_one(narrowed_kind.reads.page_query(narrowed_kind, query, clauses))
 
 
 def _build_moment(day: date) -> DateTimeInput:

@@ -50,7 +50,7 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
     """
     if _has_dates(context):
         query = build_list_query(EVENTS, context)
-        rows, expires_at = await _find_rows(context, {}, limit), EVENTS.expires_at(query)
+        rows, expires_at = await _find_rows(context, {}, limit), EVENTS.reads.expires_at(query)
     else:
         rows, expires_at = await _find_around_today(context, limit, upcoming_only=upcoming_only)
     sequences = await read_sequences(context, [row["id"] for row in rows])
@@ -109,7 +109,7 @@ async def _find_rows(context: OperationContext, extra: Mapping[str, Any], limit:
     list_context = replace(context, values={**context.values, **extra})
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=limit)
     return await context.transaction.fetch_all(
-        EVENTS.page_query(EVENTS, query, await build_clauses(EVENTS, list_context, query))
+        EVENTS.reads.page_query(EVENTS, query, await build_clauses(EVENTS, list_context, query))
     )
 
 

@@ -55,8 +55,8 @@ async def load_linked(kind: Kind, context: OperationContext, rows: list[Row]) ->
     # One question for all kinds: their rows differ, so each comes as one value.
     for kind_name, values in await context.transaction.fetch_all(join(" UNION ALL ", parts)) if parts else ():
         other = BY_NAME[kind_name]
-        row: Any = dict(zip(column_names(other.columns), values, strict=True))
-        loaded[kind_name][row["id"]] = record = other.to_json(row, render_context)
+        row: Any = dict(zip(column_names(other.reads.columns), values, strict=True))
+        loaded[kind_name][row["id"]] = record = other.reads.to_json(row, render_context)
         if context.representation_cache is not None:
             context.representation_cache.put(_cache_key(render_context, kind_name, row), record)
     return loaded

@@ -161,7 +161,7 @@ def require_reader(actor: Actor, kind: Kind) -> None:
 
 
 def require_edit(actor: Actor, kind: Kind, row: PostRow) -> None:
-    if kind.name == "media" and rank(actor) < EDITOR and not is_own(actor, row):
+    if kind.is_media and rank(actor) < EDITOR and not is_own(actor, row):
         raise permission_error(actor, Message("this image belongs to somebody else."))
     if kind.is_post and not may_edit(actor, row):
         raise permission_error(actor, Message("this record belongs to somebody else or is published already."))

@@ -11,7 +11,7 @@ from kalends.core.errors import InvalidValue
 from kalends.core.image_types import FULL, extract_file_name
 from kalends.core.sanitize import clean_plain, fold
 from kalends.kinds.kind import Values
-from kalends.kinds.media import MEDIA, TEXTS
+from kalends.kinds.media import TEXTS, after_media_update
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
 from kalends.operations.media.library import FetchResult, Library, StoredImage
@@ -148,8 +148,7 @@ async def _refresh_image(context: OperationContext, row: Row, fetched: FetchResu
     changed: Values = {**_build_columns(image), "sizes": "{}", "revision": revision, "modified_utc": tx.now}
     await records.change(tx, "media", row["id"], changed)
     await media.replace_files(tx, row["id"], [(image.name, FULL)])
-    if MEDIA.after_update is not None:
-        await MEDIA.after_update(tx, row, changed)
+    await after_media_update(tx, row, changed)
 
 
 def _build_columns(image: StoredImage) -> Values:
