@@ -9,7 +9,7 @@ import orjson
 
 from kalends.core import params
 from kalends.core.errors import InvalidValue
-from kalends.kinds.kind import ListQuery
+from kalends.kinds.kind import Clause, ListQuery
 from kalends.store import Row
 from kalends.store.sql import Sql, placeholders
 
@@ -82,6 +82,11 @@ def read_order(query: ListQuery) -> tuple[str, str]:
     values = query.values
     orderby: str = values.get("orderby", "date" if "include" in values else "start_date")
     return orderby, values.get("order", "asc")
+
+
+async def read_by_order(_: Any, __: ListQuery) -> Clause:
+    """Return no condition: `read_order` reads the parameter."""
+    return Sql("")
 
 
 def order_events(query: ListQuery) -> Sql:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString
 
-from kalends.core import errors, times
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.kinds.kind import Clause, LinkCondition, ListQuery, TextCondition, row_conditions
@@ -44,54 +43,23 @@ class Window:
         return min((limit for limit in (self.start_to, self.end_to) if limit is not None), default=None)
 
 
-# Parameter, the limit it sets, how a whole day is read, and what is added to make the limit inclusive.
-Reader = Callable[[DateTimeInput, str], datetime]
-BOUNDS: Final[tuple[tuple[str, str, Reader, timedelta], ...]] = (
-    ("start_date", "start_from", times.day_begins, 0 * SECOND),
-    ("end_date", "end_to", times.day_ends, 0 * SECOND),
-    ("starts_after", "start_from", times.day_ends, SECOND),
-    ("starts_before", "start_to", times.day_ends, -SECOND),
-    ("ends_after", "end_from", times.day_ends, SECOND),
-    ("ends_before", "end_to", times.day_ends, -SECOND),
-    ("overlaps_from", "end_from", times.day_begins, SECOND),
-    ("overlaps_to", "start_to", times.day_ends, 0 * SECOND),
-)
-RELATIVE: Final = {name for name, *_ in BOUNDS[2:]}
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The clause of a date parameter: it sets a limit of the window instead of a condition."""
+
+    limit: str  # an attribute of Window
+    read_day: Callable[[DateTimeInput, str], datetime]  # the instant that a whole day stands for
+    step: timedelta = timedelta(0)  # makes the limit inclusive
+    is_relative: bool = False  # a list with such a parameter has no default window
+
+    async def __call__(self, _: Any, __: ListQuery) -> Clause:
+        """Return no condition: `event_dates.build_window` applies the limit."""
+        return Sql("")
 
 
-def build_window(query: ListQuery) -> Window:
-    """The limits that the parameters set; without any, from today on for two years."""
-    values, zone = query.values, query.site.timezone
-    if "include" in values:
-        return Window()
-    window = Window()
-    bounds: dict[str, Any] = dict(values)
-    if not RELATIVE & set(values):
-        first, last = times.default_window(query.transaction.now, zone)
-        bounds = {
-            "start_date": DateTimeInput(first, None, True),
-            "end_date": DateTimeInput(last, None, True),
-            **values,
-        }
-    is_strict = bool(values.get("strict_dates"))
-    for name, limit, read_day, step in BOUNDS:
-        if name not in bounds:
-            continue
-        is_exact = is_strict and name in values
-        try:
-            value = (times.to_utc if is_exact else read_day)(bounds[name], zone) + step
-            # What starts at the very end of an exact span does not overlap it.
-            value -= SECOND if is_exact and name == "overlaps_to" else timedelta(0)
-        except (errors.InvalidValue, OverflowError) as error:
-            raise errors.invalid(name, "A date lies in the years 1 to {last}.", last=times.LAST_YEAR) from error
-        current: datetime | None = getattr(window, limit)
-        narrower = max if limit.endswith("from") else min
-        limits: dict[str, Any] = {limit: value if current is None else narrower(current, value)}
-        if name == "overlaps_from":
-            # What lasts no time, such as a deadline at midnight, overlaps the day that it begins.
-            limits["include_zero_length"] = limits[limit] == value and current != value
-        window = replace(window, **limits)
-    return window
+async def read_by_window(_: Any, __: ListQuery) -> Clause:
+    """Return no condition: `event_dates.build_window` reads the parameter."""
+    return Sql("")
 
 
 def plan_branches(query: ListQuery, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:
@@ -199,14 +167,3 @@ def duration_classes_before(moment: datetime, longer_than: timedelta = timedelta
         for n, duration in enumerate(DURATION_CLASSES)
         if duration > longer_than
     ]
-
-
-def expires_at_midnight(query: ListQuery) -> datetime | None:
-    """The default window moves at midnight of the site."""
-    if "include" in query.values or RELATIVE & set(query.values):
-        return None
-    if "start_date" in query.values and "end_date" in query.values:
-        return None
-    zone, now = query.site.timezone, query.transaction.now
-    today = DateTimeInput(times.local_of(now, zone), None, True)
-    return times.day_ends(today, zone) + SECOND

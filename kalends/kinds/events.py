@@ -11,11 +11,11 @@ from kalends.core.params import BOOLEAN, DATE_TIME, LINKED_RECORDS, WEBSITE, ZON
 from kalends.core.sanitize import clean_html, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.core.slugs import make_slug
 from kalends.core.times import DateTimeInput, Span
+from kalends.kinds.event_dates import expires_at_midnight
 from kalends.kinds.event_filters import EVENT_FILTERS, PASSWORD_GUARDED_FILTERS
 from kalends.kinds.event_lists import build_event_page_query, build_event_total_query
 from kalends.kinds.event_order import build_next_cursor, order_events
 from kalends.kinds.event_passwords import HASHES
-from kalends.kinds.event_window import expires_at_midnight
 from kalends.kinds.json_ld import describe_event
 from kalends.kinds.kind import JsonObject, Kind, Link, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.posts import (

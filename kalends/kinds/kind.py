@@ -125,6 +125,8 @@ class TextCondition:
 
 # The condition of a filter. Two of them can be met in more than one way: see event_window.find_parts.
 Clause = Sql | LinkCondition | TextCondition
+# Builds the condition of a filter from the value of its parameter. An empty fragment is no condition.
+ClauseBuilder = Callable[[Any, ListQuery], Awaitable[Clause]]
 
 
 def row_conditions(clauses: list[Clause]) -> list[Sql]:
@@ -140,10 +142,10 @@ def _row_condition(clause: Clause) -> Sql:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A parameter of a list with its clause."""
+    """A parameter of a list, and the function that builds its condition."""
 
     param: Param
-    clause: Callable[[Any, ListQuery], Awaitable[Clause]]
+    clause: ClauseBuilder
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,8 @@ class Link:
     column: LiteralString
 
 
-def value_clause(clause: Callable[[Any], Sql]) -> Callable[[Any, ListQuery], Awaitable[Clause]]:
-    """A clause that needs nothing but its value."""
+def value_clause(clause: Callable[[Any], Sql]) -> ClauseBuilder:
+    """Make a clause builder from a function of the value alone."""
 
     async def build(value: Any, _: ListQuery) -> Clause:
         return clause(value)
@@ -165,8 +167,18 @@ def value_clause(clause: Callable[[Any], Sql]) -> Callable[[Any, ListQuery], Awa
     return build
 
 
-async def unfiltered(_: Any, __: ListQuery) -> Clause:
-    """The clause of a parameter that only changes how others are read, or the order."""
+def validates_only(check: Callable[[Any, ListQuery], Awaitable[None]]) -> ClauseBuilder:
+    """Make the clause of a parameter that is checked against the others but adds no condition."""
+
+    async def build(value: Any, query: ListQuery) -> Clause:
+        await check(value, query)
+        return Sql("")
+
+    return build
+
+
+async def read_by_permissions(_: Any, __: ListQuery) -> Clause:
+    """Return no condition: `status` is part of `ListQuery.visible`, which operations/permissions.py builds."""
     return Sql("")
 
 

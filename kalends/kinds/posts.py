@@ -22,7 +22,7 @@ from kalends.kinds.kind import (
     RenderContext,
     Values,
     WriteContext,
-    unfiltered,
+    read_by_permissions,
     value_clause,
 )
 from kalends.kinds.terms import build_event_link_clause
@@ -260,7 +260,7 @@ def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Fi
             param("only_with_upcoming", params.BOOLEAN, "Only records that have upcoming events", default=False),
             only_with_upcoming,
         ),
-        Filter(param("status", params.STATUS_LIST, "The post status"), unfiltered),
+        Filter(param("status", params.STATUS_LIST, "The post status"), read_by_permissions),
     )
 
 

@@ -1,6 +1,6 @@
 """What categories and tags share."""
 
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from kalends.core import errors, params
 from kalends.core.errors import InvalidValue
@@ -9,13 +9,13 @@ from kalends.core.sanitize import clean_name, clean_term_description, clean_text
 from kalends.core.search import like_pattern
 from kalends.core.slugs import make_slug, normalize_lookup
 from kalends.kinds.kind import (
+    Clause,
     Filter,
     JsonObject,
     ListQuery,
     RenderContext,
     Values,
     WriteContext,
-    unfiltered,
     value_clause,
 )
 from kalends.store import Row, records
@@ -146,6 +146,11 @@ def order_terms(query: ListQuery) -> Sql:
     return Sql(column + " " + direction + ", r.id " + direction)
 
 
+async def read_by_order(_: Any, __: ListQuery) -> Clause:
+    """Return no condition: `order_terms` reads the parameter."""
+    return Sql("")
+
+
 def _search_clause(value: str) -> Sql:
     pattern = like_pattern(fold(value))
     return Sql("(r.name_folded LIKE ? OR r.slug LIKE ?)", pattern, pattern)
@@ -184,8 +189,8 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
                value_clause(_search_clause)),
         Filter(param("exclude", params.ids(), "Leave out these IDs"), exclude),
         Filter(param("include", params.ids(), "Limit to these IDs"), include),
-        Filter(param("order", params.one_of("asc", "desc"), "Sort direction"), unfiltered),
-        Filter(param("orderby", params.one_of(*ORDERS, "include"), "Sort by a term attribute"), unfiltered),
+        Filter(param("order", params.one_of("asc", "desc"), "Sort direction"), read_by_order),
+        Filter(param("orderby", params.one_of(*ORDERS, "include"), "Sort by a term attribute"), read_by_order),
         Filter(param("hide_empty", params.BOOLEAN, "Hide terms not assigned to any published event", default=True),
                hide_empty),
         Filter(param("post", params.integer(minimum=1), "Terms assigned to this event"), linked_to_post),

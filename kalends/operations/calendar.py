@@ -10,7 +10,8 @@ from typing import Any, Final, LiteralString
 
 from kalends.core.params import Param, Type
 from kalends.core.times import DateTimeInput
-from kalends.kinds.event_window import build_window, plan_branches
+from kalends.kinds.event_dates import build_window
+from kalends.kinds.event_window import plan_branches
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Clause, Filter, JsonObject, ListQuery
 from kalends.kinds.organizers import ORGANIZERS
