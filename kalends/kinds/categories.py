@@ -5,7 +5,18 @@ from collections.abc import Collection
 from kalends.core import errors, params
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import param
-from kalends.kinds.kind import Filter, JsonObject, Kind, ListQuery, Reads, RenderContext, Values, WriteContext, Writes
+from kalends.kinds.kind import (
+    Columns,
+    Filter,
+    JsonObject,
+    Kind,
+    ListQuery,
+    Reads,
+    RenderContext,
+    Values,
+    WriteContext,
+    Writes,
+)
 from kalends.kinds.terms import build_term_columns, order_terms, serialize_term, term_fields, term_filters
 from kalends.store import Row
 from kalends.store.database import Transaction
@@ -89,10 +100,11 @@ CATEGORIES = Kind(
         Filter(param("parent", params.integer(minimum=0), "Terms with this parent; 0 is the top"), _parent_clause),
     ),
     reads=Reads(
-        # `path` is the slugs from the top of the tree down to the category itself.
-        columns="""
-            r.id, r.revision, r.parent, r.name, r.slug, r.description, r.count,
-            CASE WHEN r.parent IS NULL THEN r.slug ELSE (
+        columns=Columns(
+            *("id", "revision", "parent", "name", "slug", "description", "count"),
+            # The slugs from the top of the tree down to the category itself.
+            computed={
+                "path": """CASE WHEN r.parent IS NULL THEN r.slug ELSE (
                 WITH RECURSIVE up (parent, path, depth) AS (
                     SELECT r.parent, r.slug, 1
                     UNION ALL
@@ -100,7 +112,9 @@ CATEGORIES = Kind(
                     FROM up JOIN categories c ON c.site_id = r.site_id AND c.id = up.parent
                 )
                 SELECT path FROM up ORDER BY depth DESC LIMIT 1
-            ) END AS path""",
+            ) END"""
+            },
+        ),
         to_json=serialize_category,
         order=order_terms,
     ),

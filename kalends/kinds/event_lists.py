@@ -42,7 +42,7 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
         for source, where in plan_branches(query, window, clauses)
     ]  # fmt: skip
     return (
-        Sql("SELECT " + kind.reads.columns + extra_columns + " FROM (SELECT * FROM (")
+        Sql("SELECT " + kind.reads.columns.sql + extra_columns + " FROM (SELECT * FROM (")
         + join(" UNION ALL ", branches)
         + Sql(") p ORDER BY")
         + build_order_by(query, "p.")

@@ -17,7 +17,7 @@ from kalends.kinds.event_lists import build_event_page_query, build_event_total_
 from kalends.kinds.event_order import build_next_cursor, order_events
 from kalends.kinds.event_passwords import HASHES
 from kalends.kinds.json_ld import describe_event
-from kalends.kinds.kind import JsonObject, Kind, Link, Reads, RenderContext, Values, WriteContext, Writes
+from kalends.kinds.kind import Columns, JsonObject, Kind, Link, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
@@ -31,7 +31,14 @@ from kalends.kinds.terms import serialize_term_in_event
 from kalends.store import Row
 
 FLAGS: tuple[LiteralString, ...] = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
-LOCAL_TIME_COLUMNS = ("start_local", "end_local", "start_fold", "end_fold", "timezone", "all_day")
+LOCAL_TIME_COLUMNS: tuple[LiteralString, ...] = (
+    "start_local",
+    "end_local",
+    "start_fold",
+    "end_fold",
+    "timezone",
+    "all_day",
+)
 NO_COST = {"currency_symbol": "", "currency_code": "", "currency_position": "", "values": []}
 
 
@@ -217,17 +224,20 @@ EVENTS = Kind(
     filters=EVENT_FILTERS,
     reads=Reads(
         columns=POST_COLUMNS
-        + """, r.uid, r.excerpt, r.timezone, r.all_day, r.start_local, r.end_local, r.start_fold, r.end_fold,
-            r.start_utc, r.end_utc, r.cost, r.website, r.ticket_url, r.show_map, r.show_map_link,
-            r.hide_from_listings, r.sticky, r.featured, r.password_hash,
-            ARRAY(SELECT l.venue_id FROM event_venues l
-                WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS venue_ids,
-            ARRAY(SELECT l.organizer_id FROM event_organizers l
-                WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS organizer_ids,
-            ARRAY(SELECT l.category_id FROM event_categories l
-                WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS category_ids,
-            ARRAY(SELECT l.tag_id FROM event_tags l
-                WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS tag_ids""",
+        + Columns(
+            *("uid", "excerpt", *LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "cost", "website", "ticket_url"),
+            *(*FLAGS, "password_hash"),
+            computed={
+                "venue_ids": """ARRAY(SELECT l.venue_id FROM event_venues l
+                    WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
+                "organizer_ids": """ARRAY(SELECT l.organizer_id FROM event_organizers l
+                    WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
+                "category_ids": """ARRAY(SELECT l.category_id FROM event_categories l
+                    WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
+                "tag_ids": """ARRAY(SELECT l.tag_id FROM event_tags l
+                    WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
+            },
+        ),
         to_json=serialize_event,
         order=order_events,
         page_query=build_event_page_query,

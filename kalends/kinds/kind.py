@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
 from typing import Any, Final, LiteralString
 
 from kalends.core import params
@@ -184,7 +183,7 @@ async def read_by_permissions(_: Any, __: ListQuery) -> Clause:
 
 def build_page_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> Sql:
     return (
-        Sql("SELECT " + kind.reads.columns + " FROM " + kind.name + " r WHERE r.site_id = ? AND", query.site.id)
+        Sql("SELECT " + kind.reads.columns.sql + " FROM " + kind.name + " r WHERE r.site_id = ? AND", query.site.id)
         + and_([query.visible, *row_conditions(clauses)])
         + Sql("ORDER BY")
         + kind.reads.order(query)
@@ -197,11 +196,31 @@ def build_total_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> 
     return count + and_([query.visible, *row_conditions(clauses)])
 
 
+class Columns:
+    """A SELECT list: columns of the table, which is `r`, and computed columns as expressions by name.
+
+    The names are needed where rows of several kinds come from one statement, as values without names.
+    """
+
+    __slots__ = ("_computed", "_stored", "names", "sql")
+
+    def __init__(self, *stored: LiteralString, computed: Mapping[LiteralString, LiteralString] | None = None) -> None:
+        self._stored = stored
+        self._computed = dict(computed or {})
+        self.names: tuple[LiteralString, ...] = (*stored, *self._computed)
+        expressions: list[LiteralString] = [expression + " AS " + name for name, expression in self._computed.items()]
+        columns: list[LiteralString] = ["r." + name for name in stored]
+        self.sql: LiteralString = ", ".join([*columns, *expressions])
+
+    def __add__(self, other: "Columns") -> "Columns":
+        return Columns(*self._stored, *other._stored, computed={**self._computed, **other._computed})
+
+
 @dataclass(frozen=True, slots=True)
 class Reads:
     """How the records of a kind are selected, listed and serialized."""
 
-    columns: LiteralString  # the SELECT list of every read; the table of the kind is `r`
+    columns: Columns
     to_json: Callable[[Row, RenderContext], JsonObject]
     order: Callable[[ListQuery], Sql]
     page_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_page_query
@@ -252,14 +271,4 @@ class Kind:
         return not (self.is_post or self.is_media)
 
     def select(self, where: Sql) -> Sql:
-        return Sql("SELECT " + self.reads.columns + " FROM " + self.name + " r WHERE") + where
-
-
-@cache
-def column_names(columns: str) -> tuple[str, ...]:
-    """The names of what is selected, for rows that come without."""
-    top_level, depth = "", 0
-    for letter in columns:
-        depth += (letter == "(") - (letter == ")")
-        top_level += letter if depth == 0 else ""
-    return tuple(part.split()[-1].rpartition(".")[2] for part in top_level.split(","))
+        return Sql("SELECT " + self.reads.columns.sql + " FROM " + self.name + " r WHERE") + where

@@ -11,9 +11,11 @@ from kalends.core.params import param
 from kalends.core.sanitize import clean_plain, clean_term_description, fold
 from kalends.kinds.image_json import DESCRIPTIVE_FIELDS, serialize_image
 from kalends.kinds.kind import (
+    Columns,
     Filter,
     JsonObject,
     Kind,
+    ListQuery,
     Reads,
     RenderContext,
     Values,
@@ -21,7 +23,7 @@ from kalends.kinds.kind import (
     Writes,
     value_clause,
 )
-from kalends.kinds.posts import SEARCH, newest_first, search_clause
+from kalends.kinds.posts import SEARCH, search_clause
 from kalends.store import Row, jobs, media
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
@@ -63,6 +65,10 @@ async def after_media_update(tx: Transaction, row: Row, columns: Collection[str]
         await media.record_reference_changes(tx, row["id"])
     if set(columns) & {*FOCUS, "url"}:
         await jobs.enqueue(tx, jobs.Task.MAKE_SIZES, {"media_id": row["id"]})
+
+
+def order_media(_: ListQuery) -> Sql:
+    return Sql("r.added_at DESC, r.id DESC")
 
 
 FRACTION = params.number(0, 1, null_value=0.5)
@@ -108,11 +114,13 @@ MEDIA = Kind(
     fields=FIELDS,
     filters=FILTERS,
     reads=Reads(
-        columns="""r.id, r.revision, r.url, r.extension, r.width, r.height, r.filesize, r.sizes, r.author_id, r.title,
-            r.alt_text, r.caption, r.focus_x, r.focus_y, r.mime_type, r.added_at, r.modified_utc, r.source_url,
-            r.source_etag, r.source_last_modified, r.fetched_at""",
+        columns=Columns(
+            *("id", "revision", "url", "extension", "width", "height", "filesize", "sizes", "author_id"),
+            *(*TEXTS, *FOCUS, "mime_type", "added_at", "modified_utc"),
+            *("source_url", "source_etag", "source_last_modified", "fetched_at"),
+        ),
         to_json=serialize_media,
-        order=newest_first,
+        order=order_media,
     ),
     writes=Writes(
         to_columns=build_media_columns,

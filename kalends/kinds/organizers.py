@@ -4,7 +4,7 @@ from kalends.core import params
 from kalends.core.params import param
 from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.json_ld import describe_organizer
-from kalends.kinds.kind import JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
+from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
@@ -66,7 +66,7 @@ ORGANIZERS = Kind(
     ),
     filters=linked_filters("event_organizers", "organizer_id"),
     reads=Reads(
-        columns=POST_COLUMNS + ", r.phone, r.website, r.email",
+        columns=POST_COLUMNS + Columns("phone", "website", "email"),
         to_json=serialize_organizer,
         order=newest_first,
         expires_at=expires_at_next_start,

@@ -16,6 +16,7 @@ from kalends.core.statuses import resolve_status
 from kalends.core.times import DateTimeInput
 from kalends.kinds.image_json import serialize_image
 from kalends.kinds.kind import (
+    Columns,
     Filter,
     JsonObject,
     ListQuery,
@@ -30,14 +31,17 @@ from kalends.store import Row, records, users
 from kalends.store.sql import Sql, and_
 
 # Columns that every representation of a post needs.
-POST_COLUMNS: LiteralString = """
-    r.id, r.revision, r.author_id, r.status, r.trashed_status, r.slug, r.published_at, r.modified_utc, r.title,
-    r.description, r.image_id,
-    CASE WHEN r.image_id IS NOT NULL THEN (
-        SELECT jsonb_build_object('url', m.url, 'id', m.id, 'extension', m.extension, 'width', m.width,
-            'height', m.height, 'filesize', m.filesize, 'sizes', m.sizes, 'alt_text', m.alt_text,
-            'caption', m.caption, 'focus_x', m.focus_x, 'focus_y', m.focus_y)
-        FROM media m WHERE m.site_id = r.site_id AND m.id = r.image_id) END AS image"""
+POST_COLUMNS = Columns(
+    *("id", "revision", "author_id", "status", "trashed_status", "slug", "published_at", "modified_utc", "title"),
+    *("description", "image_id"),
+    computed={
+        "image": """CASE WHEN r.image_id IS NOT NULL THEN (
+            SELECT jsonb_build_object('url', m.url, 'id', m.id, 'extension', m.extension, 'width', m.width,
+                'height', m.height, 'filesize', m.filesize, 'sizes', m.sizes, 'alt_text', m.alt_text,
+                'caption', m.caption, 'focus_x', m.focus_x, 'focus_y', m.focus_y)
+            FROM media m WHERE m.site_id = r.site_id AND m.id = r.image_id) END"""
+    },
+)
 
 DESCRIPTION = param("description", params.text(clean_html), "The description")
 

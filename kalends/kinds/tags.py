@@ -1,7 +1,7 @@
 """Event tags: flat terms."""
 
 from kalends.core.messages import gettext_noop as N_
-from kalends.kinds.kind import JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
+from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.terms import build_term_columns, order_terms, serialize_term, term_fields, term_filters
 from kalends.store import Row
 
@@ -25,7 +25,7 @@ TAGS = Kind(
     fields=term_fields(N_("The tag name")),
     filters=term_filters("tags", "event_tags", "tag_id"),
     reads=Reads(
-        columns="r.id, r.revision, r.name, r.slug, r.description, r.count",
+        columns=Columns("id", "revision", "name", "slug", "description", "count"),
         to_json=serialize_tag,
         order=order_terms,
     ),

@@ -6,7 +6,7 @@ from kalends.core import errors, params
 from kalends.core.params import param
 from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.json_ld import describe_venue
-from kalends.kinds.kind import JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
+from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
@@ -130,9 +130,7 @@ VENUES = Kind(
     ),
     filters=linked_filters("event_venues", "venue_id"),
     reads=Reads(
-        columns=POST_COLUMNS
-        + """, r.address, r.city, r.country, r.province, r.state, r.zip, r.phone, r.stateprovince, r.website,
-            r.show_map, r.show_map_link, r.geo_lat, r.geo_lng""",
+        columns=POST_COLUMNS + Columns(*TEXT_COLUMNS, "website", "show_map", "show_map_link", "geo_lat", "geo_lng"),
         to_json=serialize_venue,
         order=newest_first,
         expires_at=expires_at_next_start,

@@ -13,7 +13,7 @@ from kalends.core.times import DateTimeInput
 from kalends.kinds.event_dates import build_window
 from kalends.kinds.event_window import plan_branches
 from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import Clause, Filter, JsonObject, ListQuery
+from kalends.kinds.kind import Clause, Columns, Filter, JsonObject, ListQuery
 from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.venues import VENUES
 from kalends.operations.context import OperationContext, Outcome
@@ -194,7 +194,7 @@ async def _find_first(context: OperationContext, dates: dict[str, Any], conditio
     values = {name: value for name, value in context.values.items() if name not in DATE_PARAMS}
     list_context = replace(context, values={**values, **dates})
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=1)
-    columns: LiteralString = "r.id, r.start_local, " + EFFECTIVE_END + "::date AS last_day"
+    columns = Columns("id", "start_local", computed={"last_day": EFFECTIVE_END + "::date"})
     narrowed_kind = replace(EVENTS, reads=replace(EVENTS.reads, columns=columns))
     clauses = [*await build_clauses(EVENTS, list_context, query), condition]
     return await context.transaction.fetch_one(narrowed_kind.reads.page_query(narrowed_kind, query, clauses))
