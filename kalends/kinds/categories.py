@@ -54,7 +54,7 @@ async def after_category_update(tx: Transaction, row: Row, columns: Collection[s
 
 
 async def _check_parent(context: WriteContext, parent: int) -> None:
-    """The parent exists and is not the category itself or one below it."""
+    """Raise unless the parent exists and is not the category itself or one of its descendants."""
     ancestors = await context.transaction.fetch_all(
         Sql(
             """

@@ -1,4 +1,4 @@
-"""The list parameters of events: each one row of declaration with its clause."""
+"""The list parameters of events, each with the function that builds its condition."""
 
 from typing import Any, LiteralString
 
@@ -37,7 +37,7 @@ def _make_link_clause(name: str, kind: LiteralString, table: LiteralString, colu
         unknown = [str(entry) for entry in ids if entry not in known]
         if unknown:
             raise errors.invalid(name, "nothing here has the ID {ids}.", ids=", ".join(unknown))
-        # Existing clients may name a hidden record; which events are linked to it is told to those who may read it.
+        # Existing clients may name a hidden record, but only readers of the record learn its events.
         readable = {row["id"] for row in rows if row["readable"]}
         return LinkCondition(query.site.id, table, column, [entry for entry in ids if entry in readable])
 
@@ -45,7 +45,7 @@ def _make_link_clause(name: str, kind: LiteralString, table: LiteralString, colu
 
 
 async def _resolve_terms(query: ListQuery, table: LiteralString, terms: list[int | str]) -> list[int]:
-    """The IDs of terms given by ID or slug; any unknown one is refused."""
+    """Return the IDs of terms given by ID or slug; raise if one is unknown."""
     slugs = {normalize_lookup(entry): entry for entry in terms if isinstance(entry, str)}
     numbers = [entry for entry in terms if isinstance(entry, int)]
     rows = await query.transaction.fetch_all(
@@ -64,7 +64,7 @@ async def _resolve_terms(query: ListQuery, table: LiteralString, terms: list[int
 
 
 async def _category_clause(terms: list[int | str], query: ListQuery) -> Clause:
-    """A category finds the events of those below it too."""
+    """Match the events of the categories and of all their descendants."""
     ids = await _resolve_terms(query, "categories", terms)
     rows = await query.transaction.fetch_all(
         Sql(
@@ -101,11 +101,11 @@ async def _search_clause(value: str, _: ListQuery) -> Clause:
 
 
 async def _geoloc_clause(value: bool, query: ListQuery) -> Clause:
-    """Events with a place, by their column; by their links while a venue is marked whose events do not follow yet."""
+    """Match events with coordinates: by their column, or by their links while it is outdated for some events."""
     site_id = query.site.id
-    marked = Sql("SELECT EXISTS (SELECT FROM venues v WHERE v.site_id = ? AND v.unsettled)", site_id)
+    is_outdated = Sql("SELECT EXISTS (SELECT FROM venues v WHERE v.site_id = ? AND v.unsettled)", site_id)
     placed = Sql("r.placed")
-    if await query.transaction.fetch_value(marked):
+    if await query.transaction.fetch_value(is_outdated):
         placed = Sql(
             """EXISTS (SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
                 WHERE l.site_id = ? AND l.event_id = r.id AND v.status = 'publish' AND v.location IS NOT NULL
@@ -116,7 +116,7 @@ async def _geoloc_clause(value: bool, query: ListQuery) -> Clause:
 
 
 async def _near_clause(_: float, query: ListQuery) -> Clause:
-    """Venues inside the circle first, from their own index; then their events."""
+    """Find the venues inside the circle through their index, then match their events."""
     values = query.values
     await _check_coordinates(None, query)
     rows = await query.transaction.fetch_all(
@@ -167,7 +167,7 @@ def _date(name: str, description: str, bound: Bound, **options: Any) -> Filter:
     return Filter(param(name, DATE_TIME, description, **options), bound)
 
 
-# Filters by what a protected event does not show.
+# Filters on fields that a password-protected event hides.
 PASSWORD_GUARDED_FILTERS = frozenset(
     {
         "search",
@@ -233,7 +233,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
 
 
 async def link_clauses(query: ListQuery) -> list[Clause]:
-    """The clauses of the filters by category, tag, venue and organizer that were sent."""
+    """Build the conditions of the filters by category, tag, venue and organizer."""
     values = query.values
     names = ("categories", "tags", "venue", "organizer")
     rows = [row for row in EVENT_FILTERS if row.param.name in names and row.param.name in values]

@@ -1,4 +1,4 @@
-"""Where a list of events looks in time, and the parts in which what lies there is found."""
+"""The time window of a list of events, and the index lookups that find its events."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,21 +12,21 @@ from kalends.store.sql import Sql, and_, join
 
 DAY: Final = timedelta(days=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
-# More months than the calendar has, of which the last is that of the year 9999 and some.
+# Exceeds the number of the last month, December of the year 9999.
 MAX_MONTHS: Final = 1_000_000
-# An event of length class n lasts less than 2^n hours (the column `duration_class`).
+# An event of duration class n (the column `duration_class`) lasts less than 2^n hours.
 DURATION_CLASSES: Final = tuple(timedelta(hours=2**n) for n in range(28))
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Inclusive limits of start and end, in whole seconds; None: no limit."""
+    """Inclusive limits of start and end, in whole seconds; None means no limit."""
 
     start_from: datetime | None = None
     start_to: datetime | None = None
     end_from: datetime | None = None
     end_to: datetime | None = None
-    include_zero_length: bool = False  # an event without length that lies just before end_from belongs to it
+    include_zero_length: bool = False  # includes a zero-length event one second before end_from
 
     def clauses(self) -> list[Sql]:
         rows: tuple[tuple[LiteralString, datetime | None], ...] = (
@@ -39,7 +39,7 @@ class Window:
 
     @property
     def last_start(self) -> datetime | None:
-        """None starts after it ends."""
+        """Return the latest start that both upper limits allow: no event ends before it starts."""
         return min((limit for limit in (self.start_to, self.end_to) if limit is not None), default=None)
 
 
@@ -63,10 +63,10 @@ async def read_by_window(_: Any, __: ListQuery) -> Clause:
 
 
 def plan_branches(query: ListQuery, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:
-    """The parts of a list, each with its source `r` and conditions, no event in two of them.
+    """Return disjoint branches of a list, each with its source `r` and its conditions.
 
-    Each part has one index that finds its events, whatever the planner thinks of the odds: that of a link, else
-    that of the words, else that of the order. Only what it finds inside the window is looked at.
+    Each branch forces the index that finds its events, whatever the planner estimates: the index of a link, else
+    that of the words, else that of the order. Only events inside the window are read.
     """
     common = [Sql("r.site_id = ?", query.site.id), query.visible, Sql("NOT r.hide_from_listings")]
     if "include" in query.values:
@@ -100,7 +100,7 @@ def _by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list
 
 
 def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> Sql:
-    """The events of all links, from their indexes, which know when each starts and whether it is listed."""
+    """Match the events of all links through the link indexes, which contain start and visibility of each event."""
     limits = Sql("")
     if query.statuses == ["publish"]:
         limits += Sql("AND l.listed")
@@ -112,7 +112,7 @@ def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> S
 
 
 def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sql:
-    """The events with these words that start in certain months. OFFSET 0: from the index of words, always."""
+    """Select the events with these words in the months of the window. OFFSET 0 forces the index of words."""
     months = months_between(window.start_from, window.last_start)
     when = Sql("AND r.month_keys && ?", months) if months is not None else Sql("")
     return (
@@ -125,7 +125,7 @@ def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sq
 
 
 def months_between(first: datetime | None, last: datetime | None) -> list[int] | None:
-    """Keys of the column `month_keys` that cover a span: months, then tens, hundreds, … of months; None: no limit."""
+    """Return the keys of `month_keys` that cover a period: months and groups of 10, 100, … months; None: no limit."""
     if first is None and last is None:
         return None
     low = 0 if first is None else 12 * first.year + first.month - 1
@@ -140,12 +140,12 @@ def months_between(first: datetime | None, last: datetime | None) -> list[int] |
     return keys
 
 
-def _still_running(moment: datetime, start_from: datetime | None, where: Sql) -> Sql:
-    """What runs at a moment, by length classes: one of class n began less than 2^n hours before.
+def _still_running(instant: datetime, start_from: datetime | None, where: Sql) -> Sql:
+    """Select the events that run at an instant: those of duration class n began less than 2^n hours before it.
 
-    OFFSET 0 has the planner ask class by class; it would rather walk all of the past in the order of the list.
+    OFFSET 0 forces one lookup per class. The planner would otherwise read all past events in the order of the list.
     """
-    classes = [(n, max(since, start_from or EARLIEST)) for n, since in duration_classes_before(moment)]
+    classes = [(n, max(since, start_from or EARLIEST)) for n, since in duration_classes_before(instant)]
     return (
         Sql(
             """(SELECT r.* FROM unnest(?::smallint[], ?::timestamptz[]) AS w (duration_class, since)
@@ -160,10 +160,10 @@ def _still_running(moment: datetime, start_from: datetime | None, where: Sql) ->
     )
 
 
-def duration_classes_before(moment: datetime, longer_than: timedelta = timedelta(0)) -> list[tuple[int, datetime]]:
-    """Each length class, from a length on, with the earliest start of one that may still run at a moment."""
+def duration_classes_before(instant: datetime, longer_than: timedelta = timedelta(0)) -> list[tuple[int, datetime]]:
+    """Return the classes above a duration, each with the earliest start of an event that still runs at an instant."""
     return [
-        (n, moment - duration if moment - EARLIEST > duration else EARLIEST)
+        (n, instant - duration if instant - EARLIEST > duration else EARLIEST)
         for n, duration in enumerate(DURATION_CLASSES)
         if duration > longer_than
     ]

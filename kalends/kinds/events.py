@@ -129,7 +129,7 @@ async def build_event_columns(context: WriteContext) -> Values:
     for name in (*FLAGS, "excerpt", "cost", "website", "ticket_url"):
         if name in arguments:
             values[name] = arguments[name]
-    if "password_hash" in arguments:  # No parameter: an earlier state is being restored.
+    if "password_hash" in arguments:  # Not an API parameter: a restore passes the stored hash.
         values["password_hash"] = arguments["password_hash"]
     if "new_password" in arguments:
         password = arguments["new_password"]
@@ -144,7 +144,7 @@ async def build_event_columns(context: WriteContext) -> Values:
 
 
 def _build_time_columns(context: WriteContext) -> Values:
-    """Wall times, zone and instants. What is not sent stays as the author wrote it."""
+    """Build the time columns: wall times, time zone and instants. Omitted parameters keep their stored values."""
     arguments, row = context.arguments, context.row
     zone = (arguments["timezone"] or context.site.timezone) if "timezone" in arguments else None
     zone = zone or (row["timezone"] if row else context.site.timezone)
@@ -173,7 +173,7 @@ def _build_time_columns(context: WriteContext) -> Values:
 
 
 def _read_stored_time(row: Row | None, side: str, zone: str) -> DateTimeInput:
-    """A stored wall time. In its own zone it keeps its instant, also where the clock shows it twice."""
+    """Return a stored wall time. In its own time zone it keeps its instant, even in a repeated hour."""
     if row is None:
         raise AssertionError("a new event without its dates")
     wall = row[f"{side}_local"]

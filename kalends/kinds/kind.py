@@ -1,4 +1,4 @@
-"""The vocabulary in which the five kinds are written: Kind, Filter, Link, and what they are given."""
+"""The types that describe a kind of record: Kind, Filter, Link, and the contexts passed to their functions."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from kalends.store.database import Transaction
 from kalends.store.sites import Site
 from kalends.store.sql import Sql, and_
 
-# The page of a list, for every kind.
+# Every list is paged by these parameters.
 PAGING: Final = (
     param("page", params.integer(minimum=1), "The page of the list to return", default=1),
     param("per_page", params.integer(minimum=1), "The number of records per page", default=12),
@@ -24,12 +24,12 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who asks. Nobody signed in: user_id is None."""
+    """The caller of an operation. An anonymous one has no user_id."""
 
     user_id: int | None = None
     role: str = "anonymous"
     login: str = ""
-    read_only: bool = False  # signed in with a password that may only read
+    read_only: bool = False  # signed in with a read-only password
 
 
 ANONYMOUS_ACTOR = Actor()
@@ -37,28 +37,28 @@ ANONYMOUS_ACTOR = Actor()
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """What a representation needs besides its row. `linked` holds rows by kind and ID."""
+    """The input of a serializer besides the row."""
 
     site: Site
     base_url: str
     api_url: str
-    media_url: str = ""  # in front of the files of images
-    # Representations of linked records that this caller may see, by kind and ID.
+    media_url: str = ""  # prefix of the URLs of image files
+    # Serialized linked records that this caller may read, by kind and ID.
     linked: Mapping[str, Mapping[int, JsonObject]] = field(default_factory=dict[str, Any])
-    # Protected events whose password was not given.
+    # Password-protected events that this caller has not unlocked.
     locked_ids: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """One request for a list: its parameters, read, and what its filters may ask."""
+    """One request for a list: its parsed parameters and the conditions that its filters need."""
 
     transaction: Transaction
     values: Mapping[str, Any]
     actor: Actor
     page: int
     per_page: int
-    # What the caller may see: per row, and as whole statuses where that says it all.
+    # The rows that the caller may see: as a condition, and as statuses where these describe them completely.
     visible: Sql
     statuses: Sequence[str] | None
     editable: Sql
@@ -75,7 +75,7 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
-    """One record about to be written. `row` is None on create; `sent` are the parameters, read."""
+    """One record about to be written. `row` is its current row, None on create."""
 
     transaction: Transaction
     arguments: Mapping[str, Any]
@@ -91,7 +91,7 @@ class WriteContext:
 
 @dataclass(frozen=True, slots=True)
 class LinkCondition:
-    """Events linked to any of these records: of each event it can be asked, or for all of them at once."""
+    """Condition "event is linked to any of `ids`", usable per row or as a set of event IDs."""
 
     site_id: int
     table: LiteralString
@@ -99,7 +99,7 @@ class LinkCondition:
     ids: list[int]
 
     def row_condition(self) -> Sql:
-        # OFFSET 0 keeps the planner from reading all that these records were ever linked to.
+        # OFFSET 0 keeps the planner from reading all links of these records.
         return Sql(
             "EXISTS (SELECT FROM " + self.table + " l"
             " WHERE l.site_id = ? AND l.event_id = r.id AND l." + self.column + " = ANY(?) OFFSET 0)",
@@ -117,19 +117,19 @@ class LinkCondition:
 
 @dataclass(frozen=True, slots=True)
 class TextCondition:
-    """Events whose text contains words."""
+    """Condition "the text of the event contains these words"."""
 
     row_condition: Sql
 
 
-# The condition of a filter. Two of them can be met in more than one way: see event_window.find_parts.
+# The condition of a filter. Two types can be looked up in more than one way: see event_window.plan_branches.
 Clause = Sql | LinkCondition | TextCondition
 # Builds the condition of a filter from the value of its parameter. An empty fragment is no condition.
 ClauseBuilder = Callable[[Any, ListQuery], Awaitable[Clause]]
 
 
 def row_conditions(clauses: list[Clause]) -> list[Sql]:
-    """The conditions as they are asked of one record after the other."""
+    """Return the conditions in the form that is evaluated per row."""
     return [_row_condition(clause) for clause in clauses]
 
 
@@ -149,7 +149,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A parameter of an event that names records of another kind."""
+    """A parameter of an event that links it to records of another kind."""
 
     param: str
     kind: str

@@ -1,4 +1,4 @@
-"""Images of the media library: what is known of them, and how they are shown."""
+"""Images of the media library."""
 
 from collections.abc import Collection
 from typing import LiteralString
@@ -60,7 +60,7 @@ async def build_media_columns(context: WriteContext) -> Values:
 
 
 async def after_media_update(tx: Transaction, row: Row, columns: Collection[str]) -> None:
-    """Records that show the image have changed with it; a new focus point cuts another thumbnail."""
+    """Record a change of all records with the image; recreate its sizes after a new file or focus point."""
     if set(columns) & {*DESCRIPTIVE_FIELDS, "sizes", "url"}:
         await media.record_reference_changes(tx, row["id"])
     if set(columns) & {*FOCUS, "url"}:

@@ -1,4 +1,4 @@
-"""Organizers: people or bodies that organize events."""
+"""Organizers: the people and organizations behind events."""
 
 from kalends.core import params
 from kalends.core.params import param

@@ -1,4 +1,4 @@
-"""What events, venues and organizers share: authors, statuses, publication dates, trash, search."""
+"""Common parts of events, venues and organizers: author, status, publication date, trash, search."""
 
 import re
 from datetime import datetime
@@ -30,7 +30,7 @@ from kalends.kinds.terms import build_event_link_clause
 from kalends.store import Row, records, users
 from kalends.store.sql import Sql, and_
 
-# Columns that every representation of a post needs.
+# The columns that the JSON of every post needs.
 POST_COLUMNS = Columns(
     *("id", "revision", "author_id", "status", "trashed_status", "slug", "published_at", "modified_utc", "title"),
     *("description", "image_id"),
@@ -61,7 +61,7 @@ def post_fields() -> tuple[Param, ...]:
 
 
 def serialize_post_image(row: Row, context: RenderContext) -> JsonObject | None:
-    """The image of a post (behaviour 5.6), with what a page needs to show it well."""
+    """Return the image of a post (behaviour 5.6), or None."""
     return serialize_image(orjson.loads(row["image"]), context) if row["image"] else None
 
 
@@ -85,7 +85,7 @@ def serialize_post(row: Row, context: RenderContext, collection: str) -> JsonObj
     }
 
 
-@lru_cache(maxsize=256)  # Hosts come from requests.
+@lru_cache(maxsize=256)  # bounded, because hosts come from requests
 def _extract_host(base_url: str) -> str:
     return base_url.partition("://")[2].partition("/")[0].partition(":")[0]
 
@@ -93,7 +93,10 @@ def _extract_host(base_url: str) -> str:
 async def build_post_columns(
     context: WriteContext, table: LiteralString, title: str, *, allow_empty_slug: bool = False
 ) -> Values:
-    """The columns that every post has. `title` is the parameter that names the record."""
+    """Build the columns that every post has.
+
+    `title` is the parameter with the name of the record. `allow_empty_slug`: a draft may have no slug yet.
+    """
     arguments, row, tx = context.arguments, context.row, context.transaction
     values: Values = {}
     if title in arguments:
@@ -120,7 +123,7 @@ async def _resolve_author(context: WriteContext) -> int:
 
 
 async def _resolve_image(context: WriteContext) -> int | None:
-    """The ID of an image in the media library; addresses have become IDs before."""
+    """Return the ID of an existing image. URLs have been resolved to IDs before."""
     image_id: int | None = context.arguments["image"]
     if image_id is not None and not await records.find_existing_ids(context.transaction, "media", [image_id]):
         raise errors.invalid("image", "the media library has no image {image}.", image=image_id)
@@ -128,7 +131,7 @@ async def _resolve_image(context: WriteContext) -> int | None:
 
 
 async def _set_status(context: WriteContext, values: Values) -> None:
-    """Publication date and status. A scheduled date decides between `publish` and `future`."""
+    """Set publication date and status. The date decides between `publish` and `future`."""
     arguments, row, tx = context.arguments, context.row, context.transaction
     published_at = row["published_at"] if row else tx.now
     if "date_utc" in arguments:
@@ -143,7 +146,7 @@ async def _set_status(context: WriteContext, values: Values) -> None:
         if requested == "trash":
             raise errors.invalid("status", "a record cannot begin in the trash.")
     elif requested is None:
-        # No status means no change, except that a new date may release or schedule the record.
+        # Without a status nothing changes, except that a new date may publish or schedule the record.
         if row["status"] not in ("publish", "future") or "published_at" not in values:
             return
         requested = row["status"]
@@ -153,7 +156,7 @@ async def _set_status(context: WriteContext, values: Values) -> None:
 
 
 def _read_publication_date(moment: DateTimeInput, zone: str, name: str) -> datetime:
-    """An instant that every zone can show."""
+    """Return the instant, restricted to years that can be represented in every time zone."""
     try:
         instant = times.to_utc(moment, zone)
     except errors.InvalidValue as error:
@@ -182,7 +185,7 @@ async def _set_slug(context: WriteContext, table: LiteralString, values: Values,
 
 
 def strip_trashed_suffix(slug: str) -> str:
-    """The slug that a record in the trash had before."""
+    """Return the slug that a trashed record had before."""
     return re.sub(TRASHED_SUFFIX + r"(-\d+)?$", "", slug)
 
 
@@ -194,7 +197,7 @@ def newest_first(_: ListQuery) -> Sql:
 
 
 def search_clause(value: str) -> Sql:
-    """Every word occurs, none of the excluded ones does; both sides are folded alike."""
+    """Require every word and no excluded word; text and words are folded in the same way."""
     words = read_search(value)
     return and_(
         [
@@ -205,10 +208,10 @@ def search_clause(value: str) -> Sql:
 
 
 def _word_clause(word: str) -> Sql:
-    """Find a word through the index, which knows groups of three characters.
+    """Match a word through the trigram index.
 
-    A shorter word is kept away from it. A plan for all words, which PostgreSQL keeps after a few requests, would read
-    the whole index for such a word: this takes ten times as long as reading the rows.
+    The index is not used for shorter words. A generic plan, which PostgreSQL caches after a few requests, would read
+    the whole index for such a word, which takes ten times as long as reading the rows.
     """
     if has_trigram(word):
         return Sql("r.search_text LIKE ?", like_pattern(word))
@@ -224,7 +227,7 @@ SEARCH = params.text(_clean_search, allow_empty=False)
 
 
 def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
-    """The list parameters of venues and organizers."""
+    """Return the list parameters of venues and organizers."""
 
     async def linked_to_event(event_id: int, query: ListQuery) -> Sql:
         return await build_event_link_clause(event_id, query, "event", link_table, column)
@@ -269,15 +272,15 @@ def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Fi
 
 
 def omit_empty(record: JsonObject) -> JsonObject:
-    """Venues and organizers leave out what is empty."""
+    """Remove empty fields, as the JSON of venues and organizers does."""
     return {key: value for key, value in record.items() if value != "" and value is not None}
 
 
 def merge_value(values: Values, row: Row | None, column: LiteralString) -> Any:
-    """The value that a column will have after the write."""
+    """Return the value that a column will have after the write."""
     return values[column] if column in values else row[column] if row is not None else ""
 
 
 def expires_at_next_start(query: ListQuery) -> datetime | None:
-    """Which records have upcoming events changes whenever one of these begins: it is never kept."""
+    """Never cache `only_with_upcoming`: the result changes whenever an event starts."""
     return query.transaction.now if query.values.get("only_with_upcoming") else None

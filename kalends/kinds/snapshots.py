@@ -1,4 +1,4 @@
-"""From the columns that the change log kept back to the parameters that would write them."""
+"""Snapshots in the change log: from stored columns to API fields and parameters."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from kalends.core.times import DateTimeInput
 from kalends.kinds.kind import Kind
 from kalends.store import Row
 
-# Columns whose parameter has another name. The rest are named alike.
+# Columns whose parameter has another name. All others have the same name.
 PARAM_NAMES = {
     "author_id": "author",
     "published_at": "date_utc",
@@ -22,12 +22,12 @@ PARAM_NAMES = {
     "tag_ids": "tags",
     "password_hash": "new_password",
 }
-# Kept for the trash and for repeated hours; no parameters, and not shown.
+# Columns without a parameter: state of the trash, folds of repeated hours, and generated values.
 INTERNAL_COLUMNS = {"trashed_status", "trashed_at", "start_fold", "end_fold", "uid", "modified_utc"}
 
 
 def to_public(kind: Kind, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns as a reader of the history sees them, by parameter. Of a password only that there is one."""
+    """Return the columns by parameter, as the history shows them. A password hash becomes a boolean."""
     values: dict[str, Any] = {}
     for name in sorted(columns, key=_history_order):
         value = columns[name]
@@ -43,11 +43,11 @@ def to_public(kind: Kind, columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_params(kind: Kind, columns: Mapping[str, Any], row: Row) -> dict[str, Any]:
-    """Columns as parameters that were read, so that a restore passes the same rules as any write."""
+    """Return the columns as parsed parameters, so that a restore follows the same rules as any other write."""
     arguments: dict[str, Any] = {}
     zone = columns.get("timezone", row.get("timezone", "UTC"))
     for name, fold_name in (("start_local", "start_fold"), ("end_local", "end_fold")):
-        # Which of two equal wall times was meant is part of a date, whether or not the wall time changed.
+        # The fold of a repeated hour is part of a date, even if the wall time did not change.
         if {name, fold_name, "timezone", "all_day"} & set(columns):
             wall = _parse_time(columns[name]) if name in columns else row[name]
             arguments[PARAM_NAMES[name]] = _build_moment(wall, columns.get(fold_name, row[fold_name]), zone)
@@ -82,7 +82,7 @@ def _parse_time(value: str) -> datetime:
 
 
 def _build_moment(wall: datetime, fold: int, zone: str) -> DateTimeInput:
-    """The second of two equal wall times is named by its offset."""
+    """Return the input for a wall time. The second of two equal wall times is identified by its UTC offset."""
     if not fold:
         return DateTimeInput(wall, None, False)
     return DateTimeInput(wall, times.offset_of(times.utc_of(wall, zone, fold), zone), False)

@@ -1,4 +1,4 @@
-"""What categories and tags share."""
+"""Common parts of categories and tags."""
 
 from typing import Any, LiteralString
 
@@ -21,7 +21,7 @@ from kalends.kinds.kind import (
 from kalends.store import Row, records
 from kalends.store.sql import Sql
 
-# What `orderby` may name, and the column that stands behind it.
+# The values of `orderby` and their columns.
 ORDERS: dict[str, LiteralString] = {
     "name": "r.name_folded",
     "id": "r.id",
@@ -41,7 +41,7 @@ def _clean_slug(value: str) -> str:
 
 
 def term_fields(name_description: str) -> tuple[Param, ...]:
-    """`name` describes the name."""
+    """Return the parameters of a term. `name_description` describes the parameter `name`."""
     return (
         param("name", params.text(clean_name, allow_empty=False), name_description, required=True),
         param("description", params.text(clean_term_description), "The description"),
@@ -50,7 +50,7 @@ def term_fields(name_description: str) -> tuple[Param, ...]:
 
 
 def serialize_term(row: Row, context: RenderContext, taxonomy: str, collection: str) -> JsonObject:
-    """What both representations of a term share: its own, and the one inside an event."""
+    """Serialize the fields that a term has both as a record and inside an event."""
     urls = {"self": f"{context.api_url}/{collection}/{row['id']}", "collection": f"{context.api_url}/{collection}"}
     return {
         "id": row["id"],
@@ -64,7 +64,7 @@ def serialize_term(row: Row, context: RenderContext, taxonomy: str, collection: 
 
 
 def serialize_term_in_event(term: JsonObject) -> JsonObject:
-    """A category or tag inside an event (behaviour 5.5)."""
+    """Serialize a category or tag inside an event (behaviour 5.5)."""
     return {
         "name": term["name"],
         "slug": term["slug"],
@@ -88,7 +88,7 @@ async def build_term_columns(
     is_nested: bool = False,
     sets_parent: bool = False,
 ) -> Values:
-    """The columns of a new or changed term. `parent` is the one that it will have."""
+    """Build the columns of a term. `parent` is its parent after the write."""
     arguments, row = context.arguments, context.row
     values: Values = {}
     if "name" in arguments:
@@ -108,7 +108,10 @@ async def build_term_columns(
 
 
 async def _choose_slug(context: WriteContext, table: LiteralString, parent: int | None, *, is_nested: bool) -> str:
-    """A sent slug is numbered when taken; a name that exists beside its like is refused."""
+    """Choose the slug of a new term.
+
+    A given slug that is in use gets a number. A name that another term with the same parent has is rejected.
+    """
     tx, arguments = context.transaction, context.arguments
     if arguments.get("slug"):
         return await records.find_free_slug(tx, table, arguments["slug"], context.record_id)
@@ -140,7 +143,7 @@ def order_terms(query: ListQuery) -> Sql:
     column = ORDERS.get(values.get("orderby", "name"))
     direction: LiteralString = "DESC" if values.get("order") == "desc" else "ASC"
     if column is None:
-        # `include` orders by the given list.
+        # `orderby=include` keeps the order of the given IDs.
         ids = values.get("include") or []
         return Sql("array_position(?::bigint[], r.id) " + direction + ", r.name_folded, r.id", ids)
     return Sql(column + " " + direction + ", r.id " + direction)
@@ -158,7 +161,7 @@ def _search_clause(value: str) -> Sql:
 
 def term_filters(table: LiteralString, link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
     async def require_known(ids: list[int], query: ListQuery, name: str) -> list[int]:
-        """Every ID of the list must be a term of this kind."""
+        """Raise unless every ID is a term of this kind."""
         known_ids = await records.find_existing_ids(query.transaction, table, ids)
         unknown = [str(entry) for entry in ids if entry not in known_ids]
         if unknown:
@@ -172,7 +175,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
         return Sql("NOT r.id = ANY(?)", await require_known(ids, query, "exclude"))
 
     async def hide_empty(value: bool, query: ListQuery) -> Sql:
-        # The terms of one event are shown whether or not it is published.
+        # The terms of one event are listed whether or not the event is published.
         is_for_event = "post" in query.values or "event" in query.values
         return Sql("r.count > 0") if value and not is_for_event else Sql("")
 
@@ -181,7 +184,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
         return await build_event_link_clause(event_id, query, name, link_table, column)
 
     async def linked_to_post(event_id: int, query: ListQuery) -> Sql:
-        # `event` is an alias of `post` and wins when both are sent.
+        # `event` is an alias of `post` and takes precedence.
         return Sql("") if "event" in query.values else await linked_to_event(event_id, query)
 
     return (
@@ -209,7 +212,10 @@ def _clean_search(value: str) -> str:
 async def build_event_link_clause(
     event_id: int, query: ListQuery, name: str, table: LiteralString, column: LiteralString
 ) -> Sql:
-    """Records linked to an event. It must exist; what it links to is told to those who may read all of it."""
+    """Restrict to records linked to an event.
+
+    Raises if the event does not exist; matches nothing unless the caller may read the event in full.
+    """
     row = await find_event(event_id, query, name)
     if not row["open"]:
         return Sql("false")

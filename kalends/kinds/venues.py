@@ -1,4 +1,4 @@
-"""Venues: places where events happen."""
+"""Venues: the places of events."""
 
 from typing import LiteralString
 
@@ -22,7 +22,7 @@ from kalends.kinds.posts import (
 )
 from kalends.store import Row
 
-# Plain text fields: parameter and column have the same name.
+# Plain text fields, whose parameter and column have the same name.
 TEXT_COLUMNS: tuple[LiteralString, ...] = (
     "address",
     "city",
@@ -91,7 +91,7 @@ async def build_venue_columns(context: WriteContext) -> Values:
             values[name] = arguments[name]
     if (merge_value(values, row, "geo_lat") in ("", None)) != (merge_value(values, row, "geo_lng") in ("", None)):
         raise errors.invalid("geo_lat", "`geo_lat` and `geo_lng` are sent together.")
-    # One that was written by itself stays until another is; a derived one follows what it is derived from.
+    # Keep an explicit `stateprovince`; recompute it only if the stored value was derived.
     is_derived = row is None or row["stateprovince"] == _derive_state_province({}, row)
     if "stateprovince" not in arguments and is_derived:
         values["stateprovince"] = _derive_state_province(values, row)
@@ -100,7 +100,7 @@ async def build_venue_columns(context: WriteContext) -> Values:
 
 
 def _derive_state_province(values: Values, row: Row | None) -> object:
-    """Not sent, it is the state where there is no country or it is the US, else the province."""
+    """Return the state in the United States and where the country is empty, otherwise the province."""
     state, province = merge_value(values, row, "state"), merge_value(values, row, "province")
     is_american = merge_value(values, row, "country") in ("", "US", "United States")
     return (state or province) if is_american else (province or state)

@@ -1,4 +1,4 @@
-"""Slugs under which everybody could see a record once. One that is used again belongs to its new owner."""
+"""Redirects from former public slugs. A slug that is in use again belongs to its new record."""
 
 from typing import LiteralString
 
@@ -20,7 +20,7 @@ async def add_redirect(tx: Transaction, table: LiteralString, slug: str, record_
 
 
 async def current_slug(tx: Transaction, table: LiteralString, slug: str, *, is_post: bool) -> str | None:
-    """The slug of the record that everybody could see under this one, if they still can."""
+    """Return the current slug of the record that had this slug, if the record is still public."""
     visible: LiteralString = " AND r.status = 'publish'" if is_post else ""
     new_slug: str | None = await tx.fetch_value(
         Sql(

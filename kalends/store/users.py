@@ -1,4 +1,4 @@
-"""Users and their application passwords: rows only, the rules are elsewhere."""
+"""Rows of users, application passwords and failed logins."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Credential:
 
 
 async def find_credentials(tx: Transaction, login: str) -> list[Credential]:
-    """All application passwords of the user with this login or e-mail address."""
+    """Return all application passwords of the user with this login or e-mail address."""
     rows = await tx.fetch_all(
         Sql(
             """
@@ -41,7 +41,7 @@ async def find_credentials(tx: Transaction, login: str) -> list[Credential]:
 
 
 async def record_use(tx: Transaction, password_id: UUID, client_ip: str, user_agent: str) -> None:
-    """Into the log of the password, by the hour."""
+    """Add the use to the log of the password, at most once per hour and IP address."""
     hour = tx.now.replace(minute=0, second=0)
     await tx.execute(
         Sql(
@@ -63,7 +63,7 @@ async def record_use(tx: Transaction, password_id: UUID, client_ip: str, user_ag
 
 
 async def list_uses(tx: Transaction, user_id: int) -> list[Record]:
-    """When, from where and with what the application passwords of a user were used, newest first."""
+    """Return the uses of the application passwords of a user, newest first."""
     return await tx.fetch_all(
         Sql(
             """
@@ -78,7 +78,7 @@ async def list_uses(tx: Transaction, user_id: int) -> list[Record]:
 
 
 async def is_known_client_ip(tx: Transaction, login: str, client_ip: str) -> bool:
-    """Whether this user signed in from this address before."""
+    """Return whether this user has signed in from this IP address before."""
     known = await tx.fetch_value(
         Sql(
             """
@@ -109,7 +109,7 @@ async def find_failures(tx: Transaction, subjects: list[str]) -> dict[str, tuple
 
 
 async def record_failures(tx: Transaction, subjects: Mapping[str, float]) -> None:
-    """One more for each subject, less what was forgiven since; `subjects` says in how many seconds one is."""
+    """Count a failure of each subject, minus those forgiven since. `subjects` maps to seconds per forgiven one."""
     await tx.execute(
         Sql(
             """
@@ -136,9 +136,10 @@ async def record_failures(tx: Transaction, subjects: Mapping[str, float]) -> Non
 
 
 async def count_attempt(tx: Transaction, subject: str, burst: int, seconds: float) -> bool:
-    """Count one more for a subject, unless `burst` are not yet forgiven; one is every so many seconds.
+    """Count an attempt of a subject and return True, or return False if `burst` attempts are not yet forgiven.
 
-    It is checked and counted in one statement: of tries at the same moment, no more than the limit pass.
+    One attempt is forgiven every `seconds`. Check and count are one statement, so that concurrent attempts cannot
+    exceed the limit.
     """
     remaining: LiteralString = (
         "greatest(0, f.count - greatest(0, extract(epoch FROM excluded.counted_at - f.counted_at)) / ?::float8)"
@@ -167,7 +168,7 @@ async def count_attempt(tx: Transaction, subject: str, burst: int, seconds: floa
 
 
 async def refund_attempt(tx: Transaction, subject: str, condition: Sql) -> bool:
-    """Count one less for a subject if the condition holds; return whether it does."""
+    """Take back an attempt of a subject if the condition holds; return whether it does."""
     update = Sql(
         "UPDATE login_failures f SET count = greatest(0, f.count - 1) WHERE f.site_id = ? AND f.subject = ? AND",
         tx.site.id,
@@ -196,7 +197,7 @@ async def list_users(tx: Transaction) -> list[Record]:
 
 
 async def add_user(tx: Transaction, login: str, email: str, role: str) -> int:
-    """The new ID. The row of the site hands it out, and stays locked by that."""
+    """Add a user and return the ID. Assigning the ID locks the row of the site."""
     user_id: int = await tx.fetch_value(
         Sql("UPDATE sites SET last_user_id = last_user_id + 1 WHERE id = ? RETURNING last_user_id", tx.site.id)
     )
