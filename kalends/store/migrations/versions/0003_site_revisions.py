@@ -1,4 +1,4 @@
-"""The clocks of sites, asked for by host: the key of every cache."""
+"""Lookup of the revisions of sites by host, for caches."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files that no record needs any more."""
+"""Files without a record."""
 
 from pathlib import Path
 

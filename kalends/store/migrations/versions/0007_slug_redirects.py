@@ -1,4 +1,4 @@
-"""Slugs under which records were to be seen once."""
+"""Redirects from former public slugs."""
 
 from pathlib import Path
 
