@@ -71,7 +71,7 @@ def list_passwords(login: Login, site: SiteOption = "") -> None:
 def show_uses(login: Login, site: SiteOption = "") -> None:
     """List when and from where the application passwords of an account were used, by hour."""
     for row in run_in_transaction(site, lambda tx: accounts.list_uses(tx, login)):
-        typer.echo(f"{row['at']:%Y-%m-%d %H}h  {row['name']:<30} {row['address']:<40} {row['agent']}")
+        typer.echo(f"{row['used_at']:%Y-%m-%d %H}h  {row['name']:<30} {row['client_ip']:<40} {row['user_agent']}")
 
 
 @app_password.command("revoke")

@@ -1,4 +1,4 @@
-"""How an image is shown: inside the record that has it, and by itself."""
+"""JSON of images, inside other records and in the media library."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from kalends.core.image_types import make_key
 from kalends.kinds.kind import JsonObject, RenderContext
 
-# What a page needs to show an image well.
+# The fields that describe an image to readers and pages.
 DESCRIPTIVE_FIELDS = ("alt_text", "caption", "focus_x", "focus_y")
 
 
 def serialize_image(image: Mapping[str, Any], context: RenderContext) -> JsonObject:
-    """An image inside another record. Sizes are absent until they are made."""
+    """Serialize an image. `sizes` is absent until the worker has created them."""
     record: JsonObject = {
         "url": _build_file_url(image["url"], context),
         "id": image["id"],
@@ -28,7 +28,7 @@ def serialize_image(image: Mapping[str, Any], context: RenderContext) -> JsonObj
 
 
 def _build_file_url(name: str, context: RenderContext) -> str:
-    """A file of ours is stored by its name; anything else is an address already."""
+    """Return the URL of a file. A stored file is known by its name, an external one by its URL."""
     return name if "/" in name else f"{context.media_url}/{make_key(context.site.id, name)}"
 
 

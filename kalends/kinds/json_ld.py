@@ -11,7 +11,7 @@ MAX_TEXT_LENGTH = 5000
 
 
 def describe_event(record: JsonObject, row: Row, context: RenderContext) -> JsonObject:
-    """The record with its `json_ld`, and with those of what it links to."""
+    """Return the record with its `json_ld`, which includes venues and organizers."""
     venues = record["venue"] if isinstance(record["venue"], list) else [record["venue"]]
     json_ld: JsonObject = {
         "@context": "https://schema.org",
@@ -82,7 +82,7 @@ def describe_organization(organizer: JsonObject) -> JsonObject:
 
 
 def _build_offers(record: JsonObject, context: RenderContext) -> JsonObject | None:
-    """One price, a range, or none that is a number; free is a price of 0."""
+    """Return an offer with a price or a price range, or None without numeric prices; free is a price of 0."""
     prices = [price for price in map(_parse_price, record["cost_details"]["values"]) if price is not None]
     if not record["cost"] or not prices:
         return None

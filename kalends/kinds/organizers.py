@@ -1,10 +1,10 @@
-"""Organizers: people or bodies that organize events."""
+"""Organizers: the people and organizations behind events."""
 
 from kalends.core import params
 from kalends.core.params import param
 from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.json_ld import describe_organizer
-from kalends.kinds.kind import JsonObject, Kind, RenderContext, Values, WriteContext
+from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
@@ -56,7 +56,6 @@ ORGANIZERS = Kind(
     name="organizers",
     singular="organizer",
     title_param="organizer",
-    columns=POST_COLUMNS + ", r.phone, r.website, r.email",
     fields=(
         param("organizer", params.text(clean_title, allow_empty=False), "The organizer name", required=True),
         *post_fields(),
@@ -66,10 +65,15 @@ ORGANIZERS = Kind(
         param("email", params.EMAIL, "The e-mail address"),
     ),
     filters=linked_filters("event_organizers", "organizer_id"),
-    to_json=serialize_organizer,
-    to_columns=build_organizer_columns,
-    order=newest_first,
-    expires_at=expires_at_next_start,
-    add_json_ld=describe_organizer,
-    passthrough_columns=("title", "description", "phone", "website", "email"),
+    reads=Reads(
+        columns=POST_COLUMNS + Columns("phone", "website", "email"),
+        to_json=serialize_organizer,
+        order=newest_first,
+        expires_at=expires_at_next_start,
+        add_json_ld=describe_organizer,
+    ),
+    writes=Writes(
+        to_columns=build_organizer_columns,
+        passthrough_columns=("title", "description", "phone", "website", "email"),
+    ),
 )

@@ -12,7 +12,7 @@ from kalends.core.params import MAX_ID, read_integer, read_params
 from kalends.core.sanitize import clean_name, fold
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME, KINDS
-from kalends.kinds.kind import JsonObject, Kind, Link, RenderContext, column_names
+from kalends.kinds.kind import JsonObject, Kind, Link, RenderContext
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
 from kalends.operations.representation_cache import Key, RepresentationCache, build_key
@@ -55,8 +55,8 @@ async def load_linked(kind: Kind, context: OperationContext, rows: list[Row]) ->
     # One question for all kinds: their rows differ, so each comes as one value.
     for kind_name, values in await context.transaction.fetch_all(join(" UNION ALL ", parts)) if parts else ():
         other = BY_NAME[kind_name]
-        row: Any = dict(zip(column_names(other.columns), values, strict=True))
-        loaded[kind_name][row["id"]] = record = other.to_json(row, render_context)
+        row: Any = dict(zip(other.reads.columns.names, values, strict=True))
+        loaded[kind_name][row["id"]] = record = other.reads.to_json(row, render_context)
         if context.representation_cache is not None:
             context.representation_cache.put(_cache_key(render_context, kind_name, row), record)
     return loaded

@@ -136,7 +136,7 @@ def test_finding_free_slug_needs_few_statements(fresh: Callable[..., Interface],
     editor = interface.caller("editor")
     editor.create("venues", venue="Same")
     interface.sql(
-        """INSERT INTO venues (site_id, id, revision, author, status, slug, date_utc, modified_utc, title)
+        """INSERT INTO venues (site_id, id, revision, author_id, status, slug, published_at, modified_utc, title)
             SELECT 1, 1000 + n, -n, 1, 'publish', 'same-' || n, now(), now(), 'Same'
             FROM generate_series(2, 5000) n"""
     )

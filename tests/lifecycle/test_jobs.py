@@ -44,7 +44,7 @@ class Jobs:
         """A venue that is due at once, and its job."""
         editor = self.interface.caller("editor")
         made: int = editor.create("venues", venue=title, date_utc="2098-01-01 00:00:00")["id"]
-        self.rows("UPDATE venues SET date_utc = now() - interval '1 minute' WHERE id = %s", made)
+        self.rows("UPDATE venues SET published_at = now() - interval '1 minute' WHERE id = %s", made)
         return made
 
     def job(self, record_id: int) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def test_unknown_job_is_reported_without_traceback(jobs: Jobs) -> None:
 def test_failing_record_does_not_block_other_publications(jobs: Jobs, tmp_path: Path) -> None:
     """Their jobs are lost; what finds them is the search for what is overdue."""
     broken = jobs.schedule("Broken")
-    jobs.rows("UPDATE venues SET date_utc = date_utc - interval '1 hour'")
+    jobs.rows("UPDATE venues SET published_at = published_at - interval '1 hour'")
     sound = jobs.schedule("Sound")
     jobs.rows(BREAK)
     jobs.rows("DELETE FROM procrastinate_jobs")

@@ -27,7 +27,7 @@ def test_diagram_contains_exactly_all_transitions() -> None:
 def test_requested_status_is_resolved_by_rules() -> None:
     for role, asked, scheduled in product(("contributor", "author", "editor"), STATUSES, (False, True)):
         date = NOW + timedelta(days=1 if scheduled else -1)
-        settled = resolve_status(asked, may_publish=role != "contributor", date_utc=date, now=NOW)
+        settled = resolve_status(asked, may_publish=role != "contributor", published_at=date, now=NOW)
         assert settled == expected_permissions.settled(role, asked, scheduled=scheduled), (role, asked, scheduled)
 
 

@@ -103,7 +103,7 @@ def test_source_is_revalidated_later(here: Interface, writer: Caller, source: So
     assert (changed["id"], changed["extension"]) == (venue["image"]["id"], "png")
     assert writer.read("venues", venue["id"])["image"] == changed
     assert jobs_of(here, changed) == 2
-    assert here.sql("SELECT source_etag, source_date FROM media")[0]["source_etag"] == '"two"'
+    assert here.sql("SELECT source_etag, source_last_modified FROM media")[0]["source_etag"] == '"two"'
 
 
 def test_stored_image_survives_unavailable_source(here: Interface, writer: Caller, source: Source) -> None:
