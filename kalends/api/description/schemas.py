@@ -5,8 +5,6 @@ Every key is named; no other may come. Descriptions are marked here and translat
 
 from typing import Any, Final
 
-from kalends.api.batch import run_batch
-from kalends.api.catalog import Operation
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import MAX_ID
 from kalends.core.statuses import STATUSES
@@ -368,8 +366,6 @@ def changes_schema() -> Schema:
     )
 
 
-# What other operations answer with. A test asks for a row here, or above, for every operation.
-OPERATION_SCHEMAS: Final[dict[Operation, Schema]] = {run_batch: ref("Results")}
 RESULTS: Final = record(
     {
         "results": with_description(
