@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from kalends.api.batch import PARAMS as BATCH_PARAMS
-from kalends.api.batch import run_batch
+from kalends.api import batch
 from kalends.api.catalog import UPDATES, Endpoint, ErrorCode, Interface, Route
 from kalends.api.description import errors
 from kalends.api.description.headers import TOTAL_HEADERS
@@ -246,9 +245,9 @@ def _delete_media() -> Endpoint:
 def _batch() -> Endpoint:
     return Endpoint(
         ("POST",),
-        run_batch,
+        batch.run_batch,
         None,
-        BATCH_PARAMS,
+        batch.make_params(INTERFACE),
         operation_id="runBatch",
         summary=SUMMARIES["runBatch"],
         returns="Results",

@@ -54,8 +54,19 @@ async def authenticate(tx: Transaction, header: str, client_ip: str) -> Authenti
             match = credential
     if match is None:
         raise WrongCredentials(account)
-    actor = Actor(match.user_id, match.role, match.login, match.read_only)
-    return Authentication(actor, match.password_id)
+    return Authentication(_make_actor(match), match.password_id)
+
+
+async def reauthenticate(tx: Transaction, password_id: UUID) -> Actor:
+    """Return the caller with the current role; raise if the password was revoked since the authentication."""
+    credential = await users.find_credential(tx, password_id)
+    if credential is None:
+        raise errors.bad_credentials()
+    return _make_actor(credential)
+
+
+def _make_actor(credential: users.Credential) -> Actor:
+    return Actor(credential.user_id, credential.role, credential.login, credential.read_only)
 
 
 def _account_subject(login: str, candidates: list[users.Credential]) -> str:
