@@ -1,5 +1,7 @@
-"""A request as a straight line: actor and site -> raw values -> parameters -> one transaction ->
-one operation -> response. Nothing costly is done for a write before its caller has signed in."""
+"""Handling of API requests: authentication, parameters, one transaction, one operation, response.
+
+The caller of a write is authenticated before anything expensive happens.
+"""
 
 import asyncio
 import hashlib
@@ -33,13 +35,13 @@ from kalends.store.database import Transaction
 from kalends.store.site_revisions import SiteRevision
 from kalends.store.sites import Site
 
-# Above this size parameters are read in a thread: cleaning long HTML takes time.
+# Parameters of larger bodies are read in a thread, because sanitizing long HTML takes time.
 LARGE_BODY = 2048
 MAX_FIELDS = 100
 
 
 async def handle_api_request(api_request: ApiRequest) -> Response:
-    """The response of the interface to one request."""
+    """Return the response to an API request; count wrong credentials as a failed login."""
     try:
         return await _dispatch(api_request)
     except WrongCredentials as error:
@@ -64,7 +66,7 @@ async def _dispatch(api_request: ApiRequest) -> Response:
 
 
 async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
-    """Answers a read. Wrong credentials are refused before wrong parameters."""
+    """Respond to a read. Wrong credentials take precedence over invalid parameters."""
     raw, params = await _read_query(api_request, endpoint)
     if isinstance(params, ApiError):
         async with api_request.transaction() as tx:
@@ -77,7 +79,7 @@ async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
         outcome = await endpoint.operation(
             endpoint.kind, _make_context(api_request, endpoint, tx, OperationInput(raw, values))
         )
-        # What changed since a revision is asked once by each; what somebody else may see is not shared.
+        # Don't cache `/changes` (each client asks once) or responses to authenticated callers.
         is_public = endpoint.kind is not None and "authorization" not in api_request.request.headers
         if is_public and "password" not in values:
             api_request.site_revision = SiteRevision(tx.site.id, tx.site.revision)
@@ -86,7 +88,7 @@ async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
 
 
 async def _read_query(api_request: ApiRequest, endpoint: Endpoint) -> tuple[RawParams, dict[str, Any] | ApiError]:
-    """Returns the parameters of a read, or why they are refused."""
+    """Return the parameters of a read as sent, and as read or the error in them."""
     raw = RawParams()
     try:
         raw = await requests.read_values(api_request.request, b"")
@@ -152,14 +154,14 @@ def _require_writer(api_request: ApiRequest, kind: Kind | None) -> None:
 
 
 def _read_params(endpoint: Endpoint, raw: RawParams) -> dict[str, Any]:
-    """Reads the parameters of an operation, and bounds those that shape its response."""
+    """Read the parameters of an operation; raise if `_fields` has too many names."""
     if len(read_list(raw.values.get("_fields", []))) > MAX_FIELDS:
         raise errors.invalid("_fields", "at most {limit} names are taken.", limit=MAX_FIELDS)
     return read_params(endpoint.params, raw.values, update=endpoint.is_update)
 
 
 async def _write(api_request: ApiRequest, endpoint: Endpoint, context: OperationContext, raw: RawParams) -> Response:
-    """A write under the lock of the site; with an Idempotency-Key at most once."""
+    """Run a write under the site lock; return the stored response if its Idempotency-Key was used before."""
     tx, user_id = context.transaction, api_request.actor.user_id
     key = _read_idempotency_key(api_request.request)
     if not key or user_id is None:
@@ -225,7 +227,7 @@ def _respond(api_request: ApiRequest, raw: RawParams, outcome: Outcome) -> Respo
 
 
 async def _describe(api_request: ApiRequest) -> Response:
-    """The index, the description document, and OPTIONS on any path."""
+    """Respond with the index, the OpenAPI document, or the description of a route to OPTIONS."""
     request = api_request.request
     if request.method not in ("GET", "HEAD", "OPTIONS"):
         raise errors.method_not_allowed(request.method, ["GET"])
@@ -264,7 +266,7 @@ def _computed_defaults(tx: Transaction) -> dict[str, Any]:
 
 
 def allowed_methods(api_request: ApiRequest) -> list[str]:
-    """The methods that this caller may use on this path."""
+    """Return the methods that the caller may use on the path."""
     if api_request.route is None:
         return ["GET"]
     return [
@@ -275,7 +277,7 @@ def allowed_methods(api_request: ApiRequest) -> list[str]:
     ]
 
 
-def add_headers(exchange: ApiRequest, response: Response, vary: str) -> None:
+def add_headers(api_request: ApiRequest, response: Response, vary: str) -> None:
     """Add the headers of API responses: methods, discovery, and the request headers that they vary by."""
     headers = response.headers
     headers["X-Robots-Tag"] = "noindex"
@@ -284,14 +286,14 @@ def add_headers(exchange: ApiRequest, response: Response, vary: str) -> None:
         headers["Vary"] += ", Accept-Language"
     # A throttled caller is not authenticated, so `Allow` cannot be computed.
     if "Allow" not in headers and response.status_code not in (404, 429):
-        headers["Allow"] = ", ".join(allowed_methods(exchange))
-    api_root = exchange.base_url("") + exchange.prefix.removesuffix(f"/{exchange.namespace}")
+        headers["Allow"] = ", ".join(allowed_methods(api_request))
+    api_root = api_request.base_url("") + api_request.prefix.removesuffix(f"/{api_request.namespace}")
     discovery = f'<{api_root}/>; rel="https://api.w.org/"'
     headers["Link"] = f"{discovery}, {headers['Link']}" if "Link" in headers else discovery
 
 
 def _read_method(request: Request) -> str:
-    """A POST may stand for PUT, PATCH or DELETE; no other method can be overridden."""
+    """Return the method of a request; only a POST can be overridden, with PUT, PATCH or DELETE."""
     override = requests.query_value(request, "_method") or request.headers.get("x-http-method-override")
     if request.method != "POST" or not override:
         return request.method

@@ -1,6 +1,6 @@
-"""GET /doc: an OpenAPI document of every route, parameter, body, answer, header and error code.
+"""GET /doc: an OpenAPI document of every route, parameter, body, response, header and error code.
 
-It is made once per language from the rows that also read the parameters, then only addresses are put in.
+It is generated once per language from the catalog that also handles requests; only its URLs depend on the request.
 """
 
 import re
@@ -25,7 +25,7 @@ from kalends.http.language import DEFAULT, translator
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import PAGING, Kind
 
-# Real answers of a server with this address, by `just examples`.
+# Responses of a real server at this base URL, recorded by `just examples`.
 EXAMPLES: Final = Path(__file__).resolve().parent / "examples.json"
 EXAMPLE_BASE: Final = "https://calendar.example.org"
 EXAMPLE_API: Final = f"{EXAMPLE_BASE}/api/{INTERFACE.namespace}"
@@ -36,7 +36,7 @@ AUTHENTICATED: Final = [{"applicationPassword": list[str]()}]
 
 @dataclass(frozen=True, slots=True)
 class DocumentUrls:
-    """Where an interface is reached, and where its records link to."""
+    """The base URL of the site, the requested path prefix, and the one that records link to."""
 
     base_url: str
     prefix: str
@@ -44,7 +44,10 @@ class DocumentUrls:
 
 
 def describe_interface(interface: Interface, urls: DocumentUrls, language: str, per_page: int) -> bytes:
-    """The document of an interface as it is reached there, in this language."""
+    """Return the document of an interface in a language, with the URLs at which it was requested.
+
+    The URLs of the examples are replaced in the cached document, because building one per host would be expensive.
+    """
     document = make_document(interface.namespace, language, per_page)
     base_url = urls.base_url
     replacements = (
@@ -65,13 +68,13 @@ def make_document(namespace: str, language: str, per_page: int) -> bytes:
 
 @lru_cache(maxsize=1)
 def read_examples() -> dict[str, Any]:
-    """Under "answers" by operation and status, under "refusals" by language and code."""
+    """Return the examples: "answers" by operation, "requests" by kind, "refusals" by language and code."""
     examples: dict[str, Any] = orjson.loads(EXAMPLES.read_bytes()) if EXAMPLES.exists() else {}
     return examples
 
 
 class Description:
-    """A document in the making: what is described by operations, and what they refer to."""
+    """Builds the OpenAPI document of an interface, and collects the components that its operations refer to."""
 
     def __init__(self, interface: Interface, language: str, per_page: int = 12) -> None:
         self._interface = interface
@@ -112,7 +115,7 @@ class Description:
                     }
                 },
             },
-        }  # fmt: skip
+        }
 
     def _info(self) -> Schema:
         texts = (
@@ -127,7 +130,7 @@ class Description:
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         }
 
-    # The interface about itself --------------------------------------------------------------
+    # Index and document ----------------------------------------------------------------------
 
     def _index_operation(self) -> Schema:
         namespace = {
@@ -268,7 +271,7 @@ class Description:
             schema["x-extension"] = True
         return {**schema, "description": self._param_description(p)}
 
-    # Answers ---------------------------------------------------------------------------------
+    # Responses -------------------------------------------------------------------------------
 
     def _success(self, endpoint: Endpoint, operation_id: str) -> Schema:
         names = headers.list_response_headers(endpoint)
@@ -282,7 +285,7 @@ class Description:
         self, status: str, schema: Schema, operation_id: str, names: tuple[str, ...], *, links: Schema | None = None
     ) -> Schema:
         content: Schema = {"schema": schema}
-        # An update looks the same by every method and address.
+        # The examples of an update are the same for all methods and paths.
         example_name = re.sub(r"By(Slug|Post|Put)", "", operation_id)
         if example_name in read_examples().get("answers", {}):
             self._examples[example_name] = {"value": read_examples()["answers"][example_name]}
@@ -302,7 +305,7 @@ class Description:
         }
 
     def _error_responses(self, errors: list[ErrorCode], kind: Kind | None) -> Schema:
-        """One answer per status; equal ones are described once and named after their codes."""
+        """Describe one response per status; equal ones share a component that is named after their codes."""
         responses: Schema = {}
         for status in sorted({row.status for row in errors}):
             rows = [row for row in errors if row.status == status]
@@ -337,7 +340,7 @@ class Description:
         }
 
     def _translated(self, value: Any) -> Any:
-        """A copy in which every description is said."""
+        """Return a copy with translated descriptions."""
         if isinstance(value, dict):
             return {
                 key: self._translate(inner)
@@ -351,7 +354,7 @@ class Description:
 
 
 def _file_body(fields: Schema) -> Schema:
-    """A form with a file among its fields, or the file as it is; its fields are in the query string then."""
+    """Describe an upload: a form with a file, or the file as the body with its fields in the query string."""
     binary = {"type": "string", "contentMediaType": "application/octet-stream"}
     form = {**fields, "properties": {uploads.FIELD: binary, **fields["properties"]}, "required": [uploads.FIELD]}
     raw: Schema = {mime: {} for mime in BY_MIME}
@@ -396,7 +399,7 @@ def _nullable(schema: Schema) -> Schema:
 
 
 def _links(kind: Kind) -> Schema:
-    """Where to go on with what was created."""
+    """Describe the links from a created record to the operations on it."""
     name = schema_name(kind)
     links: Schema = {
         verb: {"operationId": f"{verb}{name}", "parameters": {"id": "$response.body#/id"}}

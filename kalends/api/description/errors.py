@@ -58,7 +58,7 @@ OUTCOME_UNKNOWN = ErrorCode(
 )
 FULL = ErrorCode(507, "rest_insufficient_storage", N_("The disk of the database is full."))
 
-# The status is that of the operation that failed.
+# A failed batch has the status of its failed operation.
 BATCH: Final = tuple(
     ErrorCode(
         status,

@@ -1,4 +1,4 @@
-"""The headers of requests and answers, and the parameters that every route takes: what /doc says of them."""
+"""Descriptions of request and response headers, and of the parameters that every route accepts."""
 
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ def _parameter(
     return {"name": name, "in": where, "description": description, "schema": schema, **extension}
 
 
-# Each by its name. The last three change what an answer looks like, so no operation lists them.
+# By name. No operation lists the last three, because they change the shape of the response.
 PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "lang": _parameter("lang", "query", {"type": "string", "enum": list(LANGUAGES)},
                        N_("The language of messages and descriptions")),
@@ -76,7 +76,7 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
     "Access-Control-Allow-Headers": _header(TEXT, N_("The headers that such scripts may send")),
     "Access-Control-Max-Age": _header(NON_NEGATIVE, N_("For how many seconds the permission holds")),
 }  # fmt: skip
-# Every answer has these, so only the first is repeated at each of them.
+# Every response has these headers, so only the first one is repeated in each description.
 COMMON_HEADERS: Final = (
     "X-Request-ID", "Link", "Vary", "Cache-Control", "X-Content-Type-Options", "X-Robots-Tag", "Allow",
     *[name for name in HEADERS if name.startswith("Access-Control-")],

@@ -1,4 +1,4 @@
-"""What each operation does, in a few words; /doc and the reference pages are headed by them."""
+"""Titles, tags and summaries of the API description, and its operation IDs."""
 
 from typing import Final
 
