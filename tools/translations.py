@@ -24,7 +24,6 @@ KEYWORDS = {
     "Message": None,
     "InvalidValue": None,
     "N_": None,
-    "word": None,
     "ApiError": (3,),
     "param": (3,),
     "_date": (2,),

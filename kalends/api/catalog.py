@@ -1,8 +1,11 @@
-"""The parts of an API: endpoints, routes and the interface that holds them."""
+"""The parts of an API: error codes, endpoints, routes and the interface that groups them.
+
+An endpoint carries its own description, so that a new operation is one row of `routes.py`.
+"""
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final
 
 from kalends.core.params import Param
@@ -10,18 +13,46 @@ from kalends.kinds.kind import Kind
 from kalends.operations.context import OperationContext, Outcome
 
 UPDATES: Final = ("POST", "PUT", "PATCH")
+# An ID with more digits exceeds every ID of the database.
+MAX_ID_DIGITS: Final = 16
 Operation = Callable[[Any, OperationContext], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
+class ErrorCode:
+    """An error code with its HTTP status. In `code`, * stands for the singular of a kind."""
+
+    status: int
+    code: str
+    when: str
+
+    def for_kind(self, kind: Kind | None) -> str:
+        return self.code.replace("*", kind.singular if kind else "")
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One operation on a path, with the methods that mean it and the parameters it takes."""
+    """An operation on a path: the methods that call it, its parameters, and its description.
+
+    Errors, headers and IDs that follow from the method or the path are not listed here;
+    `api/description` adds them to every endpoint.
+    """
 
     methods: tuple[str, ...]
     operation: Operation
-    kind: Kind | None  # None: the operation is about all kinds
+    kind: Kind | None  # None: the operation covers all kinds
     params: tuple[Param, ...] = ()
     path_params: tuple[Param, ...] = ()
+    _: KW_ONLY
+    operation_id: str
+    summary: str
+    returns: str  # name of the response schema
+    status: int = 200
+    errors: tuple[ErrorCode, ...] = ()
+    request_headers: tuple[str, ...] = ()
+    response_headers: tuple[str, ...] = ()
+    body_schema: str = ""  # name of the request schema; empty: `params`, described in place
+    requires_body: bool = False
     accepts_file: bool = False
 
     @property
@@ -35,9 +66,11 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Route:
+    """A path pattern below the namespace, and its endpoints."""
+
     pattern: str
     endpoints: tuple[Endpoint, ...]
-    known_names: frozenset[str] = field(init=False)  # the parameters that a read takes
+    known_names: frozenset[str] = field(init=False)  # names of the parameters of a read
 
     def __post_init__(self) -> None:
         read_endpoint = self.endpoint("GET")
@@ -48,16 +81,21 @@ class Route:
     def methods(self) -> list[str]:
         return [method for endpoint in self.endpoints for method in endpoint.methods]
 
+    @property
+    def tag(self) -> str:
+        """Return the first segment of the path, which groups operations in the description."""
+        return self.pattern.split("/")[1]
+
     def endpoint(self, method: str) -> Endpoint | None:
         return next((e for e in self.endpoints if method in e.methods), None)
 
 
 def locate(path_params: dict[str, str]) -> tuple[int | None, str | None]:
-    """The ID or the slug that a path names. Zeros in front do not count, and a number beyond any ID is 0."""
+    """Return the ID or the slug of a path. Ignore leading zeros, and return 0 for a number beyond every ID."""
     if "id" not in path_params:
         return None, path_params.get("slug")
     digits = path_params["id"].lstrip("0") or "0"
-    return (int(digits) if len(digits) < 17 else 0), None
+    return (int(digits) if len(digits) <= MAX_ID_DIGITS else 0), None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +106,7 @@ class Interface:
     routes: tuple[Route, ...]
 
     def find(self, path: str) -> tuple[Route, dict[str, str]] | None:
-        """The route of a path below the namespace, and what its pattern found."""
+        """Return the route of a path below the namespace and its path parameters, or None."""
         for route in self.routes:
             match = re.fullmatch(route.pattern, path, re.IGNORECASE | re.ASCII)
             if match:

@@ -1,5 +1,7 @@
-"""A request as a straight line: actor and site -> raw values -> parameters -> one transaction ->
-one operation -> response. Nothing costly is done for a write before its caller has signed in."""
+"""Handling of API requests: authentication, parameters, one transaction, one operation, response.
+
+The caller of a write is authenticated before anything expensive happens.
+"""
 
 import asyncio
 import hashlib
@@ -13,32 +15,33 @@ from starlette.responses import Response
 from kalends.api.catalog import UPDATES, Endpoint, locate
 from kalends.api.description.document import DocumentUrls, describe_interface
 from kalends.api.description.index import describe_index, describe_route
-from kalends.api.image_urls import find_image_urls
-from kalends.api.images import authenticate_writer, fetch_images, require_writer, store_upload
-from kalends.api.request import ApiRequest, identify
+from kalends.api.images import fetch_images, find_image_urls, store_upload
+from kalends.api.request import ApiRequest, OperationInput, identify
 from kalends.core import errors, times
 from kalends.core.booleans import parse_bool
 from kalends.core.errors import ApiError
 from kalends.core.params import read_list, read_params
 from kalends.http import language, media_files, requests, responses
-from kalends.http.auth import WrongCredentials, record_failure
+from kalends.http.auth import WrongCredentials, reauthenticate, record_failure
 from kalends.http.cross_site import reject_cross_site
 from kalends.http.password_guesses import admit_password, hash_new_passwords
 from kalends.http.requests import RawParams
+from kalends.kinds.kind import Kind
 from kalends.kinds.media import MEDIA
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext, Outcome
 from kalends.store import idempotency
 from kalends.store.database import Transaction
 from kalends.store.site_revisions import SiteRevision
+from kalends.store.sites import Site
 
-# Above this size parameters are read in a thread: cleaning long HTML takes time.
+# Parameters of larger bodies are read in a thread, because sanitizing long HTML takes time.
 LARGE_BODY = 2048
 MAX_FIELDS = 100
 
 
 async def handle_api_request(api_request: ApiRequest) -> Response:
-    """The response of the interface to one request."""
+    """Return the response to an API request; count wrong credentials as a failed login."""
     try:
         return await _dispatch(api_request)
     except WrongCredentials as error:
@@ -63,7 +66,7 @@ async def _dispatch(api_request: ApiRequest) -> Response:
 
 
 async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
-    """Answers a read. Wrong credentials are refused before wrong parameters."""
+    """Respond to a read. Wrong credentials take precedence over invalid parameters."""
     raw, params = await _read_query(api_request, endpoint)
     if isinstance(params, ApiError):
         async with api_request.transaction() as tx:
@@ -74,9 +77,9 @@ async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
         api_request.site_language = tx.site.language
         await identify(api_request, tx)
         outcome = await endpoint.operation(
-            endpoint.kind, _make_context(api_request, endpoint, tx, raw=raw, values=values)
+            endpoint.kind, _make_context(api_request, endpoint, tx, OperationInput(raw, values))
         )
-        # What changed since a revision is asked once by each; what somebody else may see is not shared.
+        # Don't cache `/changes` (each client asks once) or responses to authenticated callers.
         is_public = endpoint.kind is not None and "authorization" not in api_request.request.headers
         if is_public and "password" not in values:
             api_request.site_revision = SiteRevision(tx.site.id, tx.site.revision)
@@ -85,7 +88,7 @@ async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
 
 
 async def _read_query(api_request: ApiRequest, endpoint: Endpoint) -> tuple[RawParams, dict[str, Any] | ApiError]:
-    """Returns the parameters of a read, or why they are refused."""
+    """Return the parameters of a read as sent, and as read or the error in them."""
     raw = RawParams()
     try:
         raw = await requests.read_values(api_request.request, b"")
@@ -95,40 +98,70 @@ async def _read_query(api_request: ApiRequest, endpoint: Endpoint) -> tuple[RawP
 
 
 async def _handle_write(api_request: ApiRequest, endpoint: Endpoint) -> Response:
-    """Answers a write. Nothing is read before the caller has signed in, and nothing is locked meanwhile."""
+    """Respond to a write. Read the whole input before the transaction, so that it holds the site lock briefly."""
     reject_cross_site(api_request.request, api_request.state.origins)
-    site, library = await authenticate_writer(api_request, endpoint.kind), api_request.state.library
+    site, library = await _authenticate_writer(api_request, endpoint.kind), api_request.state.library
     if endpoint.accepts_file and library is not None:
-        require_writer(api_request, endpoint.kind)
-        raw, values = await store_upload(api_request, endpoint, library, site.id)
+        _require_writer(api_request, endpoint.kind)
+        sent = await store_upload(api_request, endpoint, library, site.id)
     else:
-        body = await requests.read_body(api_request.request, api_request.state.max_body_bytes)
-        raw = await requests.read_values(api_request.request, body)
-        if raw.files and endpoint.kind is MEDIA:
-            raise errors.invalid("file", "the file of an image is not replaced: send it as a new image.")
-        values = (
-            await asyncio.to_thread(_read_params, endpoint, raw)
-            if len(body) > LARGE_BODY
-            else _read_params(endpoint, raw)
-        )
-        require_writer(api_request, endpoint.kind)
-        await hash_new_passwords(site, values)
-        await fetch_images(api_request, site.id, find_image_urls(values))
+        sent = await _read_input(api_request, endpoint, site)
     async with api_request.transaction(writing=True) as tx:
-        return await _write(
-            api_request, endpoint, _make_context(api_request, endpoint, tx, raw=raw, values=values), raw
-        )
+        await _reauthenticate_writer(api_request, endpoint.kind, tx)
+        context = _make_context(api_request, endpoint, tx, sent)
+        return await _write(api_request, endpoint, context, sent.raw)
+
+
+async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -> OperationInput:
+    """Read the body of a write, hash its event passwords and fetch its images."""
+    body = await requests.read_body(api_request.request, api_request.state.max_body_bytes)
+    raw = await requests.read_values(api_request.request, body)
+    if raw.files and endpoint.kind is MEDIA:
+        raise errors.invalid("file", "the file of an image is not replaced: send it as a new image.")
+    values = (
+        await asyncio.to_thread(_read_params, endpoint, raw)
+        if len(body) > LARGE_BODY
+        else _read_params(endpoint, raw)
+    )
+    _require_writer(api_request, endpoint.kind)
+    await hash_new_passwords(site, values)
+    fetched_images = await fetch_images(api_request, site.id, find_image_urls(endpoint.kind, values))
+    return OperationInput(raw, values, fetched_images=fetched_images)
+
+
+async def _authenticate_writer(api_request: ApiRequest, kind: Kind | None) -> Site:
+    """Authenticate the caller, reject an anonymous one, and return the site."""
+    async with api_request.transaction() as tx:
+        api_request.site_language = tx.site.language
+        await identify(api_request, tx)
+        if api_request.actor.user_id is None:
+            _require_writer(api_request, kind)
+        return tx.site
+
+
+async def _reauthenticate_writer(api_request: ApiRequest, kind: Kind | None, tx: Transaction) -> None:
+    """Check the caller's password and role again, because reading a body can take minutes."""
+    if api_request.password_id is not None:
+        api_request.actor = await reauthenticate(tx, api_request.password_id)
+        _require_writer(api_request, kind)
+
+
+def _require_writer(api_request: ApiRequest, kind: Kind | None) -> None:
+    """Raise unless the caller may write records of a kind."""
+    if api_request.actor.read_only:
+        raise errors.read_only()
+    permissions.require_writer(api_request.actor, kind)
 
 
 def _read_params(endpoint: Endpoint, raw: RawParams) -> dict[str, Any]:
-    """Reads the parameters of an operation, and bounds those that shape its response."""
+    """Read the parameters of an operation; raise if `_fields` has too many names."""
     if len(read_list(raw.values.get("_fields", []))) > MAX_FIELDS:
         raise errors.invalid("_fields", "at most {limit} names are taken.", limit=MAX_FIELDS)
     return read_params(endpoint.params, raw.values, update=endpoint.is_update)
 
 
 async def _write(api_request: ApiRequest, endpoint: Endpoint, context: OperationContext, raw: RawParams) -> Response:
-    """A write under the lock of the site; with an Idempotency-Key at most once."""
+    """Run a write under the site lock; return the stored response if its Idempotency-Key was used before."""
     tx, user_id = context.transaction, api_request.actor.user_id
     key = _read_idempotency_key(api_request.request)
     if not key or user_id is None:
@@ -155,12 +188,7 @@ async def _write(api_request: ApiRequest, endpoint: Endpoint, context: Operation
 
 
 def _make_context(
-    api_request: ApiRequest,
-    endpoint: Endpoint,
-    tx: Transaction,
-    *,
-    raw: RawParams,
-    values: dict[str, Any],
+    api_request: ApiRequest, endpoint: Endpoint, tx: Transaction, sent: OperationInput
 ) -> OperationContext:
     base_url = api_request.base_url(tx.site.base_url)
     known_names = {p.name for p in endpoint.params} - {"page"}
@@ -176,12 +204,12 @@ def _make_context(
         max_daily_records=api_request.state.daily_records,
         representation_cache=api_request.state.representation_cache,
         library=api_request.state.library,
-        upload=api_request.upload,
-        fetched_images=api_request.fetched_images,
-        values=values,
+        upload=sent.upload,
+        fetched_images=sent.fetched_images,
+        values=sent.values,
         record_id=record_id,
         slug=slug,
-        query_pairs=[(name, value) for name, value in raw.query if name.partition("[")[0] in known_names],
+        query_pairs=[(name, value) for name, value in sent.raw.query if name.partition("[")[0] in known_names],
         if_match=_read_if_match(api_request.request.headers.get("if-match", "")),
     )
 
@@ -199,7 +227,7 @@ def _respond(api_request: ApiRequest, raw: RawParams, outcome: Outcome) -> Respo
 
 
 async def _describe(api_request: ApiRequest) -> Response:
-    """The index, the description document, and OPTIONS on any path."""
+    """Respond with the index, the OpenAPI document, or the description of a route to OPTIONS."""
     request = api_request.request
     if request.method not in ("GET", "HEAD", "OPTIONS"):
         raise errors.method_not_allowed(request.method, ["GET"])
@@ -238,7 +266,7 @@ def _computed_defaults(tx: Transaction) -> dict[str, Any]:
 
 
 def allowed_methods(api_request: ApiRequest) -> list[str]:
-    """The methods that this caller may use on this path."""
+    """Return the methods that the caller may use on the path."""
     if api_request.route is None:
         return ["GET"]
     return [
@@ -249,7 +277,7 @@ def allowed_methods(api_request: ApiRequest) -> list[str]:
     ]
 
 
-def add_headers(exchange: ApiRequest, response: Response, vary: str) -> None:
+def add_headers(api_request: ApiRequest, response: Response, vary: str) -> None:
     """Add the headers of API responses: methods, discovery, and the request headers that they vary by."""
     headers = response.headers
     headers["X-Robots-Tag"] = "noindex"
@@ -258,14 +286,14 @@ def add_headers(exchange: ApiRequest, response: Response, vary: str) -> None:
         headers["Vary"] += ", Accept-Language"
     # A throttled caller is not authenticated, so `Allow` cannot be computed.
     if "Allow" not in headers and response.status_code not in (404, 429):
-        headers["Allow"] = ", ".join(allowed_methods(exchange))
-    api_root = exchange.base_url("") + exchange.prefix.removesuffix(f"/{exchange.namespace}")
+        headers["Allow"] = ", ".join(allowed_methods(api_request))
+    api_root = api_request.base_url("") + api_request.prefix.removesuffix(f"/{api_request.namespace}")
     discovery = f'<{api_root}/>; rel="https://api.w.org/"'
     headers["Link"] = f"{discovery}, {headers['Link']}" if "Link" in headers else discovery
 
 
 def _read_method(request: Request) -> str:
-    """A POST may stand for PUT, PATCH or DELETE; no other method can be overridden."""
+    """Return the method of a request; only a POST can be overridden, with PUT, PATCH or DELETE."""
     override = requests.query_value(request, "_method") or request.headers.get("x-http-method-override")
     if request.method != "POST" or not override:
         return request.method

@@ -1,56 +1,62 @@
-"""Images on their way in: a file that comes with a request, and those that it names by their addresses."""
+"""Images of a write: an uploaded file, and image URLs in the body. Both are stored before the site is locked."""
 
 import asyncio
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Hashable, Mapping
+from typing import Any, Final
 
 from kalends.api import uploads
+from kalends.api.batch import BatchOperation, BatchTarget
 from kalends.api.catalog import Endpoint
-from kalends.api.image_urls import MAX_IMAGE_URLS
-from kalends.api.request import ApiRequest, identify
+from kalends.api.request import ApiRequest, OperationInput
 from kalends.core import errors
 from kalends.core.errors import ApiError, InvalidValue
-from kalends.core.params import read_params
-from kalends.http.requests import RawParams
+from kalends.core.params import IMAGE, read_params
+from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind
 from kalends.operations import permissions
 from kalends.operations.media.images import PendingFetch, find_unfetched
 from kalends.operations.media.library import FetchResult, Library
-from kalends.store.sites import Site
+
+MAX_IMAGE_URLS: Final = 10
 
 
-async def store_upload(
-    api_request: ApiRequest, endpoint: Endpoint, library: Library, site_id: int
-) -> tuple[RawParams, dict[str, Any]]:
-    """A request with a file, which is kept before it is recorded."""
+async def store_upload(api_request: ApiRequest, endpoint: Endpoint, library: Library, site_id: int) -> OperationInput:
+    """Read a request with a file and store the image in the library."""
     async with library.limiter.slot((site_id, api_request.actor.user_id)), library.open_work_directory() as directory:
         raw, upload = await uploads.read_upload(api_request.request, directory, library.max_bytes)
         values = read_params(endpoint.params, raw.values)
         if upload is None:
             raise errors.missing_params([uploads.FIELD])
         try:
-            api_request.upload = await library.store_image(site_id, upload.path, title=upload.name)
+            image = await library.store_image(site_id, upload.path, title=upload.name)
         except InvalidValue as error:
             raise errors.invalid_params({uploads.FIELD: errors.for_param(uploads.FIELD, error.message)}) from error
-    raw.body = uploads.fingerprint_upload(api_request.upload.upload_sha256, raw.values)
-    return raw, values
+    raw.body = uploads.fingerprint_upload(image.upload_sha256, raw.values)
+    return OperationInput(raw, values, upload=image)
 
 
-async def fetch_images(api_request: ApiRequest, site_id: int, urls: list[str]) -> None:
-    """Asks for images that are named by an address and not in the library yet. Nothing is locked meanwhile."""
+async def fetch_images(
+    api_request: ApiRequest, site_id: int, urls: list[str]
+) -> dict[str, FetchResult | InvalidValue]:
+    """Fetch the images that are not in the library yet, and return the result of each URL.
+
+    An invalid image is a result too, because the operation reports it together with the parameter.
+    """
     library = api_request.state.library
     if library is None or not urls or not permissions.may_publish(api_request.actor):
-        return
+        return {}
     if len(urls) > MAX_IMAGE_URLS:
         raise errors.invalid("image", "at most {most} addresses are fetched at once.", most=MAX_IMAGE_URLS)
     async with api_request.transaction() as tx:
         pending = await find_unfetched(tx, urls)
     owner = (site_id, api_request.actor.user_id)
     results = await asyncio.gather(*[_fetch(library, site_id, row, owner) for row in pending])
+    fetched: dict[str, FetchResult | InvalidValue] = {}
     for row, result in zip(pending, results, strict=True):
         if isinstance(result, ApiError):
             raise result
-        api_request.fetched_images[row.url] = result
+        fetched[row.url] = result
+    return fetched
 
 
 async def _fetch(
@@ -63,18 +69,33 @@ async def _fetch(
         return error
 
 
-async def authenticate_writer(api_request: ApiRequest, kind: Kind | None) -> Site:
-    """Signs the caller in, refuses who has not signed in, and returns the site."""
-    async with api_request.transaction() as tx:
-        api_request.site_language = tx.site.language
-        await identify(api_request, tx)
-        if api_request.actor.user_id is None:
-            require_writer(api_request, kind)
-        return tx.site
+def find_image_urls(kind: Kind | None, values: Mapping[str, Any]) -> list[str]:
+    """Return the distinct image URLs of a record, of the new records linked to it, and of the writes of a batch.
+
+    Values that are not valid URLs are skipped here; the operation rejects them.
+    """
+    urls: dict[str, None] = {}
+    if kind is not None:
+        _collect_image_urls(kind, values, urls)
+    for operation in values.get("operations", ()):
+        if isinstance(operation, BatchOperation) and isinstance(operation.target, BatchTarget):
+            urls |= dict.fromkeys(find_image_urls(operation.target.endpoint.kind, operation.values))
+    return list(urls)
 
 
-def require_writer(api_request: ApiRequest, kind: Kind | None) -> None:
-    """Refuses callers who may not write records of a kind."""
-    if api_request.actor.read_only:
-        raise errors.read_only()
-    permissions.require_writer(api_request.actor, kind)
+def _collect_image_urls(kind: Kind, values: Mapping[str, Any], urls: dict[str, None]) -> None:
+    image = values.get("image")
+    if isinstance(image, str) and image:
+        try:
+            image_url = IMAGE.read(image)
+        except InvalidValue:
+            image_url = None
+        if isinstance(image_url, str):
+            urls[image_url] = None
+    for link in kind.links:
+        linked_kind, linked = BY_NAME[link.kind], values.get(link.param)
+        if not any(field.name == "image" for field in linked_kind.fields):
+            continue
+        for entry in linked if isinstance(linked, list) else [linked]:  # pyright: ignore[reportUnknownVariableType]
+            if isinstance(entry, dict):
+                _collect_image_urls(linked_kind, entry, urls)  # pyright: ignore[reportUnknownArgumentType]

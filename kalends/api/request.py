@@ -1,27 +1,25 @@
-"""A request to the API."""
+"""A request to the API, and the input that its operation receives."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kalends.api.catalog import Interface, Route
 from kalends.core.errors import InvalidValue
 from kalends.http.auth import authenticate, has_credentials
 from kalends.http.context import RequestContext
+from kalends.http.requests import RawParams
 from kalends.operations.media.library import FetchResult, StoredImage
 from kalends.store.database import Transaction
 
 
 @dataclass(slots=True, kw_only=True)
 class ApiRequest(RequestContext[Route]):
-    """A request to the API. `prefix` is the requested path prefix, `home` the canonical one that links use."""
+    """A request to the API. `prefix` is the requested path prefix; links use `canonical_prefix`."""
 
     interface: Interface
     prefix: str
     namespace: str
-    # The uploaded file, and the results of fetching the image URLs of the body.
-    upload: StoredImage | None = None
-    fetched_images: dict[str, FetchResult | InvalidValue] = field(
-        default_factory=dict[str, FetchResult | InvalidValue]
-    )
 
     @property
     def credentials(self) -> str:
@@ -29,7 +27,20 @@ class ApiRequest(RequestContext[Route]):
         return header if has_credentials(header) else ""
 
 
+@dataclass(frozen=True, slots=True)
+class OperationInput:
+    """The parameters of a request as sent and as read, with the images that a write stores before its transaction."""
+
+    raw: RawParams
+    values: dict[str, Any]
+    upload: StoredImage | None = None
+    fetched_images: Mapping[str, FetchResult | InvalidValue] = field(
+        default_factory=dict[str, FetchResult | InvalidValue]
+    )
+
+
 async def identify(api_request: ApiRequest, tx: Transaction) -> None:
+    """Authenticate the caller, if the request has credentials."""
     if header := api_request.credentials:
         authentication = await authenticate(tx, header, api_request.client_ip)
         api_request.actor, api_request.password_id = authentication.actor, authentication.password_id

@@ -1,10 +1,13 @@
-"""The whole interface on one page: INTERFACE, which existing clients know, and EXTENSION, which is ours."""
+"""The REST interface on one page: INTERFACE, which existing clients know, and EXTENSION, which Kalends adds."""
 
 from typing import Final
 
-from kalends.api.batch import PARAMS as BATCH_PARAMS
-from kalends.api.batch import run_batch
-from kalends.api.catalog import UPDATES, Endpoint, Interface, Route
+from kalends.api import batch
+from kalends.api.catalog import UPDATES, Endpoint, ErrorCode, Interface, Route
+from kalends.api.description import errors
+from kalends.api.description.headers import TOTAL_HEADERS
+from kalends.api.description.operations import SUMMARIES
+from kalends.api.description.schemas import schema_name
 from kalends.core import params
 from kalends.core.params import Param, param
 from kalends.kinds import KINDS
@@ -15,6 +18,7 @@ from kalends.kinds.media import MEDIA
 from kalends.operations.changes import LINK_FILTERS, list_changes
 from kalends.operations.history import read_history, restore_record
 from kalends.operations.media.records import create_media, delete_media
+from kalends.operations.permissions import MIN_READER_ROLES
 from kalends.operations.records import (
     create_record,
     delete_record,
@@ -46,81 +50,238 @@ CHANGES_PARAMS: Final = (
 FORCE: Final = param(
     "force", params.BOOLEAN, "Take the image away from the records that show it, and remove it", default=False
 )
-
-
-def _collection(kind: Kind) -> Route:
-    filters = tuple(row.param for row in kind.filters) + _password_params(kind)
-    return Route(
-        f"/{kind.name}",
-        (
-            Endpoint(("GET",), list_records, kind, (*PAGING, *filters)),
-            Endpoint(("POST",), create_record, kind, kind.fields),
-        ),
-    )
-
-
-def _item(kind: Kind, pattern: str, path_param: Param) -> Route:
-    return Route(
-        f"/{kind.name}/{pattern}",
-        (
-            Endpoint(("GET",), read_record, kind, _password_params(kind), (path_param,)),
-            Endpoint(("DELETE",), delete_record, kind, _password_params(kind)[:1], (path_param,)),
-            Endpoint(UPDATES, update_record, kind, (*kind.fields, *_password_params(kind)[:1]), (path_param,)),
-        ),
-    )
-
-
-def _password_params(kind: Kind) -> tuple[Param, ...]:
-    """Only events can be protected by a password."""
-    return (PASSWORD, CONTEXT) if kind.is_event else ()
+# Only events can be protected by a password; a write cannot choose the context of its response.
+EVENT_READ_PARAMS: Final = (PASSWORD, CONTEXT)
+EVENT_WRITE_PARAMS: Final = (PASSWORD,)
 
 
 def _routes() -> tuple[Route, ...]:
     rows: list[Route] = []
     for kind in KINDS:
-        rows.append(_collection(kind))
-        rows.append(_item(kind, r"(?P<id>\d+)", ID))
+        rows.append(Route(f"/{kind.name}", (_list(kind), _create(kind))))
+        rows.append(Route(rf"/{kind.name}/(?P<id>\d+)", _record_endpoints(kind, ID)))
         if kind.is_post:
-            rows.append(_item(kind, r"by-slug/(?P<slug>[^/]+)", SLUG))
+            rows.append(Route(f"/{kind.name}/by-slug/(?P<slug>[^/]+)", _record_endpoints(kind, SLUG)))
     return tuple(rows)
 
 
 def _extension_routes() -> tuple[Route, ...]:
-    """Not in the interface: history and restoring of posts, images, batches, what changed since a revision."""
     rows: list[Route] = []
     for kind in KINDS:
         if kind.is_post:
-            item = rf"/{kind.name}/(?P<id>\d+)"
-            rows.append(
-                Route(f"{item}/history", (Endpoint(("GET",), read_history, kind, (BEFORE, CHANGES_PER_PAGE), (ID,)),))
-            )
-            rows.append(Route(f"{item}/restore", (Endpoint(("POST",), restore_record, kind, (REVISION,), (ID,)),)))
-    link_filters = tuple(row.param for row in EVENTS.filters if row.param.name in LINK_FILTERS)
-    rows += _media_routes()
-    rows.append(Route("/batch", (Endpoint(("POST",), run_batch, None, BATCH_PARAMS),)))
-    rows.append(Route("/changes", (Endpoint(("GET",), list_changes, None, (*CHANGES_PARAMS, *link_filters)),)))
+            rows.append(Route(rf"/{kind.name}/(?P<id>\d+)/history", (_history(kind),)))
+            rows.append(Route(rf"/{kind.name}/(?P<id>\d+)/restore", (_restore(kind),)))
+    rows.append(Route("/media", (_list(MEDIA), _create_media())))
+    rows.append(Route(r"/media/(?P<id>\d+)", (_read(MEDIA, ID), _delete_media(), _update(MEDIA, ID))))
+    rows.append(Route("/batch", (_batch(),)))
+    rows.append(Route("/changes", (_changes(),)))
     return tuple(rows)
 
 
-def _media_routes() -> tuple[Route, ...]:
-    filters = tuple(row.param for row in MEDIA.filters)
-    return (
-        Route(
-            "/media",
-            (
-                Endpoint(("GET",), list_records, MEDIA, (*PAGING, *filters)),
-                Endpoint(("POST",), create_media, MEDIA, MEDIA.fields, accepts_file=True),
-            ),
-        ),
-        Route(
-            r"/media/(?P<id>\d+)",
-            (
-                Endpoint(("GET",), read_record, MEDIA, (), (ID,)),
-                Endpoint(("DELETE",), delete_media, MEDIA, (FORCE,), (ID,)),
-                Endpoint(UPDATES, update_record, MEDIA, MEDIA.fields, (ID,)),
-            ),
-        ),
+def _record_endpoints(kind: Kind, path_param: Param) -> tuple[Endpoint, ...]:
+    return (_read(kind, path_param), _delete(kind, path_param), _update(kind, path_param))
+
+
+# Operations on the records of a kind ---------------------------------------------------------
+
+
+def _list(kind: Kind) -> Endpoint:
+    operation_id = f"list{kind.name.capitalize()}"
+    filters = tuple(row.param for row in kind.filters)
+    return Endpoint(
+        ("GET",),
+        list_records,
+        kind,
+        (*PAGING, *filters, *(EVENT_READ_PARAMS if kind is EVENTS else ())),
+        operation_id=operation_id,
+        summary=SUMMARIES[operation_id],
+        returns=f"{schema_name(kind)}List",
+        errors=(*((errors.NO_PAGE,) if kind.is_post else ()), *_reader_errors(kind)),
+        request_headers=("If-None-Match",),
+        response_headers=(*TOTAL_HEADERS, "ETag"),
     )
+
+
+def _create(kind: Kind) -> Endpoint:
+    operation_id = f"create{schema_name(kind)}"
+    return Endpoint(
+        ("POST",),
+        create_record,
+        kind,
+        kind.fields,
+        operation_id=operation_id,
+        summary=SUMMARIES[operation_id],
+        returns=schema_name(kind),
+        status=201,
+        errors=(errors.MISSING, *_term_errors(kind)),
+        response_headers=("ETag", "Location"),
+        body_schema=f"{schema_name(kind)}New",
+        requires_body=True,
+    )
+
+
+def _read(kind: Kind, path_param: Param) -> Endpoint:
+    operation_id = f"read{schema_name(kind)}"
+    post_errors = (errors.NOT_ACCESSIBLE,) if kind.is_post else ()
+    event_errors = (errors.NO_LONGER, errors.PROTECTED) if kind is EVENTS else ()
+    return Endpoint(
+        ("GET",),
+        read_record,
+        kind,
+        EVENT_READ_PARAMS if kind is EVENTS else (),
+        (path_param,),
+        operation_id=_with_slug(operation_id, path_param),
+        summary=SUMMARIES[operation_id],
+        returns=schema_name(kind),
+        errors=(errors.NOT_FOUND, *post_errors, *event_errors, *_reader_errors(kind)),
+        request_headers=("If-None-Match",),
+        response_headers=("ETag",),
+    )
+
+
+def _update(kind: Kind, path_param: Param) -> Endpoint:
+    operation_id = f"update{schema_name(kind)}"
+    return Endpoint(
+        UPDATES,
+        update_record,
+        kind,
+        (*kind.fields, *(EVENT_WRITE_PARAMS if kind is EVENTS else ())),
+        (path_param,),
+        operation_id=_with_slug(operation_id, path_param),
+        summary=SUMMARIES[operation_id],
+        returns=schema_name(kind),
+        errors=(errors.NOT_FOUND, *_term_errors(kind)),
+        request_headers=("If-Match",),
+        response_headers=("ETag",),
+        body_schema=f"{schema_name(kind)}Changes",
+    )
+
+
+def _delete(kind: Kind, path_param: Param) -> Endpoint:
+    operation_id = f"delete{schema_name(kind)}"
+    return Endpoint(
+        ("DELETE",),
+        delete_record,
+        kind,
+        EVENT_WRITE_PARAMS if kind is EVENTS else (),
+        (path_param,),
+        operation_id=_with_slug(operation_id, path_param),
+        summary=SUMMARIES[operation_id],
+        returns=schema_name(kind),
+        errors=(errors.NOT_FOUND, *((errors.IN_TRASH,) if kind.is_post else ())),
+        request_headers=("If-Match",),
+        response_headers=("ETag",),
+    )
+
+
+def _history(kind: Kind) -> Endpoint:
+    operation_id = f"read{schema_name(kind)}History"
+    return Endpoint(
+        ("GET",),
+        read_history,
+        kind,
+        (BEFORE, CHANGES_PER_PAGE),
+        (ID,),
+        operation_id=operation_id,
+        summary=SUMMARIES[operation_id],
+        returns="History",
+        errors=(errors.NOT_FOUND, errors.SIGN_IN, errors.FORBIDDEN),
+        request_headers=("If-Match",),
+    )
+
+
+def _restore(kind: Kind) -> Endpoint:
+    operation_id = f"restore{schema_name(kind)}"
+    return Endpoint(
+        ("POST",),
+        restore_record,
+        kind,
+        (REVISION,),
+        (ID,),
+        operation_id=operation_id,
+        summary=SUMMARIES[operation_id],
+        returns=schema_name(kind),
+        errors=(errors.NOT_FOUND, errors.MISSING, errors.EXPIRED),
+        request_headers=("If-Match",),
+        response_headers=("ETag",),
+    )
+
+
+# Other operations ----------------------------------------------------------------------------
+
+
+def _create_media() -> Endpoint:
+    return Endpoint(
+        ("POST",),
+        create_media,
+        MEDIA,
+        MEDIA.fields,
+        operation_id="createMedia",
+        summary=SUMMARIES["createMedia"],
+        returns="Media",
+        status=201,
+        errors=(errors.MISSING,),
+        response_headers=("ETag", "Location"),
+        accepts_file=True,
+    )
+
+
+def _delete_media() -> Endpoint:
+    return Endpoint(
+        ("DELETE",),
+        delete_media,
+        MEDIA,
+        (FORCE,),
+        (ID,),
+        operation_id="deleteMedia",
+        summary=SUMMARIES["deleteMedia"],
+        returns="Media",
+        errors=(errors.NOT_FOUND, errors.IN_USE),
+        request_headers=("If-Match",),
+        response_headers=("ETag",),
+    )
+
+
+def _batch() -> Endpoint:
+    return Endpoint(
+        ("POST",),
+        batch.run_batch,
+        None,
+        batch.make_params(INTERFACE),
+        operation_id="runBatch",
+        summary=SUMMARIES["runBatch"],
+        returns="Results",
+        errors=(errors.MISSING, errors.TOO_MANY, *errors.BATCH),
+        response_headers=("ETag",),
+    )
+
+
+def _changes() -> Endpoint:
+    link_filters = tuple(row.param for row in EVENTS.filters if row.param.name in LINK_FILTERS)
+    return Endpoint(
+        ("GET",),
+        list_changes,
+        None,
+        (*CHANGES_PARAMS, *link_filters),
+        operation_id="listChanges",
+        summary=SUMMARIES["listChanges"],
+        returns="Changes",
+        errors=(errors.EXPIRED,),
+    )
+
+
+def _with_slug(operation_id: str, path_param: Param) -> str:
+    return f"{operation_id}BySlug" if path_param is SLUG else operation_id
+
+
+def _reader_errors(kind: Kind) -> tuple[ErrorCode, ...]:
+    """Return the errors of a read that anonymous callers may not do."""
+    return (errors.SIGN_IN, errors.FORBIDDEN) if kind.name in MIN_READER_ROLES else ()
+
+
+def _term_errors(kind: Kind) -> tuple[ErrorCode, ...]:
+    """Return the errors of a write that may repeat the name of a category or a tag."""
+    return () if kind.is_post or kind.is_extension else (errors.TERM_EXISTS,)
 
 
 ROUTES: Final = _routes()

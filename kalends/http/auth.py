@@ -1,6 +1,6 @@
-"""HTTP Basic with application passwords -> the actor. Anything else is nobody.
+"""HTTP Basic authentication with application passwords. Requests with any other scheme are anonymous.
 
-Wrong tries are counted in the database, so that all processes slow a guesser down together.
+Failed logins are counted in the database, so that the limit holds across all processes.
 """
 
 import base64
@@ -17,10 +17,10 @@ from kalends.kinds.kind import Actor
 from kalends.store import users
 from kalends.store.database import Transaction
 
-# Wrong tries that are free, and in how many seconds one of them is forgiven.
-PER_ACCOUNT_AND_IP = Limit(burst=10, seconds=30)  # one account from one address
-PER_IP = Limit(burst=60, seconds=10)  # any account from one address
-PER_ACCOUNT = Limit(burst=200, seconds=5)  # one account from anywhere; known addresses are exempt
+# Failed logins allowed in a burst, and seconds until one is forgiven.
+PER_ACCOUNT_AND_IP = Limit(burst=10, seconds=30)  # one account from one client
+PER_IP = Limit(burst=60, seconds=10)  # any account from one client
+PER_ACCOUNT = Limit(burst=200, seconds=5)  # one account from anywhere, except known clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Authentication:
 
 
 class WrongCredentials(Exception):
-    """Raised inside the transaction; the try is counted after it. `account` is what it is counted for."""
+    """The credentials are wrong. Internal: the failure is counted for `account` after the transaction."""
 
     def __init__(self, account: str) -> None:
         super().__init__(account)
@@ -38,7 +38,7 @@ class WrongCredentials(Exception):
 
 
 async def authenticate(tx: Transaction, header: str, client_ip: str) -> Authentication:
-    """Who asks. Wrong credentials fail every request; credentials of another scheme are nobody's."""
+    """Return the caller; raise for wrong credentials, and after too many failures."""
     pair = _basic(header)
     if pair is None:
         return Authentication(Actor())
@@ -48,23 +48,34 @@ async def authenticate(tx: Transaction, header: str, client_ip: str) -> Authenti
     await _check_rate_limit(tx, login, account, client_ip)
     offered_hash = credentials.hash_application_password(tx.site.secret, password)
     match: users.Credential | None = None
-    # All are compared, so that the time tells nothing about which one matched.
+    # Every hash is compared, so that the response time does not reveal which one matched.
     for credential in candidates:
         if credentials.constant_time_equals(credential.hash, offered_hash):
             match = credential
     if match is None:
         raise WrongCredentials(account)
-    actor = Actor(match.user_id, match.role, match.login, match.read_only)
-    return Authentication(actor, match.password_id)
+    return Authentication(_make_actor(match), match.password_id)
+
+
+async def reauthenticate(tx: Transaction, password_id: UUID) -> Actor:
+    """Return the caller with the current role; raise if the password was revoked since the authentication."""
+    credential = await users.find_credential(tx, password_id)
+    if credential is None:
+        raise errors.bad_credentials()
+    return _make_actor(credential)
+
+
+def _make_actor(credential: users.Credential) -> Actor:
+    return Actor(credential.user_id, credential.role, credential.login, credential.read_only)
 
 
 def _account_subject(login: str, candidates: list[users.Credential]) -> str:
-    """Return what wrong tries are counted for: the user, however the login is written, or a login of nobody."""
+    """Return the key of the failure counter: the user, however the login is spelled, or the unknown login."""
     return f"user {candidates[0].user_id}" if candidates else f"login {login.lower()[:100]}"
 
 
 async def _check_rate_limit(tx: Transaction, login: str, account: str, client_ip: str) -> None:
-    """Refuses to look at a password while too many wrong ones are not yet forgiven."""
+    """Raise 429 while too many failed logins are not yet forgiven."""
     limits = make_limits(account, client_ip)
     failures = await users.find_failures(tx, list(limits))
     if not failures:
@@ -75,7 +86,7 @@ async def _check_rate_limit(tx: Transaction, login: str, account: str, client_ip
     }
     account_subject = f"account {account}"
     if waits.get(account_subject) and await users.is_known_client_ip(tx, login, client_ip):
-        # The owner is not locked out by what others do elsewhere.
+        # Attacks from elsewhere must not lock out the owner.
         waits[account_subject] = 0
     seconds = max(waits.values(), default=0)
     if seconds:
@@ -85,7 +96,7 @@ async def _check_rate_limit(tx: Transaction, login: str, account: str, client_ip
 def make_limits(account: str, client_ip: str) -> dict[str, Limit]:
     client_network = rate_limit_key(client_ip)
     return {
-        # The address in front: a login may hold any text, " from " included.
+        # The address comes first, because a login may contain any text, including " from ".
         f"from {client_network} account {account}": PER_ACCOUNT_AND_IP,
         f"address {client_network}": PER_IP,
         f"account {account}": PER_ACCOUNT,
@@ -98,7 +109,7 @@ async def record_failure(tx: Transaction, account: str, client_ip: str) -> None:
 
 
 class UsageLog:
-    """Which uses of passwords were noted lately by this process: one note an hour and address will do."""
+    """Recent uses of application passwords, so that a process records one per hour and client."""
 
     MAX_ENTRIES = 10_000
 
@@ -119,7 +130,7 @@ USAGE_LOG = UsageLog()
 
 
 def has_credentials(header: str) -> bool:
-    """Tells whether a header holds credentials that can be checked; those of another scheme are nobody's."""
+    """Return whether an Authorization header has Basic credentials."""
     return _basic(header) is not None
 
 
@@ -136,7 +147,7 @@ def _basic(header: str) -> tuple[str, str] | None:
 
 
 async def record_use(context: RequestContext[Any]) -> None:
-    """Record the use of an application password, after the response and once an hour."""
+    """Record the use of an application password; called after the response, effective once an hour."""
     if context.password_id is None or not USAGE_LOG.is_new(context.password_id, context.client_ip, context.now):
         return
     agent = context.request.headers.get("user-agent", "")[:200]

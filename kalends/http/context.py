@@ -17,13 +17,13 @@ from kalends.operations.representation_cache import RepresentationCache
 from kalends.store.database import Database, Transaction
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
 
-# Feeds and sitemaps that a process makes at a time: each takes seconds of its processor.
+# Feeds and sitemaps that a process renders concurrently; each takes seconds of CPU time.
 FEED_LIMITS = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
 
 
 @dataclass(frozen=True, slots=True)
 class AppState:
-    """What every request needs of the server."""
+    """Server-wide state that every request uses."""
 
     database: Database
     revisions: SiteRevisions
@@ -31,7 +31,7 @@ class AppState:
     base_url: str = ""
     max_body_bytes: int = 2 * 1024 * 1024
     trusted_proxies: tuple[IpNetwork, ...] = ()
-    origins: tuple[str, ...] = ()  # whose scripts may read answers
+    origins: tuple[str, ...] = ()  # origins whose scripts may read responses
     library: Library | None = None
     media_url: str = ""
     feed_limiter: PerOwnerLimiter = field(default_factory=lambda: PerOwnerLimiter(FEED_LIMITS))
@@ -60,7 +60,7 @@ class RequestContext[R: MatchedRoute]:
     canonical_prefix: str  # path prefix of the API that records link to
     path: str
     route: R | None = None
-    path_params: dict[str, str] = field(default_factory=dict[str, str])  # path parameters
+    path_params: dict[str, str] = field(default_factory=dict[str, str])
     actor: Actor = ANONYMOUS_ACTOR
     password_id: UUID | None = None  # the application password of the caller
     site_language: str = ""  # set when the site has been read

@@ -1,4 +1,4 @@
-"""Writes that the page of another site has a browser send, with credentials that the browser has stored."""
+"""Protection against cross-site request forgery with credentials that a browser has stored."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,15 +7,15 @@ from starlette.requests import Request
 
 from kalends.core import errors
 
-# What a browser sends for any page without asking first (a preflight): the types of HTML forms, or none.
-# With every other type it asks, and is told that its stored credentials are not accepted.
+# Content types that a browser sends across sites without a preflight request: those of HTML forms, or none.
+# Every other type needs a preflight, whose response does not allow stored credentials.
 SIMPLE_CONTENT_TYPES: Final = ("", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 
 
 def reject_cross_site(request: Request, origins: Sequence[str]) -> None:
-    """Refuses a write that another site's page may have caused, unless its origin is named in `origins`.
+    """Reject a write that a page of another site may have triggered, unless `origins` lists that site explicitly.
 
-    `*` names nobody. Programs do not send `Sec-Fetch-Site`; browsers do, and pages cannot change it.
+    Only browsers send `Sec-Fetch-Site`, and pages cannot change it.
     """
     headers = request.headers
     if headers.get("sec-fetch-site", "") != "cross-site" or headers.get("origin", "*") in _explicit_origins(origins):

@@ -1,4 +1,4 @@
-"""What a client sends, and its disconnection: work for a client that has gone is cancelled."""
+"""Client disconnection: the work on a request is cancelled when its client disconnects."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
@@ -10,16 +10,16 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-# Methods whose body nobody reads, though a client may send one.
+# Methods whose body is ignored, although a client may send one.
 BODYLESS_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 
 
 class ClientDisconnected(Exception):
-    """The client has closed its connection before it was answered."""
+    """The client closed its connection before it received the response."""
 
 
 class DisconnectWatcher:
-    """The messages of one client: the body while it is read, and after its end nothing but the disconnection."""
+    """The ASGI messages of one client: its request body and then, watched in a task, its disconnection."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -28,7 +28,7 @@ class DisconnectWatcher:
         self._is_disconnected = False
 
     async def receive(self) -> Message:
-        """Returns the next message, as ASGI's `receive` does."""
+        """Return the next message, as ASGI's `receive` does."""
         if self._watch_task is not None:
             await asyncio.wait([self._watch_task])
             return {"type": "http.disconnect"}
@@ -38,10 +38,10 @@ class DisconnectWatcher:
         return message
 
     async def run[T](self, request: Request, work: Coroutine[Any, Any, T]) -> T:
-        """Returns the result of the work; raises ClientGone and cancels it when the client goes away first."""
+        """Return the result of the work; cancel it and raise ClientDisconnected if the client disconnects first."""
         self._work = asyncio.create_task(work)
-        # The body of a read means nothing. Others are not asked for before the work wants them: whoever may not
-        # send one is refused first.
+        # The body of a read is ignored. That of a write is not requested here, because the work authenticates the
+        # caller before it reads the body.
         if request.method in BODYLESS_METHODS:
             self._start_watching()
         try:

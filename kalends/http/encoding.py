@@ -6,7 +6,7 @@ ZERO_QUALITY = re.compile(r"q\s*=\s*0?\.?0*")
 
 
 def accepts_gzip(header: str) -> bool:
-    """Tells whether Accept-Encoding accepts gzip; `gzip;q=0` and `*;q=0` do not."""
+    """Return whether an Accept-Encoding header accepts gzip; `gzip;q=0` and `*;q=0` do not."""
     accepted: dict[str, bool] = {}
     for part in header.lower().split(","):
         name, *parameters = [piece.strip() for piece in part.split(";")]

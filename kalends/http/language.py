@@ -1,6 +1,6 @@
-"""The language of an answer: which one the reader wants, and how a sentence is said in it.
+"""Language negotiation and translation.
 
-Only what people read differs between languages. Names, codes, types and structure never do.
+Only texts for people are translated. Names, codes, types and structure are the same in every language.
 """
 
 import gettext
@@ -13,7 +13,7 @@ from typing import Final
 from kalends.core.messages import Message, Translate, gettext_noop
 
 DEFAULT: Final = "en"
-# Tag -> its own name, in the order in which they are offered.
+# Native names by tag, in the order in which they are offered.
 LANGUAGES: Final = {
     "en": "English",
     "de": "Deutsch",
@@ -30,29 +30,29 @@ LANG_PARAM: Final = re.compile(rb"(?:^|&)lang=([A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1
 
 
 def choose_language(query: bytes, accepted: str, site: str = "") -> str:
-    """`?lang=`, else the first that Accept-Language names, else the site's, else English.
+    """Return the language of `?lang=`, else of Accept-Language, else of the site, else English.
 
-    The query string is looked at as it came: what is wrong with it is to be said in some language, too.
+    The query string is searched undecoded, because an error about its encoding needs a language too.
     """
     return find_requested(query, accepted) or find_language(site) or DEFAULT
 
 
 def find_requested(query: bytes, accepted: str) -> str | None:
-    """Returns the language that a request asks for, if it asks for one that there is."""
+    """Return the supported language that a request prefers, or None."""
     match = LANG_PARAM.search(query)
     ranges = [match[1].decode() if match else "", *_ranges(accepted)]
     return next((tag for range_ in ranges if (tag := find_language(range_))), None)
 
 
 def find_language(range_: str) -> str | None:
-    """The language that a tag means: `de-AT` and `de_DE` are German here, any Portuguese is Brazil's."""
+    """Return the supported language of a tag: `de-AT` and `de_DE` give `de`, and `pt` gives `pt-BR`."""
     primary = range_.strip().lower().replace("_", "-").partition("-")[0]
     return next((tag for tag in LANGUAGES if tag.lower().partition("-")[0] == primary), None)
 
 
 @cache
 def translator(language: str) -> Translate:
-    """How a text is said; what a catalogue lacks stays English."""
+    """Return the function that translates texts; a text without a translation stays English."""
     if language == DEFAULT:
         return gettext_noop
     folder = CATALOGUES / language.replace("-", "_") / "LC_MESSAGES"
@@ -61,19 +61,19 @@ def translator(language: str) -> Translate:
 
 
 def json_default(language: str) -> Callable[[object], str]:
-    """For the writer of JSON: says the sentences that stand in an answer."""
+    """Return the `default` function of orjson that renders messages in a language."""
     translate = translator(language)
 
     def encode(value: object) -> str:
         if isinstance(value, Message):
             return value.render(translate)
-        raise TypeError(f"{type(value).__name__} in an answer")
+        raise TypeError(f"{type(value).__name__} is not JSON serializable")
 
     return encode
 
 
 def _ranges(accepted: str) -> list[str]:
-    """The tags of Accept-Language, the best first; those with q=0 are not wanted."""
+    """Return the tags of Accept-Language by preference, without those of quality 0."""
     weighted: list[tuple[float, str]] = []
     for part in accepted.split(",")[:MAX_RANGES]:
         tag, _, parameters = part.partition(";")

@@ -1,4 +1,4 @@
-"""/media: the files of images. Their names never mean anything else, so whoever has one may keep it for ever."""
+"""GET /media/…: image files. A name contains the hash of its content, so responses may be cached forever."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ PREFIX: Final = "/media"
 HEADERS: Final = {
     "Cache-Control": IMMUTABLE_CACHE_CONTROL,
     "Content-Disposition": "inline",
-    # An image is nothing but an image, wherever it is opened, and may be shown everywhere.
+    # Sandbox the file against script execution, and allow cross-origin embedding.
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cross-Origin-Resource-Policy": "cross-origin",
     "Access-Control-Allow-Origin": "*",

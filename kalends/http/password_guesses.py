@@ -1,4 +1,4 @@
-"""The password of an event in a request: each one is a guess until it has opened something."""
+"""Event passwords in requests: rate limiting of guesses, and hashing."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -19,8 +19,8 @@ MAX_NEW_PASSWORDS: Final = 20
 async def admit_password(context: RequestContext[Any], values: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
     """Yield the parameters with the password replaced by its hashes; raise 429 after too many wrong ones.
 
-    The guess is counted in a transaction of its own before anything is compared, because the request itself only
-    reads, and so that requests at the same moment cannot pass together. A right password is given back afterwards.
+    The guess is counted in a separate transaction beforehand, because the request itself is read-only, and because
+    concurrent requests must not pass together. A correct password is refunded afterwards.
     """
     if not values.get("password"):
         yield dict(values)
@@ -28,12 +28,12 @@ async def admit_password(context: RequestContext[Any], values: Mapping[str, Any]
     async with context.transaction(writing=True) as tx:
         await event_passwords.count_guess(tx, context.client_ip)
         site, has_protected = tx.site, await event_passwords.has_passwords(tx)
-    # Without a connection to the database in hand: it takes a while.
+    # Hashing is slow, so no database connection is held meanwhile.
     hashes = await event_passwords.hash_guess(site, values["password"]) if has_protected else []
     try:
         yield {**values, "password": hashes}
     finally:
-        # If this fails the guess stays counted, which does no harm.
+        # If the refund fails, the guess stays counted, which is harmless.
         with suppress(ApiError):
             if hashes:
                 async with context.transaction(writing=True) as tx:
@@ -41,7 +41,7 @@ async def admit_password(context: RequestContext[Any], values: Mapping[str, Any]
 
 
 async def hash_new_passwords(site: Site, values: Mapping[str, Any]) -> None:
-    """Hash the event passwords that a write sets, those of a batch too, before it locks the site."""
+    """Hash the event passwords that a write or a batch sets, before the site is locked."""
     writes = [values, *[operation.values for operation in values.get("operations", ())]]
     passwords = {password for write in writes if isinstance(password := write.get("new_password"), str) and password}
     if len(passwords) > MAX_NEW_PASSWORDS:

@@ -1,7 +1,6 @@
-"""Validates the head of a request before anything else looks at it, and normalizes its query string.
+"""Validation of the request head, and normalization of the query string.
 
-Links are built from the host, and cache keys from host, path and query: nothing that a client
-adds to them beyond their meaning reaches either.
+Both happen first, because links are built from the host, and cache keys from host, path and query string.
 """
 
 import re
@@ -21,12 +20,12 @@ from kalends.http.requests import base_name, read_pairs
 MAX_HOST_LENGTH: Final = 255
 HOST: Final = re.compile(r"([a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]{2,45}\])?(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-# Parameters that every read takes besides its own and `lang`.
+# Parameters of every read, besides `lang`.
 COMMON_NAMES: Final = frozenset(["_fields", "_envelope"])
 
 
 def read_host(request: Request) -> str:
-    """Returns the validated `name[:port]` of a request in lower case; "" when it names none."""
+    """Return the validated `name[:port]` of a request in lower case, or an empty string without a Host header."""
     scope = request.scope
     if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["query_string"]) > MAX_HEAD_BYTES:
         raise errors.head_too_large(MAX_HEAD_BYTES)
@@ -40,14 +39,14 @@ def read_host(request: Request) -> str:
 
 
 def strip_port(host: str) -> str:
-    """Returns the name by which a site is found: the host without its port."""
+    """Return the host without its port, which identifies the site."""
     return re.sub(r":[0-9]+\Z", "", host)
 
 
 def normalize_query(request: Request, known: Collection[str]) -> list[tuple[str, str]] | None:
-    """Reduces the query string to parameters that have a meaning, ordered by name, and returns them.
+    """Reduce the query string to known parameters, sort them by name, and return them.
 
-    Values of one name keep their order. None: the query string cannot be read and stays as it is.
+    Values of one name keep their order. If the query string cannot be read, leave it unchanged and return None.
     """
     try:
         pairs = read_pairs(request.scope["query_string"])

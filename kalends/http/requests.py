@@ -1,4 +1,4 @@
-"""From a request to raw values: body, form and query, bounded before they are understood."""
+"""Raw parameters of a request, from query string, form and JSON body, with limits on their size."""
 
 import asyncio
 import re
@@ -24,32 +24,32 @@ BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 @dataclass(slots=True)
 class RawParams:
-    """What was sent: `values` by name, and the pairs of the query string for page links."""
+    """Unvalidated parameters by name, and the pairs of the query string for page links."""
 
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     body: bytes = b""
-    files: list[str] = field(default_factory=list[str])  # names of parts that are files
+    files: list[str] = field(default_factory=list[str])  # names of the parts with files
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body as bytes."""
+    """Return the body; raise if it is too large or too slow."""
     async with body_deadline(MAX_BODY_SECONDS):
         return b"".join([chunk async for chunk in read_chunks(request, limit)])
 
 
 @asynccontextmanager
 async def body_deadline(seconds: float) -> AsyncIterator[None]:
-    """For so long a body may arrive."""
+    """Raise 408 if reading a body takes longer, or the client disconnects."""
     try:
         async with asyncio.timeout(seconds):
             yield
-    except (TimeoutError, ClientDisconnect) as error:  # Who has gone away does not read the answer; the log does.
+    except (TimeoutError, ClientDisconnect) as error:  # After a disconnect only the log shows this error.
         raise errors.body_timeout() from error
 
 
 async def read_chunks(request: Request, limit: int) -> AsyncGenerator[bytes]:
-    """The pieces of a body; more than the limit is refused, before it is read where its length is told."""
+    """Yield the chunks of a body; raise if it exceeds the limit, before reading if Content-Length says so."""
     length = request.headers.get("content-length", "")
     if length.isdecimal() and (len(length) > 18 or int(length) > limit):
         raise errors.too_large(limit)
@@ -62,13 +62,13 @@ async def read_chunks(request: Request, limit: int) -> AsyncGenerator[bytes]:
 
 
 def query_value(request: Request, name: str) -> str | None:
-    """One parameter of the query string, whatever bytes stand beside it."""
+    """Return a parameter of the query string, even if other parameters are not valid UTF-8."""
     text = request.scope.get("query_string", b"").decode("latin-1")
     return next((value for key, value in parse_qsl(text, keep_blank_values=True) if key == name), None)
 
 
 async def read_values(request: Request, body: bytes) -> RawParams:
-    """Query string, then form, then JSON: the later wins (behaviour 1.2)."""
+    """Merge the parameters of query string, form and JSON body; later ones take precedence (behaviour 1.2)."""
     query = read_pairs(request.scope.get("query_string", b""))
     raw = RawParams(values=parse_nested(query), query=query, body=body)
     if not body:
@@ -85,12 +85,12 @@ async def read_values(request: Request, body: bytes) -> RawParams:
 
 
 def base_name(name: str) -> str:
-    """Of `categories[]` and `categories[0]`, the parameter."""
+    """Return the parameter name without brackets: `categories` for `categories[]` and `categories[0]`."""
     return name.partition("[")[0]
 
 
 def parse_nested(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """`a[]=1`, `a[b]=1` and `a[0][b]=1` become lists and objects; a repeated `a` is kept as such."""
+    """Build lists and objects from names like `a[]`, `a[b]` and `a[0][b]`; keep a repeated `a` as RepeatedValues."""
     root: dict[str, Any] = {}
     for name, value in pairs:
         head, *keys = [name] if "[" not in name else [name.partition("[")[0], *BRACKETS.findall(name)]
@@ -118,7 +118,7 @@ def _put_nested(node: dict[str, Any], keys: list[str], value: str) -> None:
 
 
 def _as_list(value: Any) -> Any:
-    """An object whose keys are 0, 1, 2 … was meant as a list."""
+    """Convert objects with numeric keys to lists."""
     if not isinstance(value, dict):
         return value
     entries: dict[str, Any] = {key: _as_list(item) for key, item in value.items()}  # pyright: ignore
@@ -128,7 +128,7 @@ def _as_list(value: Any) -> Any:
 
 
 def read_pairs(text: bytes) -> list[tuple[str, str]]:
-    """Decodes a query string or a form into its names and values."""
+    """Decode a query string or a URL-encoded form."""
     try:
         return parse_qsl(text.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except UnicodeDecodeError as error:
@@ -138,7 +138,7 @@ def read_pairs(text: bytes) -> list[tuple[str, str]]:
 
 
 async def _read_multipart(request: Request, body: bytes) -> tuple[list[tuple[str, str]], list[str]]:
-    """Text fields of a multipart form, and the names of its files."""
+    """Return the text fields of a multipart form, and the names of its files."""
     is_delivered = False
 
     async def receive() -> dict[str, Any]:
@@ -154,12 +154,12 @@ async def _read_multipart(request: Request, body: bytes) -> tuple[list[tuple[str
             parts = form.multi_items()
             texts = [(name, value) for name, value in parts if not isinstance(value, UploadFile)]
             return texts, [name for name, value in parts if isinstance(value, UploadFile)]
-    except Exception as error:  # Whatever it is, only what the client sent can be the cause.
+    except Exception as error:  # Any error is caused by the input.
         raise errors.invalid_form(str(getattr(error, "detail", error))[:200]) from error
 
 
 def _read_json(body: bytes) -> dict[str, Any]:
-    """An object; any other JSON value counts as "no parameters" (behaviour 1.2)."""
+    """Return a JSON object; any other JSON value counts as no parameters (behaviour 1.2)."""
     try:
         value: Any = orjson.loads(body.decode("utf-8"))
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""From an outcome to a response: JSON, headers, validators, `_fields`, `_envelope`."""
+"""Responses of the API: JSON, headers, ETags, `_fields`, `_envelope`."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ def respond(
     *,
     language: str = DEFAULT,
 ) -> Response:
-    """`known_tags` are those that the client holds."""
+    """Return the response to an outcome, or 304 if the client knows its ETag."""
     headers = _page_headers(outcome)
     body: Any = select_fields(outcome.body, fields) if fields else outcome.body
     if envelope:
@@ -46,14 +46,14 @@ def error_body(error: ApiError) -> dict[str, Any]:
 
 
 def error_response(error: ApiError, language: str = DEFAULT) -> Response:
-    """The one error shape: code, message, data with the status. Sentences are said in the language."""
+    """Return the response to an error, with its messages in a language."""
     body = error_body(error)
     headers = {**error.headers, "Content-Language": language}
     return Response(orjson.dumps(body, default=json_default(language)), error.status, headers, media_type=JSON)
 
 
 def description_response(encoded: bytes, language: str, known_etags: str = "") -> Response:
-    """What the interface says of itself."""
+    """Return an already encoded description of the API, or 304 if the client knows its ETag."""
     tag = f'"{hashlib.blake2b(encoded, digest_size=8).hexdigest()}"'
     headers = {"Content-Language": language, "ETag": tag}
     if tag in split_etags(known_etags):
@@ -62,24 +62,26 @@ def description_response(encoded: bytes, language: str, known_etags: str = "") -
 
 
 def etag(revision: int, encoded: bytes) -> str:
-    """The revision of the row, for If-Match, and a hash of the answer, because what is embedded in a
-    record (venues, counts of terms, addresses) can change while its row does not."""
+    """Return the ETag of a record: its revision, for If-Match, and a hash of the response.
+
+    The hash is needed because embedded data (venues, counts of terms, URLs) can change without the record.
+    """
     return f'"{revision}-{hashlib.sha1(encoded, usedforsecurity=False).hexdigest()[:16]}"'
 
 
 def body_etag(encoded: bytes) -> str:
-    """The tag of a list or page: a hash of its bytes alone, which says nothing of changes that they do not show."""
+    """Return the ETag of a list or page: a hash of the body only, so that unrelated changes do not invalidate it."""
     return f'W/"{hashlib.sha1(encoded, usedforsecurity=False).hexdigest()[:16]}"'
 
 
 def is_known_etag(tag: str, known_etags: Iterable[str]) -> bool:
-    """If-None-Match compares weakly, and * is any state."""
+    """Return whether If-None-Match contains an ETag, by weak comparison; * matches every ETag."""
     known = {known.removeprefix("W/") for known in known_etags}
     return "*" in known or tag.removeprefix("W/") in known
 
 
 def read_revision(tag: str) -> int | None:
-    """The revision that an ETag of ours names, in the strong or the weakened spelling."""
+    """Return the revision in a strong or weak ETag of a record, or None for any other ETag."""
     number, dash, _ = tag.removeprefix("W/").strip('"').partition("-")
     return int(number) if dash and number.isdecimal() and len(number) < 19 else None
 
@@ -89,7 +91,7 @@ def split_etags(header: str) -> list[str]:
 
 
 def select_fields(record: Mapping[str, Any], fields: list[str]) -> dict[str, Any]:
-    """Only these keys; dots reach into objects and into the records of a list."""
+    """Return a copy with these keys only; dots select keys of objects and of the entries of lists."""
     selected: dict[str, Any] = {}
     subfields: dict[str, list[str]] = {}
     for name in fields:

@@ -1,4 +1,4 @@
-"""Sends bodies in pieces, so that a client that reads slowly holds one piece in memory and not the whole body."""
+"""Sending responses in chunks, so that a slow client keeps one chunk in the send buffer and not the whole body."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from kalends.http.response_cache import CachedResponse
 from kalends.http.response_headers import HeaderPolicy
 
 CHUNK_BYTES: Final = 64 * 1024
-# A client that takes no piece for so long is disconnected.
+# A client that does not accept a chunk within this time is disconnected.
 MAX_SECONDS_PER_CHUNK: Final = 30
 
 
 async def send_response(send: Send, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
-    """Sends status, headers and body; raises ClientGone when the client stops reading."""
+    """Send status, headers and body; raise ClientDisconnected if the client stops reading."""
     await send({"type": "http.response.start", "status": status, "headers": list(headers)})
     for start in range(0, max(len(body), 1), CHUNK_BYTES):
         more = start + CHUNK_BYTES < len(body)
@@ -44,7 +44,7 @@ async def send_cached(
 ) -> int:
     """Send a cached response with additional headers and return its status.
 
-    A response with an age is stale, because the database is unavailable; nobody may store it.
+    A response with an age is stale, because the database is unavailable; it must not be stored.
     """
     control = "no-store" if age else policy.cache_control(cached.expires_at, now)
     fields = [*cached.headers, *headers, (b"cache-control", control.encode())]

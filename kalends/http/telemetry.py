@@ -1,5 +1,4 @@
-"""One line per request in the log, and the metrics. The query string is never logged: it may hold the
-password of an event."""
+"""Access log and metrics. The query string is never logged, because it may contain an event password."""
 
 import sys
 from datetime import UTC, datetime
@@ -12,6 +11,8 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Telemetry:
+    """Writes the access log, and counts requests."""
+
     def __init__(self, log_format: str, out: TextIO | None = None) -> None:
         self._is_plain = log_format == "plain"
         self._out = out or sys.stderr
@@ -21,7 +22,7 @@ class Telemetry:
     def record(
         self, method: str, route: str, status: int, seconds: float, *, cache: str = "", **more: object
     ) -> None:
-        """`more` goes into the log line only."""
+        """Count a request and write its log line; `more` are additional fields of the line."""
         method = method if method in METHODS else "other"
         key = (method, route, status, cache)
         counters = self._metrics.get(key)
@@ -34,7 +35,7 @@ class Telemetry:
         self._write({"event": "request", "method": method, "status": status, "ms": round(seconds * 1000, 1), **more})
 
     def exception(self, error: BaseException, **more: object) -> None:
-        """A fault of ours, with all that helps to find it."""
+        """Log an unexpected exception with its traceback."""
         import traceback
 
         text = "".join(traceback.format_exception(error))
@@ -52,10 +53,10 @@ class Telemetry:
 
 @cache
 def _metrics() -> tuple[Any, Any]:
-    """Returns the counter of requests and the histogram of their times.
+    """Return the request counter and the histogram of response times.
 
-    The library decides when it is imported whether processes count together, so it is imported by those that
-    count, after `kalends serve` has named the directory that they share.
+    Imported late: prometheus_client chooses multi-process mode at import time, from the directory that
+    `kalends serve` sets for its workers.
     """
     from prometheus_client import Counter, Histogram
 
@@ -66,6 +67,6 @@ def _metrics() -> tuple[Any, Any]:
 
 
 def _escape(value: object) -> str:
-    """Writes a value on one line: control characters, which could forge a line or steer a terminal, are escaped."""
+    """Escape control characters, which could forge a log line or control a terminal."""
     text = str(value)
     return text if text.isprintable() else repr(text)

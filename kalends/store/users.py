@@ -40,6 +40,22 @@ async def find_credentials(tx: Transaction, login: str) -> list[Credential]:
     return [Credential(*row.values()) for row in rows]
 
 
+async def find_credential(tx: Transaction, password_id: UUID) -> Credential | None:
+    """Return an application password with its user, or None if it was revoked."""
+    row = await tx.fetch_one(
+        Sql(
+            """
+            SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
+            FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
+            WHERE p.site_id = ? AND p.id = ?
+            """,
+            tx.site.id,
+            password_id,
+        )
+    )
+    return Credential(*row.values()) if row else None
+
+
 async def record_use(tx: Transaction, password_id: UUID, client_ip: str, user_agent: str) -> None:
     """Add the use to the log of the password, at most once per hour and IP address."""
     hour = tx.now.replace(minute=0, second=0)

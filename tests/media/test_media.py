@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import asyncpg
 import pytest
 from PIL import Image, ImageCms
 
@@ -154,6 +155,34 @@ def test_unauthorized_upload_is_rejected_before_reading_body(interface: Interfac
     scope = scope_of((b"content-type", b"image/jpeg"), (b"content-length", b"10000000"))
     interface.run(interface.app(scope, receive, send))
     assert (sent[0]["status"], b"rest_forbidden" in sent[1]["body"]) == (401, True)
+
+
+@pytest.mark.parametrize(
+    ("statement", "status", "code"),
+    [
+        ("DELETE FROM application_passwords", 401, "incorrect_password"),
+        ("UPDATE application_passwords SET read_only = true", 403, "rest_read_only"),
+        ("UPDATE users SET role = 'subscriber'", 403, "rest_forbidden"),
+    ],
+)
+def test_permission_revoked_during_an_upload_is_denied(
+    fresh: Callable[..., Interface], statement: str, status: int, code: str
+) -> None:
+    interface = fresh()
+    author = interface.caller("author")
+
+    async def pieces():
+        yield picture()[:100]
+        connection = await asyncpg.connect(interface.database_url)
+        await connection.execute(statement)
+        await connection.close()
+        yield picture()[100:]
+
+    headers = {"Content-Type": "image/jpeg"}
+    assert author.request("POST", f"{EXTENSION}/media", content=picture(), headers=headers).status_code == 201
+    answer = author.request("POST", f"{EXTENSION}/media", content=pieces(), headers=headers)
+    assert_refused(answer, status, code)
+    assert interface.sql("SELECT count(*) FROM media")[0][0] == 1
 
 
 def test_upload_with_idempotency_key_is_stored_once(author: Caller) -> None:

@@ -1,6 +1,6 @@
-"""GET /doc: an OpenAPI document of every route, parameter, body, answer, header and error code.
+"""GET /doc: an OpenAPI document of every route, parameter, body, response, header and error code.
 
-It is made once per language from the rows that also read the parameters, then only addresses are put in.
+It is generated once per language from the catalog that also handles requests; only its URLs depend on the request.
 """
 
 import re
@@ -13,9 +13,9 @@ import orjson
 
 from kalends import __version__
 from kalends.api import uploads
-from kalends.api.catalog import Endpoint, Interface, Route
+from kalends.api.catalog import Endpoint, ErrorCode, Interface, Route
 from kalends.api.description import headers, operations, schemas
-from kalends.api.description.errors import COMMON_ERRORS, NAMESPACE, ErrorCode, list_errors
+from kalends.api.description.errors import COMMON_ERRORS, NAMESPACE, SIGN_IN, list_errors
 from kalends.api.description.schemas import Schema, ref, schema_name
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core.image_types import BY_MIME
@@ -23,14 +23,9 @@ from kalends.core.messages import Translate
 from kalends.core.params import NOT_NULLABLE, Param
 from kalends.http.language import DEFAULT, translator
 from kalends.kinds import BY_NAME
-from kalends.kinds.kind import Kind
-from kalends.operations.changes import list_changes
-from kalends.operations.history import read_history
-from kalends.operations.media.records import create_media
-from kalends.operations.permissions import MIN_READER_ROLES
-from kalends.operations.records import create_record, list_records, read_record
+from kalends.kinds.kind import PAGING, Kind
 
-# Real answers of a server with this address, by `just examples`.
+# Responses of a real server at this base URL, recorded by `just examples`.
 EXAMPLES: Final = Path(__file__).resolve().parent / "examples.json"
 EXAMPLE_BASE: Final = "https://calendar.example.org"
 EXAMPLE_API: Final = f"{EXAMPLE_BASE}/api/{INTERFACE.namespace}"
@@ -41,7 +36,7 @@ AUTHENTICATED: Final = [{"applicationPassword": list[str]()}]
 
 @dataclass(frozen=True, slots=True)
 class DocumentUrls:
-    """Where an interface is reached, and where its records link to."""
+    """The base URL of the site, the requested path prefix, and the one that records link to."""
 
     base_url: str
     prefix: str
@@ -49,7 +44,10 @@ class DocumentUrls:
 
 
 def describe_interface(interface: Interface, urls: DocumentUrls, language: str, per_page: int) -> bytes:
-    """The document of an interface as it is reached there, in this language."""
+    """Return the document of an interface in a language, with the URLs at which it was requested.
+
+    The URLs of the examples are replaced in the cached document, because building one per host would be expensive.
+    """
     document = make_document(interface.namespace, language, per_page)
     base_url = urls.base_url
     replacements = (
@@ -70,13 +68,13 @@ def make_document(namespace: str, language: str, per_page: int) -> bytes:
 
 @lru_cache(maxsize=1)
 def read_examples() -> dict[str, Any]:
-    """Under "answers" by operation and status, under "refusals" by language and code."""
+    """Return the examples: "answers" by operation, "requests" by kind, "refusals" by language and code."""
     examples: dict[str, Any] = orjson.loads(EXAMPLES.read_bytes()) if EXAMPLES.exists() else {}
     return examples
 
 
 class Description:
-    """A document in the making: what is described by operations, and what they refer to."""
+    """Builds the OpenAPI document of an interface, and collects the components that its operations refer to."""
 
     def __init__(self, interface: Interface, language: str, per_page: int = 12) -> None:
         self._interface = interface
@@ -91,7 +89,7 @@ class Description:
         paths: dict[str, Schema] = {"/": self._index_operation(), "/doc": self._document_operation()}
         for route in self._interface.routes:
             paths[build_path(route)] = self._path(route)
-        names = [operations.find_tag(endpoint) for route in self._interface.routes for endpoint in route.endpoints]
+        names = [route.tag for route in self._interface.routes]
         bodies = self._request_schemas()
         return {
             "openapi": "3.1.0",
@@ -117,7 +115,7 @@ class Description:
                     }
                 },
             },
-        }  # fmt: skip
+        }
 
     def _info(self) -> Schema:
         texts = (
@@ -132,7 +130,7 @@ class Description:
             "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
         }
 
-    # The interface about itself --------------------------------------------------------------
+    # Index and document ----------------------------------------------------------------------
 
     def _index_operation(self) -> Schema:
         namespace = {
@@ -180,41 +178,41 @@ class Description:
 
     def _path(self, route: Route) -> Schema:
         return {
-            method.lower(): self._operation(endpoint, method)
+            method.lower(): self._operation(route, endpoint, method)
             for endpoint in route.endpoints
             for method in endpoint.methods
         }
 
-    def _operation(self, endpoint: Endpoint, method: str) -> Schema:
-        tag = operations.find_tag(endpoint)
+    def _operation(self, route: Route, endpoint: Endpoint, method: str) -> Schema:
+        errors = list_errors(endpoint, method)
         operation: Schema = {
             "operationId": operations.operation_id(endpoint, method),
-            "tags": [tag],
-            "summary": self._translate(operations.find_summary(endpoint)),
+            "tags": [route.tag],
+            "summary": self._translate(endpoint.summary),
         }
         if self._is_extension:
             operation["x-extension"] = True
         has_body = method in ("POST", "PUT", "PATCH")
         operation["parameters"] = [
-            *[self._parameter(p, "path", endpoint) for p in endpoint.path_params],
-            *([] if has_body else [self._parameter(p, "query", endpoint) for p in endpoint.params]),
-            *map(_parameter, headers.list_parameters(endpoint, method)),
+            *[self._parameter(p, "path") for p in endpoint.path_params],
+            *([] if has_body else [self._parameter(p, "query") for p in endpoint.params]),
+            *map(_parameter, headers.list_parameters(endpoint)),
         ]
         if has_body:
             operation["requestBody"] = self._request_body(endpoint)
-        if endpoint.is_write or endpoint.operation is read_history or tag in MIN_READER_ROLES:
+        if SIGN_IN in errors:
             operation["security"] = AUTHENTICATED
         operation["responses"] = {
-            **self._success(endpoint, method, operation["operationId"]),
-            **self._error_responses(list_errors(endpoint, method), endpoint.kind),
+            **self._success(endpoint, operation["operationId"]),
+            **self._error_responses(errors, endpoint.kind),
         }
         return operation
 
-    def _parameter(self, p: Param, where: str, endpoint: Endpoint) -> Schema:
+    def _parameter(self, p: Param, where: str) -> Schema:
         schema = dict(p.type.doc_schema)
         if p.has_default:
             schema["default"] = p.default
-        if p.name == "per_page" and endpoint.operation is list_records:
+        if p.name == "per_page" and p in PAGING:
             schema["default"] = self._per_page
         parameter: Schema = {
             "name": p.name,
@@ -236,82 +234,58 @@ class Description:
     # Bodies ----------------------------------------------------------------------------------
 
     def _request_body(self, endpoint: Endpoint) -> Schema:
-        schema = self._fields(endpoint.params, update=endpoint.is_update)
         if endpoint.accepts_file:
-            return _file_body(schema)
-        if endpoint.kind is not None and endpoint.operation is create_record:
-            schema = ref(f"{schema_name(endpoint.kind)}New")
-        elif endpoint.kind is not None and endpoint.is_update:
-            schema = ref(f"{schema_name(endpoint.kind)}Changes")
-        example = read_examples().get("requests", {}).get(endpoint.kind.name if endpoint.kind else "")
+            return _file_body(self._fields(endpoint))
+        schema = ref(endpoint.body_schema) if endpoint.body_schema else self._fields(endpoint)
         content: Schema = {media_type: {"schema": schema} for media_type in MEDIA_TYPES}
-        if example and endpoint.operation is create_record:
+        example = read_examples().get("requests", {}).get(endpoint.kind.name if endpoint.kind else "")
+        if example and endpoint.requires_body:
             content["application/json"]["example"] = example
-        return {"required": endpoint.operation is create_record, "content": content}
+        return {"required": endpoint.requires_body, "content": content}
 
     def _request_schemas(self) -> dict[str, Schema]:
-        schemas_by_name: dict[str, Schema] = {}
-        for route in self._interface.routes:
-            for endpoint in route.endpoints:
-                if endpoint.kind is not None and endpoint.operation is create_record:
-                    schemas_by_name[f"{schema_name(endpoint.kind)}New"] = self._fields(endpoint.params, update=False)
-                elif endpoint.kind is not None and endpoint.is_update:
-                    schemas_by_name[f"{schema_name(endpoint.kind)}Changes"] = self._fields(
-                        endpoint.params, update=True
-                    )
-        return schemas_by_name
+        return {
+            endpoint.body_schema: self._fields(endpoint)
+            for route in self._interface.routes
+            for endpoint in route.endpoints
+            if endpoint.body_schema
+        }
 
-    def _fields(self, params: tuple[Param, ...], *, update: bool) -> Schema:
-        """Fields of a body. On update nothing is required, and null clears what can be cleared."""
-        required = [p.name for p in params if p.required and not update]
+    def _fields(self, endpoint: Endpoint) -> Schema:
+        """Describe the fields of a body. On update none is required, and null clears those that can be empty."""
+        required = [p.name for p in endpoint.params if p.required and not endpoint.is_update]
         return {
             "type": "object",
-            "properties": {p.name: self._field(p, update) for p in params},
+            "properties": {p.name: self._field(p, endpoint) for p in endpoint.params},
             **({"required": required} if required else {}),
         }
 
-    def _field(self, p: Param, update: bool) -> Schema:
-        schema = (
-            _linked_schema(p)
-            if p.name in ("venue", "organizer") and p.type.accepts_lists
-            else dict(p.type.doc_schema)
-        )
-        if update and p.type.null_value is not NOT_NULLABLE:
+    def _field(self, p: Param, endpoint: Endpoint) -> Schema:
+        linked_kind = _find_linked_post(endpoint.kind, p)
+        schema = _linked_schema(linked_kind) if linked_kind else dict(p.type.doc_schema)
+        if endpoint.is_update and p.type.null_value is not NOT_NULLABLE:
             schema = _nullable(schema)
-        if p.has_default and not update:
+        if p.has_default and not endpoint.is_update:
             schema["default"] = p.default
         if p.is_extension:
             schema["x-extension"] = True
         return {**schema, "description": self._param_description(p)}
 
-    # Answers ---------------------------------------------------------------------------------
+    # Responses -------------------------------------------------------------------------------
 
-    def _success(self, endpoint: Endpoint, method: str, operation_id: str) -> Schema:
-        kind, operation = endpoint.kind, endpoint.operation
-        names = headers.list_response_headers(endpoint, method)
-        if operation is list_changes:
-            return self._response("200", ref("Changes"), operation_id, names)
-        if operation is read_history:
-            return self._response("200", ref("History"), operation_id, names)
-        if operation in schemas.OPERATION_SCHEMAS or kind is None:
-            return self._response(
-                "200", schemas.OPERATION_SCHEMAS.get(operation, {"type": "object"}), operation_id, names
-            )
-        if operation is list_records:
-            return {
-                **self._response("200", ref(f"{schema_name(kind)}List"), operation_id, names),
-                "304": self._not_modified(),
-            }
-        if operation in (create_record, create_media):
-            return self._response("201", ref(schema_name(kind)), operation_id, names, links=_links(kind))
-        responses = self._response("200", ref(schema_name(kind)), operation_id, names)
-        return {**responses, "304": self._not_modified()} if operation is read_record else responses
+    def _success(self, endpoint: Endpoint, operation_id: str) -> Schema:
+        names = headers.list_response_headers(endpoint)
+        links = _links(endpoint.kind) if endpoint.status == 201 and endpoint.kind else None
+        responses = self._response(str(endpoint.status), ref(endpoint.returns), operation_id, names, links=links)
+        if "If-None-Match" in endpoint.request_headers:
+            responses["304"] = self._not_modified()
+        return responses
 
     def _response(
         self, status: str, schema: Schema, operation_id: str, names: tuple[str, ...], *, links: Schema | None = None
     ) -> Schema:
         content: Schema = {"schema": schema}
-        # An update looks the same by every method and address.
+        # The examples of an update are the same for all methods and paths.
         example_name = re.sub(r"By(Slug|Post|Put)", "", operation_id)
         if example_name in read_examples().get("answers", {}):
             self._examples[example_name] = {"value": read_examples()["answers"][example_name]}
@@ -331,7 +305,7 @@ class Description:
         }
 
     def _error_responses(self, errors: list[ErrorCode], kind: Kind | None) -> Schema:
-        """One answer per status; equal ones are described once and named after their codes."""
+        """Describe one response per status; equal ones share a component that is named after their codes."""
         responses: Schema = {}
         for status in sorted({row.status for row in errors}):
             rows = [row for row in errors if row.status == status]
@@ -366,7 +340,7 @@ class Description:
         }
 
     def _translated(self, value: Any) -> Any:
-        """A copy in which every description is said."""
+        """Return a copy with translated descriptions."""
         if isinstance(value, dict):
             return {
                 key: self._translate(inner)
@@ -380,7 +354,7 @@ class Description:
 
 
 def _file_body(fields: Schema) -> Schema:
-    """A form with a file among its fields, or the file as it is; its fields are in the query string then."""
+    """Describe an upload: a form with a file, or the file as the body with its fields in the query string."""
     binary = {"type": "string", "contentMediaType": "application/octet-stream"}
     form = {**fields, "properties": {uploads.FIELD: binary, **fields["properties"]}, "required": [uploads.FIELD]}
     raw: Schema = {mime: {} for mime in BY_MIME}
@@ -399,13 +373,20 @@ def _header(name: str) -> Schema:
     return {"$ref": f"#/components/headers/{name}"}
 
 
-def _linked_schema(p: Param) -> Schema:
-    """A linked record is named by its ID, or given as data from which it is made."""
-    linked_kind = BY_NAME[f"{p.name}s"]
+def _find_linked_post(kind: Kind | None, p: Param) -> Kind | None:
+    """Return the kind of the posts that a parameter links to; None for a plain parameter or a list of terms."""
+    for link in kind.links if kind else ():
+        if link.param == p.name and BY_NAME[link.kind].is_post:
+            return BY_NAME[link.kind]
+    return None
+
+
+def _linked_schema(kind: Kind) -> Schema:
+    """Describe a linked record: its ID, or the fields of a record to create."""
     entry: list[Schema] = [
         {"type": "integer", "minimum": 1},
         {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer", "minimum": 1}}},
-        ref(f"{schema_name(linked_kind)}New"),
+        ref(f"{schema_name(kind)}New"),
     ]
     return {"anyOf": [{"type": "array", "items": {"anyOf": entry}, "maxItems": 50}, *entry]}
 
@@ -418,7 +399,7 @@ def _nullable(schema: Schema) -> Schema:
 
 
 def _links(kind: Kind) -> Schema:
-    """Where to go on with what was created."""
+    """Describe the links from a created record to the operations on it."""
     name = schema_name(kind)
     links: Schema = {
         verb: {"operationId": f"{verb}{name}", "parameters": {"id": "$response.body#/id"}}

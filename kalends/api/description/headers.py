@@ -1,14 +1,10 @@
-"""The headers of requests and answers, and the parameters that every route takes: what /doc says of them."""
+"""Descriptions of request and response headers, and of the parameters that every route accepts."""
 
 from typing import Any, Final
 
 from kalends.api.catalog import Endpoint
 from kalends.core.messages import gettext_noop as N_
 from kalends.http.language import LANGUAGES
-from kalends.operations.changes import list_changes
-from kalends.operations.history import read_history
-from kalends.operations.media.records import create_media
-from kalends.operations.records import create_record, list_records, read_record
 
 SUCCESS: Final = N_("Done.")
 CREATED: Final = N_("Created.")
@@ -28,7 +24,7 @@ def _parameter(
     return {"name": name, "in": where, "description": description, "schema": schema, **extension}
 
 
-# Each by its name. The last three change what an answer looks like, so no operation lists them.
+# By name. No operation lists the last three, because they change the shape of the response.
 PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "lang": _parameter("lang", "query", {"type": "string", "enum": list(LANGUAGES)},
                        N_("The language of messages and descriptions")),
@@ -80,7 +76,7 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
     "Access-Control-Allow-Headers": _header(TEXT, N_("The headers that such scripts may send")),
     "Access-Control-Max-Age": _header(NON_NEGATIVE, N_("For how many seconds the permission holds")),
 }  # fmt: skip
-# Every answer has these, so only the first is repeated at each of them.
+# Every response has these headers, so only the first one is repeated in each description.
 COMMON_HEADERS: Final = (
     "X-Request-ID", "Link", "Vary", "Cache-Control", "X-Content-Type-Options", "X-Robots-Tag", "Allow",
     *[name for name in HEADERS if name.startswith("Access-Control-")],
@@ -89,28 +85,11 @@ DOCUMENTED_ALWAYS: Final = COMMON_HEADERS[:1]
 TOTAL_HEADERS: Final = ("X-TEC-Total", "X-TEC-TotalPages", "X-WP-Total", "X-WP-TotalPages")
 
 
-def list_parameters(endpoint: Endpoint, method: str) -> list[str]:
-    names: list[str] = list(COMMON_PARAMETERS)
-    if endpoint.operation in (list_records, read_record):
-        names.append("If-None-Match")
-    if endpoint.path_params and (endpoint.is_write or endpoint.operation is read_history):
-        names.append("If-Match")
-    if endpoint.is_write:
-        names.append("Idempotency-Key")
-    return names
+def list_parameters(endpoint: Endpoint) -> list[str]:
+    """Return the names of the request headers and common parameters of an endpoint."""
+    return [*COMMON_PARAMETERS, *endpoint.request_headers, *(["Idempotency-Key"] if endpoint.is_write else [])]
 
 
-def list_response_headers(endpoint: Endpoint, method: str) -> tuple[str, ...]:
-    """The headers of a success, besides those that every answer has."""
-    names: list[str] = []
-    if endpoint.operation is list_records:
-        names += TOTAL_HEADERS
-    if endpoint.operation not in (read_history, list_changes):
-        names.append("ETag")
-    if endpoint.operation in (create_record, create_media):
-        names.append("Location")
-    if endpoint.is_write:
-        names.append("Idempotent-Replay")
-    if not endpoint.is_write:
-        names.append("Surrogate-Key")
-    return tuple(names)
+def list_response_headers(endpoint: Endpoint) -> tuple[str, ...]:
+    """Return the names of the headers of a successful response, without those of every response."""
+    return (*endpoint.response_headers, "Idempotent-Replay" if endpoint.is_write else "Surrogate-Key")

@@ -1,4 +1,4 @@
-"""GET / and OPTIONS: the interface describes itself, from the same rows that read its parameters."""
+"""GET / and OPTIONS: the index of the routes and their parameters, generated from the catalog."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from kalends.core.messages import Translate
 def describe_index(
     interface: Interface, api_url: str, namespace: str, defaults: dict[str, Any], translate: Translate
 ) -> dict[str, Any]:
-    """`defaults` are those computed at request time, by parameter; `say` puts descriptions into a language."""
+    """Describe all routes; `defaults` are parameter defaults that depend on the request."""
     root = api_url.removesuffix(f"/{namespace}")
     self_route = {
         "namespace": namespace,
@@ -56,7 +56,10 @@ def describe_route(
 
 
 def describe_params(endpoint: Endpoint, defaults: dict[str, Any], translate: Translate) -> dict[str, Any]:
-    """On update no field is required; what stands in the path is, unless a field has the same name."""
+    """Describe the parameters of an endpoint.
+
+    On update no field is required; a path parameter is, unless a field has the same name.
+    """
     fields = {p.name for p in endpoint.params}
     described: dict[str, Any] = {}
     for p in (*endpoint.path_params, *endpoint.params):

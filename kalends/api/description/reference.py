@@ -1,56 +1,124 @@
-"""GET /docs: the reference for people, in their language, with requests to try.
+"""GET /docs: the API reference for people, in their language, with forms to send requests.
 
-Plain HTML made from the same description as /doc. Style and script are files of ours; nothing comes from
-another host, and the policy of the page allows nothing else.
+The page is plain HTML made from the same description as /doc, and works without its script. Its policy allows
+only the style sheet, the script and the icon of this server.
 """
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
 from kalends import __version__
+from kalends.api.description import operations
 from kalends.api.description.document import make_document
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core import errors
 from kalends.core.clock import utc_now
-from kalends.core.messages import Message
+from kalends.core.messages import Message, Translate
 from kalends.http.context import AppState, read_client_ip
 from kalends.http.language import LANGUAGES, choose_language, translator
 
 STATIC: Final = Path(__file__).resolve().parent / "static"
+TEMPLATES: Final = Path(__file__).resolve().parent / "templates"
 FILES: Final = {"reference.css": "text/css", "reference.js": "text/javascript", "icon.svg": "image/svg+xml"}
 POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-Document = dict[str, Any]
-DocumentedOperation = tuple[
-    str, list[str], dict[str, Any]
-]  # a path, the methods that mean the same on it, and what they do
 METHODS: Final = ("get", "post", "put", "patch", "delete")
+# Other headers are set by the browser, or of no use in a form.
+FORM_HEADERS: Final = ("If-Match", "If-None-Match", "Idempotency-Key")
+MAX_TEXTAREA_ROWS: Final = 14
+Json = dict[str, Any]
 
 
-async def show(service: AppState, request: Request, host: str, home: str, extension: str) -> Response:
-    """Respond to /docs: the reference in the language of the reader or of the site."""
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A parameter of an operation, or a field of its body, whose location is empty."""
+
+    name: str
+    type: str
+    location: str
+    description: str
+    default: str
+    is_required: bool
+    is_extension: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRow:
+    status: str
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BodyExample:
+    text: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperationView:
+    """An operation on a path; `methods` are those that do the same."""
+
+    anchor: str
+    path: str
+    methods: list[str]
+    summary: str
+    search_text: str
+    is_extension: bool
+    parameters: list[Field]
+    body_fields: list[Field] | None
+    body_example: BodyExample | None
+    responses: list[ResponseRow]
+    response_example: str
+
+    @property
+    def inputs(self) -> list[Field]:
+        """Return the parameters that the form asks for."""
+        return [field for field in self.parameters if field.location != "header" or field.name in FORM_HEADERS]
+
+
+@dataclass(frozen=True, slots=True)
+class TagView:
+    title: str
+    operations: list[OperationView]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One of the two interfaces."""
+
+    prefix: str
+    title: str
+    paragraphs: list[str]
+    tags: list[TagView]
+
+
+async def show(state: AppState, request: Request, host: str, api_prefix: str, extension_prefix: str) -> Response:
+    """Respond to /docs and the files below it, in the language of the reader or of the site."""
     if request.method not in ("GET", "HEAD"):
         raise errors.method_not_allowed(request.method, ["GET"])
     name = request.scope["path"].removeprefix("/docs").strip("/")
     if name:
         return show_file(name)
-    client = read_client_ip(request, service)
-    async with service.database.transaction(host, utc_now(), writing=False, anonymous=True, client_ip=client) as tx:
+    client_ip = read_client_ip(request, state)
+    async with state.database.transaction(host, utc_now(), writing=False, anonymous=True, client_ip=client_ip) as tx:
         site_language = tx.site.language
     language = choose_language(
         request.scope["query_string"], request.headers.get("accept-language", ""), site_language
     )
-    return show_page(language, home, extension)
+    return show_page(language, api_prefix, extension_prefix)
 
 
 def show_file(name: str) -> Response:
@@ -61,7 +129,7 @@ def show_file(name: str) -> Response:
 
 
 def show_page(language: str, api_prefix: str, extension_prefix: str) -> Response:
-    """`home` and `ours` are the paths of the interface and of what this server adds."""
+    """Respond with the page; the prefixes are the paths of the two interfaces."""
     headers = {
         "Content-Language": language,
         "Vary": "Accept-Language",
@@ -75,175 +143,103 @@ def show_page(language: str, api_prefix: str, extension_prefix: str) -> Response
 
 @lru_cache(maxsize=16)
 def make_page(language: str, api_prefix: str, extension_prefix: str) -> str:
-    return "".join(ReferencePage(language, api_prefix, extension_prefix).parts())
+    """Render the page; the few variants are cached."""
+    translate = translator(language)
+    prefixes = {INTERFACE.namespace: api_prefix, EXTENSION.namespace: extension_prefix}
+    sections = [
+        _SectionBuilder(orjson.loads(make_document(namespace, language, 12)), number, translate).section(prefix)
+        for number, (namespace, prefix) in enumerate(prefixes.items())
+    ]
+    template = _ENVIRONMENT.get_template("reference.html")
+    return template.render(
+        _=translate, language=language, languages=LANGUAGES, version=__version__, sections=sections
+    )
 
 
-class ReferencePage:
-    def __init__(self, language: str, api_prefix: str, extension_prefix: str) -> None:
-        self._translate = translator(language)
-        self._language = language
-        self._sections = [
-            (api_prefix, orjson.loads(make_document(INTERFACE.namespace, language, 12))),
-            (extension_prefix, orjson.loads(make_document(EXTENSION.namespace, language, 12))),
+class _SectionBuilder:
+    """Builds the view of an OpenAPI document; `number` keeps the anchors of the sections apart."""
+
+    def __init__(self, document: Json, number: int, translate: Translate) -> None:
+        self._document = document
+        self._number = number
+        self._translate = translate
+
+    def section(self, prefix: str) -> Section:
+        info = self._document["info"]
+        views = [(operation["tags"], view) for operation, view in self._operations()]
+        tags = [
+            TagView(tag["description"], [view for names, view in views if tag["name"] in names])
+            for tag in self._document["tags"]
         ]
-        self._api_prefix = api_prefix
+        return Section(prefix, info["title"], info["description"].split("\n\n"), tags)
 
-    def word(self, text: str) -> str:
-        """A text of the page itself, said and safe in HTML."""
-        return escape(self._translate(text))
+    def _operations(self) -> Iterator[tuple[Json, OperationView]]:
+        for path, by_method in self._document["paths"].items():
+            for methods, operation in _merge_methods(by_method):
+                yield operation, self._operation(path, methods, operation)
 
-    def parts(self) -> Iterator[str]:
-        yield f'<!doctype html><html lang="{self._language}"><head><meta charset="utf-8">'
-        yield f"<title>{self.word('Reference')} · Kalends</title>"
-        yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        yield '<meta name="color-scheme" content="light dark"><link rel="stylesheet" href="/docs/reference.css">'
-        yield '<link rel="icon" href="/docs/icon.svg"><script src="/docs/reference.js" defer></script></head>'
-        yield f'<body data-failed="{self.word("The server could not be reached.")}">'
-        yield f'<a class="skip" href="#content">{self.word("Skip to the content")}</a>'
-        yield from self._head()
-        yield '<div class="frame">'
-        yield from self._contents()
-        yield '<main id="content">'
-        for number, (prefix, document) in enumerate(self._sections):
-            yield from self._interface(number, prefix, document)
-        yield "</main></div></body></html>"
-
-    def _head(self) -> Iterator[str]:
-        options = "".join(
-            f'<option value="{tag}"{" selected" if tag == self._language else ""}>{name}</option>'
-            for tag, name in LANGUAGES.items()
-        )
-        label = self.word("Language")
-        yield '<header><a class="brand" href="/docs">Kalends</a>'
-        yield f'<span class="version">{__version__}</span><span class="space"></span>'
-        yield '<form class="language" method="get" action="/docs"><label>'
-        yield f'<span>{label}</span> <select name="lang">{options}'
-        yield "</select></label><noscript><button>OK</button></noscript></form></header>"
-
-    def _contents(self) -> Iterator[str]:
-        yield f'<nav aria-label="{self.word("Contents")}"><details class="contents" open>'
-        yield f"<summary>{self.word('Contents')}</summary>"
-        label = self.word("Find a route or a parameter")
-        yield f'<input type="search" id="find" placeholder="{label}" aria-label="{label}">'
-        for number, (_, document) in enumerate(self._sections):
-            for tag in document["tags"]:
-                rows = [row for row in _iter_operations(document) if tag["name"] in row[2]["tags"]]
-                yield f"<h2>{escape(tag['description'])}</h2><ul>"
-                for path, methods, operation in rows:
-                    summary = escape(operation["summary"])
-                    names = " ".join(row.get("name", "") for row in operation["parameters"])
-                    search_text = escape(f"{path} {operation['summary']} {names}".lower())
-                    yield f'<li data-find="{search_text}"><a href="#{_anchor(number, operation)}">'
-                    yield f"{_badge(methods[-1])} <span>{summary}<small>{escape(path)}</small></span></a></li>"
-                yield "</ul>"
-        yield "</details></nav>"
-
-    def _interface(self, number: int, prefix: str, document: dict[str, Any]) -> Iterator[str]:
-        info = document["info"]
-        yield f'<section class="intro"><h1>{escape(info["title"])}</h1>'
-        yield from (f"<p>{_render_code(text)}</p>" for text in info["description"].split("\n\n"))
-        label = self.word("The document for programs (OpenAPI)")
-        yield f'<p><code class="base">{escape(prefix)}</code> · <a href="{escape(prefix)}/doc">{label}</a></p>'
-        if number == 0:
-            yield from self._sign_in()
-        yield "</section>"
-        for tag in document["tags"]:
-            yield f'<h2 class="tag">{escape(tag["description"])}</h2>'
-            for path, methods, operation in _iter_operations(document):
-                if tag["name"] in operation["tags"]:
-                    yield from self._operation(number, prefix, document, (path, methods, operation))
-
-    def _sign_in(self) -> Iterator[str]:
-        yield f'<details class="sign"><summary>{self.word("Sign in")}</summary><p>'
-        yield self.word("Stays in this page until it is closed; reads of published records need none.")
-        yield f'</p><label>{self.word("User name")} <input id="login" autocomplete="off"></label> '
-        yield f"<label>{self.word('Application password')} "
-        yield '<input id="password" type="password" autocomplete="off"></label></details>'
-
-    def _operation(
-        self, number: int, prefix: str, document: Document, documented: DocumentedOperation
-    ) -> Iterator[str]:
-        path, methods, operation = documented
-        badges = "".join(_badge(method) for method in methods)
-        extension = f' <em class="ours">{self.word("extension")}</em>' if operation.get("x-extension") else ""
-        yield f'<article id="{_anchor(number, operation)}"><h3>{badges} <code>{escape(path)}</code>{extension}</h3>'
-        yield f"<p>{escape(operation['summary'])}</p>"
-        parameters = [resolve(document, row) for row in operation["parameters"]]
-        if parameters:
-            yield self._rows(
-                self.word("Parameters"),
-                [(row, row["schema"], row["in"], row.get("required", False)) for row in parameters],
-            )
+    def _operation(self, path: str, methods: list[str], operation: Json) -> OperationView:
+        names = " ".join(row.get("name", "") for row in operation["parameters"])
+        parameters = [resolve(self._document, row) for row in operation["parameters"]]
         body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-        schema = resolve(document, body.get("schema", {}))
-        if schema:
-            required = schema.get("required", [])
-            fields = [
-                ({"name": name, **row}, row, "", name in required) for name, row in schema["properties"].items()
-            ]
-            yield self._rows(self.word("Body"), fields)
-        yield from self._responses(document, operation)
-        yield from self._try_it(prefix, path, methods, parameters, body)
-        yield "</article>"
+        return OperationView(
+            anchor=f"{operation['operationId']}{self._number or ''}",
+            path=path,
+            methods=methods,
+            summary=operation["summary"],
+            search_text=f"{path} {operation['summary']} {names}".lower(),
+            is_extension=operation.get("x-extension", False),
+            parameters=[self._field(row, row["schema"], required=row.get("required", False)) for row in parameters],
+            body_fields=self._body_fields(resolve(self._document, body.get("schema", {}))),
+            body_example=_make_body_example(body),
+            responses=self._responses(operation),
+            response_example=self._response_example(operation),
+        )
 
-    def _rows(self, title: str, rows: list[tuple[dict[str, Any], dict[str, Any], str, bool]]) -> str:
-        lines: list[str] = []
-        for row, schema, where, required in rows:
-            notes = [escape(format_type(schema))]
-            notes += [escape(where)] if where in ("path", "header") else []
-            notes += [f"<b>{self.word('required')}</b>"] if required else []
-            if "default" in schema:
-                value = orjson.dumps(schema["default"]).decode()
-                notes.append(escape(Message("by default {value}", value=value).render(self._translate)))
-            is_extension = row.get("x-extension")
-            notes += [f'<em class="ours">{self.word("extension")}</em>'] if is_extension else []
-            description = row.get("description", "").removesuffix(
-                f". {self._translate('Not in the interface: an extension of this server.')}"
-            )
-            lines.append(f"<dt><code>{escape(row['name'])}</code> <small>{' · '.join(notes)}</small></dt>")
-            lines.append(f"<dd>{_render_code(description)}</dd>")
-        return f"<details><summary>{title} ({len(rows)})</summary><dl>{''.join(lines)}</dl></details>"
+    def _body_fields(self, schema: Json) -> list[Field] | None:
+        if not schema:
+            return None
+        required = schema.get("required", [])
+        return [
+            self._field({"name": name, **row}, row, required=name in required)
+            for name, row in schema["properties"].items()
+        ]
 
-    def _responses(self, document: dict[str, Any], operation: dict[str, Any]) -> Iterator[str]:
-        yield f"<details><summary>{self.word('Answers')}</summary><dl>"
-        example = None
+    def _field(self, row: Json, schema: Json, *, required: bool) -> Field:
+        default = ""
+        if "default" in schema:
+            value = orjson.dumps(schema["default"]).decode()
+            default = Message("by default {value}", value=value).render(self._translate)
+        extension_note = f". {self._translate(operations.EXTENSION_NOTE)}"
+        return Field(
+            name=row["name"],
+            type=format_type(schema),
+            location=row.get("in", ""),
+            # A mark in the list replaces the note of the document.
+            description=row.get("description", "").removesuffix(extension_note),
+            default=default,
+            is_required=required,
+            is_extension=row.get("x-extension", False),
+        )
+
+    def _responses(self, operation: Json) -> list[ResponseRow]:
+        return [
+            ResponseRow(status, resolve(self._document, response)["description"].split("\n"))
+            for status, response in operation["responses"].items()
+        ]
+
+    def _response_example(self, operation: Json) -> str:
+        """Return the example of a successful response as JSON, or an empty string."""
         for status, response in operation["responses"].items():
-            resolved = resolve(document, response)
-            lines = "<br>".join(_render_code(line) for line in resolved["description"].split("\n"))
-            yield f'<dt class="s{status[0]}"><code>{status}</code></dt><dd>{lines}</dd>'
-            examples = resolved.get("content", {}).get("application/json", {}).get("examples", {})
+            content = resolve(self._document, response).get("content", {})
+            examples = content.get("application/json", {}).get("examples", {})
             if status.startswith("2") and examples:
-                example = resolve(document, next(iter(examples.values())))["value"]
-        yield "</dl></details>"
-        if example is not None:
-            text = orjson.dumps(example, option=orjson.OPT_INDENT_2).decode()
-            yield f"<details><summary>{self.word('Example')}</summary><pre>{escape(text)}</pre></details>"
-
-    def _try_it(
-        self, prefix: str, path: str, methods: list[str], parameters: list[dict[str, Any]], body: dict[str, Any]
-    ) -> Iterator[str]:
-        yield f"<details><summary>{self.word('Try it')}</summary>"
-        yield f'<form class="trial" data-method="{methods[-1].upper()}" data-path="{escape(prefix + path)}">'
-        if methods[-1] != "get":
-            yield f'<p class="warning">{self.word("This writes to the site.")}</p>'
-        yield '<div class="fields">'
-        for row in parameters:
-            if row["in"] == "header" and row["name"] not in ("If-Match", "If-None-Match", "Idempotency-Key"):
-                continue
-            name, required = escape(row["name"]), " required" if row.get("required") else ""
-            yield f'<label><code>{name}</code><input name="{name}" data-in="{row["in"]}"{required}></label>'
-        yield "</div>"
-        if body:
-            text = orjson.dumps(body.get("example", {}), option=orjson.OPT_INDENT_2).decode()
-            lines = min(14, text.count("\n") + 2)
-            label = self.word("Body")
-            yield f'<label class="body">{label}<textarea rows="{lines}" spellcheck="false">'
-            yield f"{escape(text)}</textarea></label>"
-        yield f'<button>{self.word("Send")}</button><output aria-live="polite"></output></form></details>'
+                return _format_json(resolve(self._document, next(iter(examples.values())))["value"])
+        return ""
 
 
-def format_type(schema: dict[str, Any]) -> str:
-    """A schema in a few letters: integer, string | null, asc | desc, array of integer."""
+def format_type(schema: Json) -> str:
+    """Return a short form of a schema: integer, string | null, asc | desc, array of integer."""
     if "enum" in schema:
         return " | ".join(map(str, schema["enum"]))
     if "$ref" in schema:
@@ -256,37 +252,50 @@ def format_type(schema: dict[str, Any]) -> str:
     return " | ".join(type_name) if isinstance(type_name, list) else str(type_name)
 
 
-def _iter_operations(document: dict[str, Any]) -> Iterator[tuple[str, list[str], dict[str, Any]]]:
-    """Operations in order; methods that mean the same on one path are one."""
-    for path, operations in document["paths"].items():
-        by_summary: dict[str, tuple[list[str], dict[str, Any]]] = {}
-        for method in METHODS:
-            if method in operations:
-                methods, _ = by_summary.setdefault(operations[method]["summary"], ([], operations[method]))
-                methods.append(method)
-                by_summary[operations[method]["summary"]] = (methods, operations[method])
-        for methods, operation in by_summary.values():
-            yield path, methods, operation
+def _merge_methods(by_method: Json) -> Iterator[tuple[list[str], Json]]:
+    """Yield the operations of a path; methods with the same summary are aliases of one operation, the last one."""
+    by_summary: dict[str, tuple[list[str], Json]] = {}
+    for method in METHODS:
+        if method in by_method:
+            summary = by_method[method]["summary"]
+            methods, _ = by_summary.get(summary, ([], {}))
+            by_summary[summary] = ([*methods, method], by_method[method])
+    yield from by_summary.values()
 
 
-def _anchor(number: int, operation: dict[str, Any]) -> str:
-    return f"{operation['operationId']}{number or ''}"
+def _make_body_example(body: Json) -> BodyExample | None:
+    if not body:
+        return None
+    text = _format_json(body.get("example", {}))
+    return BodyExample(text, min(MAX_TEXTAREA_ROWS, text.count("\n") + 2))
 
 
-def _badge(method: str) -> str:
-    return f'<b class="method {method}">{method.upper()}</b>'
+def _format_json(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
-def _render_code(text: str) -> str:
-    """Plain text with `code` in it."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
+def _render_code(text: str) -> Markup:
+    """Escape a text and mark up the `code` in it."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False)))  # noqa: S704
 
 
-def resolve(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+_ENVIRONMENT: Final = Environment(
+    loader=FileSystemLoader(TEMPLATES),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+)
+_ENVIRONMENT.filters["code"] = _render_code
+
+
+def resolve(document: Json, node: Json) -> Json:
+    """Return a node of the document, or the one that it refers to."""
     if "$ref" not in node:
         return node
     target: Any = document
     for key in str(node["$ref"]).removeprefix("#/").split("/"):
         target = target[key]
-    resolved: dict[str, Any] = target
+    resolved: Json = target
     return resolved

@@ -1,12 +1,10 @@
-"""What answers look like, exactly: JSON Schema for every record, list and refusal of the interface.
+"""JSON Schemas of all responses: records, lists, errors.
 
-Every key is named; no other may come. Descriptions are marked here and translated where /doc is made.
+They list every key and allow no others. Descriptions are marked here and translated when the document is built.
 """
 
 from typing import Any, Final
 
-from kalends.api.batch import run_batch
-from kalends.api.catalog import Operation
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import MAX_ID
 from kalends.core.statuses import STATUSES
@@ -44,7 +42,7 @@ def array(entry: Schema) -> Schema:
 
 
 def record(keys: Schema, *, optional: tuple[str, ...] = (), description: str = "") -> Schema:
-    """An object with these keys and no others."""
+    """Return the schema of an object with these keys and no others."""
     described: Schema = {"description": description} if description else {}
     return {
         "type": "object",
@@ -196,10 +194,14 @@ EVENT_KEYS: Final[Schema] = {
     "organizer": array(ref("Organizer")),
     "custom_fields": EMPTY_LIST,
     "ticket_url": {"type": "string", "description": N_("Where tickets are sold"), "x-extension": True},
-    "uid": {"type": "string", "format": "uuid", "description": N_("The name of the event for life, worldwide"),
-            "x-extension": True},
+    "uid": {
+        "type": "string",
+        "format": "uuid",
+        "description": N_("The name of the event for life, worldwide"),
+        "x-extension": True,
+    },
     "json_ld": JSON_LD,
-}  # fmt: skip
+}
 VENUE_KEYS: Final[Schema] = {
     **POST,
     "venue": TEXT,
@@ -232,11 +234,25 @@ ORGANIZER_KEYS: Final[Schema] = {
     "email": TEXT,
     "json_ld": JSON_LD,
 }
-# Venues and organizers leave out what is empty.
+# Venues and organizers omit empty values.
 OPTIONAL_KEYS: Final = (
-    "description", "slug", "image", "address", "city", "country", "province", "state", "zip", "phone", "website",
-    "stateprovince", "geo_lat", "geo_lng", "email", "json_ld",
-)  # fmt: skip
+    "description",
+    "slug",
+    "image",
+    "address",
+    "city",
+    "country",
+    "province",
+    "state",
+    "zip",
+    "phone",
+    "website",
+    "stateprovince",
+    "geo_lat",
+    "geo_lng",
+    "email",
+    "json_ld",
+)
 TERM_URLS: Final = record({"self": URL, "collection": URL, "up": URL}, optional=("up",))
 TERM_KEYS: Final[Schema] = {
     "id": ID,
@@ -328,7 +344,7 @@ HISTORY: Final = record(
 
 
 def changed_record_schema(kind: Kind) -> Schema:
-    """A record by itself: links are IDs, and counts, which are others' doing, are left out."""
+    """Return the schema of a record in `/changes`: links are IDs, and computed values such as counts are omitted."""
     keys = dict(KEYS[kind.name])
     for link in kind.links:
         keys[link.param] = array(ID)
@@ -368,8 +384,6 @@ def changes_schema() -> Schema:
     )
 
 
-# What other operations answer with. A test asks for a row here, or above, for every operation.
-OPERATION_SCHEMAS: Final[dict[Operation, Schema]] = {run_batch: ref("Results")}
 RESULTS: Final = record(
     {
         "results": with_description(
@@ -379,7 +393,7 @@ RESULTS: Final = record(
     }
 )
 
-# Refusals ------------------------------------------------------------------------------------
+# Errors --------------------------------------------------------------------------------------
 
 
 def _error(code: Schema, data: Schema) -> Schema:
@@ -430,7 +444,7 @@ ERRORS: Final[Schema] = {
     ),
 }
 
-# The interface about itself ------------------------------------------------------------------
+# Index and document --------------------------------------------------------------------------
 
 LINKS: Final = {"type": "object", "additionalProperties": array(record({"href": URL}))}
 METHODS: Final = array({"type": "string", "enum": ["GET", "POST", "PUT", "PATCH", "DELETE"]})
@@ -447,10 +461,15 @@ ROUTE: Final = record(
 )
 ARGUMENT: Final = record(
     {
-        "type": TEXT, "items": ANY, "enum": array(TEXT), "description": TEXT, "required": FLAG, "default": ANY,
+        "type": TEXT,
+        "items": ANY,
+        "enum": array(TEXT),
+        "description": TEXT,
+        "required": FLAG,
+        "default": ANY,
     },
     optional=("type", "items", "enum", "description", "default"),
-)  # fmt: skip
+)
 INDEX: Final = record(
     {"namespace": TEXT, "routes": {"type": "object", "additionalProperties": ref("Route")}, "_links": LINKS}
 )
@@ -462,7 +481,7 @@ DOCUMENT: Final[Schema] = {
 
 
 def components(*, of_interface: bool) -> dict[str, Schema]:
-    """All schemas by name: those of the interface, or those of what is ours beside it."""
+    """Return all schemas of the interface or of the extension, by name."""
     schemas: dict[str, Schema] = {
         "DateDetails": DATE_DETAILS,
         "ImageSize": IMAGE_SIZE,

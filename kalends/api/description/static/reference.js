@@ -76,7 +76,7 @@ async function send(form) {
   }
 }
 
-for (const form of all(".trial")) {
+for (const form of all(".try-it")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     send(form);
