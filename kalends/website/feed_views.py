@@ -1,4 +1,4 @@
-"""The addresses of feeds: .ics of one event and of any filtered list, news of it, and what crawlers read."""
+"""Feeds: iCalendar of one event or a filtered list, RSS, Atom and JSON Feed, sitemaps and robots.txt."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from kalends.website.models.cards import list_venues, make_when
 from kalends.website.models.page_locale import PageLocale, make_page_locale
 
 CALENDAR_TYPE: Final = "text/calendar; charset=utf-8"
-# The parameters of a list, without those that only say which part of it and in which order.
+# A feed has the filters of a list; its order is fixed, and it has neither pages nor unpublished events.
 NON_FEED_PARAMS: Final = ("status", "order", "orderby", "cursor")
 FEED_PARAMS: Final[tuple[Param, ...]] = tuple(
     row.param for row in EVENT_FILTERS if row.param.name not in NON_FEED_PARAMS
@@ -33,12 +33,12 @@ FEED_PARAMS: Final[tuple[Param, ...]] = tuple(
 
 
 async def show_calendar(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    """The .ics of a list, made batch by batch so that others get their turn."""
+    """Return a list as iCalendar, rendered in batches so that other requests are not blocked."""
     feed = await feeds.find_feed(context)
     calendar = _make_calendar(page_request, context)
     cancelled = [_make_cancelled(row) for row in feed.withdrawn]
     spans = [_make_times(row) for row in feed.rows]
-    # The time zones of thousands of events take a while to find.
+    # Collecting the time zones of thousands of events takes long enough to block the event loop.
     times = [*spans, *[event.times for event in cancelled]]
     parts = [await asyncio.to_thread(ics.begin_calendar, calendar, times)]
     async for batch in feeds.serialize_feed(context, feed.rows):
@@ -54,7 +54,7 @@ async def show_calendar(page_request: PageRequest, context: OperationContext, _:
 async def show_event_calendar(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """The .ics of one event; of one that was withdrawn lately, that it is off."""
+    """Return one event as iCalendar; if it was withdrawn recently, its cancellation."""
     event_context = replace(context, slug=path_params["slug"])
     calendar = _make_calendar(page_request, context)
     try:
@@ -85,7 +85,7 @@ def _make_calendar(page_request: PageRequest, context: OperationContext) -> ics.
 
 
 def _feed_name(page_request: PageRequest, context: OperationContext) -> str:
-    """The site, and what the feed has of it."""
+    """Return the name of the site, followed by the filters of the feed."""
     names = [entry.name for param in LINKS for entry in page_request.filters.list_named(param) if entry.name]
     names += filter(None, [context.values.get("search", "")])
     return ": ".join(filter(None, (context.transaction.site.name, ", ".join(names))))
@@ -96,7 +96,7 @@ def _make_cancelled(row: Row) -> ics.CancelledEvent:
 
 
 def _make_times(row: Row) -> ics.Times:
-    # Whether a protected event lasts whole days is not told: it is written from its first to its last second.
+    # Whether a protected event is an all-day event is not public, so it is written with its exact times.
     is_locked = row.get("password_hash") is not None
     return ics.Times(
         start_local=row["start_local"],
@@ -111,7 +111,7 @@ def _make_times(row: Row) -> ics.Times:
 async def show_news(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """RSS, Atom and JSON Feed: the next events of a list."""
+    """Return the next events of a list as RSS, Atom or JSON Feed."""
     feed = await feeds.find_feed(context, MAX_NEWS_ITEMS, upcoming_only=True)
     site = context.transaction.site
     locale = make_page_locale(page_request.language, site.language, translator(page_request.language))
@@ -153,7 +153,7 @@ async def show_term_sitemap(page_request: PageRequest, context: OperationContext
 
 
 async def show_robots(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    """Days and weeks never end, and what they show is on other pages too."""
+    """Keep crawlers out of the endless day and week pages, whose events are on other pages, too."""
     lines = [
         "User-agent: *",
         *[f"Disallow: {path}" for path in DISALLOWED_PATHS],
