@@ -154,7 +154,7 @@ async def _find_neighbors(
 ) -> tuple[date | None, date | None]:
     """Return the nearest days with events before and after a period.
 
-    An event that begins before the period or ends after it answers the question without a query.
+    No query is needed on a side where an event of the period continues, because the adjacent day has that event.
     """
     before: date | None = first - DAY
     if not any(begin < first for begin, _ in spans):

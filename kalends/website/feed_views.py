@@ -108,11 +108,11 @@ def _make_times(row: Row) -> ics.Times:
     )
 
 
-async def show_news(
+async def show_syndication_feed(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
     """Return the next events of a list as RSS, Atom or JSON Feed."""
-    feed = await feeds.find_feed(context, MAX_NEWS_ITEMS, upcoming_only=True)
+    feed = await feeds.find_feed(context, MAX_FEED_ITEMS, upcoming_only=True)
     site = context.transaction.site
     locale = make_page_locale(page_request.language, site.language, translator(page_request.language))
     items: list[syndication.Item] = []
@@ -124,7 +124,7 @@ async def show_news(
         _feed_url(page_request, context),
         page_request.language,
     )
-    write, media_type = NEWS_FORMATS[path_params["form"]]
+    write, media_type = SYNDICATION_FORMATS[path_params["form"]]
     return PageResponse(write(channel, items), media_type, feed.expires_at, feed.cache_tags)
 
 
@@ -174,17 +174,17 @@ def _feed_url(page_request: PageRequest, context: OperationContext) -> str:
     return page_request.with_query(context.base_url + quote(page_request.request.scope["path"]))
 
 
-MAX_NEWS_ITEMS: Final = 50
+MAX_FEED_ITEMS: Final = 50
 DISALLOWED_PATHS: Final = ("/events/day/", "/events/week/", "/events/search/", "/events/list/?", "/embed/", "/*.ics")
 FeedWriter = Callable[[syndication.Channel, Sequence[syndication.Item]], str | bytes]
-NEWS_FORMATS: Final[dict[str, tuple[FeedWriter, str]]] = {
+SYNDICATION_FORMATS: Final[dict[str, tuple[FeedWriter, str]]] = {
     "rss": (syndication.write_rss, syndication.RSS_TYPE),
     "atom": (syndication.write_atom, syndication.ATOM_TYPE),
     "json": (syndication.write_json, syndication.JSON_TYPE),
 }
 FEEDS: Final = (
     PageRoute(r"/events\.ics", show_calendar, FEED_PARAMS, is_page=False, is_feed=True),
-    PageRoute(r"/events\.(?P<form>rss|atom|json)", show_news, FEED_PARAMS, is_page=False, is_feed=True),
+    PageRoute(r"/events\.(?P<form>rss|atom|json)", show_syndication_feed, FEED_PARAMS, is_page=False, is_feed=True),
     PageRoute(r"/event/(?P<slug>[^/]+)\.ics", show_event_calendar, is_page=False, kind=EVENTS),
     PageRoute(r"/sitemap\.xml", show_sitemap_index, is_page=False),
     PageRoute(r"/sitemap/(?P<number>\d{1,6})\.xml", show_sitemap, is_page=False, is_feed=True),

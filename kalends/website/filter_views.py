@@ -43,8 +43,8 @@ Pair = tuple[str, str]
 def make_chips(page: PageContext, path: str) -> list[Chip]:
     """Return the active filters, each with the URL of the page without it."""
     chips: list[Chip] = []
-    for at, pair in enumerate(page.links.filters):
-        others = [other for number, other in enumerate(page.links.filters) if number != at]
+    for index, pair in enumerate(page.links.filters):
+        others = [*page.links.filters[:index], *page.links.filters[index + 1 :]]
         for name, remaining in _split_filter(page, pair, others):
             chips.append(Chip(name, page.links.with_filters(remaining).url(path)))
     return chips

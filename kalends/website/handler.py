@@ -26,7 +26,7 @@ MAX_FEED_WAIT: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class MapSettings:
-    """The tile server of the maps, which the server is configured with."""
+    """The configured tile server of the maps."""
 
     tiles_url: str
     tiles_attribution: str
@@ -43,12 +43,12 @@ class PageRequest(RequestContext["PageRoute"]):
 
     @property
     def accept_language(self) -> str:
-        """Pages use the site's language, so that texts and records agree; only `?lang=` overrides it."""
+        """Return no preference: pages use the site's language, as its records do, unless `?lang=` overrides it."""
         return ""
 
     @property
     def error_language(self) -> str:
-        """Errors without a page, such as those of feeds, follow the client instead."""
+        """Return the language of errors without a page, such as those of feeds, which follow the client."""
         headers = self.request.headers
         return language.choose_language(self.request.scope["query_string"], headers.get("accept-language", ""))
 

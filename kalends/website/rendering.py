@@ -31,13 +31,13 @@ _ENVIRONMENT: Final = Environment(
 )
 
 
-def _json(value: str) -> Markup:
+def _escape_json(value: str) -> Markup:
     """Escape JSON for a script element, so that nothing in it can end the element."""
     safe = value.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return Markup(safe)  # noqa: S704
 
 
-_ENVIRONMENT.filters["data_block"] = _json
+_ENVIRONMENT.filters["data_block"] = _escape_json
 _ENVIRONMENT.globals.update(asset=assets.asset_name, style=assets.style_name, VIEWS=VIEWS, VIEW_NAMES=VIEW_NAMES)
 
 
