@@ -1,12 +1,12 @@
-"""The pages of one record: event, venue, organizer, category, tag."""
+"""The pages of single records: events, venues, organizers, categories and tags."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
+from markupsafe import Markup
 
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_text, to_single_line
@@ -28,25 +28,16 @@ from kalends.website.list_views import list_cards
 from kalends.website.models.cards import When, list_venues, make_page_image, make_when, pick_hue, shorten
 from kalends.website.models.description_html import adapt
 from kalends.website.models.urls import has_page, make_calendar_links
+from kalends.website.pages import EventPage, Facts, Line, MessagePage, NamedUrls, RecordPage
 
 MAX_SIMILAR: Final = 3
 MAX_SUMMARY: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    text: str
-    url: str = ""
-    is_external: bool = False
-
-
-Facts = Sequence[tuple[str, list[Line]]]
-NO_FACTS: Final[Facts] = ()
-
-
 async def show_event(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
+    """Show an event, or ask for its password."""
     page = replace(make_page_context(page_request, context), context=replace(context, slug=path_params["slug"]))
     try:
         outcome = await read_record(EVENTS, page.context)
@@ -55,7 +46,7 @@ async def show_event(
             raise
         return _password_page(page)
     record = outcome.body
-    # Known by a password, it is nobody else's.
+    # An event unlocked by a password must not be cached.
     is_unlocked = "password" in context.values
     similar = [
         page.make_card(other) for other in await calendar.list_similar(_with_values(context), record, MAX_SIMILAR)
@@ -63,36 +54,36 @@ async def show_event(
     image = make_page_image(record["image"])
     when = make_when(record, page.locale, page.site.timezone, long=True)
     end_utc = datetime.fromisoformat(record["utc_end_date"]).replace(tzinfo=UTC)
-    is_over = end_utc <= context.transaction.now
+    is_past = end_utc <= context.transaction.now
     image_urls = [card.image.src for card in similar if card.image] + ([image.src] if image else [])
-    return show_page(
-        page,
-        "event.html",
-        cache_tags=(*outcome.cache_tags, f"s{page.site.id}-events"),
-        expires_at=None if is_over else end_utc,
-        is_cacheable=not is_unlocked,
-        image_urls=tuple(image_urls),
-        kind="event-page",
+    model = EventPage(
         title=to_plain_text(record["title"]),
         summary=_summary(record, when),
         canonical=record["url"],
-        og_type="article",
         when=when,
-        is_over=is_over,
-        shown_day=when.first,
+        is_past=is_past,
+        current_day=when.first,
         has_month=has_page(when.first),
         places=_places(page, record),
-        picture=image,
-        prose=adapt(record["description"] or record["excerpt"], _own_hosts(page)),
-        add=make_calendar_links(record),
+        image=image,
+        description=adapt(record["description"] or record["excerpt"], _own_hosts(page)),
+        calendar_links=make_calendar_links(record),
         ticket_url=record["ticket_url"],
         facts=_event_facts(page, record),
-        point=_point(record, page) if record["show_map"] else "",
+        points=_event_points(record, page) if record["show_map"] else "",
         similar=similar,
         hue=pick_hue(record["categories"][0]["id"] if record["categories"] else None),
         categories=[(term["name"], _category_url(page, term)) for term in record["categories"]],
         tags=[(term["name"], page.links.top_level(f"/tag/{term['slug']}/")) for term in record["tags"]],
         json_ld=orjson.dumps(_json_ld(record)).decode(),
+    )
+    return show_page(
+        page,
+        model,
+        cache_tags=(*outcome.cache_tags, f"s{page.site.id}-events"),
+        expires_at=None if is_past else end_utc,
+        is_cacheable=not is_unlocked,
+        image_urls=tuple(image_urls),
     )
 
 
@@ -104,9 +95,9 @@ async def show_venue(
     if record["show_map_link"] and (lines or "geo_lat" in record):
         lines += [Line(page.locale.text(N_("Open in OpenStreetMap")), map_link(record), is_external=True)]
     facts = [*([(N_("Address"), lines)] if lines else []), *_contact_facts(record)]
-    point = _venue_point(record) if record["show_map"] else ""
+    points = _venue_points(record) if record["show_map"] else ""
     return await _show_record(
-        page, record, to_plain_text(record["venue"]), ("venue", str(record["id"])), facts=facts, point=point
+        page, record, to_plain_text(record["venue"]), ("venue", str(record["id"])), facts=facts, points=points
     )
 
 
@@ -121,18 +112,19 @@ async def show_organizer(
 async def show_category(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """The last part of the path names it; one that has moved is found all the same."""
+    """Show a category by the last part of the path. Redirects if the path is not its current one."""
     page, record, _ = await _read_record(page_request, context, CATEGORIES, path_params["path"].rpartition("/")[2])
-    # Decoded on both sides: servers hand on paths decoded, records have them encoded.
+    # Decode both sides: the server passes paths decoded, records store them percent-encoded.
     canonical_path = unquote(urlsplit(record["url"]).path)
     if canonical_path != f"/events/category/{unquote(path_params['path'])}/" and not page_request.embedded:
         location = page_request.with_query(record["url"])
         return PageResponse(b"", "text/plain", status=301, headers={"Location": location}, is_cacheable=False)
     subcategories = await list_records(CATEGORIES, _with_values(context, parent=record["id"], per_page=50))
-    children = [
+    subcategory_links = [
         (term["name"], page.links.top_level(urlsplit(term["url"]).path)) for term in subcategories.body["categories"]
     ]
-    return await _show_record(page, record, record["name"], ("categories", str(record["id"])), children=children)
+    filter_ = ("categories", str(record["id"]))
+    return await _show_record(page, record, record["name"], filter_, subcategories=subcategory_links)
 
 
 async def show_tag(page_request: PageRequest, context: OperationContext, path_params: dict[str, str]) -> PageResponse:
@@ -146,38 +138,34 @@ async def _show_record(
     name: str,
     filter_: tuple[str, str],
     *,
-    facts: Facts = NO_FACTS,
-    point: str = "",
-    children: Any = (),
+    facts: Facts = (),
+    points: str = "",
+    subcategories: NamedUrls = (),
 ) -> PageResponse:
-    """What the site says about something that events are linked to, and these events."""
+    """Show a venue, organizer, category or tag with its events, which `filter_` selects."""
     page = replace(page, links=page.links.with_filters([filter_]))
     values = {key: entry for key, entry in page.context.values.items() if key in ("page", "per_page", "past")}
     context = replace(page.context, values={**values, filter_[0]: [int(filter_[1])]}, slug=None)
     path = urlsplit(record["url"]).path
-    model = await list_cards(replace(page, links=page.links.with_filters([])), context, path)
+    card_list = await list_cards(replace(page, links=page.links.with_filters([])), context, path)
     image = make_page_image(record.get("image"))
-    image_urls = (*model.pop("image_urls"), *([image.src] if image else []))
-    model["heading"] = name
     text = record.get("description", "")
-    return show_page(
-        page,
-        "place.html",
-        kind="place-page",
+    model = RecordPage(
         title=name,
+        heading=name,
+        card_list=card_list,
         summary=shorten(to_single_line(text), MAX_SUMMARY),
         canonical=record["url"],
         robots="index",
-        image_urls=image_urls,
-        picture=image,
+        image=image,
         facts=facts,
-        point=point,
-        prose=adapt(to_paragraphs(text), _own_hosts(page)) if text else "",
-        active=[],
-        children=children,
+        points=points,
+        description=adapt(to_paragraphs(text), _own_hosts(page)) if text else Markup(),
+        subcategories=subcategories,
         json_ld=orjson.dumps(record["json_ld"]).decode() if "json_ld" in record else "",
-        **model,
     )
+    image_urls = (*card_list.image_urls, *([image.src] if image else []))
+    return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=image_urls)
 
 
 # Helpers, in the order they are called -----------------------------------------------------------
@@ -192,21 +180,17 @@ async def _read_record(
 
 
 def _password_page(page: PageContext) -> PageResponse:
-    """Whether there is such an event is public; what it says is not."""
+    """Ask for the password. The existence of a protected event is public, its content is not."""
     gettext = page.locale.gettext
     is_wrong = "password" in page.context.values
     message = N_("Wrong password.") if is_wrong else N_("This event is protected by a password.")
-    return show_page(
-        page,
-        "message.html",
-        status=403,
-        is_cacheable=False,
-        kind="message-page",
+    model = MessagePage(
         title=gettext(N_("Protected by a password")),
         message=gettext(message),
         asks_password=True,
         robots="noindex",
     )
+    return show_page(page, model, status=403, is_cacheable=False)
 
 
 def _with_values(context: OperationContext, **values: Any) -> OperationContext:
@@ -214,7 +198,7 @@ def _with_values(context: OperationContext, **values: Any) -> OperationContext:
 
 
 def _summary(record: JsonObject, when: When) -> str:
-    """What it is about; of one that says nothing, when and where."""
+    """Return the excerpt or description as one line; without one, the time and the place."""
     text = to_single_line(record["excerpt"] or record["description"])
     return shorten(text or " · ".join([when.text, *map(format_address, list_venues(record))]), MAX_SUMMARY)
 
@@ -231,7 +215,7 @@ def _places(page: PageContext, record: JsonObject) -> list[tuple[str, str, str]]
 
 
 def _json_ld(record: JsonObject) -> JsonObject:
-    """As in the interface; but of whole days search engines read days, not their first and last second."""
+    """Return the JSON-LD of the API; all-day events get dates without times, as search engines expect."""
     days = {"startDate": record["start_date"][:10], "endDate": record["end_date"][:10]} if record["all_day"] else {}
     return {**record["json_ld"], **days}
 
@@ -286,26 +270,27 @@ def address_lines(venue: JsonObject) -> list[str]:
 
 
 def map_link(venue: JsonObject) -> str:
+    """Return the OpenStreetMap URL of a venue, by its coordinates or else by its address."""
     if "geo_lat" in venue:
-        at = f"{venue['geo_lat']:.5f}", f"{venue['geo_lng']:.5f}"
-        return f"https://www.openstreetmap.org/?mlat={at[0]}&mlon={at[1]}#map=17/{at[0]}/{at[1]}"
+        latitude, longitude = f"{venue['geo_lat']:.5f}", f"{venue['geo_lng']:.5f}"
+        return f"https://www.openstreetmap.org/?mlat={latitude}&mlon={longitude}#map=17/{latitude}/{longitude}"
     return f"https://www.openstreetmap.org/search?query={quote(', '.join(address_lines(venue)))}"
 
 
-def _point(record: JsonObject, page: PageContext) -> str:
+def _event_points(record: JsonObject, page: PageContext) -> str:
     venues = [venue for venue in list_venues(record) if "geo_lat" in venue and venue["show_map"]]
-    return _points(venues) if venues and page.request.map_settings.tiles_url else ""
+    return _format_points(venues) if venues and page.request.map_settings.tiles_url else ""
 
 
-def _venue_point(venue: JsonObject) -> str:
-    return _points([venue]) if "geo_lat" in venue else ""
+def _venue_points(venue: JsonObject) -> str:
+    return _format_points([venue]) if "geo_lat" in venue else ""
 
 
-def _points(venues: list[JsonObject]) -> str:
+def _format_points(venues: list[JsonObject]) -> str:
     points = [(venue["geo_lat"], venue["geo_lng"], [to_plain_text(venue["venue"])]) for venue in venues]
     return orjson.dumps(points).decode()
 
 
 def _category_url(page: PageContext, term: JsonObject) -> str:
-    """By its last part alone: the page itself knows the whole path."""
+    """Return a URL with the slug only; the category page redirects to the full path."""
     return page.links.top_level(f"/events/category/{term['slug']}/")

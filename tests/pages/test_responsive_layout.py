@@ -56,16 +56,18 @@ def test_embed_height_fits_content(town: Town, chromium: Browser) -> None:
 def test_all_tabs_fit_on_small_phone(town: Town, chromium: Browser, language: str) -> None:
     with looking(chromium, viewport={"width": 320, "height": 700}) as seen:
         seen.page.goto(f"{town.server.address}/events/month/2031-03/?lang={language}")
-        assert seen.page.locator(".views li").count() == 5
+        assert seen.page.locator(".view-nav li").count() == 5
         assert seen.page.evaluate(
-            "(() => { const row = document.querySelector('.views ul'); return row.scrollWidth <= row.clientWidth })()"
+            "(() => { const row = document.querySelector('.view-nav ul'); "
+            "return row.scrollWidth <= row.clientWidth })()"
         )
 
 
 def test_navigation_and_menu_share_one_row_on_phone(town: Town, chromium: Browser) -> None:
     with looking(chromium, viewport={"width": 360, "height": 800}) as seen:
         seen.page.goto(f"{town.server.address}/events/month/2031-03/")
-        boxes = [seen.page.locator(f".head {part}").first.bounding_box() for part in ("h1", ".steps a", "summary")]
+        parts = [seen.page.locator(f".view-header {part}").first for part in ("h1", ".period-nav a", "summary")]
+        boxes = [part.bounding_box() for part in parts]
         title, step, menu = (box["y"] for box in boxes if box)
         assert title + 20 < step
         assert abs(step - menu) < 10
