@@ -130,7 +130,7 @@ All of it can be left unused.
 - Venues: `geo_lat`, `geo_lng`.
 - `ETag`, `If-Match`, `If-None-Match`, `Idempotency-Key` (kept a day), `Location`, `Link` paging, `X-Request-ID`.
 - `X-WP-Total` and `X-WP-TotalPages` beside `X-TEC-Total` and `X-TEC-TotalPages`.
-- Everything below `{api_root}/kalends/v1`: [history and restoring](how-to/go-back.md), [changes since a revision](how-to/keep-a-copy.md), [many writes at once](reference/batch.md).
+- Everything below `{api_root}/kalends/v1`: [history and restoring](how-to/restore.md), [changes since a revision](how-to/sync.md), [many writes at once](reference/batch.md).
 - [Public pages](pages.md) at the addresses that the `url` of a record names, and [feeds](feeds.md).
 """
 

@@ -24,7 +24,7 @@ def render() -> dict[str, str]:
     for namespace in (INTERFACE.namespace, EXTENSION.namespace):
         document = orjson.loads(make_document(namespace, "en", 12))
         for tag in document["tags"]:
-            name = tag["name"] if namespace == INTERFACE.namespace else f"{tag['name']}-beside"
+            name = tag["name"] if namespace == INTERFACE.namespace else f"{tag['name']}-extensions"
             name = "changes" if tag["name"] == "changes" else "batch" if tag["name"] == "batch" else name
             title = tag["description"] if namespace == INTERFACE.namespace else f"{tag['description']} (extensions)"
             pages[f"{name}.md"] = "\n".join(_page(title, tag["name"], namespace, document)) + "\n"
