@@ -23,7 +23,7 @@ run:
     if [ ! -s {{ local }}/password ]; then
         # The user may be there already, from a first run that was broken off.
         uv run kalends user add admin --role administrator >/dev/null || true
-        password="$(uv run kalends password add admin local)"
+        password="$(uv run kalends app-password create admin local)"
         (umask 077 && echo "$password" >{{ local }}/password)
     fi
     password="$(cat {{ local }}/password)"
@@ -58,7 +58,7 @@ test *arguments:
     uv run pytest "$@"
 
 # Install a server with the interface of S3 into .local, for the tests of buckets
-s3-server:
+setup-s3:
     uv venv --quiet --allow-existing {{ local }}/moto
     uv pip install --quiet --python {{ local }}/moto 'moto[server,s3,iam]==5.2.5'
 
@@ -90,7 +90,7 @@ bench *arguments:
     uv run python -m bench.speed "$@"
 
 # Read with 64 connections while writing 20 times a second, and look for stale answers
-stale *arguments:
+bench-staleness *arguments:
     uv run python -m bench.stale "$@"
 
 # Compare CPU per request at 20,000 and 2,000,000 events: --quick, --only NAME, --small N, --large N
@@ -115,8 +115,8 @@ statuses:
     uv run python -m tools.statuses
 
 # Find the texts for people, bring the catalogues up to date and say what is untranslated; --check only looks
-words *arguments:
-    uv run python -m tools.words "$@"
+translations *arguments:
+    uv run python -m tools.translations "$@"
 
 # Make the examples of /doc anew, from a server whose clock stands still
 examples:

@@ -98,7 +98,7 @@ def _read_site(connection: psycopg.Connection[tuple[int | str, ...]], url: str, 
     if event is None or category is None or venue is None:
         raise AssertionError("a site without events")
     number = datetime.now(UTC).timestamp()
-    password = run_command(url, "password", "add", LOGIN, f"bench {number}").strip()
+    password = run_command(url, "app-password", "create", LOGIN, f"bench {number}").strip()
     return SeededSite(url, events, int(event[0]), str(event[1]), int(category[0]), int(venue[0]), password)
 
 

@@ -191,7 +191,7 @@ class Settings(BaseSettings):
     def _check_endpoint(cls, value: str) -> str:
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https") or not parts.netloc or parts.path not in ("", "/"):
-            raise ValueError("must be http:// or https:// and a host, without a path")
+            raise ValueError("must be an http:// or https:// URL without a path")
         return value
 
     @field_validator("s3_access_key", "s3_secret_key")
@@ -205,7 +205,7 @@ class Settings(BaseSettings):
     @classmethod
     def _check_url(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):
-            raise ValueError("must begin with http:// or https://, or be empty")
+            raise ValueError("must be empty or an http:// or https:// URL")
         return value.rstrip("/")
 
     @field_validator("tiles_url")
@@ -238,14 +238,16 @@ class Settings(BaseSettings):
     @classmethod
     def _check_paths(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any(not path.startswith("/") or path.count("/") < 3 for path in value):
-            raise ValueError("each must be a path of at least three parts, such as /wp-json/tribe/events/v1")
+            raise ValueError(
+                "each entry must be a path with at least three segments, such as /wp-json/tribe/events/v1"
+            )
         return value
 
     @field_validator("purge_urls")
     @classmethod
     def _check_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any(not url.startswith(("http://", "https://")) for url in value):
-            raise ValueError("each must begin with http:// or https://")
+            raise ValueError("each entry must be an http:// or https:// URL")
         return value
 
     @field_validator("log_format")

@@ -1,4 +1,4 @@
-"""A throw-away server with the interface of S3 (moto), for tests. `just s3-server` installs it into .local."""
+"""A throw-away server with the interface of S3 (moto), for tests. `just setup-s3` installs it into .local."""
 
 import os
 import re

@@ -12,10 +12,10 @@ app = typer.Typer(
     help="Kalends, a calendar-events server.",
 )
 app.add_typer(users.user, name="user")
-app.add_typer(users.password, name="password")
-app.add_typer(sites.site, name="site")
-app.add_typer(jobs.job, name="jobs")
-app.add_typer(sites.zones, name="timezones")
+app.add_typer(users.app_password, name="app-password")
+app.add_typer(sites.group, name="site")
+app.add_typer(jobs.job, name="job")
+app.add_typer(sites.timezone, name="timezone")
 app.add_typer(media.media, name="media")
 
 
@@ -25,7 +25,7 @@ def main() -> None:
 
 @app.command()
 def migrate() -> None:
-    """Bring the database to the current schema. Safe to run twice at once."""
+    """Upgrade the database schema. Safe to run concurrently."""
     settings = load_settings()
     from kalends.store.migrations import migrate as run_migrations
 

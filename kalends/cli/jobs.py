@@ -7,26 +7,23 @@ import typer
 from kalends.cli.runtime import fail, load_settings, run_command
 from kalends.core.clock import utc_now
 
-job = typer.Typer(help="Background jobs.")
+job = typer.Typer(no_args_is_help=True, help="Inspect and retry background jobs.")
 
 
-@job.callback(invoke_without_command=True)
+@job.command("list")
 def list_jobs(
-    context: typer.Context,
-    status: Annotated[str, typer.Option(help="todo, doing or failed; none: all three.")] = "",
+    status: Annotated[str, typer.Option(help="Only jobs with this status: todo, doing or failed.")] = "",
 ) -> None:
-    """Show jobs: waiting, running and failed ones."""
-    if context.invoked_subcommand:
-        return
+    """List waiting, running and failed jobs."""
     for row in run_command(_list_jobs(status)):
         when = f"{row.scheduled_at:%Y-%m-%d %H:%M:%S}" if row.scheduled_at else "-"
-        attempts = f"tries {row.attempts}"
+        attempts = f"attempts {row.attempts}"
         typer.echo(f"{row.id:>8}  {row.status:<8} {row.task_name:<16} {when:<19}  {attempts}  {row.task_kwargs}")
 
 
 @job.command("retry")
-def retry_job(job_id: int) -> None:
-    """Run a job again, now."""
+def retry_job(job_id: Annotated[int, typer.Argument(help="ID of the job, as listed by job list.")]) -> None:
+    """Retry a failed or stalled job immediately."""
     run_command(_retry_job(job_id))
 
 
@@ -47,4 +44,4 @@ async def _retry_job(job_id: int) -> None:
         try:
             await queue.job_manager.retry_job_by_id_async(job_id, retry_at=utc_now())
         except ConnectorException:
-            fail(f"There is no job {job_id} that failed or hangs.")
+            fail(f"There is no failed or stalled job {job_id}.")

@@ -6,21 +6,23 @@ from typing import Annotated
 
 import typer
 
-from kalends.cli.runtime import Host, run_command, run_with_library, show_progress
+from kalends.cli.runtime import SiteOption, run_command, run_with_library, show_progress
 from kalends.core.clock import utc_now
 from kalends.operations.media.library import Library
 from kalends.store.database import Database
 
-media = typer.Typer(no_args_is_help=True, help="Images.")
+media = typer.Typer(no_args_is_help=True, help="Manage images.")
 
 
 @media.command("add")
 def add_media(
-    directory: Annotated[Path, typer.Argument(help="Directory with images; those below it count too.", exists=True)],
-    login: Annotated[str, typer.Option(help="The account that the images will belong to.")],
-    host_name: Host = "",
+    directory: Annotated[
+        Path, typer.Argument(help="Directory with images; subdirectories are included.", exists=True)
+    ],
+    login: Annotated[str, typer.Option(help="Login of the account that will own the images.")],
+    site: SiteOption = "",
 ) -> None:
-    """Add all images of a directory. Those that are there already are left out, so it can be repeated."""
+    """Add all images of a directory; existing ones are skipped."""
     from kalends.operations.media import bulk_add
 
     paths = sorted(path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
@@ -32,7 +34,7 @@ def add_media(
                 database,
                 library,
                 paths,
-                site=host_name,
+                site=site,
                 login=login,
                 on_progress=lambda done: on_progress("images", done, len(paths)),
             )
@@ -42,24 +44,24 @@ def add_media(
         typer.echo(f"{path}: {reason}", err=True)
     elapsed = time.monotonic() - started
     typer.echo(
-        f"Added {result.added:,} images in {elapsed:.1f} s; {result.existing:,} were there already, "
-        f"{len(result.rejected):,} are refused."
+        f"Added {result.added:,} images in {elapsed:.1f} s; skipped {result.existing:,} existing ones, "
+        f"rejected {len(result.rejected):,}."
     )
     if result.rejected:
         raise typer.Exit(1)
 
 
 @media.command("check")
-def check_media(host_name: Host = "") -> None:
-    """Compare every file with its name, which is its hash, and make damaged or missing sizes again."""
+def check_media(site: SiteOption = "") -> None:
+    """Verify file hashes; regenerate damaged or missing sizes."""
     from kalends.operations.media import maintenance
 
     async def check(database: Database, library: Library) -> list[maintenance.ImageCheck]:
-        async with database.transaction(host_name, utc_now(), writing=False) as tx:
+        async with database.transaction(site, utc_now(), writing=False) as tx:
             total = await maintenance.count_images(tx)
         checks: list[maintenance.ImageCheck] = []
         with show_progress() as on_progress:
-            async for entry in maintenance.check_media(database, library, host_name, utc_now()):
+            async for entry in maintenance.check_media(database, library, site, utc_now()):
                 checks.append(entry)
                 on_progress("images", len(checks), total)
         return checks
@@ -67,11 +69,12 @@ def check_media(host_name: Host = "") -> None:
     checks: list[maintenance.ImageCheck] = run_command(run_with_library(check))
     for entry in checks:
         if entry.detail:
-            typer.echo(f"image {entry.media_id}: {len(entry.damaged_files)} files wrong, {entry.detail}")
+            typer.echo(f"image {entry.media_id}: {len(entry.damaged_files)} damaged or missing files, {entry.detail}")
     incomplete = [entry for entry in checks if not entry.is_complete]
     files, damaged = sum(entry.file_count for entry in checks), sum(len(entry.damaged_files) for entry in checks)
     typer.echo(
-        f"{len(checks):,} images, {files:,} files, {damaged:,} of them wrong; {len(incomplete):,} images not whole."
+        f"{len(checks):,} images, {files:,} files, {damaged:,} of them damaged or missing; "
+        f"{len(incomplete):,} images incomplete."
     )
     if incomplete:
         raise typer.Exit(1)

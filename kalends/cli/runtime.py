@@ -17,31 +17,34 @@ from kalends.operations.media.library import Library
 from kalends.settings import InvalidSettings, Settings, read_settings
 from kalends.store.database import Database, Transaction
 
-Host = Annotated[str, typer.Option("--host-name", help="Host of the site; needed where there are several.")]
+SiteOption = Annotated[
+    str, typer.Option("--site", help="Host name of the site; required if the server has several sites.")
+]
+Login = Annotated[str, typer.Argument(help="Login of the account.")]
 
 
 @contextmanager
 def show_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A bar per stage with the time that is left, on standard error."""
+    """Show a progress bar per stage on standard error; yield the function that updates it."""
     columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         stages: dict[str, TaskID] = {}
 
-        def told(stage: str, done: int, total: int) -> None:
+        def report(stage: str, done: int, total: int) -> None:
             if stage not in stages:
                 stages[stage] = progress.add_task(stage, total=total)
             progress.update(stages[stage], completed=done)
 
-        yield told
+        yield report
 
 
-def run_in_transaction(host_name: str, work: Callable[[Transaction], Awaitable[Any]]) -> Any:
-    """One command in one transaction."""
+def run_in_transaction(site: str, work: Callable[[Transaction], Awaitable[Any]]) -> Any:
+    """Run a command in one write transaction on a site."""
 
     async def in_transaction() -> Any:
         database = await Database.open(database_options(load_settings()))
         try:
-            async with database.transaction(host_name, utc_now(), writing=True) as tx:
+            async with database.transaction(site, utc_now(), writing=True) as tx:
                 return await work(tx)
         finally:
             await database.close()
@@ -50,11 +53,11 @@ def run_in_transaction(host_name: str, work: Callable[[Transaction], Awaitable[A
 
 
 def run_command(work: Coroutine[Any, Any, Any]) -> Any:
-    """A refusal is a sentence, not a traceback."""
+    """Run a coroutine; print an expected error as a message instead of a traceback."""
     try:
         return asyncio.run(work)
-    except (ApiError, InvalidValue) as problem:
-        fail(problem.text)
+    except (ApiError, InvalidValue) as error:
+        fail(error.text)
 
 
 async def run_with_library(work: Callable[[Database, Library], Awaitable[Any]]) -> Any:
@@ -69,8 +72,8 @@ async def run_with_library(work: Callable[[Database, Library], Awaitable[Any]]) 
 def load_settings() -> Settings:
     try:
         return read_settings()
-    except InvalidSettings as problem:
-        fail(str(problem))
+    except InvalidSettings as error:
+        fail(str(error))
 
 
 def fail(message: str) -> NoReturn:

@@ -22,12 +22,12 @@ HEAD_TIMEOUT_MS = 5000
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="IP address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
-    workers: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
-    with_worker: Annotated[bool, typer.Option("--with-worker", help="Do background work too.")] = False,
+    workers: Annotated[int, typer.Option(help="Number of server processes.", min=1)] = 1,
+    with_worker: Annotated[bool, typer.Option("--with-worker", help="Also run background jobs.")] = False,
 ) -> None:
-    """Answer requests until told to stop; running requests are finished first."""
+    """Run the HTTP server; finishes running requests on SIGTERM."""
     settings = load_settings()
     metrics_directory = tempfile.mkdtemp(prefix="kalends-metrics-") if settings.metrics_port else ""
     if metrics_directory:
@@ -38,7 +38,7 @@ def serve(
         warning = f"Warning: the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md."
         typer.echo(warning, err=True)
     if not settings.base_url:
-        warning = "links contain the host that each request names, unless the site has its own base_url."
+        warning = "links use the Host header of each request unless the site has its own base_url."
         typer.echo(f"Warning: KALENDS_BASE_URL is not set; {warning}", err=True)
     worker_process = subprocess.Popen([sys.executable, "-m", "kalends", "worker"]) if with_worker else None
     try:
@@ -52,7 +52,7 @@ def serve(
 
 
 def worker() -> None:
-    """Do background work until told to stop: scheduled publication, emptying the trash."""
+    """Run background jobs."""
     from kalends.worker import run_worker
 
     asyncio.run(run_worker(load_settings()))

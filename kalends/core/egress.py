@@ -70,7 +70,9 @@ def read_allowed_network(text: str) -> AllowedNetwork:
     """`10.1.0.0/16`, `10.1.2.3:8080` or `[fd00::1]:8080`."""
     match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+)|([0-9a-fA-F:/.]+))(?::([0-9]{1,5}))?", text.strip())
     if match is None:
-        raise ValueError("each must be a network such as 10.1.0.0/16, or an address and port such as 10.1.2.3:8080")
+        raise ValueError(
+            "each entry must be a network such as 10.1.0.0/16, or an IP address and port such as 10.1.2.3:8080"
+        )
     network = ip_network(match[1] or match[2] or match[3], strict=False)
     return AllowedNetwork(network, int(match[4]) if match[4] else None)
 

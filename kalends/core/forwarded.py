@@ -12,7 +12,9 @@ def read_network(text: str) -> IpNetwork:
     try:
         return ip_network(text.strip(), strict=False)
     except ValueError:
-        raise ValueError("each must be an address or a network, such as 127.0.0.1, 10.1.0.0/16 or fd00::/8") from None
+        raise ValueError(
+            "each entry must be an IP address or a network, such as 127.0.0.1, 10.1.0.0/16 or fd00::/8"
+        ) from None
 
 
 def find_client_ip(peer: str, forwarded: str, trusted: Sequence[IpNetwork]) -> str:

@@ -9,7 +9,7 @@ Translate = Callable[[str], str]
 
 
 def gettext_noop(text: str) -> str:
-    """The same text. What stands in this call is found by `just words`, to be translated later."""
+    """The same text. What stands in this call is found by `just translations`, to be translated later."""
     return text
 
 

@@ -84,7 +84,9 @@ def parse_upcoming(text: str, events: int) -> int | None:
             return round(events * float(text[:-1]) / 100)
         return round(events * float(text)) if "." in text else int(text)
     except ValueError:
-        raise InvalidValue("upcoming is a number of events or a share of them, such as 500, 0.05 or 5%.") from None
+        raise InvalidValue(
+            "upcoming must be a number of events or a share of them, such as 500, 0.05 or 5%."
+        ) from None
 
 
 async def seed(database_url: str, host: str, options: DemoOptions, on_progress: ProgressCallback) -> DemoCounts:

@@ -20,9 +20,9 @@ from kalends.store.sql import Sql
 async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
     login, email = clean_plain(login, 60), read_email(email)
     if not login or ":" in login:
-        raise InvalidValue("A login is 1 to 60 characters without a colon.")
+        raise InvalidValue("LOGIN must have 1 to 60 characters and no colon.")
     if await users.find_user(tx, login, email):
-        raise InvalidValue(f"There is a user with the login {login} or this e-mail address already.")
+        raise InvalidValue(f"A user with the login {login} or this e-mail address already exists.")
     return await users.add_user(tx, login, email, _parse_role(role))
 
 
@@ -36,7 +36,7 @@ async def set_role(tx: Transaction, login: str, role: str) -> None:
 
 async def set_account_password(tx: Transaction, login: str, password: str) -> None:
     if len(password) < 10:
-        raise InvalidValue("A password has at least 10 characters.")
+        raise InvalidValue("The password must have at least 10 characters.")
     await users.set_password_hash(tx, await require_user(tx, login), credentials.hash_account_password(password))
 
 
@@ -44,7 +44,7 @@ async def add_application_password(tx: Transaction, login: str, name: str, *, re
     user_id = await require_user(tx, login)
     name = clean_plain(name, 100)
     if not name or name in [row["name"] for row in await users.list_application_passwords(tx, user_id)]:
-        raise InvalidValue(f"An application password needs a name that {login} has not used yet.")
+        raise InvalidValue(f"NAME must not be empty or the name of another application password of {login}.")
     password = credentials.new_application_password()
     password_hash = credentials.hash_application_password(tx.site.secret, password)
     await users.add_application_password(tx, user_id, name, password_hash, read_only=read_only)
@@ -71,19 +71,19 @@ VIEWS = ("month", "week", "day", "list", "map")
 
 def _parse_per_page(value: str) -> int:
     if not value.isdecimal() or not 1 <= int(value) <= 50:
-        raise InvalidValue("per_page is a number from 1 to 50.")
+        raise InvalidValue("per_page must be an integer from 1 to 50.")
     return int(value)
 
 
 def _parse_currency_position(value: str) -> str:
     if value not in ("prefix", "postfix"):
-        raise InvalidValue("currency_position is prefix or postfix.")
+        raise InvalidValue("currency_position must be prefix or postfix.")
     return value
 
 
 def _parse_currency_code(value: str) -> str:
     if len(value) != 3 or not value.isascii() or not value.isupper():
-        raise InvalidValue("currency_code is three capital letters, such as EUR.")
+        raise InvalidValue("currency_code must be three capital letters, such as EUR.")
     return value
 
 
@@ -93,7 +93,7 @@ def _clean_short_text(value: str) -> str:
 
 def _parse_accent(value: str) -> str:
     if not re.fullmatch(r"#[0-9a-fA-F]{6}", value):
-        raise InvalidValue("accent is a colour such as #1f6f8b.")
+        raise InvalidValue("accent must be a colour such as #1f6f8b.")
     return value.lower()
 
 
@@ -102,13 +102,13 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 def _parse_weekday(value: str) -> int:
     if value.lower() not in WEEKDAYS:
-        raise InvalidValue(f"first_weekday is one of {', '.join(WEEKDAYS)}.")
+        raise InvalidValue(f"first_weekday must be one of {', '.join(WEEKDAYS)}.")
     return WEEKDAYS.index(value.lower()) + 1
 
 
 def _parse_view(value: str) -> str:
     if value not in VIEWS:
-        raise InvalidValue(f"default_view is one of {', '.join(VIEWS)}.")
+        raise InvalidValue(f"default_view must be one of {', '.join(VIEWS)}.")
     return value
 
 
@@ -145,7 +145,7 @@ async def set_site(tx: Transaction, key: str, value: str) -> None:
             parsed = parse(value)
             break
     else:
-        raise InvalidValue(f"There is no setting {key}; there are {', '.join(SITE_KEYS)}.")
+        raise InvalidValue(f"There is no setting {key}; the settings are {', '.join(SITE_KEYS)}.")
     await tx.lock_site(None)
     await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", parsed, tx.site.id))
     tx.changes.record("sites", tx.site.id, "settings")
@@ -154,7 +154,7 @@ async def set_site(tx: Transaction, key: str, value: str) -> None:
 async def read_history(tx: Transaction, singular: str, record_id: int) -> list[dict[str, Any]]:
     kind = next((kind for kind in KINDS if kind.is_post and kind.singular == singular), None)
     if kind is None:
-        raise InvalidValue("There is a history of an event, a venue or an organizer.")
+        raise InvalidValue("KIND must be event, venue or organizer.")
     return [
         serialize_change(kind, row) for row in await history.list_record_changes(tx, kind.name, record_id, limit=1000)
     ]
@@ -162,7 +162,7 @@ async def read_history(tx: Transaction, singular: str, record_id: int) -> list[d
 
 def _parse_role(role: str) -> str:
     if role not in ROLES[1:]:
-        raise InvalidValue(f"A role is one of {', '.join(ROLES[1:])}.")
+        raise InvalidValue(f"ROLE must be one of {', '.join(ROLES[1:])}.")
     return role
 
 

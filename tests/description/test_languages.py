@@ -9,24 +9,26 @@ from kalends.core.messages import Message
 from kalends.http.language import LANGUAGES, choose_language, find_language, translator
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
 from tests.api.interface import NS, Caller, Interface, done
-from tools import words
+from tools import translations
 
 
 def test_nothing_is_untranslated_or_out_of_date() -> None:
-    texts = words.find_texts()
-    for language in words.list_languages():
-        known = words.read_catalogue(language)
-        assert words.find_problems(language, texts, known) == []
-        po = words.render(words.make_catalogue(language, texts, known))
-        assert words.find_catalogue(language).read_text() == po, "run `just words`"
-        assert words.find_catalogue(language).with_suffix(".mo").read_bytes() == words.compile_catalogue(po)
+    texts = translations.find_texts()
+    for language in translations.list_languages():
+        known = translations.read_catalogue(language)
+        assert translations.find_problems(language, texts, known) == []
+        po = translations.render(translations.make_catalogue(language, texts, known))
+        assert translations.find_catalogue(language).read_text() == po, "run `just translations`"
+        assert translations.find_catalogue(language).with_suffix(
+            ".mo"
+        ).read_bytes() == translations.compile_catalogue(po)
 
 
 def test_every_text_for_people_can_be_found() -> None:
     """A text that is put together before it is translated would stay English."""
     wrong: list[str] = []
-    for path in sorted(words.PACKAGE.rglob("*.py")):
-        if path.relative_to(words.PACKAGE).as_posix() in words.ENGLISH_ONLY:
+    for path in sorted(translations.PACKAGE.rglob("*.py")):
+        if path.relative_to(translations.PACKAGE).as_posix() in translations.ENGLISH_ONLY:
             continue
         for call in ast.walk(ast.parse(path.read_text())):
             name = getattr(getattr(call, "func", None), "id", getattr(getattr(call, "func", None), "attr", ""))

@@ -214,7 +214,7 @@ def test_the_use_of_passwords_is_logged_by_hour_and_address(fresh: Callable[...,
         use(address)
     wait_until(lambda: len(noted()) >= 2, 5)
     assert noted() == [(ELSEWHERE, "Test/1"), (HOME, "Test/1")]
-    lines = run_command(interface.database_url, "password", "log", "author").stdout.splitlines()
+    lines = run_command(interface.database_url, "app-password", "log", "author").stdout.splitlines()
     hour = time.strftime("%Y-%m-%d %Hh", time.gmtime())
     words = [" ".join(line.split()) for line in lines]
     assert sorted(words) == [f"{hour} laptop {address} Test/1" for address in (ELSEWHERE, HOME)]

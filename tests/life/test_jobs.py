@@ -101,14 +101,14 @@ def test_a_failing_job_is_retried_ever_later_then_shown_as_failed_and_run_again(
         wait_until(lambda: jobs.job(broken)["status"] == "failed", PATIENCE)
 
         job_id = str(jobs.job(broken)["id"])
-        lines = {line.split()[0]: line for line in run_command(jobs.url, "jobs").stdout.splitlines()}
+        lines = {line.split()[0]: line for line in run_command(jobs.url, "job", "list").stdout.splitlines()}
         assert re.search(rf"failed +publish .*'record_id': {broken}", lines[job_id]), lines
-        failed = run_command(jobs.url, "jobs", "--status", "failed").stdout.splitlines()
+        failed = run_command(jobs.url, "job", "list", "--status", "failed").stdout.splitlines()
         assert [line.split()[0] for line in failed] == [job_id]
         assert jobs.status(broken) == "future"
 
         jobs.rows(REPAIR)
-        again = run_command(jobs.url, "jobs", "retry", job_id)
+        again = run_command(jobs.url, "job", "retry", job_id)
         assert (again.exit_code, again.output) == (0, "")
         wait_until(lambda: jobs.job(broken)["status"] == "done", PATIENCE)
         assert jobs.status(broken) == "publish"
@@ -117,7 +117,7 @@ def test_a_failing_job_is_retried_ever_later_then_shown_as_failed_and_run_again(
 
 
 def test_a_job_that_is_not_there_is_a_sentence_not_a_traceback(jobs: Jobs) -> None:
-    answer = run_command(jobs.url, "jobs", "retry", "999999")
+    answer = run_command(jobs.url, "job", "retry", "999999")
     assert (answer.exit_code, type(answer.exception)) == (1, SystemExit), answer.exception
     assert "999999" in answer.stderr
 

@@ -23,7 +23,7 @@ from tests.media.kit import EXTENSION, picture
 from tests.media.library import add, read, send
 from tools.s3 import PROGRAM, Bucket, bucket
 
-pytestmark = pytest.mark.skipif(not PROGRAM, reason="there is no moto_server; `just s3-server` installs it")
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="there is no moto_server; `just setup-s3` installs it")
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_bucket_keeps_files_as_a_disk_does(here: Interface, served: tuple[Buck
     assert here.run(with_database(timedelta(hours=25)))[1] == 6
     assert keys() == needed_files(here.database_url)
 
-    # One size is lost and another damaged: both are made again.
+    # One size is lost and another damaged: both are regenerated.
     sizes = shown["sizes"]
     lost, wrong = (sizes[name]["url"].partition("/media/")[2] for name in ("thumbnail", "medium"))
     content = library.files.read(wrong)
@@ -143,7 +143,7 @@ def test_a_bucket_that_never_answers_keeps_only_those_waiting_who_need_it(fresh:
 
 
 def test_a_bucket_without_its_key_is_said_at_the_start() -> None:
-    with pytest.raises(InvalidSettings, match=r"KALENDS_S3_SECRET_KEY.*is needed, since KALENDS_S3_BUCKET is set"):
+    with pytest.raises(InvalidSettings, match=r"KALENDS_S3_SECRET_KEY.*is required when KALENDS_S3_BUCKET is set"):
         read_settings(s3_bucket="pictures", s3_access_key="name")
     assert read_settings(s3_bucket="pictures", s3_access_key="name", s3_secret_key="key").s3_bucket == "pictures"
 

@@ -199,7 +199,7 @@ def test_check_makes_lost_and_damaged_sizes_again(here: Interface, author: Calle
     code, out = check(here)
     assert code == 0
     assert out == (
-        f"image {image['id']}: 2 files wrong, made again\n1 images, 6 files, 2 of them wrong; 0 images not whole.\n"
+        f"image {image['id']}: 2 files wrong, regenerated\n1 images, 6 files, 2 of them wrong; 0 images not whole.\n"
     )
     assert {url: file_of(here, url) for url in contents} == contents
     assert read(author, image) == shown
@@ -213,7 +213,7 @@ def test_check_makes_sizes_that_were_never_made(here: Interface, author: Caller)
     assert (code, out.splitlines()) == (
         0,
         [
-            f"image {image['id']}: 0 files wrong, its sizes were missing and are made",
+            f"image {image['id']}: 0 files wrong, missing sizes were generated",
             "1 images, 1 files, 0 of them wrong; 0 images not whole.",
         ],
     )
@@ -242,7 +242,7 @@ def test_check_says_which_image_cannot_be_repaired(
     code, out = check(here)
     assert code == 1
     assert out == (
-        f"image {image['id']}: 1 files wrong, the image itself is lost\n"
+        f"image {image['id']}: 1 files wrong, the original image is missing\n"
         "1 images, 6 files, 1 of them wrong; 1 images not whole.\n"
     )
 

@@ -120,7 +120,7 @@ def test_the_whole_server_works_with_logins_that_own_nothing(logins: Logins, tmp
             owner.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'publish'")
         wait_until(lambda: client.get(f"{NS}/venues/{later}").json()["status"] == "publish", 60)
         assert "Warning: the login" not in server.read_log()
-    listed = run_command(logins.server, "jobs", settings=queue)
+    listed = run_command(logins.server, "job", "list", settings=queue)
     assert listed.exit_code == 0, listed.output
     added = run_command(logins.server, "site", "add", "b.example", settings={"KALENDS_MIGRATION_URL": logins.owner})
     assert (added.exit_code, added.output.strip()) == (0, "2")

@@ -1,4 +1,4 @@
-"""The small form of `just stale`: writes through two servers while both are read, and no answer is stale."""
+"""The small form of `just bench-staleness`: no outdated response while another process writes."""
 
 import asyncio
 import shutil

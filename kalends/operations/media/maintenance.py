@@ -117,7 +117,7 @@ async def count_images(tx: Transaction) -> int:
 async def check_media(
     database: Database, library: Library, site: str | int, now: datetime
 ) -> AsyncIterator[ImageCheck]:
-    """Every file of every image is there and has the content that its name says; sizes are made again where not."""
+    """Every file of every image is there and has the content that its name says; sizes are regenerated where not."""
     after = 0
     while True:
         async with database.transaction(site, now, writing=False) as tx:
@@ -135,18 +135,20 @@ async def _check_image(database: Database, library: Library, site_id: int, row: 
     if not damaged_files and row["has_sizes"]:
         return ImageCheck(row["id"], len(names), damaged_files, is_complete=True)
     if row["url"] in damaged_files:
-        return ImageCheck(row["id"], len(names), damaged_files, is_complete=False, detail="the image itself is lost")
+        return ImageCheck(
+            row["id"], len(names), damaged_files, is_complete=False, detail="the original image is missing"
+        )
     try:
         is_repaired = await make_sizes(database, library, now, site_id, row["id"])
     except (InvalidValue, ApiError, MissingFile) as error:
         return ImageCheck(row["id"], len(names), damaged_files, is_complete=False, detail=str(error))
-    detail = "made again" if damaged_files else "its sizes were missing and are made"
+    detail = "regenerated" if damaged_files else "missing sizes were generated"
     return ImageCheck(
         row["id"],
         len(names),
         damaged_files,
         is_complete=is_repaired,
-        detail=detail if is_repaired else "it changed meanwhile",
+        detail=detail if is_repaired else "the image changed during the check",
     )
 
 

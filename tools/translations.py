@@ -82,7 +82,7 @@ def make_catalogue(language: str, texts: dict[str, list[str]], known: dict[str, 
     """The texts of the code and no others, in the order of the alphabet."""
     catalogue = Catalog(
         locale=language.replace("-", "_"), project="kalends", charset="utf-8", fuzzy=False,
-        header_comment="# The words of Kalends. `just words` keeps the list of texts; only translations are written.",
+        header_comment="# The texts of Kalends. `just translations` maintains the list; edit only the translations.",
     )  # fmt: skip
     for text in sorted(texts, key=lambda text: (text.lower(), text)):
         catalogue.add(text, known.get(text, ""), locations=[(name, 0) for name in texts[text]])
@@ -129,7 +129,7 @@ def main() -> int:
         compiled = path.with_suffix(".mo")
         if check:
             current = path.exists() and path.read_text() == po and compiled.read_bytes() == compile_catalogue(po)
-            messages += [] if current else [f"{language}: out of date, run `just words`"]
+            messages += [] if current else [f"{language}: out of date, run `just translations`"]
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(po)
