@@ -9,7 +9,7 @@ from typing import Final, Literal
 Right = Literal["edit", "publish", "schedule"]
 
 NEW: Final = "new"  # before the first status
-DELETED: Final = "gone"  # after the last: the row is removed, a tombstone stays in the log
+DELETED: Final = "deleted"  # after the last: the row is removed, a tombstone stays in the log
 
 
 @dataclass(frozen=True, slots=True)
