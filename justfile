@@ -65,7 +65,7 @@ setup-s3:
 # Run the tests that can be long at length: races, kills, isolation, hostile requests, models, mirrors, shared caches
 soak *paths:
     #!/usr/bin/env bash
-    [ $# -gt 0 ] || set -- tests/life tests/lists tests/robustness tests/security tests/speed tests/varnish tests/media tests/feeds tests/pages
+    [ $# -gt 0 ] || set -- tests/lifecycle tests/lists tests/robustness tests/security tests/speed tests/varnish tests/media tests/feeds tests/pages
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
 # Check style, types and the direction of imports
@@ -91,15 +91,15 @@ bench *arguments:
 
 # Read with 64 connections while writing 20 times a second, and look for stale answers
 bench-staleness *arguments:
-    uv run python -m bench.stale "$@"
+    uv run python -m bench.staleness "$@"
 
 # Compare CPU per request at 20,000 and 2,000,000 events: --quick, --only NAME, --small N, --large N
 bench-growth *arguments:
-    uv run python -m bench.growth "$@"
+    uv run python -m bench.scaling "$@"
 
 # Measure a month of 1,000 events and a feed of 5,000, also in a site of 2,000,000: --quick, --small N, --large N
 bench-calendar *arguments:
-    uv run python -m bench.calendar "$@"
+    uv run python -m bench.calendar_pages "$@"
 
 # Measure other clients during attacks at 200,000 events, and write docs/performance/fairness.md: --quick, --only NAME
 bench-fairness *arguments:

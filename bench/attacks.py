@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from random import Random
 from urllib.parse import quote
 
-from bench.stage import NS
-from tests.security.sockets import HALF_HEAD, SILENT, WHOLE_HEAD, allow_files, hostile_body
+from bench.seeded_sites import NS
+from tests.security.raw_requests import HALF_HEAD, SILENT, WHOLE_HEAD, allow_files, hostile_body
 
 ONE_CLIENT = ("127.0.0.2",)
 MANY_CLIENTS = tuple(f"127.0.1.{number}" for number in range(1, 25))

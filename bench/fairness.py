@@ -39,9 +39,9 @@ from bench.attacks import (
 )
 from bench.load import Processes
 from bench.report import describe_commit, render_table
-from bench.stage import NS, fill_site, find_cluster
+from bench.seeded_sites import NS, fill_site, find_cluster
 from kalends.store.migrations import migrate, newest_revision
-from tests.security.sockets import allow_files, memory_mb
+from tests.security.raw_requests import allow_files, memory_mb
 from tests.servers import Server
 from tools import postgres
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from bench.cpu import TICKS, cpu_seconds, list_process_tree
+from bench.cpu_time import TICKS, cpu_seconds, list_process_tree
 
 # One line at the end: requests, microseconds, p50, p99, errors.
 DONE_SCRIPT = """

@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench.comparison import Comparison
-from bench.drawing import Row, draw_bars, format_value
 from bench.load import Samples
-from bench.pages import LIST, Limit
+from bench.reference_comparison import Comparison
+from bench.speed_cases import LIST, Limit
+from bench.svg_bars import Row, draw_bars, format_value
 
 COLUMNS = (
     "request",

@@ -15,11 +15,11 @@ import httpx
 from rich.console import Console
 from rich.progress import track
 
-from bench.comparison import Comparison, compare
 from bench.load import Processes, Sample, Samples, run_pgbench, run_wrk
-from bench.pages import BY_ID, CASES, LIST, NOT_MODIFIED, WRITE, Case, Limit
+from bench.reference_comparison import Comparison, compare
 from bench.report import Report, print_report, write_report
-from bench.stage import LOGIN, NS, SeededSite, delete_last_change, find_cluster, make_site, start_server
+from bench.seeded_sites import LOGIN, NS, SeededSite, delete_last_change, find_cluster, make_site, start_server
+from bench.speed_cases import BY_ID, CASES, LIST, NOT_MODIFIED, WRITE, Case, Limit
 from bench.statements import StatementRecorder, make_script
 from tests.servers import Server, find_free_port
 from tools.varnish import Varnish

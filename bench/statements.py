@@ -9,10 +9,10 @@ from unittest.mock import patch
 
 import httpx
 
-from bench.stage import LOGIN, NS, SeededSite
+from bench.seeded_sites import LOGIN, NS, SeededSite
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
-from tests.api.interface import HOST, Caller, Interface
+from tests.api.running_app import HOST, Caller, Interface
 
 METHODS = ("fetch_all", "fetch_one", "fetch_value", "execute")
 Statement = tuple[str, Sequence[object]]

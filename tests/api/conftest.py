@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.api.interface import Caller, Interface, Person, add_people
-from tests.api.samples import LINKED, POSTS, SAMPLES, TERMS, Sample
+from tests.api.running_app import Caller, Interface, Person, add_people
+from tests.api.sample_records import LINKED, POSTS, SAMPLES, TERMS, Sample
 from tests.conftest import address, temporary_database
 
 

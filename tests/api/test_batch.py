@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.api.conftest import Start
-from tests.api.interface import HOST, Interface
+from tests.api.running_app import HOST, Interface
 
 PATH = "/api/kalends/v1/batch"
 TAG = {"method": "POST", "path": "/tags"}
@@ -18,7 +18,7 @@ def names(interface: Interface) -> list[str]:
     return [row["name"] for row in interface.sql("SELECT name FROM tags ORDER BY id")]
 
 
-def test_all_operations_are_done_in_their_order_with_a_result_each(fresh: Start) -> None:
+def test_operations_run_in_order_with_one_result_each(fresh: Start) -> None:
     interface = fresh()
     tag = batch(interface, "editor", [{**TAG, "body": {"name": "one"}}]).json()["results"][0]["body"]
     answer = batch(
@@ -36,7 +36,7 @@ def test_all_operations_are_done_in_their_order_with_a_result_each(fresh: Start)
     assert names(interface) == ["first", "two"]
 
 
-def test_one_refusal_undoes_an_atomic_batch_and_names_the_operation(fresh: Start) -> None:
+def test_failed_operation_rolls_back_atomic_batch_and_is_identified(fresh: Start) -> None:
     interface = fresh()
     before = interface.sql("SELECT revision, last_term_id FROM sites")[0]
     answer = batch(interface, "editor", [{**TAG, "body": {"name": "one"}}, {**TAG, "body": {"name": "ONE"}}])
@@ -47,7 +47,7 @@ def test_one_refusal_undoes_an_atomic_batch_and_names_the_operation(fresh: Start
     assert interface.sql("SELECT revision, last_term_id FROM sites")[0] == before
 
 
-def test_each_by_itself_leaves_the_others_and_no_gap_in_the_log(fresh: Start) -> None:
+def test_failed_operation_of_non_atomic_batch_leaves_no_revision_gap(fresh: Start) -> None:
     interface = fresh()
     operations = [{**TAG, "body": {"name": name}} for name in ("one", "one", "two")]
     answer = batch(interface, "editor", operations, atomic=False)
@@ -58,7 +58,7 @@ def test_each_by_itself_leaves_the_others_and_no_gap_in_the_log(fresh: Start) ->
     assert interface.sql("SELECT revision FROM sites")[0]["revision"] == len(revisions)
 
 
-def test_rights_are_those_of_each_operation(fresh: Start) -> None:
+def test_permissions_are_checked_per_operation(fresh: Start) -> None:
     interface = fresh()
     operations = [{"method": "POST", "path": "/venues", "body": {"venue": "Hall"}}, {**TAG, "body": {"name": "one"}}]
     answer = batch(interface, "contributor", operations, atomic=False)
@@ -67,7 +67,7 @@ def test_rights_are_those_of_each_operation(fresh: Start) -> None:
     assert batch(interface, "anonymous", operations).status_code == 401
 
 
-def test_what_is_no_batch_is_refused(fresh: Start) -> None:
+def test_malformed_batch_is_rejected(fresh: Start) -> None:
     interface = fresh()
     for operations in ([], "x", [1], [{"method": "GET", "path": "/tags"}], [{**TAG, "body": []}], [TAG] * 501):
         answer = batch(interface, "editor", operations)

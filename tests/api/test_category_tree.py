@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import NS, Caller, assert_refused, done
-from tests.api.samples import unique
+from tests.api.running_app import NS, Caller, assert_refused, done
+from tests.api.sample_records import unique
 
 
 def category(caller: Caller, parent: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
@@ -13,7 +13,7 @@ def category(caller: Caller, parent: dict[str, Any] | None = None, **fields: Any
     return caller.create("categories", **body, **({"parent": parent["id"]} if parent else {}))
 
 
-def test_a_child_names_its_parent_and_its_place(anonymous: Caller, author: Caller) -> None:
+def test_child_links_to_parent_and_has_nested_url(anonymous: Caller, author: Caller) -> None:
     top = category(author)
     middle = category(author, top)
     leaf = category(author, middle)
@@ -25,7 +25,7 @@ def test_a_child_names_its_parent_and_its_place(anonymous: Caller, author: Calle
         assert anonymous.read("categories", made["id"]) == made
 
 
-def test_a_category_moves_with_all_below_it(author: Caller) -> None:
+def test_category_moves_with_its_descendants(author: Caller) -> None:
     first, second = category(author), category(author)
     middle = category(author, first)
     leaf = category(author, middle)
@@ -37,7 +37,7 @@ def test_a_category_moves_with_all_below_it(author: Caller) -> None:
 
 
 @pytest.mark.parametrize("top", [0, "0", None])
-def test_a_category_moves_to_the_top(author: Caller, top: object) -> None:
+def test_category_moves_to_top_level(author: Caller, top: object) -> None:
     child = category(author, category(author))
     moved = author.change("categories", child["id"], parent=top)
     assert moved["parent"] == 0
@@ -46,14 +46,14 @@ def test_a_category_moves_to_the_top(author: Caller, top: object) -> None:
     assert done(author.post("/categories", {"name": unique("c"), "parent": top}), 201)["parent"] == 0
 
 
-def test_a_parent_is_kept_when_it_is_not_sent(author: Caller) -> None:
+def test_omitted_parent_is_unchanged(author: Caller) -> None:
     parent = category(author)
     child = category(author, parent)
     assert author.change("categories", child["id"], description="x")["parent"] == parent["id"]
 
 
 @pytest.mark.parametrize("parent", [999999, "999999", "music", -1, 1.5, True, [], [1], {}, "", "1,2", 2**60])
-def test_a_parent_that_is_none_is_refused(author: Caller, parent: object) -> None:
+def test_invalid_parent_is_rejected(author: Caller, parent: object) -> None:
     answer = author.post("/categories", {"name": unique("c"), "parent": parent})
     assert_refused(answer, 400, "rest_invalid_param", "parent")
     made = category(author)
@@ -61,13 +61,13 @@ def test_a_parent_that_is_none_is_refused(author: Caller, parent: object) -> Non
     assert_refused(answer, 400, "rest_invalid_param", "parent")
 
 
-def test_a_tag_is_no_parent(author: Caller, editor: Caller) -> None:
+def test_tag_cannot_be_parent(author: Caller, editor: Caller) -> None:
     tag = editor.create("tags", name=unique("tag"))
     answer = author.post("/categories", {"name": unique("c"), "parent": tag["id"]})
     assert_refused(answer, 400, "rest_invalid_param", "parent")
 
 
-def test_a_loop_is_refused(author: Caller) -> None:
+def test_cyclic_parents_are_rejected(author: Caller) -> None:
     top = category(author)
     middle = category(author, top)
     leaf = category(author, middle)
@@ -78,7 +78,7 @@ def test_a_loop_is_refused(author: Caller) -> None:
     assert author.change("categories", leaf["id"], parent=top["id"])["parent"] == top["id"]
 
 
-def test_children_of_a_deleted_category_move_up(author: Caller) -> None:
+def test_children_of_deleted_category_move_up(author: Caller) -> None:
     top = category(author)
     middle = category(author, top)
     leaves = [category(author, middle) for _ in range(2)]
@@ -91,7 +91,7 @@ def test_children_of_a_deleted_category_move_up(author: Caller) -> None:
         assert (moved["parent"], moved["url"]) == (0, f"http://calendar.test/events/category/{leaf['slug']}/")
 
 
-def test_children_that_move_up_get_a_new_revision(author: Caller) -> None:
+def test_children_that_move_up_get_new_revision(author: Caller) -> None:
     top = category(author)
     child = category(author, top)
     before = author.get(f"/categories/{child['id']}").headers["etag"]
@@ -100,7 +100,7 @@ def test_children_that_move_up_get_a_new_revision(author: Caller) -> None:
     assert_refused(stale, 412, "rest_precondition_failed")
 
 
-def test_a_name_is_unique_beside_its_like_only(author: Caller) -> None:
+def test_name_is_unique_among_siblings_only(author: Caller) -> None:
     top, other = category(author), category(author)
     name = unique("shared")
     child = category(author, top, name=name)
@@ -112,7 +112,7 @@ def test_a_name_is_unique_beside_its_like_only(author: Caller) -> None:
     assert third["slug"] == f"{child['slug']}-2"
 
 
-def test_lists_show_the_children_of_a_parent(anonymous: Caller, author: Caller) -> None:
+def test_parent_filter_lists_direct_children(anonymous: Caller, author: Caller) -> None:
     top = category(author)
     middle = category(author, top)
     leaf = category(author, middle)
@@ -124,7 +124,7 @@ def test_lists_show_the_children_of_a_parent(anonymous: Caller, author: Caller) 
     assert_refused(anonymous.get("/categories", {"parent": 999999}), 400, "rest_invalid_param", "parent")
 
 
-def test_a_deep_tree_is_shown_and_searched(anonymous: Caller, author: Caller, editor: Caller) -> None:
+def test_deep_tree_can_be_displayed_and_searched(anonymous: Caller, author: Caller, editor: Caller) -> None:
     line = [category(author)]
     for _ in range(30):
         line.append(category(author, line[-1]))

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused
-from tests.api.samples import DATES
+from tests.api.running_app import Caller, Interface, assert_refused
+from tests.api.sample_records import DATES
 
 
 def event(caller: Caller, **fields: Any) -> dict[str, Any]:
@@ -35,7 +35,9 @@ def event(caller: Caller, **fields: Any) -> dict[str, Any]:
         ([], "", "", "", []),
     ],
 )  # fmt: skip
-def test_costs(editor: Caller, sent: object, cost: str, symbol: str, position: str, values: list[str]) -> None:
+def test_cost_is_formatted(
+    editor: Caller, sent: object, cost: str, symbol: str, position: str, values: list[str]
+) -> None:
     made = event(editor, cost=sent)
     assert made["cost"] == cost
     assert made["cost_details"] == {
@@ -46,11 +48,11 @@ def test_costs(editor: Caller, sent: object, cost: str, symbol: str, position: s
 
 
 @pytest.mark.parametrize("wrong", [True, -5, "-5", {"a": 1}, [[1]], [None], [True], 1e16, "x" * 251])
-def test_a_cost_that_is_none_is_refused(editor: Caller, wrong: object) -> None:
+def test_invalid_cost_is_rejected(editor: Caller, wrong: object) -> None:
     assert_refused(editor.post("/events", {"title": "x", **DATES, "cost": wrong}), 400, "rest_invalid_param", "cost")
 
 
-def test_the_currency_is_the_site_s(fresh: Callable[..., Interface]) -> None:
+def test_currency_is_configured_per_site(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     made = interface.caller("editor").create("events", title="x", cost=5, **DATES)
     interface.set_site("currency_symbol", "€")

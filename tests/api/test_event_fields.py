@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import NS, Caller, Interface, assert_refused, done
-from tests.api.samples import unique
+from tests.api.running_app import NS, Caller, Interface, assert_refused, done
+from tests.api.sample_records import unique
 
 DATES = {"start_date": "2027-06-10 19:30:00", "end_date": "2027-06-10 22:00:00"}
 FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
@@ -47,7 +47,7 @@ def full(editor: Caller) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_an_event_with_everything_has_exactly_these_keys(
+def test_event_with_all_fields_has_exact_representation(
     anonymous: Caller, editor: Caller, full: dict[str, Any]
 ) -> None:
     made = event(editor, **full)
@@ -118,7 +118,7 @@ def in_event(caller: Caller, kind: str, term_id: int, count: int) -> dict[str, A
     }  # fmt: skip
 
 
-def test_an_event_with_what_is_required_has_the_same_keys(editor: Caller, full: dict[str, Any]) -> None:
+def test_event_with_required_fields_has_same_keys(editor: Caller, full: dict[str, Any]) -> None:
     least, most = event(editor), event(editor, **{**full, "slug": "most"})
     assert least.keys() == most.keys()
     empty = {
@@ -129,7 +129,7 @@ def test_an_event_with_what_is_required_has_the_same_keys(editor: Caller, full: 
     assert {key: least[key] for key in empty} == empty
 
 
-def test_an_update_of_one_field_keeps_all_others(editor: Caller, full: dict[str, Any]) -> None:
+def test_updating_one_field_keeps_all_others(editor: Caller, full: dict[str, Any]) -> None:
     made = event(editor, **{**full, "slug": "kept"})
     changes: dict[str, tuple[Any, Any, set[str]]] = {
         "title": ("New", "New", set()),
@@ -157,7 +157,7 @@ def test_an_update_of_one_field_keeps_all_others(editor: Caller, full: dict[str,
         made = changed
 
 
-def test_an_update_of_nothing_changes_nothing(editor: Caller) -> None:
+def test_empty_update_changes_nothing(editor: Caller) -> None:
     made = event(editor)
     path = f"/events/{made['id']}"
     before = editor.get(path).headers["etag"]
@@ -170,7 +170,7 @@ def test_an_update_of_nothing_changes_nothing(editor: Caller) -> None:
 
 @pytest.mark.parametrize("name", ["description", "excerpt", "cost", "website", "ticket_url"])
 @pytest.mark.parametrize("empty", ["", None])
-def test_a_text_is_cleared_by_nothing_sent(editor: Caller, name: str, empty: str | None) -> None:
+def test_empty_value_clears_text(editor: Caller, name: str, empty: str | None) -> None:
     sent = "https://a.example" if name in ("website", "ticket_url") else "10"
     made = event(editor, **{name: sent})
     assert made[name] not in ("", made["url"])
@@ -178,7 +178,7 @@ def test_a_text_is_cleared_by_nothing_sent(editor: Caller, name: str, empty: str
         assert cleared[name] == (cleared["url"] if name == "website" else "")
 
 
-def test_without_a_website_it_is_the_event_s_own_page(editor: Caller) -> None:
+def test_website_defaults_to_event_page(editor: Caller) -> None:
     made = event(editor)
     assert made["website"] == made["url"] == f"http://calendar.test/event/{made['slug']}/"
     draft = event(editor, status="draft")
@@ -186,7 +186,7 @@ def test_without_a_website_it_is_the_event_s_own_page(editor: Caller) -> None:
 
 
 @pytest.mark.parametrize("name", [*FLAGS, "all_day"])
-def test_switches_in_every_spelling(editor: Caller, name: str) -> None:
+def test_booleans_accept_all_notations(editor: Caller, name: str) -> None:
     for sent, shown in (
         (True, True),
         (1, True),
@@ -220,17 +220,17 @@ def test_switches_in_every_spelling(editor: Caller, name: str) -> None:
         ("AT&T &amp; Co", "AT&T & Co"),
     ],
 )
-def test_titles(editor: Caller, sent: str, shown: str) -> None:
+def test_titles_are_sanitized(editor: Caller, sent: str, shown: str) -> None:
     assert event(editor, title=sent)["title"] == shown
 
 
 @pytest.mark.parametrize("title", ["", " ", "\x00", "<script>x</script>", 5, True, [], {}, "x" * 10_001])
-def test_a_title_that_is_none_is_refused(editor: Caller, title: object) -> None:
+def test_invalid_title_is_rejected(editor: Caller, title: object) -> None:
     assert_refused(editor.post("/events", {"title": title, **DATES}), 400, "rest_invalid_param", "title")
 
 
 @pytest.mark.parametrize("role", ["contributor", "author", "editor", "administrator"])
-def test_scripts_are_filtered_for_everybody(interface: Interface, role: str) -> None:
+def test_scripts_are_removed_for_all_roles(interface: Interface, role: str) -> None:
     html = '<p onclick="x">a</p><script>1</script><iframe src="//x"></iframe><a href="javascript:y">l</a><img src="https://i.example/a.png">'
     made = event(interface.caller(role), description=html, excerpt=html)
     assert made["description"] == made["excerpt"] == '<p>a</p>\n<p><a>l</a><img src="https://i.example/a.png"></p>'
@@ -240,11 +240,11 @@ def test_scripts_are_filtered_for_everybody(interface: Interface, role: str) -> 
 @pytest.mark.parametrize(
     "wrong", ["ftp://a.example", "javascript:x", "a.example", "http://", 5, True, ["http://a.example"], {}]
 )
-def test_an_address_is_http_or_https(editor: Caller, name: str, wrong: object) -> None:
+def test_urls_must_be_http_or_https(editor: Caller, name: str, wrong: object) -> None:
     assert_refused(editor.post("/events", {"title": "x", **DATES, name: wrong}), 400, "rest_invalid_param", name)
 
 
-def test_structured_data_is_for_single_reads(anonymous: Caller, editor: Caller) -> None:
+def test_json_ld_is_included_in_single_reads_only(anonymous: Caller, editor: Caller) -> None:
     made = event(editor, title="A &lt;b&gt; & <b>B</b>", cost="10-20", venue={"venue": "LD Hall", "city": "Oslo"})
     assert "json_ld" not in made
     described = anonymous.read("events", made["id"])["json_ld"]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused, done
-from tests.api.samples import DATES, SAMPLES, Sample, unique
+from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.sample_records import DATES, SAMPLES, Sample, unique
 
 
 def event(caller: Caller, **fields: Any) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def three(editor: Caller, place: Sample) -> list[int]:
     return [editor.create(place.kind, **place.body())["id"] for _ in range(3)]
 
 
-def test_records_are_linked_by_id_in_every_form(editor: Caller, place: Sample, three: list[int]) -> None:
+def test_records_are_linked_by_id_in_all_notations(editor: Caller, place: Sample, three: list[int]) -> None:
     a, b, c = three
     forms: list[tuple[Any, list[int]]] = [
         (a, [a]),
@@ -59,7 +59,7 @@ def test_records_are_linked_by_id_in_every_form(editor: Caller, place: Sample, t
         assert linked(made, place) == ids, sent
 
 
-def test_no_venue_is_a_list_one_is_an_object_several_are_a_list(editor: Caller) -> None:
+def test_venue_is_empty_list_object_or_list(editor: Caller) -> None:
     a, b = (editor.create("venues", venue=unique("v")) for _ in range(2))
     assert event(editor)["venue"] == []
     assert event(editor, venue=a["id"])["venue"] == a
@@ -67,7 +67,7 @@ def test_no_venue_is_a_list_one_is_an_object_several_are_a_list(editor: Caller) 
     assert event(editor, organizer=[])["organizer"] == []
 
 
-def test_forms_link_with_brackets(editor: Caller, place: Sample, three: list[int]) -> None:
+def test_forms_link_records_with_brackets(editor: Caller, place: Sample, three: list[int]) -> None:
     base = {"title": "Form", **DATES}
     name = place.singular
     pairs = [*base.items(), (f"{name}[]", str(three[1])), (f"{name}[]", str(three[0]))]
@@ -92,7 +92,7 @@ def test_forms_link_with_brackets(editor: Caller, place: Sample, three: list[int
      {"NAME": "x", "date": "x"},
      {"NAME": "x", "status": "bogus"}, list(range(1, 60)), 1.5, True],
 )  # fmt: skip
-def test_what_cannot_be_linked_is_refused(editor: Caller, place: Sample, wrong: Any) -> None:
+def test_invalid_links_are_rejected(editor: Caller, place: Sample, wrong: Any) -> None:
     if isinstance(wrong, dict):
         wrong = {key.replace("NAME", place.name): value for key, value in wrong.items()}
     before = total(editor.interface, place.kind)
@@ -101,13 +101,13 @@ def test_what_cannot_be_linked_is_refused(editor: Caller, place: Sample, wrong: 
     assert total(editor.interface, place.kind) == before
 
 
-def test_a_record_of_another_kind_cannot_be_linked(editor: Caller, place: Sample) -> None:
+def test_record_of_another_kind_cannot_be_linked(editor: Caller, place: Sample) -> None:
     other = event(editor)["id"]
     answer = editor.post("/events", {"title": "x", **DATES, place.singular: other})
     assert_refused(answer, 400, "rest_invalid_param", place.singular)
 
 
-def test_data_makes_a_new_record_with_the_rules_of_its_own_route(editor: Caller, place: Sample) -> None:
+def test_inline_data_creates_record_by_rules_of_its_kind(editor: Caller, place: Sample) -> None:
     name = unique("Inline")
     sent = {
         place.name: f"<b>{name}</b><script>x</script>",
@@ -123,14 +123,14 @@ def test_data_makes_a_new_record_with_the_rules_of_its_own_route(editor: Caller,
     assert record["slug"] == name.lower().replace(" ", "-")
 
 
-def test_data_and_ids_mix(editor: Caller, place: Sample, three: list[int]) -> None:
+def test_inline_data_and_ids_can_be_mixed(editor: Caller, place: Sample, three: list[int]) -> None:
     made = event(editor, **{place.singular: [three[2], {place.name: unique("mixed")}, {"id": three[0]}]})
     ids = linked(made, place)
     assert (ids[0], ids[2]) == (three[2], three[0])
     assert ids[1] not in three
 
 
-def test_identical_data_uses_a_record_again_and_never_changes_it(
+def test_identical_inline_data_reuses_record_without_changing_it(
     author: Caller, editor: Caller, place: Sample
 ) -> None:
     data = {place.name: unique("Same"), "phone": "12", "description": "d"}
@@ -143,7 +143,7 @@ def test_identical_data_uses_a_record_again_and_never_changes_it(
     assert editor.get(f"/{place.kind}/{record['id']}").headers["etag"] == before
 
 
-def test_drafts_and_trash_are_not_used_again(author: Caller, editor: Caller, place: Sample) -> None:
+def test_drafts_and_trashed_records_are_not_reused(author: Caller, editor: Caller, place: Sample) -> None:
     draft = editor.create(place.kind, **place.body(status="draft"))
     trashed = editor.create(place.kind, **place.body())
     editor.trash(place.kind, trashed["id"])
@@ -152,12 +152,12 @@ def test_drafts_and_trash_are_not_used_again(author: Caller, editor: Caller, pla
         assert linked(made, place) != [record["id"]]
 
 
-def test_the_same_new_data_twice_in_one_event_is_one_record(editor: Caller, place: Sample) -> None:
+def test_repeated_inline_data_creates_one_record(editor: Caller, place: Sample) -> None:
     data = {place.name: unique("Twice")}
     assert len(linked(event(editor, **{place.singular: [data, data]}), place)) == 1
 
 
-def test_what_fails_later_leaves_nothing_behind(editor: Caller) -> None:
+def test_failed_write_leaves_no_linked_records(editor: Caller) -> None:
     interface = editor.interface
     tables = ("venues", "organizers", "categories", "tags", "events", "changes", "event_venues", "event_organizers")
     before = [total(interface, table) for table in tables]
@@ -183,7 +183,7 @@ def test_what_fails_later_leaves_nothing_behind(editor: Caller) -> None:
     assert len(linked(event(editor, **good), SAMPLES["venues"])) == 1
 
 
-def test_absent_keeps_and_empty_removes(editor: Caller, place: Sample, three: list[int]) -> None:
+def test_omitted_links_are_unchanged_and_empty_ones_removed(editor: Caller, place: Sample, three: list[int]) -> None:
     made = event(editor, **{place.singular: three})
     assert linked(editor.change("events", made["id"], title="x"), place) == three
     for empty in ("", [], None, 0):
@@ -195,9 +195,7 @@ def test_absent_keeps_and_empty_removes(editor: Caller, place: Sample, three: li
 # Rights ---------------------------------------------------------------------------------------
 
 
-def test_inline_records_of_a_contributor_are_drafts_of_theirs(
-    contributor: Caller, anonymous: Caller, place: Sample
-) -> None:
+def test_inline_records_of_contributor_are_pending(contributor: Caller, anonymous: Caller, place: Sample) -> None:
     made = event(contributor, **{place.singular: {place.name: unique("Drafted"), "status": "publish"}})
     (record_id,) = linked(made, place)
     record = contributor.read(place.kind, record_id)
@@ -205,14 +203,14 @@ def test_inline_records_of_a_contributor_are_drafts_of_theirs(
     assert_refused(anonymous.get(f"/{place.kind}/{record_id}"), 403, f"{place.singular}-not-accessible")
 
 
-def test_inline_data_cannot_name_another_author(author: Caller, editor: Caller, place: Sample) -> None:
+def test_inline_data_cannot_set_another_author(author: Caller, editor: Caller, place: Sample) -> None:
     sent = {place.name: unique("Foreign"), "author": editor.id}
     answer = author.post("/events", {"title": "x", **DATES, place.singular: sent})
     assert_refused(answer, 403, "rest_forbidden")
 
 
 @pytest.mark.parametrize("status", ["draft", "pending", "private", "future"])
-def test_what_is_not_published_stays_hidden_inside_an_event(interface: Interface, place: Sample, status: str) -> None:
+def test_unpublished_linked_records_are_hidden_from_others(interface: Interface, place: Sample, status: str) -> None:
     editor, author = interface.caller("editor"), interface.caller("author")
     hidden = editor.create(
         place.kind,
@@ -237,7 +235,7 @@ def test_what_is_not_published_stays_hidden_inside_an_event(interface: Interface
             assert hidden[place.name] not in caller.get(f"/events/{made['id']}").text
 
 
-def test_what_is_hidden_cannot_be_linked_by_others(contributor: Caller, editor: Caller, place: Sample) -> None:
+def test_hidden_records_cannot_be_linked_by_others(contributor: Caller, editor: Caller, place: Sample) -> None:
     hidden = editor.create(place.kind, **place.body(status="private"))
     trashed = editor.create(place.kind, **place.body())
     editor.trash(place.kind, trashed["id"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused, done
+from tests.api.running_app import Caller, Interface, assert_refused, done
 
 
 class Calendar:
@@ -72,7 +72,7 @@ def calendar(fresh_for_module: Callable[..., Interface]) -> Calendar:
     return Calendar(fresh_for_module())
 
 
-def test_a_list_is_in_the_order_of_starts_without_what_is_hidden(calendar: Calendar) -> None:
+def test_list_is_ordered_by_start_without_hidden_events(calendar: Calendar) -> None:
     assert calendar.found() == "abcde"
     assert calendar.found(calendar.editor) == "abcdexp"
     assert calendar.found(calendar.interface.caller("contributor")) == "abcdex"
@@ -88,11 +88,11 @@ def test_a_list_is_in_the_order_of_starts_without_what_is_hidden(calendar: Calen
         ("eedl", "abc"), ("-needle1", "cde"), ("Loud\tmusic", "a"),
     ],
 )  # fmt: skip
-def test_search(calendar: Calendar, words: str, letters: str) -> None:
+def test_search_finds_words_phrases_and_exclusions(calendar: Calendar, words: str, letters: str) -> None:
     assert calendar.found(search=words) == letters
 
 
-def test_a_search_follows_the_text(calendar: Calendar) -> None:
+def test_search_index_follows_text_changes(calendar: Calendar) -> None:
     calendar.editor.change("events", calendar.events["e"], description="fresh words", excerpt="")
     assert calendar.found(search="fresh") == "e"
     calendar.editor.change("events", calendar.events["e"], description="")
@@ -104,12 +104,12 @@ def test_a_search_follows_the_text(calendar: Calendar) -> None:
     [("music", "ab"), ("MUSIC", "ab"), ("rock", "b"), ("rock,fine-art", "bc"), ("{music}", "ab"),
     ("{rock},{art}", "bc"), ("{art},music", "abc")],
 )  # fmt: skip
-def test_categories_find_those_below_them(calendar: Calendar, categories: str, letters: str) -> None:
+def test_category_filter_includes_descendants(calendar: Calendar, categories: str, letters: str) -> None:
     assert calendar.found(categories=categories.format(**vars(calendar))) == letters
     assert calendar.found(**{"categories[]": categories.format(**vars(calendar)).split(",")}) == letters
 
 
-def test_tags_and_categories_together(calendar: Calendar) -> None:
+def test_tag_and_category_filters_combine(calendar: Calendar) -> None:
     assert calendar.found(tags="red") == "ab"
     assert calendar.found(tags=calendar.blue) == "b"
     assert calendar.found(tags="red,blue") == "ab"
@@ -117,7 +117,7 @@ def test_tags_and_categories_together(calendar: Calendar) -> None:
     assert calendar.found(tags="blue", categories="fine-art") == ""
 
 
-def test_venues_and_organizers(calendar: Calendar) -> None:
+def test_venue_and_organizer_filters(calendar: Calendar) -> None:
     assert calendar.found(venue=calendar.hall) == "ad"
     assert calendar.found(calendar.editor, venue=calendar.hall) == "adx"
     assert calendar.found(venue=f"{calendar.far},{calendar.bare}") == "bcd"
@@ -128,11 +128,11 @@ def test_venues_and_organizers(calendar: Calendar) -> None:
 
 @pytest.mark.parametrize("name", ["categories", "tags", "venue", "organizer"])
 @pytest.mark.parametrize("wrong", ["", "0", "999999", "none-such", ",", "-1"])
-def test_links_that_are_not_there_are_refused(calendar: Calendar, name: str, wrong: str) -> None:
+def test_filters_by_unknown_records_are_rejected(calendar: Calendar, name: str, wrong: str) -> None:
     assert_refused(calendar.anonymous.get("/events", {name: wrong}), 400, "rest_invalid_param", name)
 
 
-def test_switches(calendar: Calendar) -> None:
+def test_boolean_filters(calendar: Calendar) -> None:
     assert calendar.found(featured="true") == calendar.found(featured="1") == "a"
     assert calendar.found(featured="no") == "bcde"
     assert calendar.found(ticketed="true") == "d"
@@ -144,7 +144,7 @@ def test_switches(calendar: Calendar) -> None:
             assert_refused(calendar.anonymous.get("/events", {name: wrong}), 400, "rest_invalid_param", name)
 
 
-def test_places_near_a_point(calendar: Calendar) -> None:
+def test_distance_filter(calendar: Calendar) -> None:
     paris, berlin = {"geoloc_lat": 48.85, "geoloc_lng": 2.35}, {"geoloc_lat": 52.5, "geoloc_lng": 13.4}
     assert calendar.found(**paris) == "ad"
     assert calendar.found(**berlin) == "b"
@@ -154,7 +154,7 @@ def test_places_near_a_point(calendar: Calendar) -> None:
     assert calendar.found(**berlin, geoloc_radius=1000, orderby="distance", order="desc") in ("adb", "dab")
 
 
-def test_a_point_needs_both_halves_and_the_order_by_distance_a_point(calendar: Calendar) -> None:
+def test_coordinates_need_both_values_and_distance_order_needs_coordinates(calendar: Calendar) -> None:
     for name in ("geoloc_lat", "geoloc_lng"):
         assert_refused(calendar.anonymous.get("/events", {name: 1}), 400, "rest_invalid_param", name)
     both = {"geoloc_lat": 91, "geoloc_lng": "x"}
@@ -162,7 +162,7 @@ def test_a_point_needs_both_halves_and_the_order_by_distance_a_point(calendar: C
     assert_refused(calendar.anonymous.get("/events", {"orderby": "distance"}), 400, "rest_invalid_param", "orderby")
 
 
-def test_include_knows_no_dates_and_orders_by_publication(calendar: Calendar) -> None:
+def test_include_ignores_dates_and_orders_by_publication(calendar: Calendar) -> None:
     assert calendar.found(include=calendar.id_list("abeo")) == "eabo"
     dates = {"start_date": "2027-01-11", "starts_after": "2028-01-01", "strict_dates": "1"}
     assert calendar.found(include=calendar.id_list("ab"), **dates) == "ab"
@@ -172,7 +172,7 @@ def test_include_knows_no_dates_and_orders_by_publication(calendar: Calendar) ->
         assert_refused(calendar.anonymous.get("/events", {"include": wrong}), 400, "rest_invalid_param", "include")
 
 
-def test_include_shows_neither_hidden_nor_inaccessible_events(calendar: Calendar) -> None:
+def test_include_omits_hidden_and_inaccessible_events(calendar: Calendar) -> None:
     everything = calendar.id_list("hxpta")
     assert calendar.found(include=everything) == "a"
     assert calendar.found(calendar.editor, include=everything) in ("axp", "xpa", "apx", "pxa")
@@ -180,13 +180,13 @@ def test_include_shows_neither_hidden_nor_inaccessible_events(calendar: Calendar
     assert calendar.found(calendar.editor, include=calendar.id_list("h"), status="publish,draft,private") == ""
 
 
-def test_hidden_events_are_in_no_list_and_can_be_read(calendar: Calendar) -> None:
+def test_hidden_events_are_unlisted_but_readable(calendar: Calendar) -> None:
     for query in ({"search": "hidden"}, {"categories": "music"}, {"featured": "true"}):
         assert "h" not in calendar.found(calendar.editor, **query)
     assert calendar.anonymous.read("events", calendar.events["h"])["title"] == "Hidden needle1"
 
 
-def test_children_of_an_event(calendar: Calendar) -> None:
+def test_post_parent_filter(calendar: Calendar) -> None:
     calendar.interface.sql(
         "UPDATE events SET post_parent = $1 WHERE id = ANY($2)",
         calendar.events["a"],
@@ -201,7 +201,7 @@ def test_children_of_an_event(calendar: Calendar) -> None:
         )
 
 
-def test_statuses_by_role(calendar: Calendar) -> None:
+def test_status_filter_by_role(calendar: Calendar) -> None:
     roles = {
         "editor": {"draft": "x", "private": "p", "trash": "t", "publish,draft": "abcdex", "": "abcdep"},
         "contributor": {"draft": "x", "private": "", "trash": "", "publish,draft": "abcdex", "": "abcde"},
@@ -242,14 +242,14 @@ def test_orders_and_their_cursors(calendar: Calendar, orderby: str, letters: str
         assert seen == [calendar.events[letter] for letter in expected]
 
 
-def test_a_cursor_belongs_to_its_order(calendar: Calendar) -> None:
+def test_cursor_is_bound_to_its_order(calendar: Calendar) -> None:
     page = calendar.anonymous.page("events", per_page=1, orderby="title")
     for query in ({}, {"orderby": "date"}, {"orderby": "title", "order": "desc"}):
         answer = calendar.anonymous.get("/events", {"cursor": page["next_cursor"], **query})
         assert_refused(answer, 400, "rest_invalid_param", "cursor")
 
 
-def test_a_cursor_goes_on_where_it_stood_when_events_come_and_go(calendar: Calendar) -> None:
+def test_cursor_is_stable_under_concurrent_changes(calendar: Calendar) -> None:
     window = {"start_date": "2026-12-01", "end_date": "2027-12-31", "per_page": 2}
     first = done(calendar.anonymous.get("/events", window))
     calendar.add("early", "02", title="Early")

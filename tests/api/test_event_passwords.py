@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused, done
-from tests.api.samples import DATES, unique
+from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.sample_records import DATES, unique
 
 WORD = "öpen Sesame"
 SECRETS = (
@@ -43,14 +43,14 @@ def paths(secret: dict[str, Any]) -> list[str]:
     return [f"/events/{secret['id']}", f"/events/by-slug/{secret['slug']}"]
 
 
-def test_the_answer_to_a_write_shows_everything_but_the_password(secret: dict[str, Any]) -> None:
+def test_write_response_contains_everything_except_password(secret: dict[str, Any]) -> None:
     text = str(secret)
     assert all(word in text for word in SECRETS)
     assert WORD not in text
     assert "password" not in text
 
 
-def test_the_right_password_opens_the_event(reader: Caller, secret: dict[str, Any]) -> None:
+def test_correct_password_unlocks_event(reader: Caller, secret: dict[str, Any]) -> None:
     for path in paths(secret):
         opened = done(reader.get(path, {"password": WORD}))
         opened.pop("json_ld", None)
@@ -58,7 +58,9 @@ def test_the_right_password_opens_the_event(reader: Caller, secret: dict[str, An
 
 
 @pytest.mark.parametrize("role", ["anonymous", "subscriber", "contributor", "author", "editor", "administrator"])
-def test_without_it_nobody_reads_the_event(interface: Interface, secret: dict[str, Any], role: str) -> None:
+def test_event_is_locked_without_password_for_all_roles(
+    interface: Interface, secret: dict[str, Any], role: str
+) -> None:
     caller = interface.caller(role)
     for path in paths(secret):
         answer = caller.get(path)
@@ -68,18 +70,18 @@ def test_without_it_nobody_reads_the_event(interface: Interface, secret: dict[st
 
 
 @pytest.mark.parametrize("wrong", ["wrong", WORD.upper(), WORD + " ", " " + WORD, "0", "x" * 255])
-def test_a_wrong_password_does_not_open_it(reader: Caller, secret: dict[str, Any], wrong: str) -> None:
+def test_wrong_password_does_not_unlock(reader: Caller, secret: dict[str, Any], wrong: str) -> None:
     for path in paths(secret):
         assert_refused(reader.get(path, {"password": wrong}), 403, "event-password-protected")
 
 
-def test_a_password_that_can_be_none_is_refused(reader: Caller, secret: dict[str, Any]) -> None:
+def test_malformed_password_is_rejected(reader: Caller, secret: dict[str, Any]) -> None:
     path = paths(secret)[0]
     for query in ("password=", "password[]=a", f"password={'x' * 256}"):
         assert_refused(reader.get(f"{path}?{query}"), 400, "rest_invalid_param", "password")
 
 
-def test_those_who_may_edit_read_it_in_the_context_edit(interface: Interface, secret: dict[str, Any]) -> None:
+def test_editors_read_protected_event_with_edit_context(interface: Interface, secret: dict[str, Any]) -> None:
     for role, status in (
         ("editor", 200),
         ("administrator", 200),
@@ -96,7 +98,7 @@ def test_those_who_may_edit_read_it_in_the_context_edit(interface: Interface, se
     )
 
 
-def test_lists_show_only_title_dates_and_addresses(interface: Interface, secret: dict[str, Any]) -> None:
+def test_lists_contain_only_title_dates_and_urls(interface: Interface, secret: dict[str, Any]) -> None:
     blank = {
         "description": "", "excerpt": "", "image": False, "all_day": None, "cost": "", "website": "",
         "ticket_url": "",
@@ -116,22 +118,20 @@ def test_lists_show_only_title_dates_and_addresses(interface: Interface, secret:
             assert not any(word in answer.text for word in SECRETS)
 
 
-def test_the_right_password_opens_it_in_a_list(reader: Caller, secret: dict[str, Any]) -> None:
+def test_correct_password_unlocks_event_in_list(reader: Caller, secret: dict[str, Any]) -> None:
     (listed,) = reader.page("events", include=secret["id"], password=WORD)["events"]
     assert listed == secret
     (shut,) = reader.page("events", include=secret["id"], password="wrong")["events"]
     assert (shut["description"], shut["venue"]) == ("", [])
 
 
-def test_a_password_opens_only_the_events_it_belongs_to(
-    editor: Caller, reader: Caller, secret: dict[str, Any]
-) -> None:
+def test_password_unlocks_only_its_own_events(editor: Caller, reader: Caller, secret: dict[str, Any]) -> None:
     other = editor.create("events", title=unique("Other"), excerpt="other text", new_password="other one", **DATES)
     events = reader.page("events", include=f"{secret['id']},{other['id']}", password="other one")["events"]
     assert {event["id"]: event["excerpt"] for event in events} == {secret["id"]: "", other["id"]: "<p>other text</p>"}
 
 
-def test_a_list_with_many_protected_events_is_not_taken_for_guessing(fresh: Any) -> None:
+def test_list_of_many_protected_events_is_not_throttled(fresh: Any) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     for n in range(25):
@@ -143,7 +143,7 @@ def test_a_list_with_many_protected_events_is_not_taken_for_guessing(fresh: Any)
         assert shown == ["<p>text 3</p>"]
 
 
-def test_guessing_is_slowed_down(editor: Caller, reader: Caller) -> None:
+def test_password_guessing_is_throttled(editor: Caller, reader: Caller) -> None:
     event = editor.create("events", title=unique("Guessed"), new_password="right one", **DATES)
     path = f"/events/{event['id']}"
     statuses = [reader.get(path, {"password": f"guess {n}"}).status_code for n in range(30)]
@@ -157,7 +157,7 @@ def test_guessing_is_slowed_down(editor: Caller, reader: Caller) -> None:
     assert reader.get("/events").status_code == 200
 
 
-def test_a_search_does_not_find_what_is_hidden(interface: Interface, secret: dict[str, Any]) -> None:
+def test_search_does_not_reveal_protected_content(interface: Interface, secret: dict[str, Any]) -> None:
     title = secret["title"].split()[-1]
     for role in ("anonymous", "subscriber", "contributor", "author"):
         caller = interface.caller(role)
@@ -167,7 +167,7 @@ def test_a_search_does_not_find_what_is_hidden(interface: Interface, secret: dic
         assert secret["id"] in interface.caller(role).ids("events", search="hidden description")
 
 
-def test_the_author_finds_and_edits_their_own(author: Caller, contributor: Caller) -> None:
+def test_authors_can_search_and_edit_their_own_protected_events(author: Caller, contributor: Caller) -> None:
     own = author.create("events", title=unique("Own"), description="ownneedle", new_password=WORD, **DATES)
     assert author.ids("events", search="ownneedle") == [own["id"]]
     assert contributor.ids("events", search="ownneedle") == []
@@ -175,7 +175,7 @@ def test_the_author_finds_and_edits_their_own(author: Caller, contributor: Calle
     assert_refused(author.get(f"/events/{own['id']}"), 403, "event-password-protected")
 
 
-def test_writing_needs_the_right_and_no_password(author: Caller, editor: Caller) -> None:
+def test_writing_needs_permission_but_no_password(author: Caller, editor: Caller) -> None:
     event = editor.create("events", title=unique("Written"), new_password=WORD, **DATES)
     path = f"/events/{event['id']}"
     assert_refused(author.patch(path, {"title": "x", "password": WORD}), 403, "rest_forbidden")
@@ -184,7 +184,7 @@ def test_writing_needs_the_right_and_no_password(author: Caller, editor: Caller)
     assert done(editor.delete(path))["excerpt"] == "<p>new</p>"
 
 
-def test_a_password_is_set_changed_and_cleared_by_new_password_alone(editor: Caller, reader: Caller) -> None:
+def test_only_new_password_sets_or_clears_password(editor: Caller, reader: Caller) -> None:
     event = editor.create("events", title=unique("Changed"), excerpt="text", password="ignored", **DATES)
     path = f"/events/{event['id']}"
     assert done(reader.get(path))["excerpt"] == "<p>text</p>"
@@ -202,7 +202,7 @@ def test_a_password_is_set_changed_and_cleared_by_new_password_alone(editor: Cal
 
 
 @pytest.mark.parametrize("length", [255, 256, 1000])
-def test_every_password_that_can_be_set_can_be_given(editor: Caller, reader: Caller, length: int) -> None:
+def test_any_accepted_password_can_be_used(editor: Caller, reader: Caller, length: int) -> None:
     answer = editor.post("/events", {"title": unique("Long"), "new_password": "x" * length, **DATES})
     if answer.status_code == 400:
         assert_refused(answer, 400, "rest_invalid_param", "new_password")
@@ -212,19 +212,21 @@ def test_every_password_that_can_be_set_can_be_given(editor: Caller, reader: Cal
         assert reader.get(f"/events/{event['id']}", {"password": "x" * length}).status_code == 200
 
 
-def test_what_a_password_opened_is_not_for_shared_caches(reader: Caller, secret: dict[str, Any]) -> None:
+def test_unlocked_responses_are_not_shared_cacheable(reader: Caller, secret: dict[str, Any]) -> None:
     opened = reader.get(paths(secret)[0], {"password": WORD})
     assert (opened.status_code, opened.headers["cache-control"]) == (200, "private, no-store")
 
 
-def test_other_lists_do_not_tell_what_is_linked(reader: Caller, editor: Caller, secret: dict[str, Any]) -> None:
+def test_other_lists_do_not_reveal_links_of_protected_event(
+    reader: Caller, editor: Caller, secret: dict[str, Any]
+) -> None:
     for kind in ("categories", "tags", "venues", "organizers"):
         assert editor.page(kind, event=secret["id"])["total"] == 1
         answer = reader.get(f"/{kind}", {"event": secret["id"]})
         assert answer.status_code == 400 or answer.json()["total"] == 0, answer.text
 
 
-def test_filters_do_not_tell_what_is_blanked(reader: Caller, editor: Caller, secret: dict[str, Any]) -> None:
+def test_filters_do_not_reveal_blanked_fields(reader: Caller, editor: Caller, secret: dict[str, Any]) -> None:
     filters: list[dict[str, Any]] = [
         {"categories": secret["categories"][0]["slug"]},
         {"tags": secret["tags"][0]["id"]},

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, assert_refused
-from tests.api.samples import DATES, Sample, unique
+from tests.api.running_app import Caller, assert_refused
+from tests.api.sample_records import DATES, Sample, unique
 
 
 def event(caller: Caller, **fields: Any) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def two(editor: Caller, term: Sample) -> list[dict[str, Any]]:
     return [editor.create(term.kind, name=unique(letter), slug=f"own {letter} {unique('s')}") for letter in "ba"]
 
 
-def test_terms_in_every_form(editor: Caller, term: Sample, two: list[dict[str, Any]]) -> None:
+def test_terms_are_accepted_in_all_notations(editor: Caller, term: Sample, two: list[dict[str, Any]]) -> None:
     b, a = two
     for sent in (
         [b["id"], a["id"]],
@@ -39,7 +39,7 @@ def test_terms_in_every_form(editor: Caller, term: Sample, two: list[dict[str, A
         assert names(event(editor, **{term.kind: nothing}), term) == []
 
 
-def test_a_slug_is_meant_before_a_name(editor: Caller, term: Sample) -> None:
+def test_slug_takes_precedence_over_name(editor: Caller, term: Sample) -> None:
     word = unique("word")
     named = editor.create(term.kind, name=word, slug=unique("other"))
     slugged = editor.create(term.kind, name=unique("other"), slug=word)
@@ -47,7 +47,9 @@ def test_a_slug_is_meant_before_a_name(editor: Caller, term: Sample) -> None:
     assert names(event(editor, **{term.kind: [word]}), term) == [named["name"]]
 
 
-def test_absent_keeps_and_empty_removes(editor: Caller, term: Sample, two: list[dict[str, Any]]) -> None:
+def test_omitted_terms_are_unchanged_and_empty_ones_removed(
+    editor: Caller, term: Sample, two: list[dict[str, Any]]
+) -> None:
     b, a = two
     made = event(editor, **{term.kind: [b["id"]]})
     assert names(editor.change("events", made["id"], title="x"), term) == [b["name"]]
@@ -57,7 +59,7 @@ def test_absent_keeps_and_empty_removes(editor: Caller, term: Sample, two: list[
         editor.change("events", made["id"], **{term.kind: [a["id"]]})
 
 
-def test_unknown_names_are_made(anonymous: Caller, editor: Caller, term: Sample) -> None:
+def test_unknown_names_create_terms(anonymous: Caller, editor: Caller, term: Sample) -> None:
     one, two = unique("New & fine"), unique("Äther")
     made = event(editor, **{term.kind: [one, two, one.upper()]})
     assert names(made, term) == [two, one]
@@ -73,25 +75,25 @@ def test_unknown_names_are_made(anonymous: Caller, editor: Caller, term: Sample)
     [{"id": 1}], [["a"]],
      [f"n{n}" for n in range(201)], ["<b></b>"], ["\x00"]],
 )  # fmt: skip
-def test_what_is_no_term_is_refused(editor: Caller, term: Sample, wrong: object) -> None:
+def test_invalid_terms_are_rejected(editor: Caller, term: Sample, wrong: object) -> None:
     answer = editor.post("/events", {"title": "x", **DATES, term.kind: wrong})
     assert_refused(answer, 400, "rest_invalid_param", term.kind)
 
 
 @pytest.mark.parametrize("length", [201, 5000])
-def test_a_name_that_is_too_long_is_refused(editor: Caller, term: Sample, length: int) -> None:
+def test_too_long_name_is_rejected(editor: Caller, term: Sample, length: int) -> None:
     answer = editor.post("/events", {"title": "x", **DATES, term.kind: ["x" * length]})
     assert_refused(answer, 400, "rest_invalid_param", term.kind)
 
 
-def test_a_term_of_the_other_kind_is_none(editor: Caller, term: Sample) -> None:
+def test_term_of_other_taxonomy_is_rejected(editor: Caller, term: Sample) -> None:
     other = editor.create("tags" if term.kind == "categories" else "categories", name=unique("other"))
     answer = editor.post("/events", {"title": "x", **DATES, term.kind: [other["id"]]})
     assert_refused(answer, 400, "rest_invalid_param", term.kind)
 
 
 @pytest.mark.parametrize("role", ["contributor", "author", "editor"])
-def test_new_terms_need_the_right_and_known_ones_do_not(
+def test_creating_terms_needs_permission_but_using_them_does_not(
     editor: Caller, term: Sample, two: list[dict[str, Any]], role: str
 ) -> None:
     caller = editor.interface.caller(role)
@@ -108,7 +110,7 @@ def test_new_terms_need_the_right_and_known_ones_do_not(
         assert editor.ids(term.kind, search=new, hide_empty=0) == []
 
 
-def test_parents_are_not_added(editor: Caller) -> None:
+def test_parent_categories_are_not_added(editor: Caller) -> None:
     parent = editor.create("categories", name=unique("parent"))
     child = editor.create("categories", name=unique("child"), parent=parent["id"])
     made = event(editor, categories=[child["id"]])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused, done
+from tests.api.running_app import Caller, Interface, assert_refused, done
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,7 +43,7 @@ def instants(record: dict[str, Any]) -> tuple[str, str]:
         ("9998-06-01 12:00", "9998-06-01 12:00:00", "9998-06-01 16:00:00"),
     ],
 )
-def test_forms_of_a_date(editor: Caller, sent: str, local: str, utc: str) -> None:
+def test_date_notations(editor: Caller, sent: str, local: str, utc: str) -> None:
     made = event(editor, sent, sent)
     assert (span(made), instants(made)) == ((local, local), (utc, utc))
     assert made["timezone"] == "America/New_York"
@@ -59,12 +59,12 @@ def test_forms_of_a_date(editor: Caller, sent: str, local: str, utc: str) -> Non
      ["2027-04-01"], {},
      "2027-04-01T10:00:00+25:00", "2027-04-01 10:00 Europe/Paris", "2027-04-01\x00"],
 )  # fmt: skip
-def test_what_is_no_date_is_refused(editor: Caller, name: str, wrong: object) -> None:
+def test_invalid_dates_are_rejected(editor: Caller, name: str, wrong: object) -> None:
     body = {"title": "x", "start_date": "2027-04-01", "end_date": "2027-04-02", name: wrong}
     assert_refused(editor.post("/events", body), 400, "rest_invalid_param", name)
 
 
-def test_an_end_before_the_start_is_refused(editor: Caller) -> None:
+def test_end_before_start_is_rejected(editor: Caller) -> None:
     for start, end, more in (
         ("2027-04-02 10:00", "2027-04-02 09:59:59", {}),
         ("2027-04-02", "2027-04-01", {}),
@@ -82,7 +82,7 @@ def test_an_end_before_the_start_is_refused(editor: Caller) -> None:
     assert span(editor.read("events", made["id"])) == span(made)
 
 
-def test_each_date_changes_alone(editor: Caller) -> None:
+def test_start_and_end_can_be_changed_separately(editor: Caller) -> None:
     made = event(editor, "2027-06-10 19:30", "2027-06-10 22:00", timezone="Europe/Paris")
     started = editor.change("events", made["id"], start_date="2027-06-10 18:00")
     assert (span(started), instants(started)) == (
@@ -97,7 +97,7 @@ def test_each_date_changes_alone(editor: Caller) -> None:
     assert ended["timezone"] == "Europe/Paris"
 
 
-def test_a_new_zone_keeps_the_clock_and_moves_the_instant(editor: Caller) -> None:
+def test_changing_timezone_keeps_local_time(editor: Caller) -> None:
     made = event(editor, "2027-06-10 19:30", "2027-06-10 22:00", timezone="Europe/Paris")
     moved = editor.change("events", made["id"], timezone="Asia/Tokyo")
     assert (span(moved), instants(moved)) == (span(made), ("2027-06-10 10:30:00", "2027-06-10 13:00:00"))
@@ -112,7 +112,7 @@ def test_a_new_zone_keeps_the_clock_and_moves_the_instant(editor: Caller) -> Non
         assert (home["timezone"], span(home)) == ("America/New_York", span(both))
 
 
-def test_a_change_of_the_site_s_zone_moves_no_event(fresh: Any) -> None:
+def test_changing_site_timezone_does_not_move_events(fresh: Any) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     made = event(editor, "2027-06-10 19:30", "2027-06-10 22:00")
@@ -123,7 +123,7 @@ def test_a_change_of_the_site_s_zone_moves_no_event(fresh: Any) -> None:
     assert (retitled["timezone"], retitled["utc_start_date"]) == ("UTC", "2027-06-10 19:00:00")
 
 
-def test_whole_days(editor: Caller) -> None:
+def test_all_day_events(editor: Caller) -> None:
     made = event(editor, "2027-07-01 15:00", "2027-07-02 09:00", all_day=True, timezone="Europe/Paris")
     assert (span(made), instants(made)) == (
         ("2027-07-01 00:00:00", "2027-07-02 23:59:59"),
@@ -141,7 +141,7 @@ def test_whole_days(editor: Caller) -> None:
     assert span(again) == ("2027-07-01 00:00:00", "2027-07-01 23:59:59")
 
 
-def test_the_day_of_an_instant_is_that_of_the_zone(editor: Caller) -> None:
+def test_all_day_date_is_local_date_of_instant(editor: Caller) -> None:
     made = event(editor, "2027-07-01T23:00:00Z", "2027-07-01T23:30:00Z", all_day=True, timezone="Asia/Tokyo")
     assert span(made) == ("2027-07-02 00:00:00", "2027-07-02 23:59:59")
 
@@ -163,7 +163,7 @@ def test_the_day_of_an_instant_is_that_of_the_zone(editor: Caller) -> None:
         ("Asia/Kathmandu", "Asia/Kathmandu", "+0545", "2027-07-01 04:15:00"),
     ],
 )
-def test_zones(editor: Caller, sent: str, zone: str, abbreviation: str, utc: str) -> None:
+def test_timezones_are_normalized(editor: Caller, sent: str, zone: str, abbreviation: str, utc: str) -> None:
     made = event(editor, "2027-07-01 10:00", "2027-07-01 10:00", timezone=sent)
     assert (made["timezone"], made["timezone_abbr"], made["utc_start_date"]) == (zone, abbreviation, utc)
 
@@ -172,12 +172,12 @@ def test_zones(editor: Caller, sent: str, zone: str, abbreviation: str, utc: str
     "wrong",
     ["UTC+15", "UTC-12.5", "+05:00", "+0500", "PST", "Z", "Mars/Base", " Europe/Paris", "0", 5, True, [], "UTC+5:60"],
 )
-def test_unknown_zones_are_refused(editor: Caller, wrong: object) -> None:
+def test_unknown_timezones_are_rejected(editor: Caller, wrong: object) -> None:
     body = {"title": "x", "start_date": "2027-04-01", "end_date": "2027-04-02", "timezone": wrong}
     assert_refused(editor.post("/events", body), 400, "rest_invalid_param", "timezone")
 
 
-def test_lists_compare_instants(anonymous: Caller, editor: Caller) -> None:
+def test_list_filters_compare_instants(anonymous: Caller, editor: Caller) -> None:
     """Later on the wall, earlier in the world."""
     tokyo = event(editor, "2028-03-02 08:00", "2028-03-02 09:00", timezone="Asia/Tokyo")["id"]
     home = event(editor, "2028-03-01 19:00", "2028-03-01 20:00")["id"]
@@ -189,7 +189,7 @@ def test_lists_compare_instants(anonymous: Caller, editor: Caller) -> None:
     assert anonymous.ids("events", **strict) == [tokyo, home]
 
 
-def test_a_moved_event_is_found_where_it_is(anonymous: Caller, editor: Caller) -> None:
+def test_moved_event_is_listed_at_new_time(anonymous: Caller, editor: Caller) -> None:
     made = event(editor, "2028-05-01 10:00", "2028-05-01 11:00")["id"]
     assert anonymous.ids("events", start_date="2028-05-01", end_date="2028-05-01") == [made]
     editor.change("events", made, timezone="Pacific/Kiritimati")

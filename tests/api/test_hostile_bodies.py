@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.interface import NAMESPACE, Caller, Interface, assert_refused, done
-from tests.api.samples import DATES, Sample, unique
+from tests.api.running_app import NAMESPACE, Caller, Interface, assert_refused, done
+from tests.api.sample_records import DATES, Sample, unique
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
@@ -46,7 +46,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
-def test_what_is_not_json_is_refused(editor: Caller, body: bytes) -> None:
+def test_invalid_json_is_rejected(editor: Caller, body: bytes) -> None:
     data = assert_refused(send(editor, body), 400, "rest_invalid_json")
     assert data.keys() == {"status", "json_error_code", "json_error_message"}
 
@@ -65,13 +65,13 @@ READABLE = {
 
 
 @pytest.mark.parametrize(("body", "name"), READABLE.values(), ids=READABLE)
-def test_odd_json_is_read_as_it_stands(editor: Caller, body: bytes, name: str) -> None:
+def test_unusual_json_is_accepted(editor: Caller, body: bytes, name: str) -> None:
     assert done(send(editor, body), 201)["venue"] == name
 
 
 @pytest.mark.parametrize("digits", [19, 20, 40, 1000])
 @pytest.mark.parametrize("field", ["author", "image", "geo_lat", "date", "status", "show_map", "zip"])
-def test_huge_integers_are_refused(editor: Caller, field: str, digits: int) -> None:
+def test_huge_integers_are_rejected(editor: Caller, field: str, digits: int) -> None:
     body = f'{{"venue": "x", "{field}": {"9" * digits}}}'
     answer = send(editor, body)
     assert answer.status_code == 400, answer.text
@@ -79,7 +79,7 @@ def test_huge_integers_are_refused(editor: Caller, field: str, digits: int) -> N
 
 
 @pytest.mark.parametrize("path", ["/events", "/events/1", "/events/by-slug/a", "/tags"])
-def test_a_body_over_the_limit_is_413(interface: Interface, editor: Caller, path: str) -> None:
+def test_body_over_limit_is_413(interface: Interface, editor: Caller, path: str) -> None:
     for content_type in (JSON, FORM, "multipart/form-data; boundary=x", "text/plain"):
         assert_refused(send(editor, b"x" * (LIMIT + 1), content_type, path), 413, "rest_body_too_large")
     # The length is refused before anything is read, and what has no length while it is read.
@@ -98,7 +98,7 @@ def authorization_of(caller: Caller) -> str:
     return next(caller.auth.auth_flow(httpx.Request("GET", "http://a"))).headers["authorization"]  # type: ignore[union-attr]
 
 
-def test_a_body_at_the_limit_is_read(fresh: Any) -> None:
+def test_body_at_limit_is_accepted(fresh: Any) -> None:
     caller = fresh({"KALENDS_MAX_BODY_BYTES": "1024"}).caller("editor")
     body = json.dumps({"venue": "x", "pad": ""})
     padding = "p" * (1024 - len(body))
@@ -106,7 +106,7 @@ def test_a_body_at_the_limit_is_read(fresh: Any) -> None:
     assert_refused(send(caller, json.dumps({"venue": "x", "pad": padding + "p"})), 413, "rest_body_too_large")
 
 
-def test_a_body_in_pieces_is_put_together(interface: Interface, editor: Caller) -> None:
+def test_chunked_body_is_reassembled(interface: Interface, editor: Caller) -> None:
     text = json.dumps({"name": unique("pieces"), "description": "日本"}, ensure_ascii=False).encode()
     headers = [("authorization", authorization_of(editor)), ("content-type", JSON)]
     pieces = [text[at : at + 1] for at in range(len(text))]
@@ -114,7 +114,7 @@ def test_a_body_in_pieces_is_put_together(interface: Interface, editor: Caller) 
     assert (status, json.loads(body)["description"]) == (201, "日本")
 
 
-def test_a_long_text_that_is_allowed_is_stored(editor: Caller) -> None:
+def test_long_text_within_limit_is_stored(editor: Caller) -> None:
     long = "word " * 51_000  # 255,000 characters
     record = editor.create("venues", venue=unique("long"), description=long)
     assert record["description"] == f"<p>{long.strip()}</p>"
@@ -137,7 +137,7 @@ def test_a_long_text_that_is_allowed_is_stored(editor: Caller) -> None:
         ("categories", "description", "& " * 10_000),
     ],
 )
-def test_a_text_that_grows_when_it_is_cleaned_is_stored_or_refused(
+def test_text_that_grows_when_sanitized_is_stored_or_rejected(
     editor: Caller, kind: str, field: str, text: str
 ) -> None:
     required: dict[str, Any] = {"events": {"title": "x", **DATES}}.get(
@@ -152,7 +152,7 @@ def test_a_text_that_grows_when_it_is_cleaned_is_stored_or_refused(
 # Forms ----------------------------------------------------------------------------------------
 
 
-def test_a_form_of_too_many_fields_is_refused(editor: Caller, sample: Sample) -> None:
+def test_form_with_too_many_fields_is_rejected(editor: Caller, sample: Sample) -> None:
     body = "&".join(f"a{n}=1" for n in range(1001))
     assert_refused(send(editor, body, FORM, f"/{sample.kind}"), 400, "rest_invalid_form")
     assert_refused(editor.get(f"/{sample.kind}?{body}"), 400, "rest_invalid_form")
@@ -166,7 +166,7 @@ def test_a_form_of_too_many_fields_is_refused(editor: Caller, sample: Sample) ->
         "venue" + "[]" * 300 + "=x",
     ],
 )
-def test_brackets_nest_only_so_deep(editor: Caller, body: str) -> None:
+def test_bracket_nesting_is_limited(editor: Caller, body: str) -> None:
     assert_refused(send(editor, body, FORM, "/events"), 400, "rest_invalid_param", "venue")
     assert_refused(editor.get(f"/events?{body}"), 400, "rest_invalid_param", "venue")
 
@@ -176,18 +176,18 @@ def test_brackets_nest_only_so_deep(editor: Caller, body: str) -> None:
     ["[a]=1", "venue[=x", "venue]=x", "venue[a=x", "=x", "&&&", "venue[0]=a&venue[x]=b", "venue=x&venue[]=y&venue=z",
      "venue[99999999999]=x", "%5B%5D=1", "[]=1", "[][]=1"],
 )  # fmt: skip
-def test_odd_brackets_make_no_fault(editor: Caller, body: str) -> None:
+def test_malformed_brackets_cause_no_server_error(editor: Caller, body: str) -> None:
     for path in ("/venues", "/events", "/tags"):
         assert send(editor, body, FORM, path).status_code in (201, 400)
         assert editor.get(f"{path}?{body}").status_code in (200, 400)
 
 
 @pytest.mark.parametrize("body", [b"venue=%ff", b"venue=%c3%28", b"venue=\xff", b"%ff=x", b"venue=%ed%a0%80"])
-def test_a_form_that_is_not_utf_8_is_refused(editor: Caller, body: bytes) -> None:
+def test_invalid_utf8_in_form_is_rejected(editor: Caller, body: bytes) -> None:
     assert_refused(send(editor, body, FORM), 400, "rest_invalid_form")
 
 
-def test_what_is_no_escape_in_a_form_stands_for_itself(editor: Caller) -> None:
+def test_malformed_percent_escapes_in_form_are_literal(editor: Caller) -> None:
     assert done(send(editor, b"venue=100%25+%zz+%", FORM), 201)["venue"] == "100% %zz %"
 
 
@@ -229,14 +229,14 @@ PARTS = {
 
 
 @pytest.mark.parametrize(("content_type", "body"), PARTS.values(), ids=PARTS)
-def test_an_odd_multipart_form_is_read_or_refused(editor: Caller, content_type: str, body: bytes) -> None:
+def test_malformed_multipart_form_causes_no_server_error(editor: Caller, content_type: str, body: bytes) -> None:
     answer = send(editor, body, content_type)
     assert answer.status_code in (201, 400), answer.text
     if answer.status_code == 400:
         assert answer.json()["code"] in ("rest_invalid_form", "rest_missing_callback_param", "rest_invalid_param")
 
 
-def test_fields_and_envelope_may_be_nonsense(editor: Caller) -> None:
+def test_malformed_global_parameters_are_ignored(editor: Caller) -> None:
     deep: Any = "id"
     for _ in range(800):
         deep = [deep]

@@ -12,9 +12,9 @@ import pytest
 
 from kalends.core.params import DATE_TIME, Param
 from kalends.kinds import BY_NAME, KINDS
-from tests.api.hostile import DATES, EXTREMES, TEXTS, VALUES, WORST
-from tests.api.interface import Caller, Interface
-from tests.api.samples import Sample
+from tests.api.hostile_values import DATES, EXTREMES, TEXTS, VALUES, WORST
+from tests.api.running_app import Caller, Interface
+from tests.api.sample_records import Sample
 
 
 def fault(answer: httpx.Response, *what: object) -> str | None:
@@ -29,7 +29,7 @@ def assert_none(faults: list[str | None]) -> None:
     assert not found, f"{len(found)} faults\n" + "\n".join(found)
 
 
-def test_no_value_of_a_field_makes_a_fault(editor: Caller, sample: Sample) -> None:
+def test_hostile_field_values_cause_no_server_error(editor: Caller, sample: Sample) -> None:
     faults: list[str | None] = []
     path = f"/{sample.kind}/{editor.create(sample.kind, **sample.body())['id']}"
     first = first_of_each_rule()
@@ -66,7 +66,7 @@ def send(caller: Caller, method: str, path: str, body: object) -> httpx.Response
     return caller.request(method, path, content=json.dumps(body), headers=headers)
 
 
-def test_lists_show_whatever_was_stored(editor: Caller, sample: Sample) -> None:
+def test_lists_display_hostile_values(editor: Caller, sample: Sample) -> None:
     for value in ("\x1b[31m", "<b>x", "&amp;lt; ", "\ufdfa", "\U0001f600", "%", "'"):
         editor.create(sample.kind, **sample.body(**{sample.name: f"{value}{sample.body()[sample.name]}"}))
     page = 1
@@ -80,7 +80,7 @@ def test_lists_show_whatever_was_stored(editor: Caller, sample: Sample) -> None:
         page += 1
 
 
-def test_no_value_of_a_list_parameter_makes_a_fault(editor: Caller, anonymous: Caller, sample: Sample) -> None:
+def test_hostile_list_parameters_cause_no_server_error(editor: Caller, anonymous: Caller, sample: Sample) -> None:
     faults: list[str | None] = []
     rules: set[object] = set()
     for row in BY_NAME[sample.kind].filters:
@@ -101,7 +101,7 @@ def test_no_value_of_a_list_parameter_makes_a_fault(editor: Caller, anonymous: C
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "America/New_York"])
-def test_no_date_makes_a_fault_in_any_zone(interface: Interface, editor: Caller, zone: str) -> None:
+def test_extreme_dates_cause_no_server_error_in_any_timezone(interface: Interface, editor: Caller, zone: str) -> None:
     interface.set_site("timezone", zone)
     faults: list[str | None] = []
     event = editor.create("events", title="Far", start_date="2027-01-01", end_date="2027-01-02")

@@ -9,8 +9,8 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused, done
-from tests.api.samples import DATES, Sample, shown_text, unique
+from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.sample_records import DATES, Sample, shown_text, unique
 
 
 def key() -> dict[str, str]:
@@ -28,7 +28,7 @@ def essence(answer: httpx.Response) -> tuple[int, bytes, Any, Any, Any]:
     return answer.status_code, answer.content, *(answer.headers.get(name) for name in names)  # type: ignore[return-value]
 
 
-def test_a_repeated_create_gives_the_same_answer_and_no_second_record(editor: Caller, sample: Sample) -> None:
+def test_repeated_create_replays_response_without_second_record(editor: Caller, sample: Sample) -> None:
     headers, body = key(), sample.body()
     first = editor.post(f"/{sample.kind}", body, headers=headers)
     before = total(editor.interface, sample.kind)
@@ -40,7 +40,7 @@ def test_a_repeated_create_gives_the_same_answer_and_no_second_record(editor: Ca
     assert done(third, 201)["id"] != done(first, 201)["id"]
 
 
-def test_the_answer_is_that_of_the_first_time(editor: Caller, sample: Sample) -> None:
+def test_replayed_response_is_original_one(editor: Caller, sample: Sample) -> None:
     headers, body = key(), sample.body(**{sample.text: "first"})
     first = editor.post(f"/{sample.kind}", body, headers=headers)
     editor.change(sample.kind, first.json()["id"], **{sample.text: "changed since"})
@@ -49,7 +49,7 @@ def test_the_answer_is_that_of_the_first_time(editor: Caller, sample: Sample) ->
     assert editor.read(sample.kind, first.json()["id"])[sample.text] == shown_text(sample, "changed since")
 
 
-def test_an_update_and_a_deletion_by_post_count_once(editor: Caller, sample: Sample) -> None:
+def test_update_and_delete_by_post_are_idempotent(editor: Caller, sample: Sample) -> None:
     record = editor.create(sample.kind, **sample.body())
     path, headers = f"/{sample.kind}/{record['id']}", key()
     first = editor.post(path, {sample.text: "one"}, headers=headers)
@@ -62,7 +62,7 @@ def test_an_update_and_a_deletion_by_post_count_once(editor: Caller, sample: Sam
     assert deleted.status_code == 200
 
 
-def test_the_same_key_for_something_else_is_422(editor: Caller, sample: Sample) -> None:
+def test_key_reused_for_different_request_is_422(editor: Caller, sample: Sample) -> None:
     headers, body = key(), sample.body()
     done(editor.post(f"/{sample.kind}", body, headers=headers), 201)
     before = total(editor.interface, sample.kind)
@@ -77,7 +77,7 @@ def test_the_same_key_for_something_else_is_422(editor: Caller, sample: Sample) 
     assert total(editor.interface, sample.kind) == before
 
 
-def test_a_key_belongs_to_its_user(author: Caller, editor: Caller, post: Sample) -> None:
+def test_key_is_scoped_to_user(author: Caller, editor: Caller, post: Sample) -> None:
     headers, body = key(), post.body()
     one, other = (
         editor.post(f"/{post.kind}", body, headers=headers),
@@ -87,14 +87,14 @@ def test_a_key_belongs_to_its_user(author: Caller, editor: Caller, post: Sample)
     assert one.json()["id"] != other.json()["id"]
 
 
-def test_nobody_s_key_is_ignored(anonymous: Caller, editor: Caller, sample: Sample) -> None:
+def test_key_of_anonymous_request_is_ignored(anonymous: Caller, editor: Caller, sample: Sample) -> None:
     headers, body = key(), sample.body()
     assert_refused(anonymous.post(f"/{sample.kind}", body, headers=headers), 401, "rest_forbidden")
     done(editor.post(f"/{sample.kind}", body, headers=headers), 201)
     assert_refused(anonymous.post(f"/{sample.kind}", body, headers=headers), 401, "rest_forbidden")
 
 
-def test_a_failure_is_not_kept(contributor: Caller, editor: Caller) -> None:
+def test_failed_requests_are_not_stored(contributor: Caller, editor: Caller) -> None:
     headers = key()
     parent = {"title": unique("x"), **DATES, "venue": 999999}
     assert_refused(editor.post("/events", parent, headers=headers), 400, "rest_invalid_param", "venue")
@@ -109,7 +109,7 @@ def test_a_failure_is_not_kept(contributor: Caller, editor: Caller) -> None:
     assert_refused(contributor.post("/tags", {"name": unique("t")}, headers=refused), 403, "rest_forbidden")
 
 
-def test_keys_are_bounded_and_empty_ones_are_none(editor: Caller, sample: Sample) -> None:
+def test_key_length_is_limited_and_empty_key_is_ignored(editor: Caller, sample: Sample) -> None:
     too_long = editor.post(f"/{sample.kind}", sample.body(), headers={"Idempotency-Key": "k" * 256})
     assert_refused(too_long, 400, "rest_invalid_param", "Idempotency-Key")
     longest = {"Idempotency-Key": f"{sample.kind:k<255}"}
@@ -121,7 +121,7 @@ def test_keys_are_bounded_and_empty_ones_are_none(editor: Caller, sample: Sample
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "GET"])
-def test_methods_that_can_be_repeated_anyway_need_no_key(editor: Caller, sample: Sample, method: str) -> None:
+def test_idempotent_methods_ignore_key(editor: Caller, sample: Sample, method: str) -> None:
     record = editor.create(sample.kind, **sample.body())
     headers = key()
     answer = editor.request(method, f"/{sample.kind}/{record['id']}", json={sample.text: "x"}, headers=headers)
@@ -129,7 +129,7 @@ def test_methods_that_can_be_repeated_anyway_need_no_key(editor: Caller, sample:
     assert editor.interface.sql("SELECT key FROM idempotency WHERE key = $1", headers["Idempotency-Key"]) == []
 
 
-def test_a_key_is_kept_for_a_day(editor: Caller, sample: Sample) -> None:
+def test_key_expires_after_one_day(editor: Caller, sample: Sample) -> None:
     headers, body = key(), sample.body(slug=unique("s"))
     first = editor.post(f"/{sample.kind}", body, headers=headers)
     age = "UPDATE idempotency SET created_at = created_at - $2::interval WHERE key = $1"
@@ -140,7 +140,7 @@ def test_a_key_is_kept_for_a_day(editor: Caller, sample: Sample) -> None:
     assert done(again, 201)["id"] != done(first, 201)["id"]
 
 
-def test_what_is_older_than_a_day_is_removed_on_the_way(editor: Caller) -> None:
+def test_expired_keys_are_deleted_on_next_write(editor: Caller) -> None:
     old = key()
     done(editor.post("/venues", {"venue": unique("v")}, headers=old), 201)
     editor.interface.sql("UPDATE idempotency SET created_at = created_at - interval '2 days'")
@@ -154,7 +154,7 @@ def lock_number(site_id: int, user_id: int, name: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-def test_while_the_first_request_runs_a_second_one_is_409(editor: Caller, sample: Sample) -> None:
+def test_concurrent_request_with_same_key_is_409(editor: Caller, sample: Sample) -> None:
     headers, body = key(), sample.body()
     number = lock_number(1, editor.id, headers["Idempotency-Key"])
 
@@ -174,7 +174,7 @@ def test_while_the_first_request_runs_a_second_one_is_409(editor: Caller, sample
     done(afterwards, 201)
 
 
-def test_of_many_at_once_one_writes(editor: Caller, sample: Sample) -> None:
+def test_concurrent_requests_with_same_key_write_once(editor: Caller, sample: Sample) -> None:
     headers, body = key(), sample.body()
     before = total(editor.interface, sample.kind)
 
@@ -189,7 +189,7 @@ def test_of_many_at_once_one_writes(editor: Caller, sample: Sample) -> None:
     assert total(editor.interface, sample.kind) == before + 1
 
 
-def test_a_replay_needs_the_credentials_of_the_write(editor: Caller, fresh: Any) -> None:
+def test_replay_needs_write_permission(editor: Caller, fresh: Any) -> None:
     interface = fresh()
     caller = interface.caller("contributor")
     headers, body = key(), {"venue": "x"}

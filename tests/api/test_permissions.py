@@ -15,8 +15,8 @@ from kalends.kinds.kind import Actor
 from kalends.operations import permissions
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
-from tests.api.interface import ROLES, Caller, Interface, assert_refused
-from tests.api.samples import POSTS, SAMPLES, Sample
+from tests.api.running_app import ROLES, Caller, Interface, assert_refused
+from tests.api.sample_records import POSTS, SAMPLES, Sample
 
 EVERYBODY = ("anonymous", *ROLES)
 LIVE = STATUSES[:-1]
@@ -91,7 +91,7 @@ def matrix(request: pytest.FixtureRequest, fresh_for_module: Callable[..., Inter
 
 
 @pytest.mark.parametrize("role", EVERYBODY)
-def test_python_and_sql_say_the_same_as_the_table(matrix: Matrix, role: str) -> None:
+def test_python_and_sql_rules_match_expected_permissions(matrix: Matrix, role: str) -> None:
     actor = matrix.actors[role]
     readable = matrix.rows(permissions.readable_condition(actor), actor)
     editable = matrix.rows(permissions.editable_condition(actor), actor)
@@ -106,7 +106,7 @@ def test_python_and_sql_say_the_same_as_the_table(matrix: Matrix, role: str) -> 
 
 
 @pytest.mark.parametrize("role", EVERYBODY)
-def test_reading_by_id_and_by_slug(matrix: Matrix, role: str) -> None:
+def test_read_permissions_by_id_and_by_slug(matrix: Matrix, role: str) -> None:
     caller, post = matrix.interface.caller(role), matrix.post
     for record in matrix.records:
         for path in (f"/{post.kind}/{record.id}", f"/{post.kind}/by-slug/{record.slug}"):
@@ -120,7 +120,7 @@ def test_reading_by_id_and_by_slug(matrix: Matrix, role: str) -> None:
 
 
 @pytest.mark.parametrize("role", EVERYBODY)
-def test_lists_contain_what_can_be_read(matrix: Matrix, role: str) -> None:
+def test_lists_contain_only_readable_records(matrix: Matrix, role: str) -> None:
     caller, kind = matrix.interface.caller(role), matrix.post.kind
     readable = [record for record in matrix.records if may_read(role, record)]
     assert set(caller.ids(kind)) == {record.id for record in readable if record.status != "trash"}
@@ -133,7 +133,7 @@ def test_lists_contain_what_can_be_read(matrix: Matrix, role: str) -> None:
 
 
 @pytest.mark.parametrize("role", EVERYBODY)
-def test_writing_by_id_and_by_slug(matrix: Matrix, role: str) -> None:
+def test_write_permissions_by_id_and_by_slug(matrix: Matrix, role: str) -> None:
     caller, post = matrix.interface.caller(role), matrix.post
     for number, record in enumerate(matrix.records):
         # Each in turn: the rule is looked up behind the address.
@@ -148,7 +148,7 @@ def test_writing_by_id_and_by_slug(matrix: Matrix, role: str) -> None:
 
 
 @pytest.mark.parametrize("role", EVERYBODY)
-def test_deleting(matrix: Matrix, role: str) -> None:
+def test_delete_permissions(matrix: Matrix, role: str) -> None:
     caller, post = matrix.interface.caller(role), matrix.post
     administrator = matrix.interface.caller("administrator")
     spare: list[int] = []
@@ -167,7 +167,7 @@ def test_deleting(matrix: Matrix, role: str) -> None:
     matrix.interface.sql(f"DELETE FROM {post.kind} WHERE id = ANY($1)", spare)
 
 
-def test_who_writes_each_kind() -> None:
+def test_minimum_role_to_write_each_kind() -> None:
     least = {kind: permissions.ROLES[rank] for kind, rank in permissions.MIN_WRITER_ROLES.items()}
     assert least == {
         "events": "contributor",
@@ -180,7 +180,7 @@ def test_who_writes_each_kind() -> None:
 
 
 @pytest.mark.parametrize("role", EVERYBODY)
-def test_who_creates_each_kind(interface: Interface, sample: Sample, role: str) -> None:
+def test_create_permissions_of_each_kind(interface: Interface, sample: Sample, role: str) -> None:
     least = {"categories": "author", "tags": "editor"}.get(sample.kind, "contributor")
     answer = interface.caller(role).post(f"/{sample.kind}", sample.body())
     if EVERYBODY.index(role) >= EVERYBODY.index(least):
@@ -189,7 +189,7 @@ def test_who_creates_each_kind(interface: Interface, sample: Sample, role: str) 
         assert_refused(answer, 401 if role == "anonymous" else 403, "rest_forbidden")
 
 
-def test_nobody_becomes_somebody_by_what_they_send(editor: Caller, contributor: Caller) -> None:
+def test_internal_fields_cannot_be_set_by_clients(editor: Caller, contributor: Caller) -> None:
     """Fields that are no parameters are ignored, whoever sends them (reliability.md, S3)."""
     sent = {"site_id": 2, "id": 77, "revision": 1, "role": "administrator", "author_id": editor.id,
     "post_author": editor.id,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused
-from tests.api.samples import DATES, LINKED, Sample
+from tests.api.running_app import Caller, Interface, assert_refused
+from tests.api.sample_records import DATES, LINKED, Sample
 
 STAMP = "%Y-%m-%d %H:%M:%S"
 
@@ -57,7 +57,7 @@ def town(request: pytest.FixtureRequest, fresh_for_module: Callable[..., Interfa
     return Town(fresh_for_module(), request.param)
 
 
-def test_the_newest_come_first(town: Town) -> None:
+def test_newest_places_come_first(town: Town) -> None:
     assert town.ids() == town.all
     old = town.add_place("Old", date="2001-01-01 00:00:00")
     future = town.add_place("Scheduled", date="2090-01-01 00:00:00")
@@ -78,11 +78,11 @@ def test_the_newest_come_first(town: Town) -> None:
         ("zzz", []), ("日本", []), ("???", []),
     ],
 )  # fmt: skip
-def test_search(town: Town, search: str, found: list[str]) -> None:
+def test_search_finds_words_phrases_and_exclusions(town: Town, search: str, found: list[str]) -> None:
     assert town.ids(search=search) == [getattr(town, name) for name in found]
 
 
-def test_search_looks_into_the_other_texts(editor: Caller, place: Sample) -> None:
+def test_search_covers_all_text_fields(editor: Caller, place: Sample) -> None:
     texts = {
         "venues": ["address", "city", "province", "state", "zip", "phone", "stateprovince"],
         "organizers": ["phone", "email"],
@@ -96,12 +96,12 @@ def test_search_looks_into_the_other_texts(editor: Caller, place: Sample) -> Non
         assert editor.ids(place.kind, search=word) == []
 
 
-def test_wrong_searches_are_refused(town: Town) -> None:
+def test_invalid_searches_are_rejected(town: Town) -> None:
     for wrong in ("", " ", "x" * 201, " ".join(map(str, range(21)))):
         assert_refused(town.anonymous.get(f"/{town.kind}", {"search": wrong}), 400, "rest_invalid_param", "search")
 
 
-def test_the_places_of_an_event(town: Town) -> None:
+def test_event_filter_lists_linked_places(town: Town) -> None:
     assert town.ids(event=town.event) == [town.upcoming]
     assert town.ids(event=town.both) == [town.past, town.upcoming]
     assert town.ids(event=town.both, search="past") == [town.past]
@@ -109,13 +109,13 @@ def test_the_places_of_an_event(town: Town) -> None:
         assert_refused(town.anonymous.get(f"/{town.kind}", {"event": wrong}), 400, "rest_invalid_param", "event")
 
 
-def test_the_places_of_an_unpublished_event_are_for_those_who_may_read_it(town: Town) -> None:
+def test_places_of_unpublished_event_need_read_permission(town: Town) -> None:
     assert town.editor.ids(town.kind, event=town.draft) == [town.drafted]
     answer = town.anonymous.get(f"/{town.kind}", {"event": town.draft})
     assert answer.status_code == 400 or answer.json()["total"] == 0, answer.text
 
 
-def test_the_places_of_a_protected_event_are_for_those_who_know_the_password(town: Town) -> None:
+def test_places_of_protected_event_need_password(town: Town) -> None:
     secret = town.add_event([town.past], DATES["start_date"], DATES["end_date"], new_password="a word")
     assert town.editor.ids(town.kind, event=secret) == [town.past]
     answer = town.anonymous.get(f"/{town.kind}", {"event": secret})
@@ -123,7 +123,7 @@ def test_the_places_of_a_protected_event_are_for_those_who_know_the_password(tow
     assert answer.status_code == 400 or answer.json()["total"] == 0, answer.text
 
 
-def test_places_with_and_without_published_events(town: Town) -> None:
+def test_has_events_filter(town: Town) -> None:
     used = [town.running, town.past, town.upcoming]
     for yes in ("true", "1", "yes", "on"):
         assert town.ids(has_events=yes) == used
@@ -131,19 +131,19 @@ def test_places_with_and_without_published_events(town: Town) -> None:
         assert town.ids(has_events=no) == [town.unused, town.drafted]
 
 
-def test_places_with_upcoming_events(town: Town) -> None:
+def test_only_with_upcoming_filter(town: Town) -> None:
     assert town.ids(only_with_upcoming="true") == [town.upcoming]
     assert town.ids(only_with_upcoming=1, search="past") == []
     assert town.ids(only_with_upcoming="false") == town.all
 
 
 @pytest.mark.parametrize("name", ["has_events", "only_with_upcoming"])
-def test_switches_that_are_none_are_refused(town: Town, name: str) -> None:
+def test_invalid_booleans_are_rejected(town: Town, name: str) -> None:
     for wrong in ("", "bogus", "2"):
         assert_refused(town.anonymous.get(f"/{town.kind}", {name: wrong}), 400, "rest_invalid_param", name)
 
 
-def test_more_than_a_page_of_upcoming_events_is_looked_at(editor: Caller, place: Sample) -> None:
+def test_only_with_upcoming_covers_more_than_one_page(editor: Caller, place: Sample) -> None:
     ids = []
     for _ in range(14):
         made = editor.create(place.kind, **place.body())
@@ -152,7 +152,7 @@ def test_more_than_a_page_of_upcoming_events_is_looked_at(editor: Caller, place:
     assert set(ids) <= set(editor.ids(place.kind, only_with_upcoming=1))
 
 
-def test_what_uses_a_place_follows_the_event(editor: Caller, anonymous: Caller, place: Sample) -> None:
+def test_event_filters_follow_event_changes(editor: Caller, anonymous: Caller, place: Sample) -> None:
     made = editor.create(place.kind, **place.body())
     event = editor.create("events", title="Moves", **DATES, **{place.singular: made["id"]})
     word = made[place.name]
@@ -199,9 +199,7 @@ def owned(editor: Caller) -> dict[str, dict[tuple[str, str], int]]:
 
 
 @pytest.mark.parametrize("role", ["anonymous", "subscriber", "contributor", "author", "editor", "administrator"])
-def test_a_list_shows_what_could_be_read_one_by_one(
-    interface: Interface, place: Sample, owned: Any, role: str
-) -> None:
+def test_lists_contain_exactly_readable_records(interface: Interface, place: Sample, owned: Any, role: str) -> None:
     caller = interface.caller(role)
     for status in (None, *STATUSES, "trash", "publish,draft", ""):
         asked = ["publish", "private"] if status == "" else status.split(",") if status else list(STATUSES)
@@ -218,6 +216,6 @@ def test_a_list_shows_what_could_be_read_one_by_one(
             assert set(caller.ids(place.kind, **query)) == expected, status
 
 
-def test_unknown_statuses_are_refused(editor: Caller, post: Sample) -> None:
+def test_unknown_statuses_are_rejected(editor: Caller, post: Sample) -> None:
     for wrong in ("any", "auto-draft", "PUBLISH", "publish,bogus", ",", "inherit"):
         assert_refused(editor.get(f"/{post.kind}", {"status": wrong}), 400, "rest_invalid_param", "status")

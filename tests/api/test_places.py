@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused, done
-from tests.api.samples import SAMPLES, Sample, unique
+from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.sample_records import SAMPLES, Sample, unique
 
 # What is sent, and how it comes back; an empty value would be left out.
 FULL: dict[str, dict[str, tuple[Any, Any]]] = {
@@ -50,7 +50,7 @@ def rest_of(record: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in left_out}
 
 
-def test_a_record_with_everything_has_exactly_these_keys(anonymous: Caller, editor: Caller, place: Sample) -> None:
+def test_record_with_all_fields_has_exact_representation(anonymous: Caller, editor: Caller, place: Sample) -> None:
     name = unique("Große Halle")
     made = full(editor, place, **{place.name: name, "date": "2025-05-01 10:00:00"})
     slug = name.lower().replace("ß", "ss").replace(" ", "-")
@@ -76,7 +76,7 @@ def test_a_record_with_everything_has_exactly_these_keys(anonymous: Caller, edit
     assert read == expected
 
 
-def test_a_record_with_its_name_alone_leaves_out_what_is_empty(editor: Caller, place: Sample) -> None:
+def test_record_with_name_only_omits_empty_fields(editor: Caller, place: Sample) -> None:
     made = editor.create(place.kind, **place.body())
     common = {
         "id",
@@ -95,9 +95,7 @@ def test_a_record_with_its_name_alone_leaves_out_what_is_empty(editor: Caller, p
 
 @pytest.mark.parametrize(("kind", "name"), CLEARED)
 @pytest.mark.parametrize("empty", ["", None])
-def test_a_field_is_cleared_by_nothing_sent_and_the_others_stay(
-    editor: Caller, kind: str, name: str, empty: str | None
-) -> None:
+def test_empty_value_clears_only_that_field(editor: Caller, kind: str, name: str, empty: str | None) -> None:
     made = full(editor, SAMPLES[kind])
     changed = editor.change(kind, made["id"], **{name: empty})
     assert name not in changed
@@ -105,7 +103,7 @@ def test_a_field_is_cleared_by_nothing_sent_and_the_others_stay(
 
 
 @pytest.mark.parametrize(("kind", "name"), CLEARED)
-def test_a_field_changes_alone(editor: Caller, kind: str, name: str) -> None:
+def test_fields_can_be_changed_separately(editor: Caller, kind: str, name: str) -> None:
     made = full(editor, SAMPLES[kind])
     sent = {"website": "https://new.example/", "email": "new@example.org"}.get(name, "new")
     shown = "<p>new</p>" if name == "description" else sent
@@ -114,7 +112,7 @@ def test_a_field_changes_alone(editor: Caller, kind: str, name: str) -> None:
     assert rest_of(changed, name) == rest_of(made, name)
 
 
-def test_an_update_of_nothing_changes_nothing(editor: Caller, place: Sample) -> None:
+def test_empty_update_changes_nothing(editor: Caller, place: Sample) -> None:
     made = full(editor, place)
     before = editor.get(f"/{place.kind}/{made['id']}")
     assert done(editor.patch(f"/{place.kind}/{made['id']}", {})) == made
@@ -136,12 +134,12 @@ def test_plain_fields_are_plain_text(editor: Caller, kind: str, name: str) -> No
     ["ftp://a.example", "javascript://a.example/%0aalert(1)", "mailto:a@b.example", "a.example", "//a.example", "http://",
      "http://a b", "https://user:word@a.example", 5, True, ["http://a.example"], "http://a.example:99999"],
 )  # fmt: skip
-def test_a_website_is_an_http_address(editor: Caller, place: Sample, website: object) -> None:
+def test_website_must_be_http_url(editor: Caller, place: Sample, website: object) -> None:
     assert_refused(editor.post(f"/{place.kind}", place.body(website=website)), 400, "rest_invalid_param", "website")
 
 
 @pytest.mark.parametrize("email", ["x", "a@", "@b", "a@b@c", "<b>a@b</b>", "a b@c", 5, ["a@b"], "a" * 251 + "@b.c"])
-def test_an_e_mail_address_has_something_before_and_after_one_at_sign(editor: Caller, email: object) -> None:
+def test_email_must_contain_single_at_sign(editor: Caller, email: object) -> None:
     answer = editor.post("/organizers", {"organizer": unique("o"), "email": email})
     assert_refused(answer, 400, "rest_invalid_param", "email")
 
@@ -157,13 +155,15 @@ def test_an_e_mail_address_has_something_before_and_after_one_at_sign(editor: Ca
         ({"state": "S", "province": "P", "stateprovince": "Own", "country": "Canada"}, "Own"),
     ],
 )
-def test_stateprovince_is_the_state_or_the_province(editor: Caller, sent: dict[str, str], stateprovince: str) -> None:
+def test_stateprovince_is_derived_from_state_or_province(
+    editor: Caller, sent: dict[str, str], stateprovince: str
+) -> None:
     made = editor.create("venues", venue=unique("v"), **sent)
     assert made["stateprovince"] == stateprovince
     assert {name: made[name] for name in sent} == sent
 
 
-def test_stateprovince_follows_its_parts(editor: Caller) -> None:
+def test_derived_stateprovince_follows_its_sources(editor: Caller) -> None:
     made = editor.create("venues", venue=unique("v"), state="Texas", province="P")
     assert made["stateprovince"] == "Texas"
     assert editor.change("venues", made["id"], phone="1")["stateprovince"] == "Texas"
@@ -172,14 +172,14 @@ def test_stateprovince_follows_its_parts(editor: Caller) -> None:
     assert "stateprovince" not in editor.change("venues", made["id"], stateprovince="")
 
 
-def test_a_stateprovince_that_was_written_stays_until_it_is_sent(editor: Caller) -> None:
+def test_explicit_stateprovince_is_preserved(editor: Caller) -> None:
     made = editor.create("venues", venue=unique("v"), state="Texas", province="P", stateprovince="Own")
     assert editor.change("venues", made["id"], phone="1")["stateprovince"] == "Own"
     assert editor.change("venues", made["id"], country="Canada")["stateprovince"] == "Own"
 
 
 @pytest.mark.parametrize("name", ["show_map", "show_map_link"])
-def test_the_switches_of_a_venue(editor: Caller, name: str) -> None:
+def test_venue_booleans_accept_all_notations(editor: Caller, name: str) -> None:
     for sent, shown in (
         (True, True),
         (False, False),
@@ -198,7 +198,7 @@ def test_the_switches_of_a_venue(editor: Caller, name: str) -> None:
     assert editor.create("venues", venue=unique("v"), **{name: None})[name] is True
 
 
-def test_coordinates_come_together(editor: Caller) -> None:
+def test_coordinates_must_be_set_together(editor: Caller) -> None:
     made = editor.create("venues", venue=unique("v"), geo_lat="47.37", geo_lng=8.54)
     assert (made["geo_lat"], made["geo_lng"]) == (47.37, 8.54)
     assert editor.change("venues", made["id"], geo_lat=-90)["geo_lat"] == -90
@@ -208,12 +208,12 @@ def test_coordinates_come_together(editor: Caller) -> None:
     assert editor.patch(f"/venues/{made['id']}", {"geo_lat": 1}).status_code == 400
 
 
-def test_zero_coordinates_are_shown(editor: Caller) -> None:
+def test_zero_coordinates_are_preserved(editor: Caller) -> None:
     made = editor.create("venues", venue=unique("v"), geo_lat=0, geo_lng=0)
     assert (made["geo_lat"], made["geo_lng"]) == (0, 0)
 
 
-def test_a_second_record_of_the_same_name_is_another_one(author: Caller, editor: Caller, place: Sample) -> None:
+def test_equal_names_create_separate_records(author: Caller, editor: Caller, place: Sample) -> None:
     body = place.body(phone="1", description="same")
     first = editor.create(place.kind, **body)
     second = author.create(place.kind, **{**body, "phone": "2"})
@@ -221,7 +221,7 @@ def test_a_second_record_of_the_same_name_is_another_one(author: Caller, editor:
     assert editor.read(place.kind, first["id"])["phone"] == "1"
 
 
-def test_the_slug_does_not_follow_the_name_and_cannot_be_sent(editor: Caller, place: Sample) -> None:
+def test_slug_is_immutable(editor: Caller, place: Sample) -> None:
     made = editor.create(place.kind, **place.body(slug="my-own"))
     assert made["slug"] == made[place.name].lower().replace(" ", "-")
     changed = editor.change(place.kind, made["id"], **{place.name: unique("renamed"), "slug": "my-own"})
@@ -247,16 +247,14 @@ def image(interface: Interface) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("named", [900000, "900000", "http://calendar.test/media/a.jpg"])
-def test_an_image_is_named_by_id_or_address(
-    editor: Caller, post: Sample, image: dict[str, Any], named: object
-) -> None:
+def test_image_is_set_by_id_or_url(editor: Caller, post: Sample, image: dict[str, Any], named: object) -> None:
     made = editor.create(post.kind, **post.body(image=named))
     assert made["image"] == image
     assert editor.change(post.kind, made["id"], description="x")["image"] == image
 
 
 @pytest.mark.parametrize("none", ["", 0, "0", False, None])
-def test_an_image_is_removed(editor: Caller, post: Sample, image: dict[str, Any], none: object) -> None:
+def test_image_can_be_removed(editor: Caller, post: Sample, image: dict[str, Any], none: object) -> None:
     made = editor.create(post.kind, **post.body(image=image["id"]))
     assert editor.change(post.kind, made["id"], image=none).get("image", False) is False
     assert editor.create(post.kind, **post.body(image=none)).get("image", False) is False
@@ -265,12 +263,12 @@ def test_an_image_is_removed(editor: Caller, post: Sample, image: dict[str, Any]
 @pytest.mark.parametrize(
     "wrong", [999999, "x", -1, 1.5, True, [], [900000], {}, "http://calendar.test/none.jpg", 2**60]
 )
-def test_an_image_that_is_not_there_is_refused(editor: Caller, post: Sample, image: object, wrong: object) -> None:
+def test_unknown_image_is_rejected(editor: Caller, post: Sample, image: object, wrong: object) -> None:
     assert image
     assert_refused(editor.post(f"/{post.kind}", post.body(image=wrong)), 400, "rest_invalid_param", "image")
 
 
-def test_an_address_of_an_image_needs_the_right_to_publish(
+def test_image_url_needs_permission_to_publish(
     author: Caller, contributor: Caller, post: Sample, image: dict[str, Any]
 ) -> None:
     assert author.create(post.kind, **post.body(image=image["url"]))["image"] == image

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface, assert_refused
-from tests.api.samples import Sample
+from tests.api.running_app import Caller, Interface, assert_refused
+from tests.api.sample_records import Sample
 
 STAMP = "%Y-%m-%d %H:%M:%S"
 FUTURE = "2090-01-01 00:00:00"
@@ -36,7 +36,7 @@ def dates(record: dict[str, Any]) -> tuple[str, str, str]:
         ({"date": "@0"}, "1969-12-31 19:00:00", "1970-01-01 00:00:00"),
     ],
 )
-def test_a_date_is_read_in_the_zone_of_the_site(
+def test_publication_date_is_in_site_timezone(
     editor: Caller, post: Sample, sent: dict[str, str], date: str, date_utc: str
 ) -> None:
     made = editor.create(post.kind, **post.body(**sent))
@@ -45,7 +45,7 @@ def test_a_date_is_read_in_the_zone_of_the_site(
     assert dates(editor.change(post.kind, other["id"], **sent)) == ("draft", date, date_utc)
 
 
-def test_the_zone_of_an_event_does_not_matter_for_its_publication(editor: Caller) -> None:
+def test_event_timezone_does_not_affect_publication_date(editor: Caller) -> None:
     made = editor.create(
         "events",
         title="Z",
@@ -57,14 +57,14 @@ def test_the_zone_of_an_event_does_not_matter_for_its_publication(editor: Caller
     assert dates(made) == ("publish", "2026-01-15 08:00:00", "2026-01-15 13:00:00")
 
 
-def test_without_a_date_it_is_now(editor: Caller, post: Sample) -> None:
+def test_publication_date_defaults_to_now(editor: Caller, post: Sample) -> None:
     made = editor.create(post.kind, **post.body())
     published = datetime.strptime(made["date_utc"], STAMP).replace(tzinfo=UTC)
     assert abs(datetime.now(UTC) - published) < timedelta(minutes=1)
     assert made["modified_utc"] == made["date_utc"]
 
 
-def test_modified_is_the_time_of_the_last_write(editor: Caller, post: Sample) -> None:
+def test_modified_is_time_of_last_write(editor: Caller, post: Sample) -> None:
     made = editor.create(post.kind, **post.body(date="2020-01-01"))
     assert made["modified_utc"] > made["date_utc"]
     table = post.kind
@@ -79,12 +79,12 @@ def test_modified_is_the_time_of_the_last_write(editor: Caller, post: Sample) ->
 @pytest.mark.parametrize(
     "wrong", ["", " ", "tomorrow", "2026-02-30", "1768465200", "2026-13-01", 5, True, [], {}, "01/02/2026"]
 )
-def test_a_date_that_is_none_is_refused(editor: Caller, post: Sample, name: str, wrong: object) -> None:
+def test_invalid_publication_date_is_rejected(editor: Caller, post: Sample, name: str, wrong: object) -> None:
     assert_refused(editor.post(f"/{post.kind}", post.body(**{name: wrong})), 400, "rest_invalid_param", name)
 
 
 @pytest.mark.parametrize("asked", ["publish", "future", None])
-def test_a_date_to_come_schedules(editor: Caller, post: Sample, asked: str | None) -> None:
+def test_future_date_schedules_publication(editor: Caller, post: Sample, asked: str | None) -> None:
     made = editor.create(post.kind, **post.body(status=asked, date=FUTURE))
     assert dates(made)[:2] == ("future", FUTURE)
     assert editor.change(post.kind, made["id"], description="x")["status"] == "future"
@@ -93,20 +93,20 @@ def test_a_date_to_come_schedules(editor: Caller, post: Sample, asked: str | Non
 
 
 @pytest.mark.parametrize("status", ["draft", "pending", "private"])
-def test_a_date_to_come_does_not_publish_by_itself(editor: Caller, post: Sample, status: str) -> None:
+def test_future_date_alone_does_not_publish(editor: Caller, post: Sample, status: str) -> None:
     made = editor.create(post.kind, **post.body(status=status, date=FUTURE))
     assert dates(made) == (status, FUTURE, "2090-01-01 05:00:00")
     assert editor.change(post.kind, made["id"], date="2026-01-01")["status"] == status
     assert editor.change(post.kind, made["id"], status="publish")["status"] == "publish"
 
 
-def test_future_without_a_date_to_come_is_published(editor: Caller, post: Sample) -> None:
+def test_future_status_without_future_date_is_published(editor: Caller, post: Sample) -> None:
     assert editor.create(post.kind, **post.body(status="future"))["status"] == "publish"
     made = editor.create(post.kind, **post.body())
     assert editor.change(post.kind, made["id"], status="future")["status"] == "publish"
 
 
-def test_the_boundary_of_now(editor: Caller, post: Sample) -> None:
+def test_publication_boundary_is_now(editor: Caller, post: Sample) -> None:
     soon = (datetime.now(UTC) + timedelta(minutes=5)).strftime(STAMP)
     just_now = (datetime.now(UTC) - timedelta(seconds=2)).strftime(STAMP)
     assert editor.create(post.kind, **post.body(date_utc=soon))["status"] == "future"
@@ -114,7 +114,7 @@ def test_the_boundary_of_now(editor: Caller, post: Sample) -> None:
 
 
 @pytest.mark.parametrize("status", ["publish", "draft", "pending", "private"])
-def test_an_update_without_a_status_keeps_it(editor: Caller, post: Sample, status: str) -> None:
+def test_omitted_status_is_unchanged(editor: Caller, post: Sample, status: str) -> None:
     made = editor.create(post.kind, **post.body(status=status, date="2026-01-15"))
     changed = editor.change(post.kind, made["id"], description="x", **{post.name: made[post.name] + " x"})
     assert dates(changed) == dates(made)
@@ -122,7 +122,7 @@ def test_an_update_without_a_status_keeps_it(editor: Caller, post: Sample, statu
 
 @pytest.mark.parametrize("before", ["publish", "draft", "pending", "private", "trash"])
 @pytest.mark.parametrize("after", ["publish", "draft", "pending", "private", "trash"])
-def test_every_status_follows_every_other(editor: Caller, post: Sample, before: str, after: str) -> None:
+def test_all_status_transitions_are_possible(editor: Caller, post: Sample, before: str, after: str) -> None:
     made = editor.create(post.kind, **post.body())
     editor.change(post.kind, made["id"], status=before)
     assert editor.change(post.kind, made["id"], status=after)["status"] == after
@@ -131,7 +131,7 @@ def test_every_status_follows_every_other(editor: Caller, post: Sample, before: 
 @pytest.mark.parametrize(
     "wrong", ["trash", "any", "", "PUBLISH", "auto-draft", "inherit", "x", 5, True, [], ["draft"], {}]
 )
-def test_no_record_begins_in_another_status(editor: Caller, post: Sample, wrong: object) -> None:
+def test_invalid_initial_status_is_rejected(editor: Caller, post: Sample, wrong: object) -> None:
     assert_refused(editor.post(f"/{post.kind}", post.body(status=wrong)), 400, "rest_invalid_param", "status")
     made = editor.create(post.kind, **post.body())
     if wrong != "trash":
@@ -155,7 +155,7 @@ def test_no_record_begins_in_another_status(editor: Caller, post: Sample, wrong:
         ("administrator", None, "publish"),
     ],
 )
-def test_what_status_a_role_gets(
+def test_effective_status_depends_on_role(
     interface: Interface, post: Sample, role: str, asked: str | None, given: str
 ) -> None:
     caller = interface.caller(role)
@@ -164,7 +164,7 @@ def test_what_status_a_role_gets(
     assert (made["status"], made["author"]) == (given, str(caller.id))
 
 
-def test_a_contributor_cannot_publish_by_update(contributor: Caller, editor: Caller, post: Sample) -> None:
+def test_contributor_cannot_publish_by_update(contributor: Caller, editor: Caller, post: Sample) -> None:
     made = contributor.create(post.kind, **post.body())
     assert contributor.change(post.kind, made["id"], status="publish")["status"] == "pending"
     assert contributor.change(post.kind, made["id"], date="2020-01-01")["status"] == "pending"
@@ -176,7 +176,7 @@ def test_a_contributor_cannot_publish_by_update(contributor: Caller, editor: Cal
 # Authors --------------------------------------------------------------------------------------
 
 
-def test_an_editor_names_another_author(editor: Caller, author: Caller, post: Sample) -> None:
+def test_editor_can_set_author(editor: Caller, author: Caller, post: Sample) -> None:
     made = editor.create(post.kind, **post.body(author=author.id))
     assert made["author"] == str(author.id)
     assert editor.change(post.kind, made["id"], author=str(editor.id))["author"] == str(editor.id)
@@ -184,7 +184,7 @@ def test_an_editor_names_another_author(editor: Caller, author: Caller, post: Sa
 
 
 @pytest.mark.parametrize("role", ["contributor", "author"])
-def test_nobody_else_does(interface: Interface, editor: Caller, post: Sample, role: str) -> None:
+def test_other_roles_cannot_set_author(interface: Interface, editor: Caller, post: Sample, role: str) -> None:
     caller = interface.caller(role)
     assert_refused(caller.post(f"/{post.kind}", post.body(author=editor.id)), 403, "rest_forbidden")
     made = caller.create(post.kind, **post.body(author=caller.id, status="draft"))
@@ -193,5 +193,5 @@ def test_nobody_else_does(interface: Interface, editor: Caller, post: Sample, ro
 
 
 @pytest.mark.parametrize("wrong", [999999, 0, -1, "x", 1.5, True, [], {}, "", 2**60])
-def test_an_author_that_is_nobody_is_refused(editor: Caller, post: Sample, wrong: object) -> None:
+def test_unknown_author_is_rejected(editor: Caller, post: Sample, wrong: object) -> None:
     assert_refused(editor.post(f"/{post.kind}", post.body(author=wrong)), 400, "rest_invalid_param", "author")

@@ -7,8 +7,8 @@ import pytest
 
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
-from tests.api.interface import Caller, Interface
-from tests.api.samples import DATES
+from tests.api.running_app import Caller, Interface
+from tests.api.sample_records import DATES
 
 MOST = 9
 # Each filter that names records looks them up first.
@@ -108,7 +108,7 @@ def asked(full: Full, caller: Caller, path: str, statements: list[str]) -> list[
 
 @pytest.mark.parametrize("role", ["anonymous", "author", "editor"])
 @pytest.mark.parametrize("path", LISTS.values(), ids=LISTS)
-def test_a_list_asks_as_often_for_one_as_for_fifty(
+def test_list_statement_count_is_independent_of_size(
     sizes: dict[int, Full], statements: list[str], path: str, role: str
 ) -> None:
     counts = {size: len(asked(full, full.interface.caller(role), path, statements)) for size, full in sizes.items()}
@@ -119,21 +119,19 @@ def test_a_list_asks_as_often_for_one_as_for_fifty(
 
 
 @pytest.mark.parametrize("path", ["/events/{events}", "/venues/{venues}", "/categories/{categories}", "/tags/{tags}"])
-def test_one_record_is_read_in_a_few_statements(sizes: dict[int, Full], statements: list[str], path: str) -> None:
+def test_single_read_needs_few_statements(sizes: dict[int, Full], statements: list[str], path: str) -> None:
     counts = {size: len(asked(full, full.interface.caller(), path, statements)) for size, full in sizes.items()}
     assert len(set(counts.values())) == 1, counts
     assert 0 < counts[50] <= 5, counts
 
 
-def test_the_lists_really_were_that_long(sizes: dict[int, Full]) -> None:
+def test_fixture_lists_have_expected_size(sizes: dict[int, Full]) -> None:
     for size, full in sizes.items():
         for kind in ("events", "venues", "organizers", "categories", "tags"):
             assert len(full.interface.caller().ids(kind, hide_empty=0)) == size
 
 
-def test_a_free_slug_among_many_is_found_in_a_few_statements(
-    fresh: Callable[..., Interface], statements: list[str]
-) -> None:
+def test_finding_free_slug_needs_few_statements(fresh: Callable[..., Interface], statements: list[str]) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     editor.create("venues", venue="Same")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, done
-from tests.api.samples import DATES, Sample, unique
+from tests.api.running_app import Caller, done
+from tests.api.sample_records import DATES, Sample, unique
 
 
 class Counted:
@@ -37,13 +37,13 @@ def counted(editor: Caller, anonymous: Caller, term: Sample) -> Counted:
     return Counted(editor, anonymous, term)
 
 
-def test_a_published_event_counts(counted: Counted) -> None:
+def test_published_event_is_counted(counted: Counted) -> None:
     assert (counted.count(), counted.count(counted.other)) == (1, 0)
     assert counted.event[counted.kind][0]["count"] == 1
 
 
 @pytest.mark.parametrize("status", ["draft", "pending", "private"])
-def test_an_event_that_is_withdrawn_counts_no_more(counted: Counted, status: str) -> None:
+def test_unpublished_event_is_not_counted(counted: Counted, status: str) -> None:
     assert counted.count() == 1
     counted.change(status=status)
     assert counted.count() == 0
@@ -51,14 +51,14 @@ def test_an_event_that_is_withdrawn_counts_no_more(counted: Counted, status: str
     assert counted.count() == 1
 
 
-def test_a_scheduled_event_counts_when_it_is_published(counted: Counted) -> None:
+def test_scheduled_event_is_counted_once_published(counted: Counted) -> None:
     counted.change(date="2090-01-01 00:00:00")
     assert counted.count() == 0
     counted.change(date="2020-01-01 00:00:00")
     assert counted.count() == 1
 
 
-def test_the_trash_does_not_count_and_what_is_restored_does(counted: Counted) -> None:
+def test_trashed_event_is_not_counted_until_restored(counted: Counted) -> None:
     counted.editor.trash("events", counted.event["id"])
     assert counted.count() == 0
     counted.change(status="draft")
@@ -67,7 +67,7 @@ def test_the_trash_does_not_count_and_what_is_restored_does(counted: Counted) ->
     assert counted.count() == 1
 
 
-def test_a_hidden_event_counts(counted: Counted) -> None:
+def test_hidden_event_is_counted(counted: Counted) -> None:
     """Hiding concerns lists of events; the event is published all the same."""
     counted.change(hide_from_listings=True)
     assert counted.count() == 1
@@ -75,14 +75,14 @@ def test_a_hidden_event_counts(counted: Counted) -> None:
     assert counted.count() == 0
 
 
-def test_other_changes_of_an_event_do_not_count_twice(counted: Counted) -> None:
+def test_unrelated_changes_do_not_change_count(counted: Counted) -> None:
     counted.change(title="Other", start_date="2027-05-01", end_date="2027-05-02", featured=True)
     counted.change(**{counted.kind: [counted.term]})
     counted.change(**{counted.kind: [counted.term, counted.term]})
     assert counted.count() == 1
 
 
-def test_terms_that_are_exchanged(counted: Counted) -> None:
+def test_replacing_terms_updates_counts(counted: Counted) -> None:
     counted.change(**{counted.kind: [counted.other]})
     assert (counted.count(), counted.count(counted.other)) == (0, 1)
     counted.change(**{counted.kind: [counted.other, counted.term]})
@@ -91,21 +91,21 @@ def test_terms_that_are_exchanged(counted: Counted) -> None:
     assert (counted.count(), counted.count(counted.other)) == (0, 0)
 
 
-def test_terms_that_change_while_the_status_does(counted: Counted) -> None:
+def test_changing_terms_and_status_together_updates_counts(counted: Counted) -> None:
     counted.change(status="draft", **{counted.kind: [counted.term, counted.other]})
     assert (counted.count(), counted.count(counted.other)) == (0, 0)
     counted.change(status="publish", **{counted.kind: [counted.other]})
     assert (counted.count(), counted.count(counted.other)) == (0, 1)
 
 
-def test_several_events_count_each(counted: Counted) -> None:
+def test_each_event_is_counted(counted: Counted) -> None:
     for status in ("publish", "draft", "publish"):
         fields = {counted.kind: [counted.term], "status": status, **DATES}
         counted.editor.create("events", title=unique("more"), **fields)
     assert counted.count() == 3
 
 
-def test_a_deleted_term_leaves_the_event_and_the_counts_of_others(counted: Counted) -> None:
+def test_deleting_term_unlinks_it_and_keeps_other_counts(counted: Counted) -> None:
     counted.change(**{counted.kind: [counted.term, counted.other]})
     done(counted.editor.delete(f"/{counted.kind}/{counted.term}"))
     event = counted.anonymous.read("events", counted.event["id"])
@@ -113,7 +113,7 @@ def test_a_deleted_term_leaves_the_event_and_the_counts_of_others(counted: Count
     assert counted.count(counted.other) == 1
 
 
-def test_children_do_not_count_for_their_parent(anonymous: Caller, editor: Caller) -> None:
+def test_children_are_not_counted_for_parent(anonymous: Caller, editor: Caller) -> None:
     parent = editor.create("categories", name=unique("parent"))["id"]
     child = editor.create("categories", name=unique("child"), parent=parent)["id"]
     editor.create("events", title=unique("of child"), categories=[child], **DATES)
@@ -123,7 +123,7 @@ def test_children_do_not_count_for_their_parent(anonymous: Caller, editor: Calle
     assert anonymous.read("categories", child)["count"] == 1
 
 
-def test_counts_are_those_of_the_events_that_are_there(counted: Counted) -> None:
+def test_counters_equal_number_of_published_events(counted: Counted) -> None:
     """After all of the above, for every term of the module: the kept counter is the counted number."""
     rows = counted.editor.interface.sql(
         """

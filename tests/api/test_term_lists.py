@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Interface, assert_refused
-from tests.api.samples import DATES, TERMS, Sample
+from tests.api.running_app import Interface, assert_refused
+from tests.api.sample_records import DATES, TERMS, Sample
 
 
 class Shelf:
@@ -63,19 +63,19 @@ def test_terms_without_published_events_are_hidden_by_default(shelf: Shelf) -> N
         ("description", [2, 1, 0, 3]),
     ],
 )
-def test_orders(shelf: Shelf, orderby: str, order: list[int]) -> None:
+def test_term_orders(shelf: Shelf, orderby: str, order: list[int]) -> None:
     expected = [shelf.terms[n] for n in order]
     assert shelf.ids(hide_empty=0, orderby=orderby) == expected
     assert shelf.ids(hide_empty=0, orderby=orderby, order="asc") == expected
     assert shelf.ids(hide_empty=0, orderby=orderby.upper(), order="DESC") == expected[::-1]
 
 
-def test_names_are_ordered_without_regard_to_case_and_accents(shelf: Shelf) -> None:
+def test_names_are_ordered_ignoring_case_and_accents(shelf: Shelf) -> None:
     assert shelf.ids(hide_empty=0) == shelf.terms
     assert shelf.ids(hide_empty=0, order="desc") == shelf.terms[::-1]
 
 
-def test_the_order_of_the_include_list(shelf: Shelf) -> None:
+def test_order_of_include_list(shelf: Shelf) -> None:
     wanted = [shelf.cherry, shelf.apple, shelf.date]
     text = ",".join(map(str, wanted))
     assert shelf.ids(hide_empty=0, include=text, orderby="include") == wanted
@@ -86,7 +86,7 @@ def test_the_order_of_the_include_list(shelf: Shelf) -> None:
 @pytest.mark.parametrize(
     ("name", "wrong"), [("order", ["up", "", "asc,desc"]), ("orderby", ["salary", "", "id;--", "r.id"])]
 )
-def test_unknown_orders_are_refused(shelf: Shelf, name: str, wrong: list[str]) -> None:
+def test_unknown_orders_are_rejected(shelf: Shelf, name: str, wrong: list[str]) -> None:
     for value in wrong:
         shelf.refused(name, **{name: value})
 
@@ -99,11 +99,11 @@ def test_unknown_orders_are_refused(shelf: Shelf, name: str, wrong: list[str]) -
         ("date_", [3]), ("cherry-100", [2]), ("red fruit", []), ("\\", []), ("zzz", []), ("e", [0, 2, 3]),
     ],
 )  # fmt: skip
-def test_search_looks_into_names_and_slugs(shelf: Shelf, search: str, found: list[int]) -> None:
+def test_search_covers_names_and_slugs(shelf: Shelf, search: str, found: list[int]) -> None:
     assert shelf.ids(hide_empty=0, search=search) == [shelf.terms[n] for n in found]
 
 
-def test_an_empty_or_endless_search_is_refused(shelf: Shelf) -> None:
+def test_empty_or_too_long_search_is_rejected(shelf: Shelf) -> None:
     for wrong in ("", "x" * 201):
         shelf.refused("search", search=wrong)
 
@@ -117,11 +117,11 @@ def test_include_and_exclude(shelf: Shelf) -> None:
 
 @pytest.mark.parametrize("name", ["include", "exclude"])
 @pytest.mark.parametrize("wrong", ["999999", "apfel", "", "0", "-1", "1.5", ",", "{apple},999999", "{foreign}"])
-def test_ids_that_are_none_of_this_kind_are_refused(shelf: Shelf, name: str, wrong: str) -> None:
+def test_ids_of_other_kinds_are_rejected(shelf: Shelf, name: str, wrong: str) -> None:
     shelf.refused(name, **{name: wrong.format(apple=shelf.apple, foreign=shelf.foreign)})
 
 
-def test_slug(shelf: Shelf) -> None:
+def test_slug_filter(shelf: Shelf) -> None:
     assert shelf.ids(slug="bananas") == shelf.ids(slug="BANANAS") == [shelf.banana]
     assert shelf.ids(slug="apfel") == shelf.ids(slug="Äpfel") == [shelf.apple]
     assert shelf.ids(slug="cherry-100", hide_empty=0) == [shelf.cherry]
@@ -130,7 +130,7 @@ def test_slug(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize("name", ["post", "event"])
-def test_the_terms_of_an_event(shelf: Shelf, name: str) -> None:
+def test_event_filter_lists_linked_terms(shelf: Shelf, name: str) -> None:
     assert shelf.ids(**{name: shelf.both}) == [shelf.apple, shelf.banana]
     assert shelf.ids(**{name: shelf.both}, order="desc") == [shelf.banana, shelf.apple]
     assert shelf.ids(**{name: shelf.one}) == [shelf.apple]
@@ -138,11 +138,11 @@ def test_the_terms_of_an_event(shelf: Shelf, name: str) -> None:
         shelf.refused(name, **{name: wrong})
 
 
-def test_of_post_and_event_the_second_wins(shelf: Shelf) -> None:
+def test_event_overrides_post(shelf: Shelf) -> None:
     assert shelf.ids(post=shelf.both, event=shelf.one) == [shelf.apple]
 
 
-def test_the_terms_of_an_unpublished_event_are_for_those_who_may_read_it(shelf: Shelf) -> None:
+def test_terms_of_unpublished_event_need_read_permission(shelf: Shelf) -> None:
     assert shelf.editor.ids(shelf.kind, event=shelf.draft) == [shelf.date]
     for name in ("event", "post"):
         answer = shelf.anonymous.get(f"/{shelf.kind}", {name: shelf.draft})
@@ -155,7 +155,7 @@ def test_filters_combine(shelf: Shelf) -> None:
     assert shelf.ids(slug="apfel", exclude=shelf.apple) == []
 
 
-def test_parameters_of_other_interfaces_change_nothing(shelf: Shelf) -> None:
+def test_unsupported_parameters_are_ignored(shelf: Shelf) -> None:
     plain = shelf.anonymous.page(shelf.kind)
     for query in ({"offset": 1}, {"context": "edit"}, {"number": 1}):
         assert shelf.anonymous.page(shelf.kind, **query) == plain
@@ -163,7 +163,7 @@ def test_parameters_of_other_interfaces_change_nothing(shelf: Shelf) -> None:
         assert shelf.anonymous.page("tags", parent=999999) == plain
 
 
-def test_everybody_sees_the_same_terms(shelf: Shelf) -> None:
+def test_all_roles_see_same_terms(shelf: Shelf) -> None:
     pages = [
         shelf.editor.interface.caller(role).page(shelf.kind, hide_empty=0)
         for role in ("anonymous", "subscriber", "editor")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, assert_refused, done
-from tests.api.samples import DATES, Sample, unique
+from tests.api.running_app import Caller, assert_refused, done
+from tests.api.sample_records import DATES, Sample, unique
 
 UNREADABLE = {
     "events": "event-no-longer-available",
@@ -23,7 +23,7 @@ def record(editor: Caller, post: Sample) -> dict[str, Any]:
     return editor.create(post.kind, **post.body(description="kept"))
 
 
-def test_deleting_moves_to_the_trash(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
+def test_delete_moves_record_to_trash(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
     trashed = done(editor.delete(f"/{post.kind}/{record['id']}?force=true"))
     expected = {
         **record,
@@ -38,7 +38,7 @@ def test_deleting_moves_to_the_trash(editor: Caller, post: Sample, record: dict[
     assert record["id"] not in editor.ids(post.kind)
 
 
-def test_the_status_trash_does_the_same(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
+def test_status_trash_moves_record_to_trash(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
     trashed = editor.change(post.kind, record["id"], status="trash")
     assert (trashed["status"], trashed["slug"]) == ("trash", record["slug"] + "__trashed")
     assert editor.change(post.kind, record["id"], status="trash") == trashed
@@ -52,12 +52,12 @@ def test_deleting_twice_is_410(editor: Caller, post: Sample, record: dict[str, A
     assert_refused(editor.delete(f"/{post.kind}/by-slug/{record['slug']}"), 404, f"rest-{post.singular}-not-found")
 
 
-def test_deleting_by_slug(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
+def test_delete_by_slug(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
     trashed = done(editor.delete(f"/{post.kind}/by-slug/{record['slug'].upper()}"))
     assert (trashed["id"], trashed["status"]) == (record["id"], "trash")
 
 
-def test_who_may_read_what_is_in_the_trash(
+def test_read_permissions_of_trashed_records(
     anonymous: Caller, author: Caller, editor: Caller, post: Sample, record: dict[str, Any]
 ) -> None:
     assert anonymous.read(post.kind, record["id"])["id"] == record["id"]
@@ -72,7 +72,7 @@ def test_who_may_read_what_is_in_the_trash(
 
 
 @pytest.mark.parametrize("status", ["publish", "draft", "pending", "private"])
-def test_another_status_restores_with_the_old_slug(
+def test_setting_status_restores_record_with_old_slug(
     editor: Caller, post: Sample, record: dict[str, Any], status: str
 ) -> None:
     editor.trash(post.kind, record["id"])
@@ -81,13 +81,13 @@ def test_another_status_restores_with_the_old_slug(
     assert editor.read(post.kind, record["id"])["status"] == status
 
 
-def test_other_changes_leave_it_in_the_trash(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
+def test_other_updates_leave_record_in_trash(editor: Caller, post: Sample, record: dict[str, Any]) -> None:
     trashed = editor.trash(post.kind, record["id"])
     changed = editor.change(post.kind, record["id"], description="new")
     assert without_times(changed) == without_times({**trashed, "description": "<p>new</p>"})
 
 
-def test_the_slug_is_free_while_its_record_is_in_the_trash(editor: Caller, post: Sample) -> None:
+def test_slug_is_free_while_record_is_trashed(editor: Caller, post: Sample) -> None:
     name = unique("twin")
     first = editor.create(post.kind, **post.body(**{post.name: name}))
     editor.trash(post.kind, first["id"])
@@ -98,7 +98,7 @@ def test_the_slug_is_free_while_its_record_is_in_the_trash(editor: Caller, post:
     assert editor.change(post.kind, first["id"], status="publish")["slug"] == f"{first['slug']}-2"
 
 
-def test_a_full_slug_comes_back_too(editor: Caller, post: Sample) -> None:
+def test_slug_of_maximum_length_is_restored(editor: Caller, post: Sample) -> None:
     """The mark of the trash does not fit behind a slug of full length."""
     name = unique("a" * 195 + " b")[:198]
     first, second = (editor.create(post.kind, **post.body(**{post.name: name}))["slug"] for _ in range(2))
@@ -110,7 +110,7 @@ def test_a_full_slug_comes_back_too(editor: Caller, post: Sample) -> None:
         assert editor.change(post.kind, record_id, status="publish")["slug"] == slug
 
 
-def test_two_records_of_one_full_slug_in_the_trash_get_it_back(editor: Caller, post: Sample) -> None:
+def test_shared_slug_of_maximum_length_is_restored(editor: Caller, post: Sample) -> None:
     name = unique("c" * 195 + " d")[:200]
     ids, slugs = [], []
     for _ in range(2):
@@ -122,13 +122,13 @@ def test_two_records_of_one_full_slug_in_the_trash_get_it_back(editor: Caller, p
     assert editor.change(post.kind, ids[1], status="publish")["slug"] == slugs[1]
 
 
-def test_a_slug_that_contains_the_mark_is_left_alone(editor: Caller) -> None:
+def test_slug_containing_trash_suffix_is_unchanged(editor: Caller) -> None:
     made = editor.create("events", title="Marked", slug="a__trashed-story", status="draft", **DATES)
     assert made["slug"] == "a__trashed-story"
     assert editor.change("events", made["id"], status="publish")["slug"] == "a__trashed-story"
 
 
-def test_linked_events_lose_what_is_trashed_and_get_it_back(anonymous: Caller, editor: Caller, place: Sample) -> None:
+def test_trashed_links_disappear_from_events_until_restored(anonymous: Caller, editor: Caller, place: Sample) -> None:
     ids = [editor.create(place.kind, **place.body())["id"] for _ in range(2)]
     event = editor.create("events", title="Linked", **DATES, **{place.singular: ids})["id"]
 
@@ -153,7 +153,7 @@ def test_equal_names_are_numbered(editor: Caller, post: Sample) -> None:
     assert slugs == [base, *(f"{base}-{n}" for n in range(2, 43))]
 
 
-def test_kinds_do_not_share_slugs(editor: Caller) -> None:
+def test_slugs_are_unique_per_kind_only(editor: Caller) -> None:
     name = unique("shared")
     slugs = [
         editor.create("events", title=name, **DATES)["slug"],
@@ -172,7 +172,7 @@ def test_kinds_do_not_share_slugs(editor: Caller) -> None:
         ("x" * 300, "x" * 200),
     ],
 )
-def test_slugs_are_made_from_names(anonymous: Caller, editor: Caller, post: Sample, title: str, slug: str) -> None:
+def test_slugs_are_derived_from_names(anonymous: Caller, editor: Caller, post: Sample, title: str, slug: str) -> None:
     made = editor.create(post.kind, **post.body(**{post.name: title}))
     assert made["slug"] == slug
     assert anonymous.get(f"/{post.kind}/by-slug/{slug.replace('%', '%25')}").status_code == 200
@@ -180,26 +180,26 @@ def test_slugs_are_made_from_names(anonymous: Caller, editor: Caller, post: Samp
     assert done(anonymous.get(f"/{post.kind}/by-slug/{decoded}"))["id"] == made["id"]
 
 
-def test_a_name_without_letters_is_named_by_its_id(editor: Caller, post: Sample) -> None:
+def test_name_without_letters_gets_id_as_slug(editor: Caller, post: Sample) -> None:
     made = editor.create(post.kind, **post.body(**{post.name: "!!! ???"}))
     assert made["slug"] == str(made["id"])
 
 
-def test_a_draft_event_without_a_slug_gets_one_when_it_is_published(editor: Caller, post: Sample) -> None:
+def test_draft_event_gets_slug_on_publication(editor: Caller, post: Sample) -> None:
     made = editor.create(post.kind, **post.body(status="draft"))
     wanted = made[post.name].lower().replace(" ", "-")
     assert made.get("slug", "") == ("" if post.kind == "events" else wanted)
     assert editor.change(post.kind, made["id"], status="publish")["slug"] == wanted
 
 
-def test_a_draft_event_without_a_slug_survives_the_trash(editor: Caller) -> None:
+def test_draft_event_without_slug_survives_trash(editor: Caller) -> None:
     made = editor.create("events", title=unique("draft"), status="draft", **DATES)
     editor.trash("events", made["id"])
     assert editor.change("events", made["id"], status="draft")["slug"] == ""
     assert editor.change("events", made["id"], status="private")["slug"] == made["title"].lower().replace(" ", "-")
 
 
-def test_an_event_keeps_its_own_slug(editor: Caller) -> None:
+def test_explicit_event_slug_is_preserved(editor: Caller) -> None:
     made = editor.create("events", title=unique("own"), slug="My Own Slug!", status="draft", **DATES)
     assert made["slug"] == "my-own-slug"
     assert editor.change("events", made["id"], title="Other", status="publish")["slug"] == "my-own-slug"

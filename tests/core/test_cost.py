@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from kalends.core.cost import format_cost, read_cost
 from kalends.core.errors import InvalidValue
-from tests.core.kit import may_be_refused, quick, rows, step
+from tests.core.vector_rows import may_be_refused, quick, rows, step
 
 
 @pytest.mark.parametrize("row", rows("cost"), ids=step)
-def test_a_cost_is_that_of_the_table(row: dict[str, Any]) -> None:
+def test_costs_match_conformance_vectors(row: dict[str, Any]) -> None:
     try:
         shown, details = format_cost(read_cost(row["input"]["cost"]), "$", "prefix")
     except InvalidValue:
@@ -43,7 +43,7 @@ def test_a_cost_is_that_of_the_table(row: dict[str, Any]) -> None:
         ("Pay what you want", "Pay what you want", ["pay-what-you-want"], "", ""),
     ],
 )
-def test_how_a_cost_is_understood(
+def test_cost_parsing_and_formatting(
     sent: object, shown: str, values: list[str], symbol: str, position: Literal["prefix", "postfix", ""]
 ) -> None:
     assert format_cost(read_cost(sent), "$", "prefix") == (
@@ -52,7 +52,7 @@ def test_how_a_cost_is_understood(
     )
 
 
-def test_the_sites_own_symbol_may_follow_the_amount() -> None:
+def test_site_currency_symbol_may_follow_amount() -> None:
     assert format_cost("10 - 20", "zł", "postfix")[0] == "10zł – 20zł"
     assert format_cost("$10", "zł", "postfix")[0] == "$10"
 
@@ -86,7 +86,7 @@ NO_COSTS: list[object] = [
 
 
 @pytest.mark.parametrize("sent", NO_COSTS)
-def test_what_is_no_cost_is_refused(sent: object) -> None:
+def test_invalid_costs_are_rejected(sent: object) -> None:
     with pytest.raises(InvalidValue):
         read_cost(sent)
 
@@ -96,7 +96,7 @@ def test_what_is_no_cost_is_refused(sent: object) -> None:
     st.text(st.sampled_from("0123456789.,'- €$aé%<>&;\u202f"), max_size=40)
     | st.lists(st.integers(0, 10**9) | st.floats(0, 1e9), max_size=8)
 )
-def test_a_stored_cost_is_stable_and_can_be_shown(sent: object) -> None:
+def test_normalized_cost_is_stable_and_formattable(sent: object) -> None:
     try:
         stored = read_cost(sent)
     except InvalidValue:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kalends.core.errors import InvalidValue
 from kalends.core.sanitize import fold
 from kalends.core.search import SearchWords, has_trigram, like_pattern, read_search
-from tests.core.kit import quick
+from tests.core.vector_rows import quick
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_words_phrases_and_exclusions(text: str, words: SearchWords) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "a" * 201, " ".join("abcdefghijklmnopqrstu"), "\ud800"])
-def test_searches_are_bounded(text: str) -> None:
+def test_searches_are_limited(text: str) -> None:
     with pytest.raises(InvalidValue):
         read_search(text)
 
@@ -61,7 +61,7 @@ def test_words_are_folded_and_never_empty(text: str) -> None:
 
 @quick
 @given(st.text(st.sampled_from("ab%_\\")), st.text(st.sampled_from("ab%_\\")))
-def test_a_pattern_finds_exactly_what_contains_the_word(word: str, text: str) -> None:
+def test_like_pattern_matches_exactly_texts_containing_word(word: str, text: str) -> None:
     assert like(text, like_pattern(word)) == (word in text)
 
 
@@ -76,5 +76,5 @@ def like(text: str, pattern: str) -> bool:
 @pytest.mark.parametrize(
     ("word", "found"), [("abc", True), ("a", False), ("ab", False), ("a-b-c", False), ("été", True)]
 )
-def test_an_index_of_trigrams_needs_three_characters_in_a_row(word: str, found: bool) -> None:
+def test_trigram_index_needs_three_consecutive_characters(word: str, found: bool) -> None:
     assert has_trigram(word) is found

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalends.core.slugs import MAX_BYTES, TRASHED_SUFFIX, add_number, add_suffix, make_slug, normalize_lookup
-from tests.core.kit import quick, rows, step
+from tests.core.vector_rows import quick, rows, step
 
 SLUG = re.compile(r"(?:[a-z0-9_-]|%[89a-f][0-9a-f])*")
 CREATED = [row for row in rows("slugs") if row.get("output", {}).get("slug")]
@@ -17,7 +17,7 @@ words = st.text(st.sampled_from("aZé ß-_./%日本🎉\u200dß&;<>b\u0301Я٣'�
 
 
 @pytest.mark.parametrize("row", CREATED, ids=step)
-def test_a_slug_is_that_of_the_table(row: dict[str, Any]) -> None:
+def test_slugs_match_conformance_vectors(row: dict[str, Any]) -> None:
     sent, expected = row["input"], row["output"]["slug"]
     name = sent.get("title") or sent.get("venue") or sent.get("name") or ""
     made = make_slug(sent.get("slug") or "") or make_slug(name)
@@ -46,7 +46,7 @@ def test_a_slug_is_that_of_the_table(row: dict[str, Any]) -> None:
         ("", ""),
     ],
 )
-def test_a_slug_from_text(text: str, slug: str) -> None:
+def test_slug_from_text(text: str, slug: str) -> None:
     assert make_slug(text) == slug
 
 
@@ -63,7 +63,7 @@ def test_slugs_are_short_ascii_and_stable(text: str) -> None:
 
 @quick
 @given(st.text(st.sampled_from("a日é🎉-яb"), min_size=150, max_size=300), st.integers(2, 10**6))
-def test_a_slug_is_never_cut_inside_a_character(text: str, n: int) -> None:
+def test_slug_is_never_truncated_inside_a_character(text: str, n: int) -> None:
     slug = make_slug(text)
     for ending in (add_number(slug, n), add_suffix(slug, TRASHED_SUFFIX)):
         assert len(ending) <= MAX_BYTES
@@ -89,5 +89,5 @@ def test_numbering() -> None:
         ("Я", "%d1%8f"),
     ],
 )
-def test_a_slug_from_an_address_is_spelled_like_a_stored_one(sent: str, stored: str) -> None:
+def test_slug_from_url_is_normalized_like_stored_slug(sent: str, stored: str) -> None:
     assert normalize_lookup(sent) == stored

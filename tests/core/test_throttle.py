@@ -14,16 +14,16 @@ def after(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def test_so_many_tries_are_free_then_one_in_a_while() -> None:
+def test_burst_is_free_then_attempts_are_delayed() -> None:
     assert [seconds_to_wait(LIMIT, count, NOON, NOON) for count in (0, 2, 3, 4)] == [0, 0, 10, 20]
     assert [seconds_to_wait(LIMIT, 3, NOON, after(n)) for n in (9, 10)] == [1, 0]
 
 
-def test_tries_are_forgiven_one_by_one() -> None:
+def test_attempts_are_forgiven_gradually() -> None:
     assert [remaining_count(LIMIT, 3, NOON, after(n)) for n in (0, 10, 25, 1000)] == [3, 2, 0.5, 0]
 
 
-def test_a_clock_that_was_set_back_adds_nothing() -> None:
+def test_backward_time_adjustment_adds_no_delay() -> None:
     assert remaining_count(LIMIT, 1, NOON, after(-3600)) == 1
     assert seconds_to_wait(LIMIT, 1, NOON, after(-3600)) == 0
 
@@ -42,5 +42,5 @@ def test_a_clock_that_was_set_back_adds_nothing() -> None:
         ("x" * 200, "x" * 100),
     ],
 )
-def test_ipv6_clients_are_counted_by_their_network(address: str, counted: str) -> None:
+def test_ipv6_clients_are_counted_by_network(address: str, counted: str) -> None:
     assert rate_limit_key(address) == counted

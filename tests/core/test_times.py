@@ -64,7 +64,7 @@ def whole_day(day: str, zone: str) -> Span:
         ("9998-12-31", DateTimeInput(datetime(9998, 12, 31), None, is_date_only=True)),
     ],
 )
-def test_iso_forms_are_read(text: str, moment: DateTimeInput) -> None:
+def test_iso_notations_are_parsed(text: str, moment: DateTimeInput) -> None:
     assert read_datetime(text) == moment
 
 
@@ -112,7 +112,7 @@ NO_DATES = [
 
 
 @pytest.mark.parametrize("text", NO_DATES)
-def test_everything_else_is_refused(text: str) -> None:
+def test_invalid_notations_are_rejected(text: str) -> None:
     with pytest.raises(InvalidValue):
         read_datetime(text)
 
@@ -150,7 +150,7 @@ def test_everything_else_is_refused(text: str) -> None:
         ("UTC+5:30", "2027-07-01 10:00:00", at("2027-07-01 10:00:00", "2027-07-01 04:30:00")),
     ],
 )
-def test_a_wall_time_is_settled(zone: str, text: str, local_time: LocalTime) -> None:
+def test_local_time_is_resolved(zone: str, text: str, local_time: LocalTime) -> None:
     assert settled(text, zone) == local_time
 
 
@@ -182,20 +182,20 @@ def test_a_wall_time_is_settled(zone: str, text: str, local_time: LocalTime) -> 
                                              at("2011-12-31 23:59:59", "2011-12-31 09:59:59"))),
     ],
 )  # fmt: skip
-def test_a_whole_day_runs_from_its_first_to_its_last_second(zone: str, day: str, span: Span) -> None:
+def test_all_day_event_spans_first_to_last_second(zone: str, day: str, span: Span) -> None:
     assert whole_day(day, zone) == span
     assert day_begins(read_datetime(day), zone) == span.start.utc
     assert day_ends(read_datetime(day), zone) == span.end.utc
 
 
-def test_the_day_of_an_instant_is_its_day_in_the_zone() -> None:
+def test_all_day_date_is_local_date_of_instant() -> None:
     late = read_datetime("2027-06-01T23:30:00Z")
     assert event_span(late, late, "Asia/Tokyo", all_day=True) == whole_day("2027-06-02", "Asia/Tokyo")
     assert day_begins(late, "Asia/Tokyo") == utc("2027-06-01 15:00:00")
     assert day_ends(late, "America/New_York") == utc("2027-06-02 03:59:59")
 
 
-def test_an_end_before_the_start_is_refused_by_instants_not_by_clocks() -> None:
+def test_end_before_start_is_compared_by_instant() -> None:
     zone = "America/New_York"
     with pytest.raises(InvalidValue, match="end, 2027-01-01 10:00:00, is before the start, 2027-01-01 10:00:01"):
         event_span(read_datetime("2027-01-01 10:00:01"), read_datetime("2027-01-01 10:00"), zone, all_day=False)
@@ -219,18 +219,18 @@ def test_an_end_before_the_start_is_refused_by_instants_not_by_clocks() -> None:
         ("0001-01-01T00:00:00Z", "America/New_York"),
     ],
 )
-def test_no_zone_pushes_an_instant_out_of_the_years(text: str, zone: str) -> None:
+def test_dates_outside_supported_years_are_rejected(text: str, zone: str) -> None:
     with pytest.raises(InvalidValue, match="years 1 to 9998"):
         settled(text, zone)
 
 
-def test_an_instant_is_exact() -> None:
+def test_instant_is_exact() -> None:
     assert to_utc(read_datetime("2027-01-01 10:00"), "Europe/Paris") == utc("2027-01-01 09:00:00")
     assert to_utc(read_datetime("2027-01-01T10:00+01:00"), "Asia/Tokyo") == utc("2027-01-01 09:00:00")
     assert to_utc(read_datetime("@1806660000"), "Asia/Tokyo") == utc("2027-04-02 10:00:00")
 
 
-def test_the_default_window_is_today_and_two_years_on() -> None:
+def test_default_window_is_two_years_from_today() -> None:
     assert default_window(utc("2027-06-02 03:00:00"), "America/New_York") == (
         datetime(2027, 6, 1),
         datetime(2029, 6, 1, 23, 59, 59),
@@ -241,7 +241,7 @@ def test_the_default_window_is_today_and_two_years_on() -> None:
     )
 
 
-def test_dates_are_written_in_one_way() -> None:
+def test_datetime_format() -> None:
     value = datetime(33, 4, 3, 9, 5, 7)
     assert format_datetime(value) == "0033-04-03 09:05:07"
     assert format_datetime(value.replace(microsecond=999999, tzinfo=UTC)) == "0033-04-03 09:05:07"
@@ -260,5 +260,5 @@ def test_dates_are_written_in_one_way() -> None:
         ("2027-07-01 00:00:00", "UTC", "UTC"),
     ],
 )
-def test_abbreviations(instant_utc: str, zone: str, letters: str) -> None:
+def test_timezone_abbreviations(instant_utc: str, zone: str, letters: str) -> None:
     assert abbreviation(utc(instant_utc), zone) == letters

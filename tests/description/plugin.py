@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from kalends.asgi import Application
-from tests.description.answers import checked
+from tests.description.response_validation import checked
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,17 +4,17 @@ import httpx
 import pytest
 
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
-from tests.api.interface import NS, Interface
+from tests.api.running_app import NS, Interface
 from tests.description.client import Client, Refused, models
 from tools import client as generator
 
 
 @pytest.mark.slow
-def test_the_generator_makes_the_models_that_are_kept() -> None:
+def test_generated_client_models_are_current() -> None:
     assert generator.MODELS.read_text() == generator.render(), "run `just client`"
 
 
-def test_the_verbs_of_every_kind(interface: Interface) -> None:
+def test_client_supports_all_verbs_of_all_kinds(interface: Interface) -> None:
     person = interface.people["administrator"]
     interface.run(_use(Client(NS, (person.login, person.password), transport=httpx.ASGITransport(app=interface.app))))
 

@@ -19,7 +19,7 @@ from kalends.core import errors
 from kalends.http.language import LANGUAGES
 from kalends.kinds import KINDS
 from kalends.operations.records import create_record, delete_record, list_records, read_record, update_record
-from tests.description.answers import resolved
+from tests.description.response_validation import resolved
 from tools import examples
 
 BOTH = pytest.mark.parametrize("interface", [INTERFACE, EXTENSION], ids=lambda interface: interface.namespace)
@@ -39,12 +39,12 @@ def endpoints(interface: Interface) -> Iterator[tuple[str, str, Endpoint]]:
 
 
 @BOTH
-def test_the_document_is_valid(interface: Interface) -> None:
+def test_openapi_document_is_valid(interface: Interface) -> None:
     validate(read_document(interface))
 
 
 @BOTH
-def test_every_route_method_and_parameter_is_described(interface: Interface) -> None:
+def test_all_routes_methods_and_parameters_are_documented(interface: Interface) -> None:
     described = read_document(interface)
     assert set(described["paths"]) == {"/", "/doc", *(document.build_path(route) for route in interface.routes)}
     for path, method, endpoint in endpoints(interface):
@@ -61,7 +61,7 @@ def test_every_route_method_and_parameter_is_described(interface: Interface) -> 
 
 
 @BOTH
-def test_names_of_operations_are_unique(interface: Interface) -> None:
+def test_operation_ids_are_unique(interface: Interface) -> None:
     names = [
         operation["operationId"] for path in read_document(interface)["paths"].values() for operation in path.values()
     ]
@@ -69,7 +69,7 @@ def test_names_of_operations_are_unique(interface: Interface) -> None:
 
 
 @BOTH
-def test_every_operation_has_words_and_a_schema_of_its_own(interface: Interface) -> None:
+def test_all_operations_have_summary_and_schema(interface: Interface) -> None:
     common = {list_records, create_record, read_record, update_record, delete_record}
     ours = {operations.list_changes, operations.read_history, operations.restore_record, *schemas.OPERATION_SCHEMAS}
     ours |= {operations.create_media, operations.delete_media}
@@ -107,13 +107,13 @@ def codes_of_the_code() -> set[tuple[int | None, str]]:
     return found
 
 
-def test_every_error_code_is_in_the_table_and_nothing_else() -> None:
+def test_documented_error_codes_match_code() -> None:
     table = {(row.status, row.code) for row in ERROR_CODES if row not in BATCH} | {(None, "rest_batch_failed")}
     known = {(403, "event-no-longer-available"): (403, "*-no-longer-available")}
     assert {known.get(pair, pair) for pair in table} == codes_of_the_code()
 
 
-def test_every_error_code_but_those_of_unknown_paths_is_described() -> None:
+def test_all_error_codes_are_documented() -> None:
     described = {
         name for interface in (INTERFACE, EXTENSION) for name in read_document(interface)["components"]["responses"]
     }
@@ -125,7 +125,7 @@ def test_every_error_code_but_those_of_unknown_paths_is_described() -> None:
         assert row.code == "rest_no_route" or any(pattern.fullmatch(code) for code in told), row.code
 
 
-def test_the_docstring_of_the_errors_names_every_code() -> None:
+def test_errors_docstring_lists_all_codes() -> None:
     text = errors.__doc__ or ""
     for row in ERROR_CODES:
         assert row.code.replace("*-", "…-").replace("-*", "-…") in text or row.code == "internal_server_error", (
@@ -137,7 +137,7 @@ def test_the_docstring_of_the_errors_names_every_code() -> None:
 
 
 @BOTH
-def test_examples_of_answers_fit_their_schemas(interface: Interface) -> None:
+def test_response_examples_match_schemas(interface: Interface) -> None:
     described = read_document(interface)
     seen = 0
     for path in described["paths"].values():
@@ -151,7 +151,7 @@ def test_examples_of_answers_fit_their_schemas(interface: Interface) -> None:
     assert seen > 50
 
 
-def test_examples_of_requests_fit_their_schemas() -> None:
+def test_request_examples_match_schemas() -> None:
     described = read_document(INTERFACE)
     for kind in KINDS:
         schema = {
@@ -161,7 +161,7 @@ def test_examples_of_requests_fit_their_schemas() -> None:
         jsonschema_rs.validate(schema, examples.REQUESTS[kind.name])
 
 
-def test_examples_are_what_the_server_answers_today() -> None:
+def test_examples_match_current_responses() -> None:
     assert json.loads(document.EXAMPLES.read_text()) == json.loads(examples.render()), "run `just examples`"
 
 
@@ -184,7 +184,7 @@ def _shape(value: Any) -> Any:
 
 
 @BOTH
-def test_without_words_the_documents_of_all_languages_are_equal(interface: Interface) -> None:
+def test_documents_of_all_languages_have_same_structure(interface: Interface) -> None:
     bare = {language: strip(read_document(interface, language)) for language in LANGUAGES}
     assert len(bare) == 8
     assert all(found == bare["en"] for found in bare.values())
@@ -192,7 +192,7 @@ def test_without_words_the_documents_of_all_languages_are_equal(interface: Inter
     assert len(full) == 8
 
 
-def test_headers_that_are_described_are_sent_somewhere() -> None:
+def test_documented_headers_are_used() -> None:
     told = json.dumps([read_document(INTERFACE), read_document(EXTENSION)])
     for name in headers.HEADERS:
         assert f"#/components/headers/{name}" in told or name in headers.COMMON_HEADERS, name

@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.mark.slow
-def test_a_server_answers_as_its_description_says() -> None:
+def test_server_conforms_to_openapi_document() -> None:
     command = [sys.executable, "-m", "tools.fuzz", "--small"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

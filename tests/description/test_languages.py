@@ -8,11 +8,11 @@ import pytest
 from kalends.core.messages import Message
 from kalends.http.language import LANGUAGES, choose_language, find_language, translator
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
-from tests.api.interface import NS, Caller, Interface, done
+from tests.api.running_app import NS, Caller, Interface, done
 from tools import translations
 
 
-def test_nothing_is_untranslated_or_out_of_date() -> None:
+def test_catalogues_are_complete_and_current() -> None:
     texts = translations.find_texts()
     for language in translations.list_languages():
         known = translations.read_catalogue(language)
@@ -24,7 +24,7 @@ def test_nothing_is_untranslated_or_out_of_date() -> None:
         ).read_bytes() == translations.compile_catalogue(po)
 
 
-def test_every_text_for_people_can_be_found() -> None:
+def test_all_messages_are_extractable() -> None:
     """A text that is put together before it is translated would stay English."""
     wrong: list[str] = []
     for path in sorted(translations.PACKAGE.rglob("*.py")):
@@ -63,15 +63,15 @@ def test_every_text_for_people_can_be_found() -> None:
         (b"lang=%FF\xff", "", "", "en"),
     ],
 )
-def test_which_language_is_chosen(query: bytes, accepted: str, site: str, chosen: str) -> None:
+def test_language_negotiation(query: bytes, accepted: str, site: str, chosen: str) -> None:
     assert choose_language(query, accepted, site) == chosen
 
 
-def test_every_language_finds_itself() -> None:
+def test_each_language_matches_itself() -> None:
     assert [find_language(tag) for tag in LANGUAGES] == list(LANGUAGES)
 
 
-def test_values_are_put_into_the_translated_sentence() -> None:
+def test_values_are_interpolated_into_translated_message() -> None:
     inner = Message("there is no category {id}.", id=7)
     outer = Message("`{name}`: {problem}", name="parent", problem=inner)
     assert str(outer) == "`parent`: there is no category 7."
@@ -85,7 +85,7 @@ def test_values_are_put_into_the_translated_sentence() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_refusal_in_each_language(anonymous: Caller, language: str) -> None:
+def test_errors_are_translated(anonymous: Caller, language: str) -> None:
     english = anonymous.get("/events", {"per_page": "x"}).json()
     answer = anonymous.get("/events", {"per_page": "x"}, headers={"Accept-Language": language})
     assert (answer.headers["content-language"], answer.status_code) == (language, 400)
@@ -101,7 +101,7 @@ def _keys(value: Any) -> Any:
     return {key: _keys(inner) for key, inner in value.items()} if isinstance(value, dict) else type(value)
 
 
-def test_lang_wins_over_the_header_and_the_header_over_the_site(interface: Interface, anonymous: Caller) -> None:
+def test_lang_parameter_overrides_header_and_header_overrides_site(interface: Interface, anonymous: Caller) -> None:
     interface.set_site("language", "nl")
     try:
         said = [
@@ -119,7 +119,7 @@ def test_lang_wins_over_the_header_and_the_header_over_the_site(interface: Inter
         interface.set_site("language", "en")
 
 
-def test_descriptions_are_in_the_language_and_records_are_not_touched(anonymous: Caller) -> None:
+def test_descriptions_are_translated_and_records_are_not(anonymous: Caller) -> None:
     index = anonymous.get("/", {"lang": "de"})
     assert index.headers["content-language"] == "de"
     args = done(index)["routes"]["/calendar/events/v1/events"]["endpoints"][1]["args"]
@@ -134,7 +134,7 @@ def test_descriptions_are_in_the_language_and_records_are_not_touched(anonymous:
     assert "Accept-Language" not in records.headers["vary"]
 
 
-def test_the_document_is_fetched_once(anonymous: Caller) -> None:
+def test_document_supports_conditional_requests(anonymous: Caller) -> None:
     first = anonymous.get("/doc")
     again = anonymous.get("/doc", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
@@ -142,6 +142,6 @@ def test_the_document_is_fetched_once(anonymous: Caller) -> None:
     assert german.status_code == 200
 
 
-def test_a_path_outside_the_interface_is_refused_in_the_language_too(anonymous: Caller) -> None:
+def test_errors_outside_api_are_translated(anonymous: Caller) -> None:
     answer = anonymous.get(NS.partition("/api")[0] + "/nothing", headers={"Accept-Language": "es"})
     assert (answer.status_code, answer.json()["message"]) == (404, "No hay nada en esta ruta.")

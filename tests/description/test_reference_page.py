@@ -10,7 +10,7 @@ from kalends.api.description.reference import FILES, POLICY
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.http.language import LANGUAGES
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
-from tests.api.interface import Caller, Interface, assert_refused
+from tests.api.running_app import Caller, Interface, assert_refused
 
 DOCS = "http://calendar.test/docs"
 VOID = {"meta", "link", "input", "br"}
@@ -40,7 +40,7 @@ class Reader(HTMLParser):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_page_in_each_language(anonymous: Caller, language: str) -> None:
+def test_page_is_valid_in_each_language(anonymous: Caller, language: str) -> None:
     answer = anonymous.get(DOCS, {"lang": language})
     assert (answer.status_code, answer.headers["content-language"]) == (200, language)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -59,13 +59,13 @@ def test_the_page_in_each_language(anonymous: Caller, language: str) -> None:
             assert build_path(route) in answer.text
 
 
-def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere() -> None:
+def test_policy_forbids_inline_and_third_party_content() -> None:
     assert "unsafe" not in POLICY
     assert re.findall(r"https?:", POLICY) == []
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_files_of_the_page(anonymous: Caller, name: str) -> None:
+def test_page_assets_are_served(anonymous: Caller, name: str) -> None:
     answer = anonymous.get(f"{DOCS}/{name}")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith(FILES[name])
@@ -73,14 +73,14 @@ def test_the_files_of_the_page(anonymous: Caller, name: str) -> None:
     assert "://" not in re.sub(r'xmlns="[^"]*"', "", answer.text)
 
 
-def test_only_the_files_of_the_page_are_served(anonymous: Caller) -> None:
+def test_only_page_assets_are_served(anonymous: Caller) -> None:
     for path in ("/nothing.js", "/../doc.py", "/static/reference.css", "/%2e%2e/doc.py"):
         assert_refused(anonymous.get(DOCS + path), 404, "rest_no_route")
     assert_refused(anonymous.post(DOCS, {}), 405, "rest_method_not_allowed")
     assert anonymous.request("HEAD", DOCS).status_code == 200
 
 
-def test_the_page_speaks_the_language_of_the_site_by_default(interface: Interface, anonymous: Caller) -> None:
+def test_page_language_defaults_to_site_language(interface: Interface, anonymous: Caller) -> None:
     interface.set_site("language", "it")
     try:
         assert anonymous.get(DOCS).headers["content-language"] == "it"

@@ -9,8 +9,8 @@ import pytest
 from kalends.feeds.ics import Calendar as OwnCalendar
 from kalends.feeds.ics import Times, begin_calendar, escape, fold
 from tests.api.conftest import Start
-from tests.api.interface import Caller, Interface
-from tests.feeds.readers import read_with_icalendar, unfolded
+from tests.api.running_app import Caller, Interface
+from tests.feeds.ical_readers import read_with_icalendar, unfolded
 
 EVENT: dict[str, Any] = {
     "title": "Tea, cake; and <em>talk</em>",
@@ -45,7 +45,7 @@ def editor(interface: Interface) -> Caller:
     return interface.caller("editor")
 
 
-def test_an_event_with_everything(interface: Interface, editor: Caller) -> None:
+def test_event_with_all_fields(interface: Interface, editor: Caller) -> None:
     venue = editor.create("venues", venue="Hall", address="Am Markt 1", zip="12345", city="Lindenstadt",
                           country="Germany", geo_lat=52.5186, geo_lng=13.4081)  # fmt: skip
     people = editor.create("organizers", organizer="Verein", email="a@example.org", phone="1")
@@ -91,7 +91,7 @@ def test_an_event_with_everything(interface: Interface, editor: Caller) -> None:
     ]  # fmt: skip
 
 
-def test_whole_days_end_on_the_day_after(interface: Interface, editor: Caller) -> None:
+def test_all_day_events_have_exclusive_end_date(interface: Interface, editor: Caller) -> None:
     editor.create("events", title="Fair", start_date="2031-12-30", end_date="2031-12-31", all_day=True)
     lines = feed(interface)
     assert value_of(lines, "DTSTART") == "20311230"
@@ -99,7 +99,7 @@ def test_whole_days_end_on_the_day_after(interface: Interface, editor: Caller) -
     assert "BEGIN:VTIMEZONE" not in lines
 
 
-def test_two_equal_hours_and_zones_without_a_name_are_written_in_utc(interface: Interface, editor: Caller) -> None:
+def test_ambiguous_times_and_fixed_offsets_are_written_in_utc(interface: Interface, editor: Caller) -> None:
     for title, start, end, zone in (
         ("First", "2031-10-26T02:30:00+02:00", "2031-10-26T02:45:00+02:00", "Europe/Berlin"),
         ("Second", "2031-10-26T02:30:00+01:00", "2031-10-26T03:30:00+01:00", "Europe/Berlin"),
@@ -116,7 +116,7 @@ def test_two_equal_hours_and_zones_without_a_name_are_written_in_utc(interface: 
     ]
 
 
-def test_a_feed_takes_the_parameters_of_a_list(interface: Interface, editor: Caller) -> None:
+def test_feed_accepts_list_parameters(interface: Interface, editor: Caller) -> None:
     music, talks = (editor.create("categories", name=name) for name in ("Music", "Talks"))
     venue = editor.create("venues", venue="Hall")
     for number, (category, more) in enumerate(
@@ -141,9 +141,7 @@ def test_a_feed_takes_the_parameters_of_a_list(interface: Interface, editor: Cal
     assert interface.raw("GET", "/events.ics", query=b"start_date=never")[0] == 400
 
 
-def test_without_dates_a_feed_reaches_back_to_the_beginning_of_last_month(
-    interface: Interface, editor: Caller
-) -> None:
+def test_default_feed_starts_at_previous_month(interface: Interface, editor: Caller) -> None:
     today = datetime.now(UTC).date()
     last_month = (today.replace(day=1) - timedelta(days=1)).replace(day=1)
     for title, day in (("long ago", last_month - timedelta(days=1)), ("last month", last_month), ("today", today)):
@@ -154,7 +152,7 @@ def test_without_dates_a_feed_reaches_back_to_the_beginning_of_last_month(
 
 
 @pytest.mark.parametrize("way", ["trash", "draft", "private"])
-def test_what_is_no_longer_shown_is_called_off_for_a_while(interface: Interface, editor: Caller, way: str) -> None:
+def test_withdrawn_event_is_cancelled_temporarily(interface: Interface, editor: Caller, way: str) -> None:
     event = editor.create("events", **EVENT, description="Secret by now")
     if way == "trash":
         editor.trash("events", event["id"])
@@ -174,7 +172,7 @@ def test_what_is_no_longer_shown_is_called_off_for_a_while(interface: Interface,
     assert "BEGIN:VEVENT" not in feed(interface)
 
 
-def test_a_hidden_event_leaves_the_feed_and_is_not_off(interface: Interface, editor: Caller) -> None:
+def test_hidden_event_is_removed_and_not_cancelled(interface: Interface, editor: Caller) -> None:
     event = editor.create("events", **EVENT)
     editor.change("events", event["id"], hide_from_listings=True)
     assert "BEGIN:VEVENT" not in feed(interface)
@@ -186,7 +184,7 @@ def test_a_hidden_event_leaves_the_feed_and_is_not_off(interface: Interface, edi
     assert value_of(feed(interface, path=f"/event/{event['slug']}.ics"), "STATUS") == "CANCELLED"
 
 
-def test_what_is_off_is_told_within_the_dates_of_a_feed(interface: Interface, editor: Caller) -> None:
+def test_cancellations_respect_date_filters(interface: Interface, editor: Caller) -> None:
     editor.trash("events", editor.create("events", **EVENT)["id"])
     for query, told in (
         ("start_date=2031-03-01&end_date=2031-03-31", True),
@@ -198,7 +196,7 @@ def test_what_is_off_is_told_within_the_dates_of_a_feed(interface: Interface, ed
         assert ("STATUS:CANCELLED" in feed(interface, query)) is told, query
 
 
-def test_what_is_changed_behind_the_curtain_is_not_told(interface: Interface, editor: Caller) -> None:
+def test_changes_after_withdrawal_are_not_announced(interface: Interface, editor: Caller) -> None:
     event = editor.create("events", **EVENT)
     editor.change("events", event["id"], status="draft")
     assert "BEGIN:VEVENT" in feed(interface)
@@ -207,7 +205,7 @@ def test_what_is_changed_behind_the_curtain_is_not_told(interface: Interface, ed
     assert "BEGIN:VEVENT" not in feed(interface)
 
 
-def test_what_was_never_shown_is_never_told(interface: Interface, editor: Caller) -> None:
+def test_never_published_event_is_not_cancelled(interface: Interface, editor: Caller) -> None:
     event = editor.create("events", **EVENT, status="draft", slug="never")
     editor.change("events", event["id"], status="private")
     editor.trash("events", event["id"])
@@ -215,7 +213,7 @@ def test_what_was_never_shown_is_never_told(interface: Interface, editor: Caller
     assert interface.raw("GET", "/event/never.ics")[0] == 404
 
 
-def test_a_protected_event_tells_its_title_and_time_alone(interface: Interface, editor: Caller) -> None:
+def test_protected_event_contains_only_title_and_time(interface: Interface, editor: Caller) -> None:
     venue = editor.create("venues", venue="Secret place")
     event = editor.create("events", **EVENT, description="Secret words", venue=venue["id"], new_password="lilacs")
     lines = feed(interface)
@@ -224,9 +222,7 @@ def test_a_protected_event_tells_its_title_and_time_alone(interface: Interface, 
     assert interface.raw("GET", f"/event/{event['slug']}.ics")[0] == 403
 
 
-def test_sequence_rises_with_time_place_and_status_and_with_nothing_else(
-    interface: Interface, editor: Caller
-) -> None:
+def test_sequence_increases_only_with_time_place_and_status(interface: Interface, editor: Caller) -> None:
     venues = [editor.create("venues", venue=name)["id"] for name in ("One", "Two")]
     event = editor.create("events", **EVENT, venue=venues[0])
 
@@ -256,7 +252,7 @@ def test_sequence_rises_with_time_place_and_status_and_with_nothing_else(
     assert sequence() > held
 
 
-def test_a_feed_is_kept_until_something_changes_and_says_so(interface: Interface, editor: Caller) -> None:
+def test_feed_is_cacheable_until_changed(interface: Interface, editor: Caller) -> None:
     editor.create("events", **EVENT)
     _, headers, body = interface.raw("GET", "/events.ics")
     assert headers["cache-control"].startswith("public")
@@ -268,7 +264,7 @@ def test_a_feed_is_kept_until_something_changes_and_says_so(interface: Interface
     assert interface.raw("POST", "/events.ics")[0] == 405
 
 
-def test_texts_are_escaped_and_lines_are_folded_between_characters() -> None:
+def test_text_is_escaped_and_lines_are_folded_between_characters() -> None:
     assert escape("a\\b;c,d\r\ne\x07") == r"a\\b\;c\,d\ne"
     line = "SUMMARY:" + "ä€😀" * 60
     parts = fold(line).split("\r\n")
@@ -279,7 +275,7 @@ def test_texts_are_escaped_and_lines_are_folded_between_characters() -> None:
     assert fold("x" * 76) == "x" * 75 + "\r\n x"
 
 
-def test_far_years_are_written_in_utc() -> None:
+def test_far_future_times_are_written_in_utc() -> None:
     utc = datetime(9000, 1, 1, 11, tzinfo=UTC)
     local = datetime(9000, 1, 1, 12)
     times = Times(local, local, utc, utc, "Europe/Berlin", all_day=False)

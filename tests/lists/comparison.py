@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.lists.dataset import Event, Place, Query, Refused, Term, World
 from tests.lists.event_model import is_shut, list_events
-from tests.lists.other_models import list_places, list_terms
-from tests.lists.records import Event, Place, Query, Refused, Term, World
-from tests.lists.site import BASE, Site
+from tests.lists.list_site import BASE, Site
+from tests.lists.place_and_term_models import list_places, list_terms
 
 MOST_PER_PAGE = 50
 

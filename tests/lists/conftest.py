@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import address, temporary_database
-from tests.lists.site import Site, open_site
+from tests.lists.list_site import Site, open_site
 from tests.soak import SOAK
 
 

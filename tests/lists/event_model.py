@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from tests.lists.days import read_date, seconds_of_day, two_years_after, wall_of
-from tests.lists.globe import Point, metres_between
-from tests.lists.records import Event, Place, Query, Refused, Term, World, gather
-from tests.lists.rights import is_listed, may_edit, may_read, statuses_of
-from tests.lists.words import is_found
+from tests.lists.dataset import Event, Place, Query, Refused, Term, World, gather
+from tests.lists.geodesy import Point, metres_between
+from tests.lists.permission_model import is_listed, may_edit, may_read, statuses_of
+from tests.lists.search_words import is_found
+from tests.lists.zone_model import read_date, seconds_of_day, two_years_after, wall_of
 
 RELATIVE = ("starts_after", "starts_before", "ends_after", "ends_before", "overlaps_from", "overlaps_to")
 DATES = ("start_date", "end_date", *RELATIVE)

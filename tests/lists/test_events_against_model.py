@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 
 from tests.lists.comparison import compare
-from tests.lists.queries import ALL_TOGETHER, BY_WORDS, IN_PLACES, IN_TIME, Ingredient, make_event_query
-from tests.lists.site import Site
-from tests.lists.soak import quick, seed, seeds
-from tests.lists.worlds import make_world
+from tests.lists.hypothesis_settings import quick, seed, seeds
+from tests.lists.list_site import Site
+from tests.lists.random_datasets import make_world
+from tests.lists.random_queries import ALL_TOGETHER, BY_WORDS, IN_PLACES, IN_TIME, Ingredient, make_event_query
 
 
 @quick(6)
 @given(seed, seeds(20, 60), seeds(25, 50))
-def test_events_with_any_parameters(
+def test_events_match_model_for_any_parameters(
     site: Site, world_seed: int, event_seeds: list[int], query_seeds: list[int]
 ) -> None:
     _compare(site, world_seed, event_seeds, query_seeds, ALL_TOGETHER)
@@ -23,7 +23,7 @@ def test_events_with_any_parameters(
 @pytest.mark.parametrize("ingredients", [IN_TIME, BY_WORDS, IN_PLACES], ids=["in time", "by words", "in places"])
 @quick(3)
 @given(seed, seeds(20, 60), seeds(25, 50))
-def test_events_with_parameters_that_meet_often(
+def test_events_match_model_for_related_parameters(
     site: Site, ingredients: Sequence[Ingredient], world_seed: int, event_seeds: list[int], query_seeds: list[int]
 ) -> None:
     _compare(site, world_seed, event_seeds, query_seeds, ingredients)

@@ -6,18 +6,20 @@ from random import Random
 from hypothesis import given
 
 from tests.lists.comparison import compare
-from tests.lists.days import DAY, SECOND, seconds_of_day, wall_of
-from tests.lists.other_queries import make_place_query
-from tests.lists.queries import make_date
-from tests.lists.records import Query, World
-from tests.lists.site import Site
-from tests.lists.soak import quick, seed, seeds
-from tests.lists.worlds import make_world
+from tests.lists.dataset import Query, World
+from tests.lists.hypothesis_settings import quick, seed, seeds
+from tests.lists.list_site import Site
+from tests.lists.place_and_term_queries import make_place_query
+from tests.lists.random_datasets import make_world
+from tests.lists.random_queries import make_date
+from tests.lists.zone_model import DAY, SECOND, seconds_of_day, wall_of
 
 
 @quick(4)
 @given(seed, seeds(10, 30), seeds(4, 8))
-def test_lists_follow_the_clock(site: Site, world_seed: int, event_seeds: list[int], query_seeds: list[int]) -> None:
+def test_lists_match_model_as_time_passes(
+    site: Site, world_seed: int, event_seeds: list[int], query_seeds: list[int]
+) -> None:
     world = make_world(world_seed, event_seeds)
     site.fill(world)
     queries = [query for number in query_seeds for query in _make_queries(number, world)]

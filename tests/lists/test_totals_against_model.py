@@ -3,16 +3,16 @@
 from hypothesis import given
 
 from tests.lists.comparison import compare
-from tests.lists.counters import compare_counters
-from tests.lists.queries import make_total_query
-from tests.lists.site import Site
-from tests.lists.soak import quick, seed, seeds
-from tests.lists.worlds import make_world
+from tests.lists.hypothesis_settings import quick, seed, seeds
+from tests.lists.list_site import Site
+from tests.lists.random_datasets import make_world
+from tests.lists.random_queries import make_total_query
+from tests.lists.trigger_counters import compare_counters
 
 
 @quick(8)
 @given(seed, seeds(30, 60), seeds(40, 70))
-def test_totals_of_windows_of_seconds_and_of_centuries(
+def test_totals_match_model_for_narrow_and_wide_windows(
     site: Site, world_seed: int, event_seeds: list[int], query_seeds: list[int]
 ) -> None:
     world = make_world(world_seed, event_seeds)

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.api.conftest import fresh, fresh_for_module, interface, peopled
-from tests.api.interface import Caller, Interface
-from tests.life.conftest import Place, place
+from tests.api.running_app import Caller, Interface
+from tests.lifecycle.conftest import Place, place
 
 __all__ = ["Place", "fresh", "fresh_for_module", "interface", "peopled", "place"]
 

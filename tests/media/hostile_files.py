@@ -9,7 +9,7 @@ from typing import Final
 
 from PIL import Image
 
-from tests.media.kit import encoded, picture
+from tests.media.image_fixtures import encoded, picture
 
 MEGABYTE: Final = 1024 * 1024
 # Those that take seconds each even where nothing else runs.

@@ -17,10 +17,10 @@ from kalends.operations.media import maintenance
 from kalends.operations.media.library import Library
 from kalends.settings import InvalidSettings, read_settings
 from kalends.store.database import Database, Options
-from tests.api.interface import Interface, assert_refused, done
-from tests.media.disk import needed_files
-from tests.media.kit import EXTENSION, picture
-from tests.media.library import add, read, send
+from tests.api.running_app import Interface, assert_refused, done
+from tests.media.file_checks import needed_files
+from tests.media.image_fixtures import EXTENSION, picture
+from tests.media.media_client import add, read, send
 from tools.s3 import PROGRAM, Bucket, bucket
 
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="there is no moto_server; `just setup-s3` installs it")
@@ -42,7 +42,7 @@ def library_of(found: Bucket, directory: Path) -> Library:
     return open_library(read_settings(media_dir=str(directory), **settings))
 
 
-def test_a_bucket_keeps_files_as_a_disk_does(here: Interface, served: tuple[Bucket, object], tmp_path: Path) -> None:
+def test_bucket_behaves_like_disk(here: Interface, served: tuple[Bucket, object], tmp_path: Path) -> None:
     found, _ = served
     author, library = here.caller("author"), library_of(found, tmp_path)
     kept, gone = add(author, picture(width=400, seed=1)), add(author, picture("PNG", 400, seed=2))
@@ -105,7 +105,7 @@ async def check(here: Interface, library: Library) -> list[tuple[int, bool]]:
         await database.close()
 
 
-def test_a_bucket_that_is_away_is_said_and_concerns_nobody_else(
+def test_unavailable_bucket_is_503_and_affects_nothing_else(
     here: Interface, served: tuple[Bucket, "subprocess.Popen[bytes]"]
 ) -> None:
     author, (_, process) = here.caller("author"), served
@@ -120,7 +120,7 @@ def test_a_bucket_that_is_away_is_said_and_concerns_nobody_else(
     assert author.create("venues", venue="x", image=made["id"])["image"]["url"] == made["url"]
 
 
-def test_a_bucket_that_never_answers_keeps_only_those_waiting_who_need_it(fresh: Callable[..., Interface]) -> None:
+def test_hanging_bucket_blocks_only_media_requests(fresh: Callable[..., Interface]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings = Bucket(f"http://127.0.0.1:{silent.getsockname()[1]}").settings
         interface = fresh(settings)
@@ -142,15 +142,13 @@ def test_a_bucket_that_never_answers_keeps_only_those_waiting_who_need_it(fresh:
         assert interface.run(meanwhile()) < 2
 
 
-def test_a_bucket_without_its_key_is_said_at_the_start() -> None:
+def test_missing_bucket_key_is_reported_at_startup() -> None:
     with pytest.raises(InvalidSettings, match=r"KALENDS_S3_SECRET_KEY.*is required when KALENDS_S3_BUCKET is set"):
         read_settings(s3_bucket="pictures", s3_access_key="name")
     assert read_settings(s3_bucket="pictures", s3_access_key="name", s3_secret_key="key").s3_bucket == "pictures"
 
 
-def test_a_wrong_key_to_the_bucket_is_no_fault_of_the_client(
-    fresh: Callable[..., Interface], served: tuple[Bucket, object]
-) -> None:
+def test_wrong_bucket_credentials_are_503(fresh: Callable[..., Interface], served: tuple[Bucket, object]) -> None:
     wrong = ({"access_key": "nobody"}, {"secret_key": "not the one"}, {"name": "none"})
     for settings in (replace(served[0], **change).settings for change in wrong):
         assert_refused(send(fresh(settings).caller("author"), picture()), 503, "rest_unavailable")

@@ -16,7 +16,7 @@ import pytest
 
 from tests.media.conftest import Place
 from tests.media.hostile_files import HEAVY, files
-from tests.media.kit import EXTENSION_PATH, tell
+from tests.media.image_fixtures import EXTENSION_PATH, tell
 from tests.servers import Server
 from tests.soak import SOAK, scaled
 
@@ -88,9 +88,7 @@ def _children(pid: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_hostile_files_are_answered_within_limits_while_others_notice_nothing(
-    place: Place, start_server, tmp_path: Path
-) -> None:
+def test_hostile_files_are_handled_within_limits(place: Place, start_server, tmp_path: Path) -> None:
     directory = tmp_path / "media"
     servers: list[Server] = [
         start_server(place.url, environment={"KALENDS_MEDIA_DIR": str(directory)}) for _ in range(2)

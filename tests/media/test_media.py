@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from PIL import Image, ImageCms
 
-from tests.api.interface import HOST, NAMESPACE, Caller, Interface, assert_refused, done
-from tests.api.samples import POSTS, Sample
-from tests.media.kit import EXTENSION, EXTENSION_PATH, encoded, picture
-from tests.media.library import add, file_of, jobs_of, make_sizes, read, root_of, send
+from tests.api.running_app import HOST, NAMESPACE, Caller, Interface, assert_refused, done
+from tests.api.sample_records import POSTS, Sample
+from tests.media.image_fixtures import EXTENSION, EXTENSION_PATH, encoded, picture
+from tests.media.media_client import add, file_of, jobs_of, make_sizes, read, root_of, send
 
 FORMS = pytest.mark.parametrize("codec", ["JPEG", "PNG", "WEBP", "AVIF", "GIF"])
 EXTENSIONS = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "AVIF": "avif", "GIF": "gif"}
@@ -35,9 +35,7 @@ def scope_of(*headers: tuple[bytes, bytes]) -> dict[str, Any]:
 
 
 @FORMS
-def test_an_image_is_added_whatever_its_name_and_declared_type_say(
-    interface: Interface, author: Caller, codec: str
-) -> None:
+def test_image_type_is_detected_from_content(interface: Interface, author: Caller, codec: str) -> None:
     made = add(
         author, picture(codec, 64, 48), "Käse & more.exe", alt_text="Cheese", caption="By <b>me</b>", focus_x="0.25"
     )
@@ -72,7 +70,7 @@ def test_an_image_is_added_whatever_its_name_and_declared_type_say(
         ('attachment; FileName="a \\"quoted\\" word.jpg"', 'a "quoted" word'),
     ],
 )
-def test_an_image_can_be_the_body_itself(author: Caller, disposition: str, title: str) -> None:
+def test_image_can_be_uploaded_as_request_body(author: Caller, disposition: str, title: str) -> None:
     headers = {"Content-Disposition": disposition, "Content-Type": "text/plain"}
     answer = author.request("POST", f"{EXTENSION}/media?alt_text=Raw", content=picture(seed=2), headers=headers)
     made = done(answer, 201)
@@ -80,14 +78,14 @@ def test_an_image_can_be_the_body_itself(author: Caller, disposition: str, title
     assert answer.headers["location"] == f"{EXTENSION}/media/{made['id']}"
 
 
-def test_a_type_of_image_or_bytes_is_enough_without_a_name(author: Caller) -> None:
+def test_content_type_suffices_for_raw_upload(author: Caller) -> None:
     for kind in ("image/jpeg", "image/svg+xml", "application/octet-stream"):
         headers = {"Content-Type": kind}
         made = done(author.request("POST", f"{EXTENSION}/media", content=picture(), headers=headers), 201)
         assert (made["title"], made["mime_type"]) == ("", "image/jpeg")
 
 
-def test_a_request_without_a_file_says_so(author: Caller) -> None:
+def test_upload_without_file_is_rejected(author: Caller) -> None:
     for options in (
         {"json": {"alt_text": "x"}},
         {"data": {"alt_text": "x"}},
@@ -110,17 +108,17 @@ def test_a_request_without_a_file_says_so(author: Caller) -> None:
         (b"\x89PNG\r\n\x1a\n" + b"\0" * 100, "damaged"),
     ],
 )
-def test_what_is_no_image_is_refused_by_its_content(author: Caller, content: bytes, word: str) -> None:
+def test_unsupported_content_is_rejected(author: Caller, content: bytes, word: str) -> None:
     answer = send(author, content, "picture.jpg")
     assert word in assert_refused(answer, 400, "rest_invalid_param", "file")["params"]["file"]
 
 
-def test_fields_are_read_before_the_file_is_decoded(author: Caller) -> None:
+def test_fields_are_validated_before_decoding(author: Caller) -> None:
     answer = send(author, picture(), focus_x="2", alt_text="x" * 3000)
     assert_refused(answer, 400, "rest_invalid_param", "focus_x", "alt_text")
 
 
-def test_a_file_that_is_too_large_is_refused(fresh: Callable[..., Interface]) -> None:
+def test_oversized_file_is_413(fresh: Callable[..., Interface]) -> None:
     author = fresh({"KALENDS_MAX_UPLOAD_BYTES": "5000"}).caller("author")
     assert add(author, picture())
     large = b"\xff\xd8\xff" + b"x" * 500_000
@@ -140,11 +138,11 @@ def test_a_file_that_is_too_large_is_refused(fresh: Callable[..., Interface]) ->
     ("role", "status"),
     [("anonymous", 401), ("subscriber", 403), ("contributor", 403), ("author", 201), ("administrator", 201)],
 )
-def test_authors_and_higher_roles_add_images(interface: Interface, role: str, status: int) -> None:
+def test_authors_and_higher_roles_can_upload(interface: Interface, role: str, status: int) -> None:
     assert send(interface.caller(role), picture()).status_code == status
 
 
-def test_a_stranger_is_refused_before_the_file_is_read(interface: Interface) -> None:
+def test_unauthorized_upload_is_rejected_before_reading_body(interface: Interface) -> None:
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -158,7 +156,7 @@ def test_a_stranger_is_refused_before_the_file_is_read(interface: Interface) -> 
     assert (sent[0]["status"], b"rest_forbidden" in sent[1]["body"]) == (401, True)
 
 
-def test_an_upload_with_a_key_happens_once(author: Caller) -> None:
+def test_upload_with_idempotency_key_is_stored_once(author: Caller) -> None:
     """Although the boundary of the form is another one each time."""
     headers = {"Idempotency-Key": "upload-1"}
 
@@ -177,7 +175,7 @@ def test_an_upload_with_a_key_happens_once(author: Caller) -> None:
 # What is kept ---------------------------------------------------------------------------------
 
 
-def test_where_a_photograph_was_taken_is_not_kept(interface: Interface, author: Caller) -> None:
+def test_exif_location_is_removed(interface: Interface, author: Caller) -> None:
     image = Image.new("RGB", (40, 20), "red")
     exif = Image.Exif()
     exif[0x010F] = "Secret Camera"
@@ -190,7 +188,7 @@ def test_where_a_photograph_was_taken_is_not_kept(interface: Interface, author: 
         assert (dict(opened(kept).getexif()), opened(kept).info.get("exif")) == ({}, None)
 
 
-def test_comments_profiles_and_what_follows_the_image_are_not_kept(interface: Interface, author: Caller) -> None:
+def test_comments_profiles_and_trailing_data_are_removed(interface: Interface, author: Caller) -> None:
     from PIL import ImageCms, PngImagePlugin
 
     texts = PngImagePlugin.PngInfo()
@@ -209,7 +207,7 @@ def test_comments_profiles_and_what_follows_the_image_are_not_kept(interface: In
         assert "icc_profile" not in opened(kept).info
 
 
-def test_a_photograph_that_was_held_sideways_stands_upright(interface: Interface, author: Caller) -> None:
+def test_exif_orientation_is_applied(interface: Interface, author: Caller) -> None:
     image = Image.new("RGB", (40, 20), "red")
     image.paste("blue", (0, 0, 20, 20))
     exif = Image.Exif()
@@ -220,7 +218,7 @@ def test_a_photograph_that_was_held_sideways_stands_upright(interface: Interface
     assert (kept.getpixel((10, 5)), kept.getpixel((10, 35))) == ((0, 0, 255), (255, 0, 0))
 
 
-def test_colours_of_other_models_become_those_of_the_web(interface: Interface, author: Caller) -> None:
+def test_color_modes_are_converted_for_web(interface: Interface, author: Caller) -> None:
     modes = {
         "L": ("PNG", "L"), "1": ("PNG", "L"), "P": ("PNG", "RGB"), "RGBA": ("PNG", "RGBA"), "LA": ("PNG", "RGBA"),
         "I;16": ("PNG", "L"), "CMYK": ("JPEG", "RGB"),
@@ -231,7 +229,7 @@ def test_colours_of_other_models_become_those_of_the_web(interface: Interface, a
 
 
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "CMYK", "L"])
-def test_colours_are_those_that_the_profile_means(interface: Interface, author: Caller, mode: str) -> None:
+def test_color_profile_is_applied(interface: Interface, author: Caller, mode: str) -> None:
     """With a profile in which red and green have changed places, red is green."""
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     exchanged = profile.replace(b"rXYZ", b"????").replace(b"gXYZ", b"rXYZ").replace(b"????", b"gXYZ")
@@ -247,13 +245,13 @@ def test_colours_are_those_that_the_profile_means(interface: Interface, author: 
     assert kept.mode == ("RGBA" if mode == "RGBA" else "L" if mode == "L" else "RGB")
 
 
-def test_a_large_image_is_kept_no_larger_than_pages_need(interface: Interface, author: Caller) -> None:
+def test_large_image_is_downscaled(interface: Interface, author: Caller) -> None:
     made = add(author, encoded(Image.new("RGB", (6000, 3000)), "JPEG"))
     assert (made["width"], made["height"]) == (2560, 1280)
     assert opened(file_of(interface, made["url"])).size == (2560, 1280)
 
 
-def test_the_same_picture_twice_is_two_records_with_one_file(author: Caller) -> None:
+def test_duplicate_uploads_share_one_file(author: Caller) -> None:
     first, second = add(author, picture(seed=9)), add(author, picture(seed=9))
     assert first["url"] == second["url"]
     assert first["id"] != second["id"]
@@ -263,7 +261,7 @@ def test_the_same_picture_twice_is_two_records_with_one_file(author: Caller) -> 
 
 
 @FORMS
-def test_sizes_are_made_in_the_own_type_and_as_webp(interface: Interface, author: Caller, codec: str) -> None:
+def test_sizes_are_generated_in_original_type_and_webp(interface: Interface, author: Caller, codec: str) -> None:
     made = add(author, picture(codec, 1600, 800))
     assert "sizes" not in made
     assert make_sizes(interface, made)
@@ -284,13 +282,13 @@ def test_sizes_are_made_in_the_own_type_and_as_webp(interface: Interface, author
     assert sizes["full"]["mime-type"] == made["mime_type"]
 
 
-def test_a_small_image_is_not_blown_up(interface: Interface, author: Caller) -> None:
+def test_small_image_is_not_upscaled(interface: Interface, author: Caller) -> None:
     made = add(author, picture("PNG", 40, 30))
     make_sizes(interface, made)
     assert list(read(author, made)["sizes"]) == ["full"]
 
 
-def test_the_focus_point_stays_on_the_thumbnail(interface: Interface, author: Caller) -> None:
+def test_thumbnail_is_cropped_around_focus_point(interface: Interface, author: Caller) -> None:
     image = Image.new("RGB", (900, 300), "white")
     image.paste("red", (800, 0, 900, 300))
     made = add(author, encoded(image, "PNG"), focus_x=1)
@@ -307,7 +305,7 @@ def test_the_focus_point_stays_on_the_thumbnail(interface: Interface, author: Ca
     assert corner() == (255, 255, 255)
 
 
-def test_sizes_of_an_image_that_is_gone_or_has_changed_are_not_written(interface: Interface, author: Caller) -> None:
+def test_sizes_of_deleted_image_are_not_written(interface: Interface, author: Caller) -> None:
     made = add(author)
     done(author.delete(f"{EXTENSION}/media/{made['id']}"))
     assert not make_sizes(interface, made)
@@ -317,9 +315,7 @@ def test_sizes_of_an_image_that_is_gone_or_has_changed_are_not_written(interface
 
 
 @pytest.mark.parametrize("post", POSTS, ids=lambda post: post.kind)
-def test_records_show_the_image_with_its_alt_text_and_sizes(
-    interface: Interface, editor: Caller, post: Sample
-) -> None:
+def test_records_contain_image_with_alt_text_and_sizes(interface: Interface, editor: Caller, post: Sample) -> None:
     image = add(editor, picture(width=400, seed=20), alt_text="A gate")
     record = editor.create(post.kind, **post.body(image=str(image["id"])))
     keys = ("url", "id", "extension", "width", "height", "filesize", "alt_text", "caption", "focus_x", "focus_y")
@@ -333,7 +329,7 @@ def test_records_show_the_image_with_its_alt_text_and_sizes(
     assert shown["modified_utc"] >= record["modified_utc"]
 
 
-def test_those_who_keep_a_copy_are_told_of_what_changed_about_an_image(interface: Interface, editor: Caller) -> None:
+def test_image_changes_appear_in_change_log_of_records(interface: Interface, editor: Caller) -> None:
     image = add(editor, picture(seed=21))
     venue = editor.create("venues", venue="With image", image=image["id"])
     since = done(editor.get(f"{EXTENSION}/changes", {"since": 0, "per_page": 500}))["next_since"]
@@ -343,7 +339,7 @@ def test_those_who_keep_a_copy_are_told_of_what_changed_about_an_image(interface
     assert told[0]["record"]["image"]["alt_text"] == "A door"
 
 
-def test_the_venue_inside_an_event_shows_the_new_alt_text_at_once(interface: Interface, editor: Caller) -> None:
+def test_venue_in_event_has_current_alt_text(interface: Interface, editor: Caller) -> None:
     image = add(editor, picture(seed=22), alt_text="Old")
     venue = editor.create("venues", venue="Inside", image=image["id"])
     body = {"title": "x", "start_date": "2027-01-01", "end_date": "2027-01-02", "venue": venue["id"]}
@@ -354,7 +350,7 @@ def test_the_venue_inside_an_event_shows_the_new_alt_text_at_once(interface: Int
     assert anonymous.read("events", event["id"])["venue"]["image"]["alt_text"] == "New"
 
 
-def test_an_image_is_named_by_any_address_of_its_files(interface: Interface, editor: Caller) -> None:
+def test_image_can_be_referenced_by_any_of_its_urls(interface: Interface, editor: Caller) -> None:
     image = add(editor, picture(width=400, seed=23))
     make_sizes(interface, image)
     sizes = read(editor, image)["sizes"]
@@ -369,7 +365,7 @@ def test_an_image_is_named_by_any_address_of_its_files(interface: Interface, edi
         assert editor.create("venues", venue=f"At {address[-30:]}", image=address)["image"]["id"] == image["id"]
 
 
-def test_files_are_given_out_for_ever_and_as_nothing_but_images(interface: Interface, author: Caller) -> None:
+def test_files_are_immutable_and_served_as_images_only(interface: Interface, author: Caller) -> None:
     made = add(author)
     anonymous = interface.caller()
     answer = anonymous.get(made["url"])
@@ -396,12 +392,12 @@ def test_files_are_given_out_for_ever_and_as_nothing_but_images(interface: Inter
     ["", "1", "../settings.py", "..%2f..%2fetc%2fpasswd", "1/ab/../../x", "incoming/x", f"1/ab/ab{'0' * 62}.jpg",
      f"1/ab/ab{'0' * 62}.svg", f"1/ab/cd{'0' * 62}.jpg", f"2/ab/ab{'0' * 62}.jpg\n", "%00"],
 )  # fmt: skip
-def test_nothing_else_is_given_out(interface: Interface, path: str) -> None:
+def test_other_paths_are_not_served(interface: Interface, path: str) -> None:
     status, _, body = interface.raw("GET", f"/media/{path}")
     assert (status, b"rest_no_route" in body) == (404, True)
 
 
-def test_files_are_only_read(interface: Interface, author: Caller) -> None:
+def test_files_are_read_only(interface: Interface, author: Caller) -> None:
     url = add(author)["url"]
     assert_refused(author.delete(url), 405, "rest_method_not_allowed")
     assert_refused(author.post(url), 405, "rest_method_not_allowed")
@@ -410,7 +406,7 @@ def test_files_are_only_read(interface: Interface, author: Caller) -> None:
 # Lists ----------------------------------------------------------------------------------------
 
 
-def test_images_are_listed_for_those_who_write(fresh: Callable[..., Interface]) -> None:
+def test_contributors_can_list_images(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     author, editor = interface.caller("author"), interface.caller("editor")
     gate = add(author, picture(seed=1), "gate.jpg", alt_text="A gate")
@@ -434,9 +430,7 @@ def test_images_are_listed_for_those_who_write(fresh: Callable[..., Interface]) 
 
 
 @pytest.mark.parametrize(("role", "status"), [("anonymous", 401), ("subscriber", 403), ("contributor", 200)])
-def test_who_does_not_write_does_not_look_into_the_library(
-    interface: Interface, author: Caller, role: str, status: int
-) -> None:
+def test_library_needs_write_permission(interface: Interface, author: Caller, role: str, status: int) -> None:
     """An image may belong to an event that is not published yet."""
     made, caller = add(author), interface.caller(role)
     assert caller.get(f"{EXTENSION}/media").status_code == status
@@ -446,7 +440,7 @@ def test_who_does_not_write_does_not_look_into_the_library(
 # Changing and removing ------------------------------------------------------------------------
 
 
-def test_only_what_is_sent_changes(author: Caller) -> None:
+def test_update_changes_only_submitted_fields(author: Caller) -> None:
     made = add(author, alt_text="A", caption="C")
     changed = done(author.patch(f"{EXTENSION}/media/{made['id']}", {"alt_text": "B <i>x</i>", "focus_y": 0.1}))
     assert changed == {**made, "alt_text": "B x", "focus_y": 0.1, "modified": changed["modified"],
@@ -460,13 +454,13 @@ def test_only_what_is_sent_changes(author: Caller) -> None:
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, "middle", True, [0.5], {}])
-def test_a_focus_point_lies_on_the_image(author: Caller, wrong: object) -> None:
+def test_focus_point_must_be_inside_image(author: Caller, wrong: object) -> None:
     made = add(author)
     answer = author.patch(f"{EXTENSION}/media/{made['id']}", {"focus_x": wrong})
     assert_refused(answer, 400, "rest_invalid_param", "focus_x")
 
 
-def test_authors_change_their_own_images_only(interface: Interface, author: Caller, editor: Caller) -> None:
+def test_authors_can_change_only_their_own_images(interface: Interface, author: Caller, editor: Caller) -> None:
     made = add(editor)
     address = f"{EXTENSION}/media/{made['id']}"
     assert_refused(author.patch(address, {"title": "x"}), 403, "rest_forbidden")
@@ -476,7 +470,7 @@ def test_authors_change_their_own_images_only(interface: Interface, author: Call
     assert_refused(editor.get(address), 404, "rest-media-not-found")
 
 
-def test_an_image_that_is_shown_is_not_removed_unless_forced(interface: Interface, editor: Caller) -> None:
+def test_image_in_use_is_not_deleted_without_force(interface: Interface, editor: Caller) -> None:
     made = add(editor, picture(seed=30))
     body = {"title": "x", "start_date": "2027-01-01", "end_date": "2027-01-02", "image": made["id"]}
     event, venue = editor.create("events", **body), editor.create("venues", venue="x", image=made["id"])
@@ -491,7 +485,7 @@ def test_an_image_that_is_shown_is_not_removed_unless_forced(interface: Interfac
     assert history["changes"]["image"] == {"before": made["id"], "after": None}
 
 
-def test_force_takes_an_image_from_many_records_and_each_says_so(editor: Caller) -> None:
+def test_forced_deletion_is_recorded_for_each_record(editor: Caller) -> None:
     image = add(editor, picture(seed=33))
     venues = [editor.create("venues", venue=f"Of many {n}", image=image["id"]) for n in range(5)]
     done(editor.delete(f"{EXTENSION}/media/{image['id']}?force=1"))
@@ -504,21 +498,21 @@ def test_force_takes_an_image_from_many_records_and_each_says_so(editor: Caller)
     assert len(revisions) == 5
 
 
-def test_force_does_not_change_what_the_caller_may_not_change(author: Caller, editor: Caller) -> None:
+def test_forced_deletion_needs_permission_for_all_records(author: Caller, editor: Caller) -> None:
     made = add(author, picture(seed=31))
     venue = editor.create("venues", venue="Theirs", image=made["id"])
     assert_refused(author.delete(f"{EXTENSION}/media/{made['id']}?force=1"), 403, "rest_forbidden")
     assert editor.read("venues", venue["id"])["image"]["id"] == made["id"]
 
 
-def test_an_image_of_a_record_in_the_trash_counts_as_shown(editor: Caller) -> None:
+def test_image_of_trashed_record_is_in_use(editor: Caller) -> None:
     made = add(editor, picture(seed=32))
     venue = editor.create("venues", venue="Gone", image=made["id"])
     editor.trash("venues", venue["id"])
     assert_refused(editor.delete(f"{EXTENSION}/media/{made['id']}"), 409, "rest_media_in_use")
 
 
-def test_addresses_of_files_follow_the_setting(fresh: Callable[..., Interface]) -> None:
+def test_file_urls_follow_media_url_setting(fresh: Callable[..., Interface]) -> None:
     interface = fresh({"KALENDS_MEDIA_URL": "https://cdn.example/pictures/"})
     editor = interface.caller("editor")
     made = add(editor)
@@ -526,7 +520,7 @@ def test_addresses_of_files_follow_the_setting(fresh: Callable[..., Interface]) 
     assert editor.create("venues", venue="x", image=made["url"])["image"]["url"] == made["url"]
 
 
-def test_the_paths_of_the_interface_do_not_know_images(editor: Caller) -> None:
+def test_compatible_api_has_no_media_routes(editor: Caller) -> None:
     assert_refused(editor.get(f"http://{HOST}{NAMESPACE}/media"), 404, "rest_no_route")
 
 
@@ -566,7 +560,7 @@ FIELD = b'--x\r\nContent-Disposition: form-data; name="%"\r\n\r\n'
         ("multipart/form-data; boundary=x", FIELD.replace(b"%", b"focus_x[][][][][][]") + b"x\r\n--x--"),
     ],
 )
-def test_a_form_that_cannot_be_read_is_refused(interface: Interface, kind: str, body: bytes) -> None:
+def test_malformed_form_is_rejected(interface: Interface, kind: str, body: bytes) -> None:
     import base64
 
     person = interface.people["author"]
@@ -576,21 +570,21 @@ def test_a_form_that_cannot_be_read_is_refused(interface: Interface, kind: str, 
     assert status == 400, answer
 
 
-def test_a_form_that_is_cut_off_is_said_to_be(author: Caller) -> None:
+def test_truncated_form_is_reported(author: Caller) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
     answer = author.request("POST", f"{EXTENSION}/media", content=PART + picture(), headers=headers)
     assert_refused(answer, 400, "rest_invalid_form")
     assert "its end is missing" in answer.json()["message"]
 
 
-def test_the_file_of_an_image_is_not_replaced_without_a_word(author: Caller) -> None:
+def test_file_of_image_cannot_be_replaced(author: Caller) -> None:
     made = add(author, picture(seed=40))
     address, sent = f"{EXTENSION}/media/{made['id']}", {"file": ("b.jpg", picture(seed=41))}
     data = assert_refused(author.request("POST", address, files=sent), 400, "rest_invalid_param")
     assert set(data["params"]) == {"file"}
 
 
-def test_a_client_that_goes_away_leaves_nothing_behind(interface: Interface) -> None:
+def test_aborted_upload_leaves_no_files(interface: Interface) -> None:
     import base64
 
     person = interface.people["author"]
@@ -611,7 +605,7 @@ def test_a_client_that_goes_away_leaves_nothing_behind(interface: Interface) -> 
     assert list((root_of(interface) / "incoming").iterdir()) == []
 
 
-def test_ordinary_requests_are_served_without_the_libraries_of_images() -> None:
+def test_image_libraries_are_not_imported_by_server() -> None:
     """They take time and memory in every process, and most never need them."""
     text = "import sys, kalends.asgi; print(sorted({'PIL', 'httpcore', 'minio'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)

@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.api.conftest import Start, fresh, fresh_for_module, peopled
-from tests.api.interface import Interface, Person
+from tests.api.running_app import Interface, Person
 from tests.conftest import address, temporary_database
-from tests.pages.town import Town, build_town
+from tests.pages.demo_calendar import Town, build_town
 from tests.servers import Server
 
 __all__ = ["fresh", "fresh_for_module", "peopled"]

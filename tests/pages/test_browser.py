@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.pages.looking import embed, find_violations, looking
-from tests.pages.town import PASSWORD, Town
+from tests.pages.browser_page import embed, find_violations, looking
+from tests.pages.demo_calendar import PASSWORD, Town
 from tests.soak import SOAK
 
 WIDTHS = (390, 820, 1360)
@@ -32,7 +32,7 @@ def without_script(chromium: Browser) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_is_accessible_fits_and_is_whole_without_script(
+def test_page_is_accessible_responsive_and_complete_without_script(
     town: Town, chromium: Browser, without_script: Page, name: str
 ) -> None:
     for width, scheme, language in WAYS[name]:
@@ -64,7 +64,7 @@ def said(page: Page) -> set[str]:
     return lines - {line.strip() for text in added for line in text.split("\n")} - {""}
 
 
-def test_the_whole_calendar_is_reached_by_keyboard(town: Town, chromium: Browser) -> None:
+def test_calendar_is_keyboard_accessible(town: Town, chromium: Browser) -> None:
     with looking(chromium, viewport={"width": 1360, "height": 900}) as seen:
         page = seen.page
         page.goto(town.server.address + "/events/month/2031-03/")
@@ -86,7 +86,7 @@ def test_the_whole_calendar_is_reached_by_keyboard(town: Town, chromium: Browser
         )
 
 
-def test_a_menu_opens_and_closes_by_keyboard(town: Town, chromium: Browser) -> None:
+def test_menu_opens_and_closes_by_keyboard(town: Town, chromium: Browser) -> None:
     with looking(chromium) as seen:
         page = seen.page
         page.goto(town.server.address + "/events/list/")
@@ -104,9 +104,7 @@ def test_a_menu_opens_and_closes_by_keyboard(town: Town, chromium: Browser) -> N
     [("Europe/Berlin", ""), ("Europe/Paris", ""), ("America/New_York", "2:30 PM – 5:00 PM your time"),
      ("Asia/Tokyo", "Sat, Mar 15, 3:30 AM – 6:00 AM your time")],
 )  # fmt: skip
-def test_the_clock_of_a_visitor_elsewhere_is_shown_beside_the_event_s(
-    town: Town, chromium: Browser, zone: str, said: str
-) -> None:
+def test_visitor_time_is_displayed_beside_event_time(town: Town, chromium: Browser, zone: str, said: str) -> None:
     with looking(chromium, timezone_id=zone) as seen:
         seen.page.goto(town.server.address + town.concert)
         when = seen.page.locator("article header time")
@@ -117,7 +115,7 @@ def test_the_clock_of_a_visitor_elsewhere_is_shown_beside_the_event_s(
         assert found == said
 
 
-def test_a_map_asks_nobody_before_the_visitor_agrees(town: Town, chromium: Browser) -> None:
+def test_map_loads_tiles_only_after_consent(town: Town, chromium: Browser) -> None:
     with looking(chromium, viewport={"width": 1360, "height": 900}, reduced_motion="reduce") as seen:
         page = seen.page
         page.goto(town.server.address + "/events/map/", wait_until="networkidle")
@@ -132,7 +130,7 @@ def test_a_map_asks_nobody_before_the_visitor_agrees(town: Town, chromium: Brows
         assert find_violations(page) == []
 
 
-def test_a_protected_event_opens_by_its_password_and_only_by_it(town: Town, chromium: Browser) -> None:
+def test_protected_event_opens_only_with_password(town: Town, chromium: Browser) -> None:
     with looking(chromium) as seen:
         page = seen.page
         page.goto(town.server.address + town.protected)
@@ -144,7 +142,7 @@ def test_a_protected_event_opens_by_its_password_and_only_by_it(town: Town, chro
             assert ("The secret place" in page.content()) is opens
 
 
-def test_a_view_stands_in_the_page_of_another_site(town: Town, chromium: Browser) -> None:
+def test_view_can_be_embedded_in_another_site(town: Town, chromium: Browser) -> None:
     with looking(chromium, viewport={"width": 900, "height": 900}) as seen:
         page = seen.page
         embed(page, town.server.address, "/events/list/?categories=music")

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.api.interface import NAMESPACE, Person
+from tests.api.running_app import NAMESPACE, Person
 from tests.conftest import address, temporary_database
-from tests.feeds.readers import IcalJs, read_with_icalendar
-from tests.pages.looking import Seen, looking
+from tests.feeds.ical_readers import IcalJs, read_with_icalendar
+from tests.pages.browser_page import Seen, looking
 from tests.pages.payloads import PAYLOADS
 from tests.servers import Server
 from tests.soak import SOAK
@@ -141,13 +141,13 @@ def assert_harmless(page: Page, url: str, width: int = 1360) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width, url
 
 
-def test_there_are_enough_of_them_and_they_get_into_the_records(hostile: Hostile) -> None:
+def test_payloads_are_numerous_and_stored(hostile: Hostile) -> None:
     assert len(set(PAYLOADS)) == len(PAYLOADS) > 100
     assert len(hostile.paths["events"]) == len(PAYLOADS)
     assert hostile.accepted > 20 * len(PAYLOADS)
 
 
-def test_pages_of_many_records_hold(hostile: Hostile, seen: Seen) -> None:
+def test_overview_pages_neutralize_payloads(hostile: Hostile, seen: Seen) -> None:
     days = range(1, 2 + (len(PAYLOADS) - 1) // IN_A_DAY)
     paths = ["/", "/events/month/2031-05/", "/events/week/2031-05-01/", "/events/map/", "/events/search/",
              *[f"/events/day/{DAY}{n}/" for n in days], "/embed/events/list/?per_page=50"]  # fmt: skip
@@ -158,7 +158,7 @@ def test_pages_of_many_records_hold(hostile: Hostile, seen: Seen) -> None:
     seen.page.set_viewport_size({"width": 1360, "height": 900})
 
 
-def test_the_list_shows_them_all(hostile: Hostile, seen: Seen) -> None:
+def test_list_contains_all_hostile_records(hostile: Hostile, seen: Seen) -> None:
     path, shown = "/events/list/?per_page=24", 0
     while path:
         assert_harmless(seen.page, hostile.server.address + path)
@@ -169,12 +169,12 @@ def test_the_list_shows_them_all(hostile: Hostile, seen: Seen) -> None:
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_pages_of_one_record_hold(hostile: Hostile, seen: Seen, kind: str) -> None:
+def test_record_pages_neutralize_payloads(hostile: Hostile, seen: Seen, kind: str) -> None:
     for path in hostile.paths[kind][::STEP]:
         assert_harmless(seen.page, hostile.server.address + path)
 
 
-def test_what_is_asked_for_holds_too(hostile: Hostile, seen: Seen) -> None:
+def test_request_parameters_are_neutralized(hostile: Hostile, seen: Seen) -> None:
     for payload in PAYLOADS[::STEP]:
         asked = quote(payload[:200])
         assert_harmless(seen.page, f"{hostile.server.address}/events/search/?search={asked}&near={asked[:90]}")
@@ -182,7 +182,7 @@ def test_what_is_asked_for_holds_too(hostile: Hostile, seen: Seen) -> None:
         assert_harmless(seen.page, f"{hostile.server.address}/event/{asked}/")
 
 
-def test_feeds_hold(hostile: Hostile) -> None:
+def test_feeds_neutralize_payloads(hostile: Hostile) -> None:
     with httpx.Client(base_url=hostile.server.address) as client, IcalJs() as ical_js:
         text = client.get("/events.ics").text
         for read in (read_with_icalendar, ical_js.read):

@@ -9,9 +9,9 @@ import pytest
 
 from kalends.website.models.cards import make_page_image
 from tests.api.conftest import Start
-from tests.api.interface import Interface
-from tests.api.test_answers_from_memory import statements_of
-from tests.pages.asking import add, get
+from tests.api.running_app import Interface
+from tests.api.test_response_cache import statements_of
+from tests.pages.page_client import add, get
 
 EVENING = {"start_date": "2031-03-14 19:30", "end_date": "2031-03-14 22:00"}
 
@@ -29,7 +29,7 @@ def cell_of(page: str, title: str) -> str:
 # Months, weeks, days -----------------------------------------------------------------------------
 
 
-def test_a_month_leads_to_months_that_have_events(interface: Interface) -> None:
+def test_month_navigation_skips_empty_months(interface: Interface) -> None:
     for title, start, end in (
         ("a", "2030-05-05 10:00", "2030-05-05 11:00"),
         ("b", "2031-03-10 10:00", "2031-03-10 11:00"),
@@ -52,7 +52,7 @@ def test_a_month_leads_to_months_that_have_events(interface: Interface) -> None:
         assert [links_of(page, "prev"), links_of(page, "next")] == wanted, month
 
 
-def test_a_month_without_events_is_not_for_crawlers(interface: Interface) -> None:
+def test_empty_month_is_not_indexable(interface: Interface) -> None:
     add(interface, "a", "2031-03-10 10:00", "2031-03-10 11:00")
     assert 'name="robots"' not in get(interface, "/events/month/2031-03/")
     assert '<meta name="robots" content="noindex, nofollow">' in get(interface, "/events/month/2031-05/")
@@ -60,7 +60,7 @@ def test_a_month_without_events_is_not_for_crawlers(interface: Interface) -> Non
         assert '<meta name="robots" content="noindex">' in get(interface, path)
 
 
-def test_an_event_stands_on_the_day_of_its_own_clock(interface: Interface) -> None:
+def test_event_is_listed_on_its_local_date(interface: Interface) -> None:
     add(interface, "Early in Tokyo", "2031-03-12 00:30", "2031-03-12 01:00", timezone="Asia/Tokyo")
     add(interface, "Late in Honolulu", "2031-03-12 23:30", "2031-03-12 23:45", timezone="Pacific/Honolulu")
     for path in ("/events/day/2031-03-12/", "/events/week/2031-03-12/", "/events/month/2031-03/"):
@@ -73,7 +73,7 @@ def test_an_event_stands_on_the_day_of_its_own_clock(interface: Interface) -> No
         assert "Late in Honolulu" not in get(interface, path)
 
 
-def test_a_day_names_three_and_counts_the_rest(interface: Interface) -> None:
+def test_month_cell_lists_three_events_and_counts_others(interface: Interface) -> None:
     for hour in range(9, 16):
         add(interface, f"At {hour}", f"2031-03-12 {hour:02}:00", f"2031-03-12 {hour:02}:30")
     add(interface, "Sticky", "2031-03-12 20:00", "2031-03-12 21:00", sticky=True)
@@ -85,7 +85,7 @@ def test_a_day_names_three_and_counts_the_rest(interface: Interface) -> None:
     assert day.count("<article") == 8
 
 
-def test_what_lasts_for_days_spans_them_week_by_week(interface: Interface) -> None:
+def test_multi_day_events_span_cells_per_week(interface: Interface) -> None:
     add(interface, "Fair", "2031-03-08", "2031-03-11", all_day=True)  # Saturday to Tuesday
     add(interface, "Tour", "2031-03-10 10:00", "2031-03-12 18:00")
     page = get(interface, "/events/month/2031-03/")
@@ -111,7 +111,7 @@ def test_what_lasts_for_days_spans_them_week_by_week(interface: Interface) -> No
     ]
 
 
-def test_the_week_begins_on_the_day_that_the_site_has_chosen(interface: Interface) -> None:
+def test_first_weekday_is_configurable(interface: Interface) -> None:
     assert re.findall(r'<span aria-hidden="true">(\w+)</span>', get(interface, "/events/month/2031-03/"))[0] == "Mon"
     interface.set_site("first_weekday", "sunday")
     page = get(interface, "/events/month/2031-03/")
@@ -124,7 +124,7 @@ def test_the_week_begins_on_the_day_that_the_site_has_chosen(interface: Interfac
     ["/events/month/2031-13/", "/events/month/0000-01/", "/events/month/9999-12/", "/events/day/2031-02-30/",
      "/events/week/9999-12-31/", "/events/month/", "/events/day/0001-01-01/"],
 )  # fmt: skip
-def test_days_that_no_calendar_has_are_not_found(interface: Interface, path: str) -> None:
+def test_invalid_dates_are_404(interface: Interface, path: str) -> None:
     status = 200 if path == "/events/month/" else 404
     get(interface, path, status=status)
 
@@ -132,7 +132,7 @@ def test_days_that_no_calendar_has_are_not_found(interface: Interface, path: str
 # Lists and filters -------------------------------------------------------------------------------
 
 
-def test_views_take_the_filters_of_a_list_and_hand_them_on(interface: Interface) -> None:
+def test_views_apply_and_preserve_filters(interface: Interface) -> None:
     editor = interface.caller("editor")
     music = editor.create("categories", name="Music")
     add(interface, "Loud", **_times(EVENING), categories=[music["id"]])
@@ -147,7 +147,7 @@ def test_views_take_the_filters_of_a_list_and_hand_them_on(interface: Interface)
     assert "Quiet" in get(interface, "/events/list/")
 
 
-def test_a_search_finds_by_words_dates_place_and_choice(interface: Interface) -> None:
+def test_search_page_filters_by_words_dates_and_place(interface: Interface) -> None:
     editor = interface.caller("editor")
     hall = editor.create("venues", venue="Hall", city="Lindenstadt", geo_lat=52.5, geo_lng=13.4)
     far = editor.create("venues", venue="Far away", city="Fernau", geo_lat=48.1, geo_lng=11.5)
@@ -167,7 +167,7 @@ def test_a_search_finds_by_words_dates_place_and_choice(interface: Interface) ->
     assert 'value="Lindenstadt"' in get(interface, "/events/search/")
 
 
-def test_what_is_wrong_is_said_on_a_page(interface: Interface) -> None:
+def test_errors_are_rendered_as_pages(interface: Interface) -> None:
     page = get(interface, "/events/list/", "start_date=never&lang=de", status=400)
     assert '<html lang="de"' in page
     assert "Diese Seite kann nicht angezeigt werden" in page
@@ -175,7 +175,7 @@ def test_what_is_wrong_is_said_on_a_page(interface: Interface) -> None:
     get(interface, "/events/list/", "page=99", status=404)
 
 
-def test_the_past_has_its_own_list_newest_first(interface: Interface) -> None:
+def test_past_list_is_ordered_newest_first(interface: Interface) -> None:
     for year in (2019, 2020, 2021):
         add(interface, f"In {year}", f"{year}-05-05 10:00", f"{year}-05-05 11:00")
     add(interface, "To come", **_times(EVENING))
@@ -187,7 +187,7 @@ def test_the_past_has_its_own_list_newest_first(interface: Interface) -> None:
     assert re.findall(r">(In \d+|To come)</a>", get(interface, "/events/list/")) == ["To come"]
 
 
-def test_what_runs_now_is_listed_first(interface: Interface) -> None:
+def test_running_events_are_listed_first(interface: Interface) -> None:
     today = datetime.now(UTC).date()
     add(interface, "Runs", str(today - timedelta(days=400)), str(today + timedelta(days=400)), all_day=True)
     add(interface, "To come", **_times(EVENING))
@@ -198,7 +198,7 @@ def test_what_runs_now_is_listed_first(interface: Interface) -> None:
 # Records -----------------------------------------------------------------------------------------
 
 
-def test_addresses_are_those_that_the_interface_promises(interface: Interface) -> None:
+def test_record_urls_are_canonical(interface: Interface) -> None:
     editor = interface.caller("editor")
     parent = editor.create("categories", name="Music")
     child = editor.create("categories", name="Jazz", parent=parent["id"])
@@ -219,7 +219,7 @@ def test_addresses_are_those_that_the_interface_promises(interface: Interface) -
     assert interface.raw("GET", "/event/concert", query=b"a=b")[1]["location"] == "/event/concert/?a=b"
 
 
-def test_an_event_tells_programs_what_it_tells_people(interface: Interface) -> None:
+def test_event_page_contains_structured_data(interface: Interface) -> None:
     event = add(interface, "Concert </script><b>loud</b>", **_times(EVENING), venue={"venue": "Hall", "city": "Town"},
                 excerpt="Come and <em>listen</em>", cost="5")  # fmt: skip
     page = get(interface, f"/event/{event['slug']}/")
@@ -234,7 +234,7 @@ def test_an_event_tells_programs_what_it_tells_people(interface: Interface) -> N
     assert "Friday, March 14, 2031" in page
 
 
-def test_similar_events_share_a_category_or_a_place(interface: Interface) -> None:
+def test_similar_events_share_category_or_venue(interface: Interface) -> None:
     soon = date.today() + timedelta(days=30)
     editor = interface.caller("editor")
     music, talks = (editor.create("categories", name=name)["id"] for name in ("Music", "Talks"))
@@ -253,7 +253,7 @@ def test_similar_events_share_a_category_or_a_place(interface: Interface) -> Non
 
 
 @pytest.mark.parametrize("status", ["draft", "private", "trash", "future"])
-def test_what_is_not_public_is_not_there(interface: Interface, status: str) -> None:
+def test_unpublished_events_are_not_displayed(interface: Interface, status: str) -> None:
     event = add(interface, "Secret meeting", **_times(EVENING))
     path = f"/event/{event['slug']}/"
     assert "Secret meeting" in get(interface, path)
@@ -274,7 +274,7 @@ def test_what_is_not_public_is_not_there(interface: Interface, status: str) -> N
     assert (answer.status_code, "Secret" in answer.text) == (404, False)
 
 
-def test_a_protected_event_shows_its_title_and_time_and_asks_for_the_password(interface: Interface) -> None:
+def test_protected_event_displays_title_time_and_password_form(interface: Interface) -> None:
     category = interface.caller("editor").create("categories", name="Private")
     event = add(interface, "Birthday", **_times(EVENING), description="At Anna's", new_password="lilacs",
                 featured=True, sticky=True, categories=[category["id"]])  # fmt: skip
@@ -294,7 +294,7 @@ def test_a_protected_event_shows_its_title_and_time_and_asks_for_the_password(in
     assert interface.raw("POST", "/events/list/", headers=form, body=[b"password=lilacs"])[0] == 405
 
 
-def test_pictures_of_other_hosts_become_links_and_headings_go_below_the_title(interface: Interface) -> None:
+def test_external_images_become_links_and_headings_are_demoted(interface: Interface) -> None:
     event = add(interface, "Show", **_times(EVENING), description=(
         "<h1>One</h1><h4>Two</h4><img src='https://elsewhere.example/a.png' alt='A &quot;poster&quot;'>"
         "<a href='https://x.example/'><img src='https://elsewhere.example/b.png' alt='linked'></a>"
@@ -308,7 +308,7 @@ def test_pictures_of_other_hosts_become_links_and_headings_go_below_the_title(in
     assert re.findall(r"<img[^>]*>", prose) == ['<img loading="lazy" src="/assets/own.png" alt="own" width="10">']
 
 
-def test_a_picture_comes_in_the_sizes_that_show_all_of_it() -> None:
+def test_image_srcset_contains_uncropped_sizes() -> None:
     def size(width: int, height: int) -> dict[str, Any]:
         return {"width": width, "height": height, "url": f"https://x.example/{width}.jpg"}
 
@@ -328,7 +328,7 @@ def test_a_picture_comes_in_the_sizes_that_show_all_of_it() -> None:
 # How they are answered ---------------------------------------------------------------------------
 
 
-def test_a_page_comes_from_memory_until_something_changes(interface: Interface) -> None:
+def test_page_is_cached_until_change(interface: Interface) -> None:
     add(interface, "First", **_times(EVENING))
     path = "/events/month/2031-03/"
     _, headers, first = interface.raw("GET", path)
@@ -345,7 +345,7 @@ def test_a_page_comes_from_memory_until_something_changes(interface: Interface) 
     assert b".0b5fff.css" in interface.raw("GET", path)[2]
 
 
-def test_a_page_allows_nothing_inline_and_nobody_else(interface: Interface) -> None:
+def test_content_security_policy_forbids_inline_and_third_party(interface: Interface) -> None:
     _, headers, body = interface.raw("GET", "/events/month/2031-03/")
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert policy == {
@@ -357,7 +357,7 @@ def test_a_page_allows_nothing_inline_and_nobody_else(interface: Interface) -> N
     assert embedded.endswith("frame-ancestors *")
 
 
-def test_files_are_kept_for_ever_under_names_that_change_with_them(interface: Interface) -> None:
+def test_assets_are_immutable_and_versioned(interface: Interface) -> None:
     page = get(interface, "/events/list/")
     names = re.findall(r'(?:href|src)="(/assets/[^"]+)"', page)
     assert len(names) == 3
@@ -370,7 +370,7 @@ def test_files_are_kept_for_ever_under_names_that_change_with_them(interface: In
     assert interface.raw("POST", names[0])[0] == 405
 
 
-def test_the_accent_of_a_site_can_be_read_in_light_and_dark(interface: Interface) -> None:
+def test_accent_color_has_sufficient_contrast(interface: Interface) -> None:
     from kalends.website.models.theme import (
         DARK_BACKGROUND,
         LIGHT_BACKGROUND,
@@ -386,7 +386,7 @@ def test_the_accent_of_a_site_can_be_read_in_light_and_dark(interface: Interface
             assert contrast(colour, pick_text_colour(colour)) >= 4.5, (accent, ground)
 
 
-def test_a_site_chooses_its_first_view_name_and_logo(interface: Interface) -> None:
+def test_site_settings_configure_view_name_and_logo(interface: Interface) -> None:
     for key, value in (
         ("default_view", "list"),
         ("name", "Our <town>"),
@@ -407,14 +407,14 @@ def test_a_site_chooses_its_first_view_name_and_logo(interface: Interface) -> No
             interface.set_site(key, value)
 
 
-def test_tiles_may_come_from_several_hosts_of_one_server(fresh: Start) -> None:
+def test_tile_url_may_use_subdomains(fresh: Start) -> None:
     interface = fresh({"KALENDS_TILES_URL": "https://{s}.tiles.example/{z}/{x}/{y}.png"})
     _, headers, body = interface.raw("GET", "/events/map/")
     assert "img-src 'self' https://*.tiles.example;" in headers["content-security-policy"]
     assert b"images from tiles.example." in body
 
 
-def test_without_tiles_there_are_no_maps(fresh: Start) -> None:
+def test_maps_are_disabled_without_tile_url(fresh: Start) -> None:
     interface = fresh({"KALENDS_TILES_URL": ""})
     get(interface, "/events/map/", status=404)
     assert "/events/map/" not in get(interface, "/events/list/")
@@ -426,7 +426,7 @@ def test_without_tiles_there_are_no_maps(fresh: Start) -> None:
      ("ja", ("今後のイベント", "2031年3月", "14")),
      ("en-GB", ("Upcoming events", "March 2031", "19:30"))],
 )  # fmt: skip
-def test_pages_speak_the_language_of_their_site(interface: Interface, language: str, wanted: tuple[str, ...]) -> None:
+def test_pages_use_site_language(interface: Interface, language: str, wanted: tuple[str, ...]) -> None:
     interface.set_site("language", language)
     add(interface, "Concert", **_times(EVENING))
     page = get(interface, "/events/list/")

@@ -11,7 +11,7 @@ import pytest
 
 from kalends.demo.seed import DemoOptions, seed
 from tests.conftest import address, temporary_database
-from tests.plans.explained import Explaining, explaining
+from tests.plans.plan_collector import Explaining, explaining
 
 EVENTS = int(os.environ.get("KALENDS_TEST_PLAN_EVENTS", "200000"))
 UPCOMING = EVENTS // 20

@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 
-from tests.robustness.kit import NS, add_tenant
-from tests.robustness.vocabulary import SINGULAR, Actor
+from tests.robustness.model_records import SINGULAR, Actor
+from tests.robustness.site_fixtures import NS, add_tenant
 
 RANKS = ("anonymous", "subscriber", "contributor", "author", "editor")
 ROLES = {

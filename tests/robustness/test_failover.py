@@ -16,11 +16,11 @@ import psycopg
 import pytest
 
 from kalends.store.migrations import migrate
-from tests.robustness.audit import audit
-from tests.robustness.kit import NS, add_editor, application, until
-from tests.robustness.ledger import check, writers
-from tests.robustness.processes import children_of, crash, start_again
+from tests.robustness.consistency import audit
+from tests.robustness.process_control import children_of, crash, start_again
+from tests.robustness.site_fixtures import NS, add_editor, application, until
 from tests.robustness.test_sync_replication import end_waits, wait_for
+from tests.robustness.write_ledger import check, writers
 from tests.soak import SOAK
 from tools import postgres
 
@@ -45,7 +45,7 @@ def standby_of(primary: postgres.Server) -> Iterator[postgres.Server]:
         standby.stop()
 
 
-async def test_what_was_acknowledged_survives_the_primary(tell: Callable[[object], None]) -> None:
+async def test_acknowledged_writes_survive_failover(tell: Callable[[object], None]) -> None:
     with postgres.throwaway(SETTINGS) as primary:
         migrate(primary.url)
         login = add_editor(primary.url)

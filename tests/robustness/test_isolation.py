@@ -7,7 +7,7 @@ import pytest
 
 from kalends.api.routes import EXTENSION
 from kalends.store.sites import add_host, add_site
-from tests.robustness.kit import add_editor, application
+from tests.robustness.site_fixtures import add_editor, application
 from tests.robustness.two_sites import (
     NAMES_OF_A,
     ROOT,
@@ -22,7 +22,7 @@ from tests.robustness.two_sites import (
 CHANGES = {"description": "written by betaword again"}
 
 
-async def test_what_only_one_site_has_is_there_for_its_own_people(pair: Pair) -> None:
+async def test_records_of_one_site_are_accessible_to_its_users(pair: Pair) -> None:
     """The control of the tests below: these requests do show it, and do change it, where they may."""
     foreign = [asked for asked in all_requests(pair) if asked.foreign]
     for asked in (one for one in foreign if one.method == "GET"):
@@ -35,14 +35,14 @@ async def test_what_only_one_site_has_is_there_for_its_own_people(pair: Pair) ->
 
 
 @pytest.mark.parametrize("login", [None, "ed"])
-async def test_no_route_shows_or_changes_the_other_site(
+async def test_routes_do_not_reveal_or_change_other_site(
     pair: Pair, login: str | None, tell: Callable[[object], None]
 ) -> None:
     asked = await look_for_leaks(pair, login)
     tell(f"{asked} requests, 0 leaks")
 
 
-async def test_every_route_refuses_people_of_the_other_site(pair: Pair) -> None:
+async def test_routes_reject_users_of_other_site(pair: Pair) -> None:
     for number, asked in enumerate(all_requests(pair)):
         # From ever new addresses, or guessing would be slowed down.
         pair.b.transport.client = (f"192.0.2.{number}", 1)
@@ -50,7 +50,7 @@ async def test_every_route_refuses_people_of_the_other_site(pair: Pair) -> None:
         assert answer.status_code == 401, asked
 
 
-async def test_etags_of_the_other_site_mean_nothing(pair: Pair) -> None:
+async def test_etags_of_other_site_do_not_match(pair: Pair) -> None:
     for kind, record_id in pair.a.ids.items():
         path = f"{ROOT}/{kind}/{record_id}"
         known = {"If-None-Match": (await pair.a.ask("GET", path)).headers["etag"]}
@@ -67,7 +67,7 @@ async def test_etags_of_the_other_site_mean_nothing(pair: Pair) -> None:
         assert refused.status_code == 412, path
 
 
-async def test_keys_of_the_other_site_mean_nothing(pair: Pair) -> None:
+async def test_idempotency_keys_are_scoped_to_site(pair: Pair) -> None:
     body, key = {"venue": "Keyed"}, {"Idempotency-Key": "the same"}
     of_a = await pair.a.ask("POST", f"{ROOT}/venues", pair.a.people["ed"], json=body, headers=key)
     of_b = [
@@ -80,7 +80,7 @@ async def test_keys_of_the_other_site_mean_nothing(pair: Pair) -> None:
     assert of_b[1].text == of_b[0].text != of_a.text
 
 
-async def test_records_people_and_images_of_the_other_site_cannot_be_linked(pair: Pair) -> None:
+async def test_records_users_and_images_of_other_site_cannot_be_linked(pair: Pair) -> None:
     for kind, body in foreign_bodies(pair):
         own = await pair.a.ask("POST", f"{ROOT}/{kind}", pair.a.people["ed"], json=body)
         assert own.status_code == 201, own.text
@@ -88,19 +88,19 @@ async def test_records_people_and_images_of_the_other_site_cannot_be_linked(pair
         assert (answer.status_code, answer.json()["code"]) == (400, "rest_invalid_param"), body
 
 
-async def test_no_parameter_and_no_header_but_host_names_a_site(pair: Pair) -> None:
+async def test_only_host_header_selects_site(pair: Pair) -> None:
     for options in NAMES_OF_A:
         answer = await pair.b.ask("GET", f"{ROOT}/venues", **options)
         assert (pair.b.word in answer.text, pair.a.word in answer.text) == (True, False), options
 
 
 @pytest.mark.parametrize("host", ["a.example", "A.EXAMPLE", "a.example:8080"])
-async def test_a_host_is_known_in_any_case_and_with_any_port(pair: Pair, host: str) -> None:
+async def test_host_matching_ignores_case_and_port(pair: Pair, host: str) -> None:
     answer = await pair.b.ask("GET", f"{ROOT}/venues", headers={"Host": host})
     assert pair.a.word in answer.text
 
 
-async def test_an_unknown_host_is_no_site_on_any_route(pair: Pair) -> None:
+async def test_unknown_host_is_404_on_all_routes(pair: Pair) -> None:
     for host in ("c.example", "", "127.0.0.1", "a.example.evil.example", "1"):
         for asked in all_requests(pair) if host == "c.example" else [Asked("GET", f"{ROOT}/events", False)]:
             answer = await pair.a.ask(asked.method, asked.path, json=CHANGES, headers={"Host": host})
@@ -109,7 +109,7 @@ async def test_an_unknown_host_is_no_site_on_any_route(pair: Pair) -> None:
                 assert answer.json()["code"] == "rest_unknown_site", (host, asked)
 
 
-async def test_a_single_site_answers_to_every_host(database_url: str) -> None:
+async def test_single_site_serves_all_hosts(database_url: str) -> None:
     login = add_editor(database_url)
     async with application(database_url) as transport:
         client = httpx.AsyncClient(transport=transport, base_url="http://server", auth=login, trust_env=False)
@@ -119,7 +119,7 @@ async def test_a_single_site_answers_to_every_host(database_url: str) -> None:
         await client.aclose()
 
 
-async def test_a_host_that_moves_to_another_site_leaves_nothing_behind(pair: Pair) -> None:
+async def test_moved_host_serves_no_cached_responses_of_old_site(pair: Pair) -> None:
     """Answers to the public are kept in memory; they must not stay with the host."""
     paths = [f"{ROOT}/{kind}" for kind in pair.a.ids] + [f"{ROOT}/{kind}/{n}" for kind, n in pair.a.ids.items()]
     for path in paths:
@@ -130,7 +130,7 @@ async def test_a_host_that_moves_to_another_site_leaves_nothing_behind(pair: Pai
         assert (pair.b.word in answer.text, pair.a.word in answer.text) == (True, False), path
 
 
-async def test_a_second_site_shows_nothing_of_the_first_that_answered_to_its_host(database_url: str) -> None:
+async def test_new_site_serves_no_cached_responses_of_first_site(database_url: str) -> None:
     login = add_editor(database_url)
     async with application(database_url) as transport:
         client = httpx.AsyncClient(transport=transport, base_url="http://new.example", trust_env=False)

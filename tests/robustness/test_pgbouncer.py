@@ -18,8 +18,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.robustness.audit import audit
-from tests.robustness.kit import DATES, NS, Login, Tenant, add_tenant, application, until
+from tests.robustness.consistency import audit
+from tests.robustness.site_fixtures import DATES, NS, Login, Tenant, add_tenant, application, until
 from tests.servers import find_free_port
 from tests.soak import scaled
 
@@ -49,7 +49,7 @@ def pooled_url(database_url: str) -> Iterator[str]:
         yield url
 
 
-async def test_all_kinds_of_requests_at_once_work_and_stay_in_their_site(
+async def test_concurrent_requests_work_and_stay_isolated(
     database_url: str, pooled_url: str, tell: Callable[[object], None]
 ) -> None:
     tenants = [add_tenant(database_url) for _ in range(2)]
@@ -63,7 +63,7 @@ async def test_all_kinds_of_requests_at_once_work_and_stay_in_their_site(
 
 
 @pytest.mark.skipif(_version() >= (1, 21), reason="this PgBouncer knows prepared statements")
-async def test_with_prepared_statements_requests_would_fail(database_url: str, pooled_url: str) -> None:
+async def test_prepared_statements_would_fail(database_url: str, pooled_url: str) -> None:
     """The control of the test above: it can see the failures that the setting prevents."""
     tenants = [add_tenant(database_url) for _ in range(2)]
     async with behind_pgbouncer(pooled_url, prepared=True) as client:

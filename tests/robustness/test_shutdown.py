@@ -17,8 +17,8 @@ import pytest
 
 from kalends.store.migrations import newest_revision
 from tests.conftest import temporary_database
-from tests.robustness.audit import audit, revision_of
-from tests.robustness.kit import add_editor, client_of, until
+from tests.robustness.consistency import audit, revision_of
+from tests.robustness.site_fixtures import add_editor, client_of, until
 from tests.servers import Server, make_environment
 from tests.soak import SOAK
 from tools.postgres import throwaway
@@ -26,9 +26,7 @@ from tools.postgres import throwaway
 WAITING = 4
 
 
-async def test_told_to_stop_a_server_finishes_its_requests_and_takes_no_new_ones(
-    database_url: str, tmp_path: Path, tell: Callable[[object], None]
-) -> None:
+async def test_sigterm_drains_requests(database_url: str, tmp_path: Path, tell: Callable[[object], None]) -> None:
     login = add_editor(database_url)
     with Server.start(database_url, log=tmp_path / "server.log", workers=2) as server:
         async with client_of(server.address, login) as client:
@@ -52,7 +50,7 @@ async def test_told_to_stop_a_server_finishes_its_requests_and_takes_no_new_ones
     assert revision_of(database_url) == WAITING
 
 
-async def test_an_idle_server_stops_at_once_though_clients_stay_connected(database_url: str, tmp_path: Path) -> None:
+async def test_idle_server_stops_despite_open_connections(database_url: str, tmp_path: Path) -> None:
     with Server.start(database_url, log=tmp_path / "server.log") as server:
         async with client_of(server.address) as client:
             assert (await client.get("/events")).status_code == 200
@@ -61,7 +59,7 @@ async def test_an_idle_server_stops_at_once_though_clients_stay_connected(databa
             assert time.monotonic() - began < 8
 
 
-def test_four_migrations_of_one_database_at_once_all_succeed(empty_database_url: str) -> None:
+def test_concurrent_migrations_succeed(empty_database_url: str) -> None:
     assert _migrate([empty_database_url] * 4) == [0] * 4
     with psycopg.connect(empty_database_url) as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(newest_revision(),)]
@@ -69,7 +67,7 @@ def test_four_migrations_of_one_database_at_once_all_succeed(empty_database_url:
 
 
 @pytest.mark.skipif(not SOAK, reason="the large run only: it needs a cluster of its own")
-def test_four_databases_of_a_new_cluster_are_migrated_at_once() -> None:
+def test_concurrent_migrations_of_new_cluster_succeed() -> None:
     """They share the role of the server, which each of them wants to make."""
     with throwaway() as cluster, ExitStack() as opened:
         names = [opened.enter_context(temporary_database(cluster.url)) for _ in range(4)]

@@ -15,8 +15,8 @@ import pytest
 
 from kalends.store.database import Database
 from kalends.store.migrations import migrate
-from tests.robustness.audit import audit, revision_of
-from tests.robustness.kit import DATES, NS, Tenant, add_tenant, application, until
+from tests.robustness.consistency import audit, revision_of
+from tests.robustness.site_fixtures import DATES, NS, Tenant, add_tenant, application, until
 from tools.postgres import Server, throwaway
 
 DEADLINE = 1.0
@@ -52,7 +52,7 @@ async def client(primary: Server, tenant: Tenant) -> AsyncIterator[httpx.AsyncCl
             wait_for(primary, "")
 
 
-async def test_nothing_is_acknowledged_while_no_standby_answers(
+async def test_writes_are_not_acknowledged_without_standby(
     client: httpx.AsyncClient, primary: Server, tenant: Tenant
 ) -> None:
     body, key = {"title": "Once", "venue": {"venue": "Once"}, **DATES}, {"Idempotency-Key": "once"}
@@ -77,7 +77,7 @@ async def test_nothing_is_acknowledged_while_no_standby_answers(
 
 
 @pytest.mark.parametrize("ending", ["pg_cancel_backend", "pg_terminate_backend"])
-async def test_a_wait_that_is_cut_short_is_no_acknowledgement(
+async def test_cancelled_wait_is_not_an_acknowledgement(
     client: httpx.AsyncClient, primary: Server, tenant: Tenant, ending: LiteralString
 ) -> None:
     """The write is stored here then, and its repetition finds it: it must wait for the standby all the same."""
@@ -95,7 +95,7 @@ async def test_a_wait_that_is_cut_short_is_no_acknowledgement(
     assert revision_of(primary.url, tenant.id) == 2
 
 
-async def test_a_server_that_overheard_the_warning_would_acknowledge(
+async def test_ignoring_warning_would_acknowledge(
     client: httpx.AsyncClient, primary: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control of the test above: it can see the false acknowledgement."""
@@ -111,9 +111,7 @@ async def test_a_server_that_overheard_the_warning_would_acknowledge(
     assert answer.status_code == 201
 
 
-async def test_a_repeated_update_that_changes_nothing_any_more_is_not_acknowledged_either(
-    client: httpx.AsyncClient, primary: Server
-) -> None:
+async def test_repeated_no_op_update_is_not_acknowledged(client: httpx.AsyncClient, primary: Server) -> None:
     wait_for(primary, "absent")
     for _ in range(3):
         assert _refusal(await client.put("/venues/1", json={"venue": "After"})) in UNACKNOWLEDGED
@@ -121,14 +119,14 @@ async def test_a_repeated_update_that_changes_nothing_any_more_is_not_acknowledg
     assert (await _until_stored(client, "/venues/1", {"venue": "After"}, {})).json()["venue"] == "After"
 
 
-async def test_reads_work_while_no_standby_answers(client: httpx.AsyncClient, primary: Server) -> None:
+async def test_reads_work_without_standby(client: httpx.AsyncClient, primary: Server) -> None:
     wait_for(primary, "absent")
     assert _refusal(await client.post("/venues", json={"venue": "Lost"})) in UNACKNOWLEDGED
     for path in ("/venues", "/venues/1", "/events", "/doc"):
         assert (await client.get(path)).status_code == 200
 
 
-async def test_writers_of_many_sites_do_not_use_up_the_connections_of_the_database(primary: Server) -> None:
+async def test_waiting_writers_do_not_exhaust_connections(primary: Server) -> None:
     """Whoever gives up waiting for a standby does not leave the wait behind: it would go on without end."""
     tenants = [add_tenant(primary.url) for _ in range(3)]
     async with (

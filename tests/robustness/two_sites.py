@@ -14,7 +14,7 @@ from psycopg import sql
 from kalends.api.catalog import Route
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.store.sites import add_host, add_site
-from tests.robustness.kit import DATES, Login, add_people, application
+from tests.robustness.site_fixtures import DATES, Login, add_people, application
 
 ROOT = f"/api/{INTERFACE.namespace}"
 # Kinds in the order in which they are filled, with the parameter that names a record.

@@ -1,17 +1,18 @@
-"""What was tried and held, to be tried again: a small sample in every run, all of it with `just soak tests/security`.
+"""Attacks that held once, repeated: a sample in every run, all of them with `just soak tests/security`.
 
-Hidden records, guarded filters, hidden links test_hidden_records.py; life/test_matrix.py, api/test_permissions.py
-Writes without the right                      test_forbidden_writes.py; life/test_matrix.py, life/test_moves.py
-Names of the other site                       test_two_hosts.py; robustness/test_isolation.py
-Bytes that are no proper HTTP                 test_raw_http.py
-Paths that lead out of a directory            test_paths.py
-Injection into pages, feeds and headers       test_injection.py; pages/test_hostile_texts.py (Chromium)
-Odd reads and malformed writes                test_odd_reads.py, test_odd_writes.py; api/test_hostile_*.py
-Addresses that must not be fetched            test_fetching_by_address.py; media/test_fetching.py
-A shared cache in front                       test_varnish.py; varnish/test_purge.py
-Secrets in the log                            test_logs.py
-Hostile images                                media/test_hostile_files.py
-Fences between sites in the database          robustness/test_fence.py
+Hidden records, protected filters, hidden links   test_hidden_records.py; api/test_permissions.py
+Permissions by role and status                    lifecycle/test_permission_matrix.py, test_status_transitions.py
+Forbidden writes                                  test_forbidden_writes.py
+Names of the other site                           test_two_hosts.py; robustness/test_isolation.py
+Malformed HTTP                                    test_raw_http.py
+Path traversal                                    test_paths.py
+Injection into pages, feeds and headers           test_injection.py; pages/test_hostile_texts.py (Chromium)
+Odd reads and malformed writes                    test_odd_reads.py, test_odd_writes.py; api/test_hostile_*.py
+URLs that must not be fetched                     test_fetching_by_address.py; media/test_safe_fetch.py
+A shared cache in front                           test_varnish.py; varnish/test_purge.py
+Secrets in the log                                test_logs.py
+Hostile images                                    media/test_hostile_files.py
+Row-level security                                robustness/test_row_level_security.py
 """
 
 from collections.abc import Callable, Iterator
@@ -19,8 +20,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.api.conftest import fresh, fresh_for_module, peopled
-from tests.api.interface import Person
-from tests.security.place import Place, opened
+from tests.api.running_app import Person
+from tests.security.instance import Place, opened
 from tests.servers import Server
 from tests.varnish.conftest import stage
 

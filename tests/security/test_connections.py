@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.sockets import (
+from tests.security.raw_requests import (
     HALF_HEAD,
     NS,
     SILENT,
@@ -35,9 +35,7 @@ def server(database_url: str, tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize(("number", "first"), [(1_100, SILENT), (1_500, HALF_HEAD)], ids=["silent", "half a head"])
-def test_connections_without_a_request_are_closed_and_others_are_answered(
-    server: Server, number: int, first: bytes
-) -> None:
+def test_connections_without_request_are_closed(server: Server, number: int, first: bytes) -> None:
     with held(server, number, first) as connections:
         opened = time.monotonic()
         answers = watch_health(server, CLOSED_WITHIN)
@@ -48,12 +46,12 @@ def test_connections_without_a_request_are_closed_and_others_are_answered(
     assert share_answered(answers) >= 0.95, answers
 
 
-def test_others_are_answered_beside_idle_connections(server: Server) -> None:
+def test_idle_connections_do_not_block_others(server: Server) -> None:
     with held(server, 1_200, WHOLE_HEAD):
         assert share_answered(watch_health(server, SECONDS)) >= 0.95
 
 
-def test_bodies_that_come_slowly_do_not_keep_others_out(server: Server) -> None:
+def test_slow_bodies_do_not_block_others(server: Server) -> None:
     head = f"POST {NS}/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with held(server, 60, f"{head}Content-Length: 100000\r\n\r\n{{".encode()):
         assert share_answered(watch_health(server, 3)) == 1.0
@@ -61,7 +59,7 @@ def test_bodies_that_come_slowly_do_not_keep_others_out(server: Server) -> None:
 
 
 @pytest.mark.parametrize("first", [SILENT, HALF_HEAD, WHOLE_HEAD], ids=["silent", "half a head", "idle"])
-def test_a_server_with_open_connections_ends_when_told_to(server: Server, first: bytes) -> None:
+def test_server_with_open_connections_stops_on_sigterm(server: Server, first: bytes) -> None:
     with held(server, 200, first):
         time.sleep(4)
         began = time.monotonic()
@@ -69,9 +67,7 @@ def test_a_server_with_open_connections_ends_when_told_to(server: Server, first:
         assert time.monotonic() - began < 15
 
 
-def test_a_hundred_readers_that_do_not_read_hold_no_feed_each(
-    postgres_url: str, template_database: str, tmp_path: Path
-) -> None:
+def test_stalled_readers_hold_no_copy_of_feed(postgres_url: str, template_database: str, tmp_path: Path) -> None:
     with (
         seeded(postgres_url, template_database, events=scaled(4_000, 5_000)) as url,
         Server.start(url, log=tmp_path / "log") as server,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import HOST, NS, Caller, Interface, assert_refused
-from tests.api.samples import unique
+from tests.api.running_app import HOST, NS, Caller, Interface, assert_refused
+from tests.api.sample_records import unique
 
 NAMED, OTHER = "https://app.example.org", "https://evil.example"
 SITES = ("cross-site", "same-site", "same-origin", "none", None)
@@ -35,7 +35,7 @@ def write(writer: Caller, how: str, headers: dict[str, str], **more: Any) -> int
     return writer.request("POST", "/tags", **options, **more).status_code
 
 
-def test_of_thirty_writes_the_four_of_other_sites_are_refused(writer: Caller, tell: Callable[[object], None]) -> None:
+def test_only_cross_site_writes_are_rejected(writer: Caller, tell: Callable[[object], None]) -> None:
     cases = list(product(BODIES, SITES, ORIGINS))
     statuses = {case: write(writer, case[0], browser(case[1], case[2])) for case in cases}
     refused = [case for case, status in statuses.items() if status == 403]
@@ -45,14 +45,14 @@ def test_of_thirty_writes_the_four_of_other_sites_are_refused(writer: Caller, te
 
 
 @pytest.mark.parametrize("how", BODIES)
-def test_all_origins_are_no_name(fresh: Callable[..., Interface], how: str) -> None:
+def test_wildcard_origin_does_not_allow_cross_site_writes(fresh: Callable[..., Interface], how: str) -> None:
     writer = fresh().caller("editor")
     assert write(writer, how, browser("cross-site", NAMED)) == 403
     assert write(writer, how, browser("cross-site", "*")) == 403
     assert write(writer, how, browser("same-origin", f"http://{HOST}")) == 201
 
 
-def test_what_a_browser_asks_for_first_is_not_refused(fresh: Callable[..., Interface]) -> None:
+def test_preflighted_writes_are_allowed(fresh: Callable[..., Interface]) -> None:
     """A script with a password of its own; stored ones a browser does not send after a preflight."""
     writer, headers = fresh().caller("editor"), browser("cross-site", NAMED)
     made = writer.post("/tags", {"name": "A"}, headers=headers)
@@ -74,11 +74,11 @@ def test_what_a_browser_asks_for_first_is_not_refused(fresh: Callable[..., Inter
         (f"http://{HOST}/api/kalends/v1/media", {"files": {"file": b"x"}}),
     ],
 )
-def test_no_write_is_let_through(writer: Caller, path: str, options: dict[str, Any]) -> None:
+def test_all_cross_site_writes_are_rejected(writer: Caller, path: str, options: dict[str, Any]) -> None:
     headers = {**options.get("headers", {}), **browser("cross-site", OTHER)}
     answer = writer.request("POST", path, **{**options, "headers": headers})
     assert_refused(answer, 403, "rest_cross_site")
 
 
-def test_reading_is_not_refused(writer: Caller) -> None:
+def test_cross_site_reads_are_allowed(writer: Caller) -> None:
     assert writer.get("/tags", headers=browser("cross-site", OTHER)).status_code == 200

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from kalends.kinds.event_filters import PASSWORD_GUARDED_FILTERS
-from tests.api.interface import NAMESPACE, Caller, Interface, Person, assert_refused, done
-from tests.api.samples import DATES, unique
+from tests.api.running_app import NAMESPACE, Caller, Interface, Person, assert_refused, done
+from tests.api.sample_records import DATES, unique
 from tests.conftest import address, temporary_database
 from tests.servers import Server
 from tests.soak import SOAK
@@ -74,7 +74,7 @@ def filters(stage: Stage) -> dict[str, dict[str, object]]:
 
 
 @pytest.mark.parametrize("name", sorted(PASSWORD_GUARDED_FILTERS))
-def test_wrong_guesses_behind_a_filter_are_counted(stage: Stage, name: str) -> None:
+def test_wrong_passwords_are_counted_for_filters(stage: Stage, name: str) -> None:
     """On the old paths all of 200 guesses were answered with 200."""
     query, client = {**WINDOW, **filters(stage)[name]}, f"10.1.0.{sorted(PASSWORD_GUARDED_FILTERS).index(name)}"
     statuses = []
@@ -91,7 +91,7 @@ def test_wrong_guesses_behind_a_filter_are_counted(stage: Stage, name: str) -> N
     assert done(opened)["events"][0]["description"] == "<p>Told.</p>"
 
 
-def test_guesses_on_all_paths_add_up(stage: Stage) -> None:
+def test_wrong_passwords_are_counted_across_routes(stage: Stage) -> None:
     event, client = stage.event, "10.3.0.1"
     page, item = f"/event/{event['slug']}/", f"{NAMESPACE}/events"
     paths: list[Callable[[str], httpx.Response]] = [
@@ -111,7 +111,7 @@ def test_guesses_on_all_paths_add_up(stage: Stage) -> None:
     assert [path(WORD).status_code for path in paths] == [429] * len(paths)
 
 
-def test_guesses_at_the_same_moment_do_not_pass_together(stage: Stage) -> None:
+def test_concurrent_guesses_are_counted(stage: Stage) -> None:
     def guess(n: int) -> int:
         query = {**WINDOW, "featured": 1, "password": f"wrong {n}"}
         return stage.ask("GET", f"{NAMESPACE}/events", "10.4.0.1", params=query).status_code
@@ -124,7 +124,7 @@ def test_guesses_at_the_same_moment_do_not_pass_together(stage: Stage) -> None:
     assert 429 in statuses
 
 
-def test_all_addresses_of_a_network_are_one_client(stage: Stage) -> None:
+def test_addresses_of_one_network_are_one_client(stage: Stage) -> None:
     statuses = [
         stage.ask("GET", f"{NAMESPACE}/events", f"2001:db8:0:1::{n:x}", params={"password": f"wrong {n}"}).status_code
         for n in range(FREE + 10)
@@ -134,7 +134,7 @@ def test_all_addresses_of_a_network_are_one_client(stage: Stage) -> None:
     assert other.status_code == 200
 
 
-def test_a_right_password_on_a_list_is_no_wrong_try(fresh: Callable[..., Interface]) -> None:
+def test_correct_password_on_list_is_not_counted(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     for n in range(25):
@@ -150,7 +150,7 @@ def test_a_right_password_on_a_list_is_no_wrong_try(fresh: Callable[..., Interfa
     assert [row["count"] for row in interface.sql("SELECT count FROM login_failures")] == [0]
 
 
-def test_a_password_of_what_the_caller_cannot_read_is_a_wrong_try(fresh: Callable[..., Interface]) -> None:
+def test_password_of_unreadable_event_counts_as_wrong(fresh: Callable[..., Interface]) -> None:
     """Otherwise the count would tell that an unpublished event has this password."""
     interface = fresh()
     interface.caller("editor").create("events", title="Draft", status="draft", new_password=WORD, **DATES)
@@ -159,7 +159,7 @@ def test_a_password_of_what_the_caller_cannot_read_is_a_wrong_try(fresh: Callabl
 
 
 @pytest.mark.parametrize(("length", "status"), [(1, 400), (5, 400), (6, 201), (255, 201), (256, 400)])
-def test_a_new_password_has_six_characters(fresh: Callable[..., Interface], length: int, status: int) -> None:
+def test_new_password_has_minimum_length(fresh: Callable[..., Interface], length: int, status: int) -> None:
     editor = fresh().caller("editor")
     answer = editor.post("/events", {"title": unique("New"), "new_password": "x" * length, **DATES})
     assert answer.status_code == status, answer.text
@@ -167,7 +167,7 @@ def test_a_new_password_has_six_characters(fresh: Callable[..., Interface], leng
         assert_refused(answer, 400, "rest_invalid_param", "new_password")
 
 
-def test_a_shorter_password_of_before_still_opens_its_event(fresh: Callable[..., Interface]) -> None:
+def test_shorter_legacy_password_still_works(fresh: Callable[..., Interface]) -> None:
     from kalends.core.credentials import keyed_hash
 
     interface = fresh()

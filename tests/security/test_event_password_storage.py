@@ -9,13 +9,13 @@ import pytest
 
 from kalends.core.errors import ApiError
 from kalends.kinds.event_passwords import MAX_WAITING, SLOW_PREFIX, PasswordHashes, hash_fast, hash_slowly
-from tests.api.interface import Interface, assert_refused, done
-from tests.api.samples import DATES
+from tests.api.running_app import Interface, assert_refused, done
+from tests.api.sample_records import DATES
 
 WORD, SECRET = "open sesame", bytes(32)
 
 
-def test_one_guess_costs_fifty_milliseconds_of_cpu() -> None:
+def test_guess_costs_fifty_milliseconds_of_cpu() -> None:
     costs = []
     for n in range(3):
         began = time.thread_time()
@@ -24,7 +24,7 @@ def test_one_guess_costs_fifty_milliseconds_of_cpu() -> None:
     assert min(costs) >= 0.05, costs
 
 
-def test_the_database_holds_slow_hashes_that_a_list_can_compare(fresh: Callable[..., Interface]) -> None:
+def test_stored_hashes_are_slow_and_comparable(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     editor = interface.caller("editor")
     ids = [editor.create("events", title=f"Event {n}", new_password=WORD, **DATES)["id"] for n in range(2)]
@@ -41,7 +41,7 @@ def test_the_database_holds_slow_hashes_that_a_list_can_compare(fresh: Callable[
     assert interface.caller().ids("events", password="wrong one", featured=0) == []
 
 
-def test_the_event_loop_goes_on_while_a_password_is_hashed() -> None:
+def test_event_loop_is_not_blocked_by_hashing() -> None:
     async def work() -> tuple[int, float]:
         hashes, ticks, longest = PasswordHashes(), 0, 0.0
         task = asyncio.create_task(hashes.compute(SECRET, WORD))
@@ -55,7 +55,7 @@ def test_the_event_loop_goes_on_while_a_password_is_hashed() -> None:
     assert ticks >= 5
 
 
-def test_only_passwords_in_use_are_kept() -> None:
+def test_only_passwords_in_use_are_cached() -> None:
     async def cpu(hashes: PasswordHashes, word: str) -> float:
         began = time.process_time()
         await hashes.compute(SECRET, word)
@@ -74,7 +74,7 @@ def test_only_passwords_in_use_are_kept() -> None:
     asyncio.run(work())
 
 
-def test_waiting_is_bounded() -> None:
+def test_hashing_queue_is_limited() -> None:
     async def work() -> list[object]:
         hashes = PasswordHashes()
         tasks = [hashes.compute(SECRET, f"guess {n}") for n in range(MAX_WAITING + 3)]
@@ -86,7 +86,7 @@ def test_waiting_is_bounded() -> None:
     assert refused[0].headers["Retry-After"] == "1"
 
 
-def test_no_password_is_hashed_before_the_throttle_or_the_sign_in(
+def test_passwords_are_hashed_only_after_throttle_and_login(
     fresh: Callable[..., Interface], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kalends.kinds import event_passwords
@@ -113,7 +113,7 @@ def test_no_password_is_hashed_before_the_throttle_or_the_sign_in(
     assert hashed == []
 
 
-def test_a_batch_sets_a_few_different_passwords(fresh: Callable[..., Interface]) -> None:
+def test_batch_limits_distinct_passwords(fresh: Callable[..., Interface]) -> None:
     interface = fresh()
     batch = "http://calendar.test/api/kalends/v1/batch"
 
@@ -128,7 +128,7 @@ def test_a_batch_sets_a_few_different_passwords(fresh: Callable[..., Interface])
     assert_refused(run([f"password {n}" for n in range(21)]), 400, "rest_invalid_param", "operations")
 
 
-def test_a_site_without_protected_events_hashes_nothing(
+def test_site_without_protected_events_hashes_nothing(
     fresh: Callable[..., Interface], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kalends.kinds import event_passwords

@@ -10,7 +10,7 @@ from time import process_time
 import pytest
 
 from kalends.core.sanitize import clean_plain
-from tests.security.sockets import NS, ask, cpu_of, health, hostile_body, seeded
+from tests.security.raw_requests import NS, ask, cpu_of, health, hostile_body, seeded
 from tests.servers import Server
 
 JSON = "application/json"
@@ -49,7 +49,7 @@ def server(postgres_url: str, template_database: str, tmp_path_factory: pytest.T
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_without_credentials_costs_little(server: Server, name: str) -> None:
+def test_unauthenticated_body_costs_little_cpu(server: Server, name: str) -> None:
     kind, media_type, body = BODIES[name]
     assert ask(server, f"{NS}/{kind}", method="POST", headers={"Content-Type": JSON}, body=b"{}").status in (400, 401)
     before = cpu_of(server)
@@ -63,7 +63,7 @@ def test_a_body_without_credentials_costs_little(server: Server, name: str) -> N
     assert cost < MOST_MS, f"{cost:.0f} ms of CPU for {len(body):,} bytes"
 
 
-def test_wrong_credentials_cost_no_more(server: Server) -> None:
+def test_wrong_credentials_cost_little_cpu(server: Server) -> None:
     kind, media_type, body = BODIES["escapes"]
     headers = {"Content-Type": media_type, "Authorization": "Basic bm9ib2R5OndvcmQ="}
     before = cpu_of(server)
@@ -72,7 +72,7 @@ def test_wrong_credentials_cost_no_more(server: Server) -> None:
     assert 1000 * (cpu_of(server) - before) / TIMES < 2 * MOST_MS
 
 
-def test_others_are_answered_while_hostile_bodies_arrive(server: Server) -> None:
+def test_hostile_bodies_do_not_block_others(server: Server) -> None:
     kind, media_type, body = BODIES["escapes"]
     done = threading.Event()
 
@@ -104,7 +104,7 @@ def test_others_are_answered_while_hostile_bodies_arrive(server: Server) -> None
         "&lt;b&gt;x&lt;/b&gt;" * 50,
     ],
 )
-def test_cleaning_a_text_is_quick_and_cleaning_it_again_changes_nothing(text: str) -> None:
+def test_sanitizing_is_fast_and_idempotent(text: str) -> None:
     cleaned, costs = "", []
     for _ in range(5):
         began = process_time()

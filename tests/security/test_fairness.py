@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.security.sockets import NS, Reply, ask, connect, count_hits, health, seeded
+from tests.security.raw_requests import NS, Reply, ask, connect, count_hits, health, seeded
 from tests.servers import Server, find_free_port
 
 POOL = 10
@@ -49,7 +49,7 @@ def stage(postgres_url: str, template_database: str, tmp_path_factory: pytest.Te
 
 
 @pytest.mark.parametrize("sources", [["127.0.0.2"] * 24, MANY], ids=["one client", "many clients"])
-def test_cached_responses_survive_when_all_database_connections_are_busy(stage: Stage, sources: list[str]) -> None:
+def test_cached_responses_are_served_when_all_database_connections_are_busy(stage: Stage, sources: list[str]) -> None:
     assert ask(stage.server, CACHED).status == 200
     with attacking(stage, sources, f"{NS}/events?search=a", locked=True):
         replies = [timed(stage.server, path) for path in (CACHED, "/readyz", "/healthz") * 3]
@@ -65,7 +65,7 @@ def test_one_client_does_not_hold_all_database_connections(stage: Stage) -> None
     assert ask(stage.server, f"{NS}/events?search=b", source="127.0.0.3").status == 200
 
 
-def test_the_addresses_of_one_ipv6_network_are_one_client(stage: Stage) -> None:
+def test_ipv6_network_is_one_client(stage: Stage) -> None:
     """Whoever has one address of a /64 has all of them."""
     with attacking(stage, [PROXY] * 12, f"{NS}/events?search=e", locked=True, network="2001:db8::") as replies:
         assert count_waiting(stage.url) <= 4
@@ -73,7 +73,7 @@ def test_the_addresses_of_one_ipv6_network_are_one_client(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("sources", [["127.0.0.2"] * 12, MANY[:12]], ids=["one client", "many clients"])
-def test_few_feeds_are_built_at_once(stage: Stage, sources: list[str]) -> None:
+def test_concurrent_feed_builds_are_limited(stage: Stage, sources: list[str]) -> None:
     with attacking(stage, sources, "/events.ics?search=c", locked=True) as replies:
         assert count_waiting(stage.url) <= 2
         assert health(stage.server) is not None
@@ -100,7 +100,7 @@ def test_meaningless_parameters_share_one_build(stage: Stage) -> None:
     ],
     ids=["no body", "empty", "unfinished", "chunked", "announced"],
 )
-def test_reads_of_clients_that_left_end(stage: Stage, body: str) -> None:
+def test_reads_of_disconnected_clients_are_cancelled(stage: Stage, body: str) -> None:
     with locked_events(stage.url):
         with ThreadPoolExecutor(4) as asking:
             for number in range(4):
@@ -113,7 +113,7 @@ def test_reads_of_clients_that_left_end(stage: Stage, body: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/events.ics?search=g", f"{NS}/events?search=g"])
-def test_what_a_head_request_made_is_kept_for_all(stage: Stage, path: str) -> None:
+def test_head_response_is_cached_for_all(stage: Stage, path: str) -> None:
     hits, others = count_hits(stage.metrics_port)
     heads = [ask(stage.server, path, method="HEAD") for _ in range(3)]
     whole = ask(stage.server, path)
@@ -123,7 +123,7 @@ def test_what_a_head_request_made_is_kept_for_all(stage: Stage, path: str) -> No
     assert count_hits(stage.metrics_port) == (hits + 3, others + 1)
 
 
-def test_a_feed_whose_first_client_left_is_made_once_for_all_the_others(stage: Stage) -> None:
+def test_feed_build_survives_disconnect_of_first_client(stage: Stage) -> None:
     path = f"/events.ics?search=f{time.time_ns()}"
     with ThreadPoolExecutor(6) as asking:
         with locked_events(stage.url):

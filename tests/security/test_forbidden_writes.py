@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.api.samples import SAMPLES
-from tests.robustness.kit import add_people
-from tests.security.place import Place, Tell, first
-from tests.security.wire import EX, NS, Ask, Got, get, send
+from tests.api.sample_records import SAMPLES
+from tests.robustness.site_fixtures import add_people
+from tests.security.instance import Place, Tell, first
+from tests.security.wire_client import EX, NS, Ask, Got, get, send
 
 STATUSES = ("publish", "draft", "pending", "private", "future", "trash")
 FAR = "2098-01-01 10:00:00"
@@ -81,7 +81,7 @@ def changes(kind: str, record_id: int, text: str) -> Iterator[Ask]:
         yield batch((method, f"/{kind}/{record_id}", body if method == "PATCH" else {}), atomic=method == "PATCH")
 
 
-def test_nobody_changes_what_is_not_theirs(place: Place, tell: Tell) -> None:
+def test_users_cannot_change_records_of_others(place: Place, tell: Tell) -> None:
     attempts: list[Attempt] = []
     for kind, status in product(("events", "venues", "organizers"), STATUSES):
         sample = SAMPLES[kind]
@@ -101,7 +101,7 @@ def test_nobody_changes_what_is_not_theirs(place: Place, tell: Tell) -> None:
     tell(f"{len(attempts)} writes to records of others, {len(attempts)} refused, no row changed")
 
 
-def test_terms_are_written_by_those_who_may(place: Place, tell: Tell) -> None:
+def test_terms_need_write_permission(place: Place, tell: Tell) -> None:
     attempts: list[Attempt] = []
     for kind, callers in (
         ("categories", ("anonymous", "subscriber", "contributor")),
@@ -121,7 +121,7 @@ def test_terms_are_written_by_those_who_may(place: Place, tell: Tell) -> None:
     tell(f"{len(attempts)} writes of terms, {len(attempts)} refused")
 
 
-def test_a_contributor_publishes_nothing(place: Place, tell: Tell) -> None:
+def test_contributor_cannot_publish(place: Place, tell: Tell) -> None:
     """Whatever is wished for, it waits for somebody who may publish it."""
     attempts: list[Ask] = []
     for kind in ("events", "venues", "organizers"):
@@ -169,7 +169,7 @@ def _back_to_published(place: Place, kind: str) -> Iterator[Ask]:
     yield send("POST", f"{EX}/{kind}/{trashed['id']}/restore", {})
 
 
-def test_a_contributor_makes_no_terms_by_naming_them(place: Place) -> None:
+def test_contributor_cannot_create_terms_by_name(place: Place) -> None:
     with psycopg.connect(place.url) as connection:
         names = "SELECT count(*) FROM (SELECT name FROM tags UNION ALL SELECT name FROM categories) t"
         before = connection.execute(names).fetchone()
@@ -180,7 +180,7 @@ def test_a_contributor_makes_no_terms_by_naming_them(place: Place) -> None:
         assert connection.execute(names).fetchone() == before
 
 
-def test_a_password_that_only_reads_writes_nothing(place: Place, tell: Tell) -> None:
+def test_read_only_password_cannot_write(place: Place, tell: Tell) -> None:
     login = add_people(place.url, {"reader": "administrator"})["reader"]
     with psycopg.connect(place.url) as connection:
         connection.execute(
@@ -202,7 +202,7 @@ def test_a_password_that_only_reads_writes_nothing(place: Place, tell: Tell) -> 
 
 
 @pytest.mark.parametrize("who", ["contributor", "author"])
-def test_the_private_venue_of_somebody_else_cannot_be_linked(place: Place, who: str) -> None:
+def test_private_venue_of_another_user_cannot_be_linked(place: Place, who: str) -> None:
     venue = place.create("venues", "stranger", venue="Flathead", status="private")
     shapes: tuple[Any, ...] = (
         venue["id"],
@@ -217,7 +217,7 @@ def test_the_private_venue_of_somebody_else_cannot_be_linked(place: Place, who: 
     assert place.ask(get(f"{NS}/venues/{venue['id']}"), "stranger").json()["venue"] == "Flathead"
 
 
-def test_the_key_of_somebody_else_repeats_nothing(place: Place) -> None:
+def test_idempotency_key_of_another_user_is_not_replayed(place: Place) -> None:
     body, key = {"venue": "Keyed", "status": "draft"}, {"idempotency-key": "the same for all"}
     answers = [
         place.ask(send("POST", f"{NS}/venues", body, **key), who) for who in ("author", "author2", "contributor")

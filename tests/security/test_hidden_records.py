@@ -8,8 +8,8 @@ from urllib.parse import unquote_plus
 import pytest
 
 from kalends.kinds.event_filters import PASSWORD_GUARDED_FILTERS
-from tests.security.place import Place, Tell, first, some
-from tests.security.wire import EX, NS, Ask, Got, form, get, send
+from tests.security.instance import Place, Tell, first, some
+from tests.security.wire_client import EX, NS, Ask, Got, form, get, send
 
 CALLERS = ("anonymous", "subscriber", "contributor", "contributor2", "author2")
 STATUSES = ("draft", "pending", "private", "future", "trash", "protected")
@@ -190,7 +190,7 @@ def hidden(place: Place) -> list[Hidden]:
     return [hide(place, status) for status in STATUSES]
 
 
-def test_hidden_events_are_not_told_of_on_any_way(place: Place, hidden: list[Hidden], tell: Tell) -> None:
+def test_hidden_events_are_not_revealed_by_any_request(place: Place, hidden: list[Hidden], tell: Tell) -> None:
     seen_by_editor = [get(f"{NS}/events/{event.id}", context="edit").by(place.logins["editor"]) for event in hidden]
     before = [got.body for got in place.ask_all(seen_by_editor)]
     cases = [(caller, event, way) for caller in CALLERS for event in hidden for way in ways(event)]
@@ -207,7 +207,7 @@ def test_hidden_events_are_not_told_of_on_any_way(place: Place, hidden: list[Hid
     tell(f"{len(tried):,} of {len(cases):,} requests about hidden events, {len(tried):,} told nothing")
 
 
-def test_the_same_ways_do_tell_of_a_public_event(place: Place) -> None:
+def test_same_requests_reveal_public_event(place: Place) -> None:
     """Otherwise the test above would show nothing."""
     event = hide(place, "publish")
     found = list(ways(event))
@@ -225,9 +225,7 @@ def test_the_same_ways_do_tell_of_a_public_event(place: Place) -> None:
     assert len(silent) < 15
 
 
-def test_what_a_protected_event_does_not_show_cannot_be_asked_for(
-    place: Place, hidden: list[Hidden], tell: Tell
-) -> None:
+def test_filters_do_not_reveal_protected_fields(place: Place, hidden: list[Hidden], tell: Tell) -> None:
     """Each guarded filter by itself, and their opposites; with the password it is found."""
     event = next(event for event in hidden if event.status == "protected")
     sent: dict[str, list[dict[str, object]]] = {
@@ -248,7 +246,7 @@ def test_what_a_protected_event_does_not_show_cannot_be_asked_for(
     tell(f"{len(queries)} guarded filters, {len(queries)} silent without the password")
 
 
-def test_a_public_event_does_not_show_its_private_venue_and_organizer(place: Place, tell: Tell) -> None:
+def test_public_event_does_not_reveal_private_venue_or_organizer(place: Place, tell: Tell) -> None:
     names = {"venue": "frotzhall", "organizer": "gnustoclub"}
     links = {
         param: place.create(f"{param}s", **{param: name, "slug": name, "status": "private"})["id"]

@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.feeds.readers import unfolded
+from tests.feeds.ical_readers import unfolded
 from tests.pages.payloads import BREAKS, CALL, TAGS
-from tests.security.place import Place, Tell, first, some
-from tests.security.wire import NS, Ask, Got, get, send
+from tests.security.instance import Place, Tell, first, some
+from tests.security.wire_client import NS, Ask, Got, get, send
 
 PAYLOADS = [*TAGS, *BREAKS, "\r\nX-Injected: 1", "\r\n\r\n<script>pwned()</script>", "\x85X-Injected: 1"]
 PAGES = ("/", "/events/month/", "/events/list/", "/events/map/", "/events/search/", "/event/known/", "/venue/hall/")
@@ -131,7 +131,7 @@ def problems(got: Got, scripts: dict[bool, int]) -> str:
     return ""
 
 
-def test_what_is_asked_does_not_become_part_of_the_answer(town: Place, tell: Tell) -> None:
+def test_request_values_are_not_injected_into_responses(town: Place, tell: Tell) -> None:
     everything = [(payload, ask) for payload in PAYLOADS for ask in asks(payload)]
     tried = some(everything, 400)
     scripts = {path == "/docs": Look(town.ask(get(path)).body.decode()).scripts for path in ("/", "/docs")}
@@ -152,7 +152,7 @@ def test_what_is_asked_does_not_become_part_of_the_answer(town: Place, tell: Tel
     tell(f"{counts}, {len(tried):,} held ({pages:,} of them pages)")
 
 
-def test_the_look_at_pages_finds_what_it_looks_for() -> None:
+def test_page_inspection_detects_injection() -> None:
     assert Look(f"<script>{CALL}</script>").scripts == 1
     assert Look(f"<p onclick={CALL}><a href=' java\tscript:x'><iframe>").bad == [
         "p onclick",
@@ -161,7 +161,7 @@ def test_the_look_at_pages_finds_what_it_looks_for() -> None:
     ]
 
 
-def test_only_addresses_of_the_web_are_stored(town: Place, tell: Tell) -> None:
+def test_only_http_urls_are_stored(town: Place, tell: Tell) -> None:
     bodies: list[tuple[str, dict[str, Any]]] = [
         ("venues", {"venue": "x"}),
         ("organizers", {"organizer": "x"}),

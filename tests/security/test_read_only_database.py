@@ -12,9 +12,9 @@ import pytest
 from psycopg import sql
 
 from kalends.store.migrations import migrate
-from tests.life.processes import Worker, wait_until
-from tests.robustness.kit import add_editor, client_of
-from tests.robustness.processes import launched
+from tests.lifecycle.processes import Worker, wait_until
+from tests.robustness.process_control import launched
+from tests.robustness.site_fixtures import add_editor, client_of
 from tests.robustness.test_failover import SETTINGS, standby_of
 from tests.servers import Server
 from tests.soak import scaled
@@ -65,7 +65,7 @@ def running(database_url: str, log: Path, pool_size: int = 10) -> Iterator[Serve
         yield server
 
 
-async def test_writes_succeed_as_soon_as_new_sessions_can_write(
+async def test_writes_succeed_once_new_sessions_are_writable(
     database_url: str, writable: Switch, tmp_path: Path
 ) -> None:
     login = add_editor(database_url)
@@ -78,7 +78,7 @@ async def test_writes_succeed_as_soon_as_new_sessions_can_write(
     assert statuses == [201] * WRITES
 
 
-async def test_a_full_pool_of_read_only_sessions_fails_at_most_one_write(
+async def test_full_read_only_pool_fails_no_more_than_one_write(
     database_url: str, writable: Switch, tmp_path: Path
 ) -> None:
     login = add_editor(database_url)
@@ -97,7 +97,7 @@ async def test_a_full_pool_of_read_only_sessions_fails_at_most_one_write(
     assert (statuses[0] in (201, 503), statuses[1:]) == (True, [201] * (WRITES - 1))
 
 
-async def test_a_standby_is_not_ready_until_it_is_promoted(tmp_path: Path) -> None:
+async def test_standby_is_not_ready_until_promoted(tmp_path: Path) -> None:
     with postgres.throwaway(SETTINGS) as primary:
         migrate(primary.url)
         login = add_editor(primary.url)
@@ -116,7 +116,7 @@ async def test_a_standby_is_not_ready_until_it_is_promoted(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("begins", ["read-only", "writable"])
-def test_a_worker_runs_jobs_again_after_a_read_only_phase(
+def test_worker_resumes_after_read_only_phase(
     database_url: str, writable: Switch, tmp_path: Path, begins: str
 ) -> None:
     add_editor(database_url)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.security.sockets import NS, ask, forget_peak, peak_mb, seeded
+from tests.security.raw_requests import NS, ask, forget_peak, peak_mb, seeded
 from tests.servers import Server
 
 LIST, FEED, SITEMAP = f"{NS}/events?per_page=50", "/events.ics", "/sitemap/0.xml"
@@ -53,7 +53,7 @@ def server(postgres_url: str, template_database: str, tmp_path_factory: pytest.T
         yield server
 
 
-def test_thirty_malformed_hosts_are_refused(server: Server) -> None:
+def test_malformed_hosts_are_rejected(server: Server) -> None:
     assert len(MALFORMED) == 30
     assert ask(server, LIST, hosts=["a.test"]).status == 200
     for path in (LIST, "/", "/events/category/par/chi/"):
@@ -67,7 +67,7 @@ def test_thirty_malformed_hosts_are_refused(server: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/media/1/none.png", f"{NS}/"])
-def test_no_path_is_answered_for_a_malformed_host(server: Server, path: str) -> None:
+def test_malformed_host_is_rejected_on_all_paths(server: Server, path: str) -> None:
     for hosts in ([b"a.test:80@evil.example"], [b"a.test", b"b.test"], [b"a" * 256]):
         assert ask(server, path, hosts=hosts).status == 400, hosts
 
@@ -76,11 +76,11 @@ def test_no_path_is_answered_for_a_malformed_host(server: Server, path: str) -> 
     "host",
     ["a.test", "A.TEST", "a.test:8080", "a.test:1", "[::1]", "[::1]:80", "127.0.0.1:8000", "my_host", "a.test.", ""],
 )
-def test_a_host_that_is_a_name_and_a_port_is_answered(server: Server, host: str) -> None:
+def test_host_name_with_optional_port_is_accepted(server: Server, host: str) -> None:
     assert ask(server, LIST, hosts=[host]).status == 200
 
 
-def test_oversized_hosts_are_refused_and_cost_no_memory(server: Server) -> None:
+def test_oversized_hosts_are_rejected_without_memory_growth(server: Server) -> None:
     usual = {path: ask(server, path).body for path in (LIST, FEED, SITEMAP)}  # What is loaded once is loaded now.
     assert min(map(len, usual.values())) > 1000
     forget_peak(server)
@@ -91,7 +91,7 @@ def test_oversized_hosts_are_refused_and_cost_no_memory(server: Server) -> None:
     assert peak_mb(server) - before < 10
 
 
-def test_the_longest_host_makes_a_response_at_most_twice_as_large(server: Server) -> None:
+def test_response_size_is_limited_for_longest_host(server: Server) -> None:
     """Links repeat the host; 255 bytes of it are the most that may be."""
     usual, longest = ask(server, LIST, hosts=["localhost"]), ask(server, LIST, hosts=[LONGEST])
     assert len(LONGEST) == 255
@@ -100,14 +100,14 @@ def test_the_longest_host_makes_a_response_at_most_twice_as_large(server: Server
     assert len(ask(server, LIST, hosts=["b" * 256]).body) < 1024
 
 
-def test_a_head_of_64_kb_is_refused(server: Server) -> None:
+def test_request_head_of_64_kb_is_rejected(server: Server) -> None:
     for headers in ({"Accept-Language": "x" * 65_536}, {"Cookie": "x" * 65_536}, {"X-Anything": "x" * 65_536}):
         reply = ask(server, LIST, headers=headers)
         assert reply.status in (400, 431), headers.keys()
     assert ask(server, f"{NS}/events?z={'x' * 65_536}").status in (400, 414, 431)
 
 
-def test_links_are_built_from_the_checked_host_in_small_letters(server: Server) -> None:
+def test_links_use_validated_lowercase_host(server: Server) -> None:
     for path in (LIST, "/", FEED, "/events.rss", "/sitemap.xml", f"{NS}/doc"):
         reply = ask(server, path, hosts=["A.TEST:8080"])
         assert reply.status == 200, path

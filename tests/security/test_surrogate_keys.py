@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.api.interface import NAMESPACE, Interface
-from tests.api.samples import DATES
+from tests.api.running_app import NAMESPACE, Interface
+from tests.api.sample_records import DATES
 
 PURGING = {"KALENDS_PURGE_URLS": "http://127.0.0.1:9/", "KALENDS_SHARED_CACHE_SECONDS": "3600"}
 
@@ -26,7 +26,7 @@ def keys(interface: Interface, path: str, query: str = "") -> list[str]:
     return headers["surrogate-key"].split()
 
 
-def test_no_route_sends_keys_without_a_shared_cache(fresh: Callable[..., Interface]) -> None:
+def test_surrogate_keys_are_omitted_without_shared_cache(fresh: Callable[..., Interface]) -> None:
     interface = fresh({"KALENDS_SHARED_CACHE_SECONDS": "3600"})
     _, public = fill(interface)
     kinds = ("events", "venues", "organizers", "categories", "tags")
@@ -49,7 +49,7 @@ def test_no_route_sends_keys_without_a_shared_cache(fresh: Callable[..., Interfa
 
 
 @pytest.mark.parametrize("path", [f"{NAMESPACE}/events", "/events.ics"])
-def test_a_protected_event_names_no_links(fresh: Callable[..., Interface], path: str) -> None:
+def test_surrogate_keys_do_not_reveal_links_of_protected_event(fresh: Callable[..., Interface], path: str) -> None:
     interface = fresh(PURGING)
     protected, public = fill(interface)
     named = keys(interface, path, f"include={protected['id']}")

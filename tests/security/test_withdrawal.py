@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.interface import Caller, Interface
+from tests.api.running_app import Caller, Interface
 
 EVENT = {
     "title": "Party Grue",
@@ -54,7 +54,7 @@ def withdraw(editor: Caller, event: dict[str, Any], way: str, secret: str, *, at
 @pytest.mark.parametrize("at_once", [True, False], ids=["one write", "two writes"])
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_new_is_disclosed(interface: Interface, way: str, secret: str, at_once: bool) -> None:
+def test_withdrawn_event_discloses_no_new_content(interface: Interface, way: str, secret: str, at_once: bool) -> None:
     editor = interface.caller("editor")
     event = editor.create("events", **EVENT)
     queries = ["", "search=Frobozz", "start_date=2031-06-01&end_date=2031-06-30", "featured=1", "categories=frobozz"]
@@ -72,7 +72,7 @@ def test_nothing_new_is_disclosed(interface: Interface, way: str, secret: str, a
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_mere_withdrawal_is_announced(interface: Interface, way: str) -> None:
+def test_withdrawal_is_announced(interface: Interface, way: str) -> None:
     editor = interface.caller("editor")
     event = editor.create("events", **EVENT)
     assert editor.patch(f"/events/{event['id']}", WAYS[way]).status_code == 200
@@ -83,7 +83,7 @@ def test_a_mere_withdrawal_is_announced(interface: Interface, way: str) -> None:
         assert "DTSTART:20310329T193000Z" in feed
 
 
-def test_drafted_and_then_trashed_is_still_announced(interface: Interface) -> None:
+def test_trashing_withdrawn_event_is_still_announced(interface: Interface) -> None:
     editor = interface.caller("editor")
     event = editor.create("events", **EVENT)
     editor.change("events", event["id"], status="draft")

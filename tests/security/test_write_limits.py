@@ -11,8 +11,8 @@ import pytest
 
 from kalends.store.database import Database, Options
 from kalends.store.sql import Sql
-from tests.robustness.audit import revision_of
-from tests.robustness.kit import DATES, NS, Login, add_people, application
+from tests.robustness.consistency import revision_of
+from tests.robustness.site_fixtures import DATES, NS, Login, add_people, application
 
 BATCH = "http://x/api/kalends/v1/batch"
 SLOW = """
@@ -49,7 +49,7 @@ def operations(events: int, venues: int) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("atomic", [True, False])
-async def test_a_batch_creates_at_most_a_thousand_records(
+async def test_batch_is_limited_to_1000_new_records(
     database_url: str, people: dict[str, Login], atomic: bool
 ) -> None:
     async with (
@@ -70,7 +70,7 @@ async def test_a_batch_creates_at_most_a_thousand_records(
         assert revision_of(database_url, 1) == 8
 
 
-async def test_a_write_beyond_its_deadline_is_rolled_back(database_url: str, client: httpx.AsyncClient) -> None:
+async def test_write_beyond_timeout_is_rolled_back(database_url: str, client: httpx.AsyncClient) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute(SLOW)
     many = [{"method": "POST", "path": "/organizers", "body": {"organizer": f"o{n}"}} for n in range(50)]
@@ -93,7 +93,7 @@ async def test_a_write_beyond_its_deadline_is_rolled_back(database_url: str, cli
 
 
 @pytest.mark.parametrize("busy", [True, False])
-async def test_a_cancelled_write_releases_the_lock_at_once(database_url: str, busy: bool) -> None:
+async def test_cancelled_write_releases_lock_immediately(database_url: str, busy: bool) -> None:
     database = await Database.open(Options(database_url))
     locked = asyncio.Event()
 
@@ -122,7 +122,7 @@ async def test_a_cancelled_write_releases_the_lock_at_once(database_url: str, bu
         await database.close()
 
 
-async def test_a_batch_reads_its_parameters_before_it_locks(
+async def test_batch_parses_parameters_before_locking(
     database_url: str, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where one of them is refused: that is said when its turn comes."""
@@ -149,7 +149,7 @@ async def test_a_batch_reads_its_parameters_before_it_locks(
     assert free == [True, True]
 
 
-async def test_a_public_read_has_a_shorter_deadline(database_url: str, people: dict[str, Login]) -> None:
+async def test_public_reads_have_shorter_timeout(database_url: str, people: dict[str, Login]) -> None:
     async with (
         application(database_url, public_deadline=0.5, statement_deadline=2) as transport,
         httpx.AsyncClient(transport=transport, base_url=f"http://x{NS}", trust_env=False, timeout=30) as client,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tests.conftest import address, temporary_database
 from tests.robustness.two_sites import Pair, fill_two_sites
-from tests.security.wire import FROM_ANYWHERE, send_bytes
+from tests.security.wire_client import FROM_ANYWHERE, send_bytes
 from tests.servers import Server
 
 

@@ -17,7 +17,7 @@ from kalends.core.times import event_span
 from kalends.demo.seed import DemoCounts, DemoOptions, parse_upcoming, resolve_counts, seed
 from kalends.kinds.events import EVENTS
 from kalends.store import bulk_load
-from tests.robustness.audit import audit
+from tests.robustness.consistency import audit
 from tests.servers import Server, make_environment
 
 TODAY = date(2026, 3, 14)
@@ -38,9 +38,7 @@ def column(database_url: str, query: str) -> list:
 
 
 @pytest.mark.slow
-def test_the_command_fills_a_site_that_the_interface_then_shows(
-    database_url: str, start_server: Callable[..., Server]
-) -> None:
+def test_command_fills_site(database_url: str, start_server: Callable[..., Server]) -> None:
     command = [sys.executable, "-m", "kalends", "seed", "--events", "500", "--venues", "20", "--organizers", "10"]
     more = ["--categories", "20", "--tags", "40", "--upcoming", "60%", "--seed", "7"]
     done = subprocess.run(
@@ -65,9 +63,7 @@ def test_the_command_fills_a_site_that_the_interface_then_shows(
             assert answer["total"] == number
 
 
-def test_the_same_seed_makes_the_same_records_and_another_does_not(
-    database_url: str, other_database_url: str, third_database_url: str
-) -> None:
+def test_same_seed_creates_same_records(database_url: str, other_database_url: str, third_database_url: str) -> None:
     for url, number in ((database_url, 7), (other_database_url, 7), (third_database_url, 8)):
         make_up(
             url, DemoOptions(events=200, venues=9, organizers=5, categories=14, tags=20, seed=number, today=TODAY)
@@ -80,7 +76,7 @@ def test_the_same_seed_makes_the_same_records_and_another_does_not(
     assert column(database_url, titles) != column(third_database_url, titles)
 
 
-def test_the_books_add_up_also_after_a_second_run(database_url: str) -> None:
+def test_counters_are_consistent_after_repeated_runs(database_url: str) -> None:
     make_up(database_url)
     audit(database_url)
     make_up(database_url)
@@ -92,9 +88,7 @@ def test_the_books_add_up_also_after_a_second_run(database_url: str) -> None:
     assert column(database_url, "SELECT count(*) FROM users") == [1]
 
 
-def test_many_at_once_leave_every_index_and_foreign_key_as_it_was(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bulk_load_restores_indexes_and_foreign_keys(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = """
         SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
         UNION ALL SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
@@ -106,7 +100,7 @@ def test_many_at_once_leave_every_index_and_foreign_key_as_it_was(
     audit(database_url)
 
 
-def test_what_is_stored_is_what_the_interface_would_have_stored(database_url: str) -> None:
+def test_stored_values_match_api_validation(database_url: str) -> None:
     """Every text passes through cleaning unchanged, and what is derived is derived from it."""
     make_up(database_url)
     names = ("title", "description", "excerpt", "timezone", "cost", "website", "ticket_url", "all_day")
@@ -125,7 +119,7 @@ def test_what_is_stored_is_what_the_interface_would_have_stored(database_url: st
         assert slug.startswith(make_slug(read["title"])) or slug == ""
 
 
-def test_events_are_as_various_as_real_ones(database_url: str) -> None:
+def test_events_are_varied(database_url: str) -> None:
     make_up(database_url, DemoOptions(events=3000, venues=30, organizers=10, seed=3, today=TODAY))
     (count,) = rows(
         database_url,
@@ -140,7 +134,7 @@ def test_events_are_as_various_as_real_ones(database_url: str) -> None:
     assert column(database_url, "SELECT count(*) FROM events WHERE start_local >= '2026-03-14'") == [500]
 
 
-def test_numbers_follow_from_the_number_of_events() -> None:
+def test_counts_are_derived_from_number_of_events() -> None:
     assert resolve_counts(DemoOptions(events=1000)) == DemoCounts(1000, 500, 38, 25, 22, 50)
     assert resolve_counts(DemoOptions(events=2_000_000)) == DemoCounts(2_000_000, 100_000, 4000, 2000, 60, 300)
     with pytest.raises(InvalidValue):
@@ -148,10 +142,10 @@ def test_numbers_follow_from_the_number_of_events() -> None:
 
 
 @pytest.mark.parametrize(("text", "number"), [("", None), ("12", 12), ("0.05", 50), ("5%", 50)])
-def test_upcoming_is_a_number_or_a_share(text: str, number: int | None) -> None:
+def test_upcoming_is_number_or_share(text: str, number: int | None) -> None:
     assert parse_upcoming(text, 1000) == number
 
 
-def test_upcoming_that_is_neither_is_refused() -> None:
+def test_invalid_upcoming_is_rejected() -> None:
     with pytest.raises(InvalidValue):
         parse_upcoming("many", 1000)

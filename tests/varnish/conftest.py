@@ -11,7 +11,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.api.interface import add_people
+from tests.api.running_app import add_people
 from tests.conftest import address, temporary_database
 from tests.servers import Server, find_free_port, make_environment
 from tools.varnish import PROGRAM, Varnish

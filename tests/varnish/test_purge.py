@@ -66,7 +66,7 @@ def title_of(stage: Stage, path: str) -> str:
     return stage.get(path).json()["title"]
 
 
-def test_change_of_an_event(stage: Stage, records: Records) -> None:
+def test_event_change_is_visible_within_one_second(stage: Stage, records: Records) -> None:
     stage.fill(records.one, records.other, LIST, "/venues")
     stage.write("PATCH", records.one, title="changed")
     wait(lambda: title_of(stage, records.one) == "changed")
@@ -78,7 +78,7 @@ def test_change_of_an_event(stage: Stage, records: Records) -> None:
     assert stage.is_hit(records.other)
 
 
-def test_change_of_a_venue(stage: Stage, records: Records) -> None:
+def test_venue_change_is_visible_within_one_second(stage: Stage, records: Records) -> None:
     near, far = (f"/events?{WINDOW}&geoloc_lat={degrees}&geoloc_lng={degrees}" for degrees in (1, 40))
     stage.fill(records.there, records.elsewhere, records.quiet, near, far)
     stage.write("PATCH", records.venue, venue="Theatre", geo_lat=40.0, geo_lng=40.0)
@@ -89,7 +89,7 @@ def test_change_of_a_venue(stage: Stage, records: Records) -> None:
     assert stage.is_hit(records.quiet)
 
 
-def test_pages_and_feeds_of_people(stage: Stage) -> None:
+def test_page_and_feed_changes_are_visible_within_one_second(stage: Stage) -> None:
     """They are purged by the same keys: a change is on the pages that show it, and no other page is made anew."""
     dates = {"start_date": "2031-06-01 10:00:00", "end_date": "2031-06-01 12:00:00"}
     made = stage.write("POST", "/events", title="On the page", slug="on-the-page", **dates)
@@ -105,7 +105,7 @@ def test_pages_and_feeds_of_people(stage: Stage) -> None:
     assert stage.visit("/event/beside-it.ics").headers["x-cache"] == "hit"
 
 
-def test_count_of_a_term(stage: Stage, records: Records) -> None:
+def test_term_count_change_is_visible_within_one_second(stage: Stage, records: Records) -> None:
     """It is on the page of the term and on every event that shows it."""
     stage.fill(records.tag, records.elsewhere, records.other)
     assert stage.get(records.tag).json()["count"] == 1
@@ -118,7 +118,7 @@ def test_count_of_a_term(stage: Stage, records: Records) -> None:
     assert stage.is_hit(records.other)
 
 
-def test_order_of_parameters(stage: Stage) -> None:
+def test_parameter_order_does_not_affect_cache_key(stage: Stage) -> None:
     stage.fill(f"{LIST}&per_page=3")
     assert stage.is_hit("/events?per_page=3&end_date=2031-12-31&start_date=2031-01-01")
     # Among equal names it may matter.
@@ -126,7 +126,7 @@ def test_order_of_parameters(stage: Stage) -> None:
     assert not stage.is_hit("/tags?hide_empty=false&search=a&search=b")
 
 
-def test_what_is_never_kept(stage: Stage) -> None:
+def test_protected_and_authenticated_responses_are_not_cached(stage: Stage) -> None:
     event = add_event(stage, "secret", new_password="sesame")
     opened = f"{NS}{event}?password=sesame"
     for _ in range(3):
@@ -142,12 +142,14 @@ def test_what_is_never_kept(stage: Stage) -> None:
     assert [stage.public.get(changes).headers["x-cache"] for _ in range(2)] == ["miss", "miss"]
 
 
-def test_who_may_purge(stage: Stage) -> None:
+def test_purge_needs_key(stage: Stage) -> None:
     assert stage.public.request("PURGE", "/").status_code == 400
     assert stage.public.request("PURGE", "/", headers={"xkey": "s1-nothing"}).reason_phrase == "Purged 0"
 
 
-def test_server_away(stage: Stage, start_server: Callable[..., Server], tmp_path: Path) -> None:
+def test_stale_response_is_served_while_server_is_down(
+    stage: Stage, start_server: Callable[..., Server], tmp_path: Path
+) -> None:
     """An answer that is too old by its own account is served while there is no other."""
     settings = {"KALENDS_SHARED_CACHE_SECONDS": "1", "KALENDS_PURGE_URLS": "http://127.0.0.1:9/"}
     short = start_server(stage.database_url, environment=settings)
@@ -162,7 +164,7 @@ def test_server_away(stage: Stage, start_server: Callable[..., Server], tmp_path
     assert int(answer.headers["age"]) >= 2
 
 
-def test_publishing_a_private_venue(stage: Stage) -> None:
+def test_publishing_private_venue_purges_event(stage: Stage) -> None:
     """Its key is on the response of the event although the venue is not shown there."""
     venue = stage.write("POST", "/venues", venue="Back room", status="private")["id"]
     event = add_event(stage, "in the back room", venue=[venue])

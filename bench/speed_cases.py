@@ -1,0 +1,86 @@
+"""The requests whose speed is measured, and the limits that the project set itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from bench.seeded_sites import SeededSite
+
+LIST = "default list"
+BY_ID = "one event by ID"
+NOT_MODIFIED = "default list, 304"
+WRITE = "a write (PATCH of an event)"
+RARE, COMMON = "kookaburra", "the"
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    path: Callable[[SeededSite], str]
+    quick: bool = False  # measured in a quick run too
+
+
+def _list_path(**values: object) -> str:
+    return f"/events?{urlencode(values)}"
+
+
+def _week_path(site: SeededSite) -> str:
+    first, last = site.week
+    return _list_path(start_date=first, end_date=last)
+
+
+CASES = (
+    Case(LIST, lambda _: "/events", quick=True),
+    Case("one category", lambda site: _list_path(categories=site.category_id)),
+    Case("one venue", lambda site: _list_path(venue=site.venue_id)),
+    Case("a week", _week_path),
+    Case("search, rare word", lambda _: _list_path(search=RARE)),
+    Case("search, common word", lambda _: _list_path(search=COMMON)),
+    Case("page 40", lambda _: _list_path(page=40)),
+    Case(BY_ID, lambda site: f"/events/{site.event_id}", quick=True),
+    Case("one event by slug", lambda site: site.by_slug),
+    Case("venues", lambda _: "/venues"),
+    Case("tags", lambda _: "/tags"),
+    Case(NOT_MODIFIED, lambda _: "/events", quick=True),
+    Case(WRITE, lambda site: f"/events/{site.event_id}"),
+)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """`most` or `least` of a figure. Quick runs share the machine with other tests and are let off lightly."""
+
+    name: str
+    figure: float
+    maximum: float | None = None
+    minimum: float | None = None
+
+    def is_kept(self) -> bool:
+        return self.figure <= self.maximum if self.maximum is not None else self.figure >= (self.minimum or 0.0)
+
+    def relaxed(self, factor: float) -> "Limit":
+        return Limit(
+            self.name,
+            self.figure,
+            self.maximum * factor if self.maximum is not None else None,
+            self.minimum / factor if self.minimum is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Lowest CPU per request, in milliseconds, of the existing service at 1,000 and at 10,000 events."""
+
+    name: str
+    path: Callable[[SeededSite, str], str]
+    at_1000: float
+    at_10000: float
+
+
+REFERENCES = (
+    Reference("default list", lambda _, __: _list_path(per_page=12), 105, 360),
+    Reference("one event", lambda site, _: f"/events/{site.event_id}", 68, 79),
+    Reference("search, 2 % of events match", lambda _, word: _list_path(search=word), 181, 753),
+    Reference("page 40", lambda _, __: _list_path(per_page=12, page=40), 166, 358),
+    Reference("venues", lambda _, __: "/venues", 73, 81),
+)

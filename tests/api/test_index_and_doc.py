@@ -1,0 +1,232 @@
+"""The interface describes itself: the index, `/doc`, and other paths for the same namespace."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from kalends.api.catalog import Endpoint
+from kalends.api.routes import ROUTES
+from kalends.core.params import Param
+from tests.api.running_app import NS, Caller, Interface, assert_refused, done
+from tests.api.sample_records import Sample
+
+ALIAS = "http://calendar.test/wp-json/tribe/events/v1"
+# The tables of interface.md: parameters that may be sent, by route and method.
+EVENT = """
+    title start_date end_date author date date_utc description slug excerpt status timezone all_day image cost
+    website show_map show_map_link hide_from_listings sticky featured categories tags venue organizer"""
+VENUE = """
+    venue author date date_utc description status show_map show_map_link address city country province state
+    zip phone stateprovince website image"""
+ORGANIZER = "organizer author date date_utc description status phone website email image"
+EVENT_LIST = """
+    page per_page start_date end_date starts_before starts_after ends_before ends_after strict_dates search
+    categories tags venue organizer featured status geoloc geoloc_lat geoloc_lng include post_parent ticketed"""
+PLACE_LIST = "page per_page search event has_events only_with_upcoming status"
+TERM_LIST = "page per_page search exclude include order orderby hide_empty post event slug"
+DECLARED = {
+    ("/events", "GET"): EVENT_LIST,
+    ("/events", "POST"): EVENT,
+    ("/events/1", "GET"): "id password",
+    ("/events/1", "DELETE"): "id password",
+    ("/events/1", "PATCH"): "id password " + EVENT,
+    ("/events/by-slug/a", "GET"): "slug",
+    ("/events/by-slug/a", "PUT"): EVENT,
+    ("/venues", "GET"): PLACE_LIST,
+    ("/venues", "POST"): VENUE,
+    ("/venues/1", "POST"): "id " + VENUE,
+    ("/venues/by-slug/a", "PATCH"): "slug " + VENUE,
+    ("/organizers", "GET"): PLACE_LIST,
+    ("/organizers", "POST"): ORGANIZER,
+    ("/organizers/by-slug/a", "DELETE"): "slug",
+    ("/categories", "GET"): TERM_LIST + " parent",
+    ("/categories", "POST"): "name description slug parent",
+    ("/categories/1", "PATCH"): "id name description slug parent",
+    ("/tags", "GET"): TERM_LIST,
+    ("/tags", "POST"): "name description slug",
+    ("/tags/1", "DELETE"): "id",
+}
+
+
+@pytest.mark.parametrize(("path", "method"), DECLARED)
+def test_all_parameters_are_declared(anonymous: Caller, path: str, method: str) -> None:
+    described = done(anonymous.request("OPTIONS", path))
+    (endpoint,) = [entry for entry in described["endpoints"] if method in entry["methods"]]
+    assert set(DECLARED[path, method].split()) <= set(endpoint["args"])
+
+
+def test_required_parameters_differ_between_create_and_update(anonymous: Caller, sample: Sample) -> None:
+    required = {sample.name, *sample.required}
+    create = done(anonymous.request("OPTIONS", f"/{sample.kind}"))["endpoints"][1]["args"]
+    assert {name for name, row in create.items() if row["required"]} == required
+    update = done(anonymous.request("OPTIONS", f"/{sample.kind}/1"))["endpoints"][2]["args"]
+    assert {name for name, row in update.items() if row["required"]} == {"id"}
+
+
+def endpoints() -> Iterator[tuple[str, Endpoint, Param]]:
+    for route in ROUTES:
+        for endpoint in route.endpoints:
+            for param in endpoint.params:
+                yield route.pattern, endpoint, param
+
+
+def test_index_lists_all_parameters_with_schema(anonymous: Caller) -> None:
+    index = done(anonymous.get("/"))
+    assert index.keys() == {"namespace", "routes", "_links"}
+    assert index["namespace"] == "calendar/events/v1"
+    assert index["_links"] == {"up": [{"href": "http://calendar.test/api/"}]}
+    expected = ["", "/doc", *(route.pattern for route in ROUTES)]
+    assert list(index["routes"]) == [f"/calendar/events/v1{pattern}" for pattern in expected]
+    for pattern, endpoint, param in endpoints():
+        shown = index["routes"][f"/calendar/events/v1{pattern}"]["endpoints"]
+        (args,) = [entry["args"] for entry in shown if entry["methods"] == list(endpoint.methods)]
+        row = args[param.name]
+        assert row["description"]
+        assert {name: row.get(name) for name in param.type.schema} == dict(param.type.schema)
+
+
+def test_index_contains_computed_defaults(anonymous: Caller) -> None:
+    args = done(anonymous.request("OPTIONS", "/events"))["endpoints"][0]["args"]
+    assert (args["page"]["default"], args["per_page"]["default"]) == (1, 12)
+    start, end = args["start_date"]["default"], args["end_date"]["default"]
+    assert (start[10:], end[10:]) == (" 00:00:00", " 23:59:59")
+    assert int(end[:4]) == int(start[:4]) + 2
+    assert "default" not in done(anonymous.request("OPTIONS", "/events"))["endpoints"][1]["args"]["start_date"]
+
+
+def test_index_links_to_routes_without_placeholders(anonymous: Caller) -> None:
+    routes = done(anonymous.get(""))["routes"]
+    linked = {path: row["_links"]["self"][0]["href"] for path, row in routes.items() if "_links" in row}
+    paths = ["", "/doc", "/events", "/venues", "/organizers", "/categories", "/tags"]
+    assert linked == {f"/calendar/events/v1{path}": f"{NS}{path}" for path in paths}
+    for href in linked.values():
+        assert anonymous.get(href).status_code == 200
+
+
+def test_index_accepts_its_own_namespace_only(anonymous: Caller) -> None:
+    same = anonymous.get("/?namespace=calendar/events/v1&context=view")
+    assert done(same) == done(anonymous.get("/"))
+    assert_refused(anonymous.get("/?namespace=wp/v2"), 404, "rest_invalid_namespace")
+
+
+def test_doc_is_openapi_document_of_same_routes(anonymous: Caller) -> None:
+    doc = done(anonymous.get("/doc"))
+    assert doc["openapi"].startswith("3.")
+    assert doc["info"].keys() >= {"title", "version", "description"}
+    assert doc["servers"] == [{"url": NS}]
+    shown = {path: sorted(operations) for path, operations in doc["paths"].items()}
+    expected = {
+        route.pattern.replace(r"(?P<id>\d+)", "{id}").replace("(?P<slug>[^/]+)", "{slug}"): sorted(
+            method.lower() for method in route.methods
+        )
+        for route in ROUTES
+    }
+    assert shown == {"/": ["get"], "/doc": ["get"], **expected}
+    assert len(shown) == 15
+    body = doc["paths"]["/events"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert body == {"$ref": "#/components/schemas/EventNew"}
+    create = doc["components"]["schemas"]["EventNew"]
+    assert create["required"] == ["title", "start_date", "end_date"]
+    assert set(create["properties"]) >= set(EVENT.split())
+    names = [row["name"] for row in doc["paths"]["/events"]["get"]["parameters"] if "name" in row]
+    assert set(names) >= set(EVENT_LIST.split())
+    in_path = [row for row in doc["paths"]["/events/{id}"]["get"]["parameters"] if row.get("in") == "path"]
+    assert [(row["name"], row["required"]) for row in in_path] == [("id", True)]
+
+
+# Other paths ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def aliased(fresh: Callable[..., Interface]) -> Interface:
+    return fresh({"KALENDS_API_ALIASES": "/wp-json/tribe/events/v1, /other/calendar/v1/"})
+
+
+def every_address(value: Any) -> Iterator[str]:
+    """Every address of the interface in an answer, however deep."""
+    if isinstance(value, dict):
+        for entry in value.values():
+            yield from every_address(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from every_address(entry)
+    elif isinstance(value, str) and "/v1" in value:
+        yield value
+
+
+def test_links_keep_requested_path_prefix(aliased: Interface) -> None:
+    editor = aliased.caller("editor")
+    body = {
+        "title": "Aliased", "start_date": "2027-01-01", "end_date": "2027-01-01", "venue": {"venue": "Hall"},
+        "organizer": {"organizer": "Olga"}, "categories": ["Music"], "tags": ["Red"],
+    }  # fmt: skip
+    made = editor.post(f"{ALIAS}/events", body)
+    event = done(made, 201)
+    assert made.headers["location"] == event["rest_url"] == f"{ALIAS}/events/{event['id']}"
+    assert made.headers["link"].startswith("<http://calendar.test/wp-json/>;")
+    editor.create("events", **{**body, "title": "Second"})
+    paths = [
+        "/events?per_page=1",
+        f"/events/{event['id']}",
+        "/categories?per_page=1",
+        "/tags",
+        "/",
+        "/doc",
+        "/venues",
+    ]
+    for path in paths:
+        for prefix in (ALIAS, "http://calendar.test/other/calendar/v1", NS):
+            addresses = set(every_address(done(editor.get(f"{prefix}{path}"))))
+            addresses = {address for address in addresses if address.startswith("http")}
+            if path != "/venues?":
+                assert all(address.startswith(prefix) for address in addresses), (path, prefix, addresses)
+
+
+def test_index_of_alias_has_its_own_namespace(aliased: Interface) -> None:
+    caller = aliased.caller()
+    index = done(caller.get(ALIAS))
+    assert index["namespace"] == "tribe/events/v1"
+    assert index["_links"] == {"up": [{"href": "http://calendar.test/wp-json/"}]}
+    assert "/tribe/events/v1/events" in index["routes"]
+    assert done(caller.get(f"{ALIAS}?namespace=tribe/events/v1")) == index
+    assert_refused(caller.get(f"{ALIAS}?namespace=calendar/events/v1"), 404, "rest_invalid_namespace")
+    assert_refused(caller.get(f"{ALIAS}/nothing"), 404, "rest_no_route")
+
+
+def test_aliases_are_disabled_by_default(anonymous: Caller) -> None:
+    assert_refused(anonymous.get(f"{ALIAS}/events"), 404, "rest_no_route")
+
+
+def test_api_root_is_configurable(fresh: Callable[..., Interface]) -> None:
+    for root, ns in (("/rest", "/rest/calendar/events/v1"), ("", "/calendar/events/v1")):
+        caller = fresh({"KALENDS_API_ROOT": root}).caller()
+        page = caller.get(f"http://calendar.test{ns}/events")
+        assert urlsplit(done(page)["rest_url"]).path == f"{ns}/events/"
+        assert page.headers["link"].startswith(f"<http://calendar.test{root}/>;")
+        assert_refused(caller.get("/events"), 404, "rest_no_route")
+
+
+# Watching -------------------------------------------------------------------------------------
+
+
+def test_health_and_readiness(interface: Interface, anonymous: Caller) -> None:
+    for path, text in (("/healthz", "ok\n"), ("/readyz", "ready\n")):
+        answer = anonymous.get(f"http://calendar.test{path}")
+        assert (answer.status_code, answer.text) == (200, text)
+        assert answer.headers["x-request-id"]
+
+
+def test_schema_mismatch_is_healthy_but_not_ready(fresh: Callable[..., Interface]) -> None:
+    interface = fresh()
+    caller = interface.caller()
+    (row,) = interface.sql("UPDATE alembic_version SET version_num = '0000' RETURNING version_num")
+    assert row["version_num"] == "0000"
+    answer = caller.get("http://calendar.test/readyz")
+    assert_refused(answer, 503, "rest_unavailable")
+    assert "kalends migrate" in answer.json()["message"]
+    assert answer.headers["retry-after"]
+    interface.sql("DROP TABLE alembic_version")
+    assert_refused(caller.get("http://calendar.test/readyz"), 503, "rest_unavailable")
+    assert caller.get("http://calendar.test/healthz").status_code == 200

@@ -1,0 +1,11 @@
+"""What the tests of the life of a record share."""
+
+from tests.api.running_app import HOST
+
+EXTENSION_PATH = "/api/kalends/v1"
+EXTENSION = f"http://{HOST}{EXTENSION_PATH}"
+
+
+def tell(text: str) -> None:
+    """Figures for who reads along; pytest shows them with -s or -rP."""
+    print(text)  # noqa: T201

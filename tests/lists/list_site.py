@@ -1,0 +1,232 @@
+"""A site in this process: the real application on a real database, with a clock that a test sets.
+
+Records are written by the service's own operations, in one transaction; lists are asked over HTTP.
+"""
+
+import asyncio
+import io
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+
+from kalends.asgi import create_application
+from kalends.core import credentials
+from kalends.core.params import read_params
+from kalends.kinds import BY_NAME
+from kalends.kinds.kind import Actor, Kind
+from kalends.operations.context import OperationContext
+from kalends.operations.links import resolve_links
+from kalends.operations.writes import add_record, change_record
+from kalends.store.database import Database, Options, Transaction
+from kalends.store.sql import Sql
+from tests.lists.dataset import EPOCH, USERS, Event, Place, Post, Term, World
+
+HOST = "lists.example"
+BASE = f"http://{HOST}/api/calendar/events/v1"
+EDITOR = Actor(USERS["editor"], "editor", "editor")
+# In this order everything that a record refers to is there before it.
+KINDS = ("categories", "tags", "venues", "organizers", "events")
+# A change that no operation makes is a change all the same: caches look at the revision.
+RAISE_REVISION = "UPDATE sites SET revision = revision + 1"
+
+
+class Site:
+    """Opened by `open_site`. `asked` counts the requests for lists."""
+
+    def __init__(self, loop: asyncio.Runner, app: Any, database: Database, owner: Any) -> None:
+        self._loop = loop
+        self._app = app
+        self._database = database
+        self._owner = owner
+        self._passwords: dict[str, str] = {}
+        self._addresses = count()
+        self.now = EPOCH
+        self.asked = 0
+
+    def ask(self, address: str, role: str, params: Sequence[tuple[str, str]] = ()) -> httpx.Response:
+        """GET a list: a path below the namespace, or a whole address such as a link to the next page."""
+        self.asked += 1
+        # None leaves the query of an address as it is; an empty list would remove it.
+        return self.send("GET", address, role, params=list(params) or None)
+
+    def send(self, method: str, address: str, role: str, **more: Any) -> httpx.Response:
+        return self._loop.run(self._send(method, address, role, **more))
+
+    async def _send(self, method: str, address: str, role: str, **more: Any) -> httpx.Response:
+        # Who sends the password of an event has a new address each time: guessing is not what is tested here.
+        guesses = any(name == "password" for name, _ in more.get("params") or ()) or "password=" in address
+        client = f"guest-{next(self._addresses)}" if guesses else "127.0.0.1"
+        auth = (role, self._passwords[role]) if role in self._passwords else None
+        transport = httpx.ASGITransport(self._app, client=(client, 1))
+        async with httpx.AsyncClient(transport=transport, base_url=BASE, auth=auth, trust_env=False) as sender:
+            return await sender.request(method, address, **more)
+
+    def fill(self, world: World) -> None:
+        """Replaces all records by those of the data set, which thereby get the IDs that they have in it."""
+        self.now = world.now
+        self._loop.run(self._fill(world))
+
+    async def _fill(self, world: World) -> None:
+        await self._owner.execute(
+            "TRUNCATE events, venues, organizers, categories, tags, event_venues, event_organizers, "
+            "event_categories, event_tags, event_days, changes; "
+            f"UPDATE sites SET last_post_id = 0, last_term_id = 0; {RAISE_REVISION}"
+        )
+        await self._owner.execute("UPDATE sites SET timezone = $1, per_page = $2", world.zone, world.per_page)
+        async with self._database.transaction(HOST, world.now, writing=True) as tx:
+            await tx.lock_site(EDITOR.user_id)
+            for kind in KINDS:
+                for record in getattr(world, kind):
+                    await _add(tx, BY_NAME[kind], record)
+            # Last, because nothing can be linked to what is in the trash.
+            for kind in KINDS[2:]:
+                for post in getattr(world, kind):
+                    if post.status == "trash":
+                        await _move_to_trash(tx, BY_NAME[kind], post)
+        # No parameter of the interface sets a parent.
+        parents = [(event.parent, event.id) for event in world.events if event.parent is not None]
+        await self._owner.executemany("UPDATE events SET post_parent = $1 WHERE id = $2", parents)
+        await self._owner.execute(RAISE_REVISION)
+
+    def purge(self, event_id: int) -> None:
+        """Deletes an event for good, which the interface never does."""
+        self._loop.run(self._owner.execute(f"DELETE FROM events WHERE id = {event_id}; {RAISE_REVISION}"))
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self._loop.run(self._owner.fetch(sql))]
+
+    async def add_people(self) -> None:
+        secret = await self._owner.fetchval("SELECT secret FROM sites")
+        for role, user_id in USERS.items():
+            self._passwords[role] = credentials.new_application_password()
+            await self._owner.execute(
+                "INSERT INTO users (site_id, id, login, role) VALUES (1, $1, $2::text, $2::text)", user_id, role
+            )
+            # Used in the far future, so that no use is worth a note.
+            await self._owner.execute(
+                "INSERT INTO application_passwords (site_id, user_id, name, hash, last_used_at) "
+                "VALUES (1, $1, 'tests', $2, $3)",
+                user_id,
+                credentials.hash_application_password(secret, self._passwords[role]),
+                datetime(9999, 1, 1, tzinfo=UTC),
+            )
+
+
+@contextmanager
+def open_site(database_url: str) -> Iterator[Site]:
+    """Starts and ends the application as a server does, with a clock that shows what the site says."""
+    with asyncio.Runner() as loop, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KALENDS_DATABASE_URL", database_url)
+        with redirect_stderr(Faults()):
+            app = create_application()
+        owner = loop.run(_connect(database_url))
+        database = loop.run(Database.open(Options(database_url, size=1, transaction_timeout=600)))
+        site = Site(loop, app, database, owner)
+        patch.setattr("kalends.asgi.utc_now", lambda: site.now)
+        loop.run(site.add_people())
+        life = loop.run(_start(app))
+        try:
+            yield site
+        finally:
+            loop.run(_stop(life))
+            loop.run(database.close())
+            loop.run(owner.close())
+
+
+class Faults(io.TextIOBase):
+    """The log of the application, of which only faults are shown: a request a line would be too much."""
+
+    def write(self, text: str) -> int:
+        return sys.__stderr__.write(text) if "fault" in text and sys.__stderr__ else len(text)
+
+
+type Life = tuple[asyncio.Task[None], asyncio.Queue[Any]]
+
+
+async def _connect(database_url: str) -> Any:
+    return await asyncpg.connect(database_url)
+
+
+async def _start(app: Any) -> Life:
+    to_app: asyncio.Queue[Any] = asyncio.Queue()
+    from_app: asyncio.Queue[Any] = asyncio.Queue()
+    task = asyncio.create_task(app({"type": "lifespan"}, to_app.get, from_app.put))
+    await to_app.put({"type": "lifespan.startup"})
+    assert await from_app.get() == {"type": "lifespan.startup.complete"}
+    return task, to_app
+
+
+async def _stop(life: Life) -> None:
+    task, to_app = life
+    await to_app.put({"type": "lifespan.shutdown"})
+    await task
+
+
+# What is sent for a record -------------------------------------------------------------------
+
+
+async def _add(tx: Transaction, kind: Kind, record: Post | Term) -> None:
+    if isinstance(record, Post):
+        tx.now = record.modified
+    values = read_params(kind.fields, parameters_of(kind.singular, record))
+    call = _call(tx, values)
+    added = await add_record(kind, call, values, await resolve_links(kind, call, values))
+    assert added == record.id, f"{kind.singular} {record.id} got the ID {added}"
+
+
+async def _move_to_trash(tx: Transaction, kind: Kind, post: Post) -> None:
+    tx.now = post.modified
+    row = await tx.fetch_one(kind.select(Sql("r.site_id = ? AND r.id = ?", tx.site.id, post.id)))
+    assert row is not None
+    await change_record(kind, _call(tx, {}), row, {"status": "trash"})
+
+
+def _call(tx: Transaction, values: Mapping[str, Any]) -> OperationContext:
+    return OperationContext(transaction=tx, actor=EDITOR, base_url=f"http://{HOST}", api_url=BASE, values=values)
+
+
+def parameters_of(word: str, record: Post | Term) -> dict[str, object]:
+    """What a client would send to create this record."""
+    if isinstance(record, Term):
+        parent = {"parent": record.parent} if record.parent else {}
+        return {"name": record.name, "slug": record.slug, "description": record.description, **parent}
+    post: dict[str, object] = {
+        "author": record.author,
+        "status": record.before_trash if record.status == "trash" else record.status,
+        "date_utc": stamp(record.published),
+    }
+    if isinstance(record, Place):
+        point = {"geo_lat": record.point[0], "geo_lng": record.point[1]} if record.point else {}
+        return {word: record.title, **post, **dict(record.texts), **point}
+    assert isinstance(record, Event)
+    return {"title": record.title, "excerpt": record.excerpt, **post, **_event_parameters(record)}
+
+
+def _event_parameters(event: Event) -> Mapping[str, object]:
+    words = event.description.split(" ")
+    return {
+        "description": " ".join(event.markup.format(word) for word in words) if event.markup else event.description,
+        "timezone": event.zone,
+        "all_day": event.all_day,
+        "start_date": stamp(event.start_wall),
+        "end_date": stamp(event.end_wall),
+        "hide_from_listings": event.hidden,
+        "featured": event.featured,
+        "new_password": event.password,
+        "ticket_url": event.ticket_url,
+        "venue": list(event.venues),
+        "organizer": list(event.organizers),
+        "categories": list(event.categories),
+        "tags": list(event.tags),
+    }
+
+
+def stamp(value: datetime) -> str:
+    return value.isoformat(" ", "seconds")[:19]

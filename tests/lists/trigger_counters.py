@@ -1,0 +1,34 @@
+"""What the triggers keep beside the records: counters by day, copies in links, counts of terms."""
+
+from datetime import UTC, datetime
+
+from tests.lists.dataset import World, links_of
+from tests.lists.event_model import day_counts
+from tests.lists.list_site import Site
+from tests.lists.place_and_term_models import term_counts
+
+LINKS = (
+    ("venues", "event_venues", "venue_id"),
+    ("organizers", "event_organizers", "organizer_id"),
+    ("categories", "event_categories", "category_id"),
+    ("tags", "event_tags", "tag_id"),
+)
+
+
+def compare_counters(site: Site, world: World) -> None:
+    """All of it equals what is computed anew from the records of the data set."""
+    days = site.rows("SELECT status, day, starts, ends FROM event_days WHERE starts <> 0 OR ends <> 0")
+    midnight = datetime.min.time()
+    kept = {(status, datetime.combine(day, midnight, UTC)): (starts, ends) for status, day, starts, ends in days}
+    assert kept == day_counts(world)
+    for kind, table, column in LINKS:
+        copies = site.rows(
+            f"SELECT event_id, {column}, start_utc, listed, published FROM {table} ORDER BY event_id, position"
+        )
+        assert copies == [
+            (event.id, entry, event.start, event.status == "publish" and not event.hidden, event.status == "publish")
+            for event in world.events
+            for entry in links_of(event, kind)
+        ]
+    for kind in ("categories", "tags"):
+        assert dict(site.rows(f"SELECT id, count FROM {kind}")) == term_counts(world, kind)

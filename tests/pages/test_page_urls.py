@@ -1,0 +1,53 @@
+"""Under which address a page is found, and which one it calls its own."""
+
+import re
+from datetime import UTC, datetime
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.api.running_app import Interface
+from tests.pages.page_client import add, get
+
+HOST = "http://calendar.test"
+
+
+def canonical_of(page: str) -> str:
+    found = re.search(r'<link rel="canonical" href="([^"]+)">', page)
+    assert found
+    return found[1].removeprefix(HOST)
+
+
+@pytest.mark.parametrize("name", ["音楽", "Музыка", "Café", "Música / ☂"])
+def test_category_url_supports_any_script(interface: Interface, name: str) -> None:
+    editor = interface.caller("editor")
+    parent = editor.create("categories", name=name)
+    child = editor.create("categories", name=f"{name} 2", parent=parent["id"])
+    add(interface, "Concert", "2031-03-14 19:30", "2031-03-14 22:00", categories=[child["id"]])
+    for record in (parent, editor.read("categories", child["id"])):
+        page = get(interface, unquote(urlsplit(record["url"]).path), "lang=de")
+        assert canonical_of(page) == urlsplit(record["url"]).path
+    status, headers, _ = interface.raw("GET", f"/events/category/{unquote(child['slug'])}/", query=b"lang=de&page=2")
+    assert (status, headers["location"]) == (301, f"{record['url']}?lang=de&page=2")
+    below = re.findall(
+        r'<ul class="terms">.*?</ul>', get(interface, unquote(urlsplit(parent["url"]).path), "lang=de")
+    )
+    assert [link for link in below if urlsplit(record["url"]).path + "?lang=de" in link] == below
+    assert below
+
+
+@pytest.mark.parametrize("view", ["month", "week", "day", "list", "map"])
+def test_start_page_is_indexable_for_all_views(interface: Interface, view: str) -> None:
+    interface.set_site("default_view", view)
+    for path in ("/", "/events/"):
+        page = get(interface, path)
+        assert (canonical_of(page), 'name="robots"' in page) == ("/events/", False)
+    assert 'content="noindex"' in get(interface, "/", "search=a")
+
+
+def test_current_month_is_indexable_and_empty_dated_month_is_not(interface: Interface) -> None:
+    page = get(interface, "/events/month/")
+    assert (canonical_of(page), 'name="robots"' in page) == ("/events/month/", False)
+    path = f"/events/month/{datetime.now(UTC):%Y-%m}/"
+    page = get(interface, path)
+    assert (canonical_of(page), 'content="noindex, nofollow"' in page) == (path, True)

@@ -1,0 +1,197 @@
+"""Requests as bytes on a socket, and what the processes of a server use. No HTTP library would send most of them."""
+
+import contextlib
+import json
+import re
+import resource
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+
+from bench.cpu_time import cpu_seconds, list_process_tree
+from bench.seeded_sites import run_command
+from tests.conftest import address, temporary_database
+from tests.servers import Server
+
+NS = "/api/calendar/events/v1"
+SILENT, HALF_HEAD = b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+WHOLE_HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back on a connection. `status` is 0 when the connection was closed without a response."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def ask(
+    server: Server,
+    path: str = f"{NS}/events",
+    *,
+    method: str = "GET",
+    hosts: Sequence[str | bytes] = ("localhost",),
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    source: str = "",
+) -> Reply:
+    """Sends one request on a connection of its own, with any number of Host headers and any bytes in them."""
+    lines = [f"{method} {path} HTTP/1.1".encode()]
+    lines += [b"Host: " + (host if isinstance(host, bytes) else host.encode("latin-1")) for host in hosts]
+    lines += [f"{name}: {value}".encode("latin-1") for name, value in (headers or {}).items()]
+    if body:
+        lines.append(f"Content-Length: {len(body)}".encode())
+    return parse(send(server, b"\r\n".join([*lines, b"Connection: close", b"", b""]) + body, source=source))
+
+
+def send(server: Server, data: bytes, *, source: str = "", timeout: float = 60) -> bytes:
+    """Sends bytes and returns all that comes back until the server closes the connection."""
+    received = bytearray()
+    with connect(server, source=source, timeout=timeout) as connection:
+        # A server that refuses a head early may close before it has read the rest.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            connection.sendall(data)
+        with contextlib.suppress(ConnectionResetError):
+            while part := connection.recv(1 << 20):
+                received += part
+    return bytes(received)
+
+
+def parse(received: bytes) -> Reply:
+    head, _, body = received.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    found = re.match(r"HTTP/1\.[01] (\d{3})", first)
+    pairs = [line.partition(":") for line in lines]
+    return Reply(int(found[1]) if found else 0, {name.lower(): value.strip() for name, _, value in pairs}, body)
+
+
+def connect(server: Server, *, source: str = "", timeout: float = 60) -> socket.socket:
+    port = urlsplit(server.address).port
+    assert port is not None
+    return socket.create_connection(("127.0.0.1", port), timeout, (source, 0) if source else None)
+
+
+@contextmanager
+def held(server: Server, number: int, first: bytes, *, source: str = "127.0.0.2") -> Iterator[list[socket.socket]]:
+    """Opens connections from another client that send only `first`."""
+    allow_files(number + 500)
+    connections: list[socket.socket] = []
+    try:
+        for _ in range(number):
+            connections.append(connect(server, source=source, timeout=10))
+            connections[-1].sendall(first)
+        yield connections
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def are_closed(connections: Sequence[socket.socket]) -> list[bool]:
+    """For each connection whether the server has closed it; what it sent is read and dropped."""
+    return [_is_closed(connection) for connection in connections]
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        while part := connection.recv(1 << 16):
+            del part
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+    return True
+
+
+def allow_files(number: int) -> None:
+    """Raises the limit of open files of this process as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < number:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(number, hard), hard))
+
+
+def health(server: Server, *, patience: float = 1.0) -> float | None:
+    """The seconds that /healthz takes for a client that nobody else shares its address with; None: no answer."""
+    began = time.monotonic()
+    try:
+        reply = parse(send(server, b"GET /healthz HTTP/1.0\r\n\r\n", timeout=patience))
+    except OSError:
+        return None
+    return time.monotonic() - began if reply.status == 200 else None
+
+
+def watch_health(server: Server, seconds: float) -> list[float | None]:
+    """Asks five times a second for a while."""
+    answers: list[float | None] = []
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        answers.append(health(server))
+        time.sleep(0.2)
+    return answers
+
+
+def share_answered(answers: Sequence[float | None]) -> float:
+    return sum(one is not None for one in answers) / len(answers)
+
+
+def memory_mb(server: Server) -> float:
+    """What all processes of a server hold together."""
+    return _sum_of_status(server, "VmRSS")
+
+
+def peak_mb(server: Server) -> float:
+    """The most that the processes held since `forget_peak`."""
+    return _sum_of_status(server, "VmHWM")
+
+
+def forget_peak(server: Server) -> None:
+    for pid in list_process_tree(server.process.pid):
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def _sum_of_status(server: Server, name: str) -> float:
+    texts = [Path(f"/proc/{pid}/status").read_text() for pid in list_process_tree(server.process.pid)]
+    return sum(int(text.split(f"{name}:")[1].split()[0]) for text in texts if f"{name}:" in text) / 1024
+
+
+def cpu_of(server: Server) -> float:
+    """Seconds of CPU of all processes of a server."""
+    return sum(map(cpu_seconds, list_process_tree(server.process.pid)))
+
+
+def count_hits(port: int) -> tuple[int, int]:
+    """Answers 200 from the response cache, and all others of 200, by the metrics of a server."""
+    hits = others = 0
+    for line in httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text.splitlines():
+        found = re.match(r"kalends_requests_total\{(.*)\} ([\d.e+]+)", line)
+        if found and 'status="200"' in found[1] and 'route="other"' not in found[1]:
+            if 'cache="hit"' in found[1]:
+                hits += int(float(found[2]))
+            else:
+                others += int(float(found[2]))
+    return hits, others
+
+
+@contextmanager
+def seeded(postgres_url: str, template: str, *, events: int = 300) -> Iterator[str]:
+    """A migrated database with a site of made-up events, all of them to come."""
+    with temporary_database(postgres_url, template=template) as name:
+        url = address(postgres_url, name)
+        if events:
+            run_command(url, "seed", "--events", str(events), "--upcoming", str(events))
+        yield url
+
+
+def hostile_body() -> bytes:
+    """8 KB that lose one level of escapes in each round of cleaning."""
+    text = "&" + "amp;" * 249
+    fields = ["address", "city", "country", "province", "state", "stateprovince", "zip", "phone"]
+    return json.dumps({**dict.fromkeys(fields, text), "venue": "x"}).encode()

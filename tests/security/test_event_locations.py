@@ -1,0 +1,102 @@
+"""`geoloc` finds events by a column that follows links and venues, also where a venue has very many events."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from kalends.store.database import Database, Options
+from kalends.worker import update_all_event_locations
+from tests.robustness.consistency import audit
+from tests.robustness.site_fixtures import DATES, NS, add_editor, application
+
+BUSY = 1200  # events of one venue: more than follow it at once
+FILL = """
+    INSERT INTO events (site_id, id, uid, revision, author, status, date_utc, modified_utc, title, slug, timezone,
+        start_local, end_local, start_utc, end_utc)
+    SELECT 1, 1000 + n, gen_random_uuid(), 1000 + n, 1, 'publish', now(), now(), 'e' || n, 'e' || n, 'UTC', t, t,
+        t AT TIME ZONE 'UTC', t AT TIME ZONE 'UTC'
+    FROM generate_series(1, %(events)s) n,
+        LATERAL (SELECT date_trunc('day', now()::timestamp) + n * interval '1 minute') s (t);
+    INSERT INTO event_venues (site_id, event_id, venue_id, position, start_utc, listed, published)
+    SELECT 1, id, %(venue)s, 1, start_utc, listed, true FROM events WHERE id > 1000
+"""
+
+
+@pytest.fixture
+async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    login = add_editor(database_url)
+    async with (
+        application(database_url) as transport,
+        httpx.AsyncClient(
+            transport=transport, base_url=f"http://x{NS}", auth=login, trust_env=False, timeout=30
+        ) as client,
+    ):
+        yield client
+
+
+async def test_placed_column_follows_links_and_venues(database_url: str, client: httpx.AsyncClient) -> None:
+    async def counts() -> tuple[int, int]:
+        audit(database_url)
+        return await _total(client, "true"), await _total(client, "false")
+
+    here: dict[str, Any] = {"venue": "Here", "geo_lat": 48.5, "geo_lng": 9.0}
+    venue = (await client.post("/venues", json=here)).json()["id"]
+    nowhere = (await client.post("/venues", json={"venue": "Nowhere"})).json()["id"]
+    event = (await client.post("/events", json={"title": "E", **DATES, "venue": [venue]})).json()["id"]
+    assert await counts() == (1, 0)
+    for path, body, expected in (
+        (f"/venues/{venue}", {"status": "private"}, (0, 1)),
+        (f"/venues/{venue}", {"status": "publish"}, (1, 0)),
+        (f"/events/{event}", {"venue": [nowhere]}, (0, 1)),
+        (f"/events/{event}", {"venue": [nowhere, venue]}, (1, 0)),
+        (f"/venues/{venue}", {"geo_lat": None, "geo_lng": None}, (0, 1)),
+        (f"/venues/{nowhere}", {"geo_lat": 1, "geo_lng": 1}, (1, 0)),
+        (f"/events/{event}", {"venue": []}, (0, 1)),
+    ):
+        assert (await client.put(path, json=body)).status_code == 200, body
+        assert await counts() == expected, (path, body)
+
+
+async def test_events_of_busy_venue_are_updated_in_batches(database_url: str, client: httpx.AsyncClient) -> None:
+    venue = (await client.post("/venues", json={"venue": "Busy"})).json()["id"]
+    with psycopg.connect(database_url) as connection, psycopg.ClientCursor(connection) as cursor:
+        cursor.execute(FILL, {"events": BUSY, "venue": venue})
+    database = await Database.open(Options(database_url))
+    try:
+        for body, placed in (
+            ({"geo_lat": 48.5, "geo_lng": 9.0}, BUSY),
+            ({"status": "private"}, 0),
+            ({"status": "publish"}, BUSY),
+        ):
+            assert (await client.put(f"/venues/{venue}", json=body)).status_code == 200
+            assert _marked(database_url) == 1
+            assert (await _total(client, "true"), await _total(client, "false")) == (placed, BUSY - placed)
+            await update_all_event_locations(database)
+            assert _marked(database_url) == 0
+            audit_places(database_url, placed)
+            assert (await _total(client, "true"), await _total(client, "false")) == (placed, BUSY - placed)
+    finally:
+        await database.close()
+
+
+async def _total(client: httpx.AsyncClient, placed: str) -> int:
+    total: int = (await client.get("/events", params={"geoloc": placed})).json()["total"]
+    return total
+
+
+def _marked(database_url: str) -> int:
+    return _number(database_url, "SELECT count(*) FROM venues WHERE unsettled")
+
+
+def audit_places(database_url: str, placed: int) -> None:
+    assert _number(database_url, "SELECT count(*) FROM events WHERE placed") == placed
+
+
+def _number(database_url: str, query: str) -> int:
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute(query).fetchone()  # type: ignore[arg-type]
+    assert row is not None
+    return int(row[0])

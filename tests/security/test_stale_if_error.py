@@ -1,0 +1,168 @@
+"""While the database is away, what was right a moment ago is still shown to the public (R2)."""
+
+import asyncio
+import base64
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import AsyncMock
+
+import pytest
+
+from bench.cpu_time import list_process_tree
+from kalends.store.migrations import migrate
+from kalends.store.site_revisions import SiteRevision, SiteRevisions
+from tests.robustness.site_fixtures import DATES, Login, add_editor
+from tests.security.raw_requests import NS, Reply, ask
+from tests.servers import Server
+from tools import postgres
+
+ADDRESSES = (f"{NS}/events", "/", "/events.ics")
+WINDOW = 6
+
+
+@dataclass
+class Stage:
+    cluster: postgres.Server
+    server: Server
+    login: Login
+
+    @property
+    def authorization(self) -> dict[str, str]:
+        return {"Authorization": f"Basic {base64.b64encode(':'.join(self.login).encode()).decode()}"}
+
+    def write(self, title: str) -> Reply:
+        body = json.dumps({"title": title, "status": "publish", **DATES}).encode()
+        headers = {"Content-Type": "application/json", **self.authorization}
+        return ask(self.server, f"{NS}/events", method="POST", headers=headers, body=body)
+
+    def read_all(self) -> list[Reply]:
+        return [ask(self.server, path) for path in ADDRESSES]
+
+
+@contextmanager
+def hanging(cluster: postgres.Server) -> Iterator[None]:
+    """All processes of a PostgreSQL stand still, as when its machine or the network to it does."""
+    pids = list_process_tree(cluster.pid)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def start_again(cluster: postgres.Server) -> None:
+    postgres.start(cluster.directory, port=cluster.port, settings=postgres.THROWAWAY)
+
+
+@pytest.fixture
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+    """A PostgreSQL of its own, for it is stopped, and a server that goes on for some seconds without it."""
+    seconds = getattr(request, "param", WINDOW)
+    tmp_path.chmod(0o755)
+    with postgres.throwaway() as cluster:
+        migrate(cluster.url)
+        login = add_editor(cluster.url)
+        environment = {"KALENDS_STALE_IF_ERROR_SECONDS": str(seconds)}
+        try:
+            with Server.start(cluster.url, log=tmp_path / "log", environment=environment) as server:
+                stage = Stage(cluster, server, login)
+                assert stage.write("First").status == 201
+                yield stage
+        finally:
+            if postgres.find_running(cluster.directory) is None:
+                start_again(cluster)  # It is stopped once more at the end.
+
+
+def test_public_responses_survive_database_outage(stage: Stage) -> None:
+    before = stage.read_all()
+    assert [reply.status for reply in before] == [200] * 3
+    confirmed = time.monotonic()
+    stage.cluster.stop()
+    while time.monotonic() - confirmed < WINDOW - 2:
+        replies = stage.read_all()
+        assert [reply.status for reply in replies] == [200] * 3
+        assert [reply.body for reply in replies] == [reply.body for reply in before]
+        assert all(0 <= int(reply.headers["age"]) <= WINDOW for reply in replies)
+        time.sleep(0.5)
+    time.sleep(max(0.0, confirmed + WINDOW + 1.5 - time.monotonic()))
+    for reply in stage.read_all():
+        assert (reply.status, "retry-after" in reply.headers) == (503, True)
+    start_again(stage.cluster)
+    deadline = time.monotonic() + 20
+    while any(reply.status != 200 for reply in stage.read_all()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert all("age" not in reply.headers for reply in stage.read_all())
+
+
+@pytest.mark.parametrize("stage", [30], indirect=True)
+def test_hanging_database_counts_as_unavailable(stage: Stage) -> None:
+    assert [reply.status for reply in stage.read_all()] == [200] * 3
+    with hanging(stage.cluster):
+        began = time.monotonic()
+        replies = stage.read_all()
+        took = time.monotonic() - began
+    assert [(reply.status, "age" in reply.headers) for reply in replies] == [(200, True)] * 3
+    assert took < 9  # It was 11 s for each.
+
+
+def test_host_without_site_has_no_stale_responses() -> None:
+    async def play() -> None:
+        answers = [[{"host": "a.test", "site_id": 1, "revision": 1}], []]
+        database = AsyncMock()
+        database.ask.side_effect = lambda *_, **__: answers.pop(0)
+        clocks = SiteRevisions(database)
+        assert await clocks.current("a.test") == SiteRevision(1, 1)
+        assert clocks.last_known("a.test", 60) is not None
+        assert await clocks.current("a.test") is None
+        assert clocks.last_known("a.test", 60) is None
+
+    asyncio.run(play())
+
+
+def test_shared_caches_may_serve_stale(stage: Stage) -> None:
+    for reply in (*stage.read_all(), *stage.read_all()):
+        assert "stale-if-error=" in reply.headers["cache-control"]
+
+
+def test_stale_responses_end_when_database_recovers(stage: Stage) -> None:
+    stage.read_all()
+    stage.cluster.stop()
+    assert [reply.status for reply in stage.read_all()] == [200] * 3
+    start_again(stage.cluster)
+    deadline = time.monotonic() + 20
+    while stage.write("Second").status != 201 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    for path, reply in zip(ADDRESSES, stage.read_all(), strict=True):
+        assert (reply.status, "age" in reply.headers) == (200, False), path
+        assert b"Second" in reply.body or path == "/", path  # The front page shows this month.
+
+
+def test_private_responses_are_not_served_stale(stage: Stage) -> None:
+    assert [reply.status for reply in stage.read_all()] == [200] * 3
+    assert ask(stage.server, ADDRESSES[0], headers=stage.authorization).status == 200
+    assert ask(stage.server, f"{ADDRESSES[0]}?password=secret").status in (200, 403)
+    stage.cluster.stop()
+    assert ask(stage.server, ADDRESSES[0]).status == 200  # The control.
+    for reply in (
+        ask(stage.server, ADDRESSES[0], headers=stage.authorization),
+        ask(stage.server, f"{ADDRESSES[0]}?password=secret"),
+        ask(stage.server, f"{ADDRESSES[0]}?per_page=3"),  # Never shown before.
+        stage.write("Third"),
+    ):
+        assert (reply.status, "retry-after" in reply.headers) == (503, True)
+
+
+@pytest.mark.parametrize("stage", [0], indirect=True)
+def test_setting_disables_stale_responses(stage: Stage) -> None:
+    assert all("stale-if-error" not in reply.headers["cache-control"] for reply in stage.read_all())
+    assert [reply.status for reply in stage.read_all()] == [200] * 3
+    stage.cluster.stop()
+    assert [reply.status for reply in stage.read_all()] == [503] * 3
