@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kalends.settings import Settings
-from tests.docs.pages import PROJECT
+from tests.docs.page_commands import PROJECT
 from tools import release
 
 CHANGELOG = """# Changelog
