@@ -95,11 +95,11 @@ def test_extensions_are_marked() -> None:
 
 
 def codes_of_the_code() -> set[tuple[int | None, str]]:
-    """Status and code of every Refusal that core/errors.py makes; * stands for a kind."""
+    """Status and code of every ApiError that core/errors.py makes; * stands for a kind."""
     tree = ast.parse(Path(errors.__file__).read_text())
     found: set[tuple[int | None, str]] = set()
     for call in ast.walk(tree):
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "Refusal":
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "ApiError":
             continue
         status, code = call.args[0], call.args[1]
         text = code.value if isinstance(code, ast.Constant) else re.sub(r"\{[^}]*\}", "*", ast.unparse(code)[2:-1])
