@@ -134,6 +134,10 @@ docs: reference
 schemathesis *arguments:
     uv run python -m tools.fuzz "$@"
 
+# Build and check a release, then commit and tag it: just release 1.2.3; --dry-run does neither
+release version *arguments:
+    uv run python -m tools.release "$@"
+
 # Remove caches, builds and the local database
 clean: stop
     rm -rf {{ local }} .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.* dist

@@ -163,20 +163,20 @@ def hostile_request(rng: Random, _: SiteInfo) -> bytes:
 SLOW_POST = f"POST {NS}/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\nContent-Length: 100000\r\n\r\n"
 
 ATTACKS = (
-    Attack("queries", 24, "the slowest public reads in turn", expensive_query),
-    Attack("queries, 24 clients", 24, "the same from 24 addresses", expensive_query, sources=MANY_CLIENTS),
-    Attack("feeds, junk", 12, "/events.ics with a meaningless parameter", feed_with_junk),
-    Attack("feeds, search", 12, "/events.ics of another search each time", feed_of_search),
-    Attack("feeds, 12 clients", 12, "the same from 12 addresses", feed_of_search, sources=MANY_CLIENTS[:12]),
+    Attack("queries", 24, "the slowest public reads, in turn", expensive_query),
+    Attack("queries, 24 clients", 24, "the same from 24 IP addresses", expensive_query, sources=MANY_CLIENTS),
+    Attack("feeds, junk", 12, "/events.ics with an unknown parameter", feed_with_junk),
+    Attack("feeds, search", 12, "/events.ics with a different search each time", feed_of_search),
+    Attack("feeds, 12 clients", 12, "the same from 12 IP addresses", feed_of_search, sources=MANY_CLIENTS[:12]),
     Attack("bodies", 64, "hostile bodies without credentials", hostile_request),
-    Attack("bodies, 24 clients", 64, "the same from 24 addresses", hostile_request, sources=MANY_CLIENTS),
+    Attack("bodies, 24 clients", 64, "the same from 24 IP addresses", hostile_request, sources=MANY_CLIENTS),
     Attack("silent", 1_100, "connections that send nothing", held_bytes=SILENT),
     Attack("half heads", 1_500, "connections with half a request head", held_bytes=HALF_HEAD),
     Attack("idle", 1_200, "connections kept alive after one request", held_bytes=WHOLE_HEAD),
     Attack(
         "slow readers", 100, "/events.ics requested and not read", held_bytes=get("/events.ics"), reads_response=False
     ),
-    Attack("slow bodies", 60, "one byte of a body a second", held_bytes=SLOW_POST.encode(), trickle=b" "),
+    Attack("slow bodies", 60, "one byte of the body per second", held_bytes=SLOW_POST.encode(), trickle=b" "),
 )
 
 

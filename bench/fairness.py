@@ -303,7 +303,7 @@ def _attack_rows(measurements: list[AttackMeasurement]) -> Iterator[list[str]]:
             f"{one.attack_result.cpu:.2f} + {one.victims_cpu:.2f}",
             f"{before:,.0f} → {peak:,.0f} → {after:,.0f}",
             f"{one.recovery_seconds:.1f}",
-            "; ".join(one.list_broken_limits()) or "kept",
+            "; ".join(one.list_broken_limits()) or "met",
         ]
 
 
@@ -323,36 +323,36 @@ def _render_page(measurements: list[AttackMeasurement], arguments: argparse.Name
     )
     return f"""# Fairness
 
-Made by `just bench-fairness` on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC at commit {describe_commit()}, on
-{os.cpu_count()} cores that PostgreSQL, the server, the attackers and the other clients share; load average at the end
-{os.getloadavg()[0]:.1f}.
+Measured by `just bench-fairness` on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC at commit {describe_commit()}, on
+{os.cpu_count()} cores that PostgreSQL, the server, the attackers and the other clients share. The load average at
+the end was {os.getloadavg()[0]:.1f}.
 
-A site of {size.events:,} events, {size.upcoming:,} of them to come, and {size.venues:,} venues; `kalends serve
---workers {WORKERS}` with default settings and no proxy. Attackers and other clients have different addresses. Every
-{1000 * arguments.every:.0f} ms three other clients ask on a new connection: for a list that is in the response
-cache, for one that is not (another start each time), and for `/healthz`. An attack lasts {arguments.seconds:.0f} s.
-A connection of an attacker asks again as soon as it is answered, {1000 * arguments.pause:.0f} ms after an error (429,
-503); a connection that the server closes is opened again.
+The site has {size.events:,} events, {size.upcoming:,} of them upcoming, and {size.venues:,} venues. The server is
+`kalends serve --workers {WORKERS}` with default settings and no proxy. Attackers and other clients have different
+IP addresses. Every {1000 * arguments.every:.0f} ms, three other clients open a new connection and request a list
+that is in the response cache, a list that is not (with a new start date each time), and `/healthz`. An attack lasts
+{arguments.seconds:.0f} s. An attacker sends the next request as soon as it gets a response, or
+{1000 * arguments.pause:.0f} ms after an error (429, 503), and reopens connections that the server closes.
 
 {descriptions}
 
-Times in milliseconds; `{NO_STATUS}` is a request without a response in 10 s. CPU in cores.
+Times are in milliseconds; `{NO_STATUS}` means that there was no response within 10 s. CPU is in cores.
 
 {render_table(VICTIM_COLUMNS, list(_client_rows(measurements)))}
 
 ## Limits
 
-During an attack: p99 of the cached list below {MAX_CACHED_RATIO:.0f} × its quiet p99; the uncached list without 5xx
-and p99 below {MAX_UNCACHED_MS:,.0f} ms; `/healthz` p99 below {MAX_HEALTH_MS:.0f} ms; the memory of the server grows
-by less than {MAX_GROWTH_MB:.0f} MB.
-**{len(measurements) - broken_count} of {len(measurements)} attacks keep all of them.**
+During an attack, the p99 of the cached list must be below {MAX_CACHED_RATIO:.0f} × its quiet p99, the uncached list
+must have no 5xx and a p99 below {MAX_UNCACHED_MS:,.0f} ms, the p99 of `/healthz` must be below
+{MAX_HEALTH_MS:.0f} ms, and the memory of the server must grow by less than {MAX_GROWTH_MB:.0f} MB.
+**All limits are met in {len(measurements) - broken_count} of {len(measurements)} attacks.**
 
 {render_table(ATTACK_COLUMNS, list(_attack_rows(measurements)))}
 """
 
 
 def _format_sources(one: Attack) -> str:
-    return "one address" if len(one.sources) == 1 else f"{len(one.sources)} addresses"
+    return "one IP address" if len(one.sources) == 1 else f"{len(one.sources)} IP addresses"
 
 
 def _log(text: str) -> None:

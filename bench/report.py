@@ -1,4 +1,4 @@
-"""The results: one table at the terminal, and a page with pictures in docs/performance."""
+"""The results: a table on the terminal, and a page with charts in docs/performance."""
 
 import os
 import subprocess
@@ -51,7 +51,7 @@ class Report:
                 f"at most {format_value(limit.maximum)}"
                 if limit.maximum is not None
                 else f"at least {format_value(limit.minimum or 0)}",
-                "kept" if limit.is_kept() else "BROKEN",
+                "met" if limit.is_kept() else "EXCEEDED",
             ]
             for limit in self.limits
         ]
@@ -76,11 +76,11 @@ COMPARISON_COLUMNS = (
     "events",
     "request",
     "matches",
-    "theirs: CPU ms",
+    "TEC: CPU ms",
     "cold: CPU ms",
-    "times less",
+    "TEC / cold",
     "warm: CPU ms",
-    "times less",
+    "TEC / warm",
 )
 LIMIT_COLUMNS = ("limit", "measured", "", "")
 
@@ -103,7 +103,7 @@ def _make_row(name: str, figures: dict[str, Samples]) -> list[str]:
 def print_report(console: Console, report: Report) -> None:
     tables = [(f"{report.events:,} events", COLUMNS, report.rows()), ("limits", LIMIT_COLUMNS, report.limit_rows())]
     if report.comparisons:
-        tables.append(("beside the existing service", COMPARISON_COLUMNS, report.comparison_rows()))
+        tables.append(("comparison with The Events Calendar", COMPARISON_COLUMNS, report.comparison_rows()))
     for title, columns, rows in tables:
         table = Table(title=title)
         for number, heading in enumerate(columns):
@@ -133,7 +133,7 @@ def _draw_cpu(report: Report, note: str) -> str:
         )
         for name in report.cases
     ]
-    title = "CPU per request: the bare engine, a cold server, a warm one"
+    title = "CPU per request: bare SQL, cold server, warm server"
     return draw_bars(title, note, "ms", ("bare SQL by pgbench", "cold", "warm"), rows)
 
 
@@ -144,7 +144,7 @@ def _draw_rate(report: Report, note: str) -> str:
         )
         for name, samples in ((name, report.figures[name]) for name in report.cases)
     ]
-    title = "Requests a second of one server process, wrk beside it"
+    title = "Requests per second of one server process, measured with wrk"
     return draw_bars(title, note, "/s", ("", "cold, 16 connections", "warm, 64 connections"), rows)
 
 
@@ -152,37 +152,38 @@ def _render_page(report: Report) -> str:
     varnish = report.figures.get(LIST, {}).get("varnish 64")
     return f"""# Performance
 
-Made by `just bench` on {report.created_at:%Y-%m-%d %H:%M} UTC at commit {describe_commit()},
-on {os.cpu_count()} cores that PostgreSQL, the server and the load generator share; load
-average at the end {os.getloadavg()[0]:.1f}.
+Measured by `just bench` on {report.created_at:%Y-%m-%d %H:%M} UTC at commit {describe_commit()},
+on {os.cpu_count()} cores that PostgreSQL, the server and the load generator share. The load
+average at the end was {os.getloadavg()[0]:.1f}.
 
-Three ways to the same page of a site with {report.events:,} events:
+Each request is measured in three ways, on a site with {report.events:,} events:
 
-- **bare**: its SQL, with its values, asked by pgbench with prepared statements in one transaction that enters
-  the site: the CPU of PostgreSQL alone. A write is rolled back each time.
-- **cold**: the request over HTTP to a server that keeps nothing (`KALENDS_CACHE_MB=0`).
-- **warm**: the request over HTTP to a server that keeps its answers (the default).
+- **bare**: pgbench runs the SQL of the request with prepared statements, in one transaction that enters the site.
+  This is the CPU time of PostgreSQL alone. A write is rolled back each time.
+- **cold**: the request is sent over HTTP to a server without a cache (`KALENDS_CACHE_MB=0`).
+- **warm**: the request is sent over HTTP to a server with the response cache (the default).
 
-CPU is that of the server's and the database's processes, from /proc, in milliseconds per request at one connection,
-the lowest of the runs; rates are those of the best run, at 16 and at 64 connections; p50 and p99 in milliseconds.
+CPU is the time of the server's and the database's processes, read from /proc, in milliseconds per request at one
+connection; the lowest of all runs. Rates are those of the best run, at 16 and at 64 connections. p50 and p99 are in
+milliseconds.
 
 {render_table(COLUMNS, report.rows())}
 
 ![CPU per request](cpu.svg)
 
-![Requests a second](rate.svg)
+![Requests per second](rate.svg)
 
-{f"Through Varnish the default list is served {format_value(varnish.best.rate)} times a second." if varnish else ""}
+{f"Varnish serves the default list {format_value(varnish.best.rate)} times per second." if varnish else ""}
 
 ## Limits
 
 {render_table(LIMIT_COLUMNS, report.limit_rows())}
 
-## Beside the existing service
+## Comparison with The Events Calendar
 
-The Events Calendar 6.17.2 on WordPress 7.0, nginx, php-fpm with opcache, MariaDB, no page cache; measured on another
-day on a machine of the same size, so that **a ratio is good to a factor of about 2.5**. CPU in milliseconds
-per request, the lowest seen, at one connection.
+The Events Calendar (TEC) 6.17.2 ran on WordPress 7.0 with nginx, php-fpm, opcache and MariaDB, without a page cache.
+It was measured on another day on a machine of the same size, so **the ratios are accurate to a factor of about 2.5**.
+CPU is in milliseconds per request, the lowest value, at one connection.
 
 {render_table(COMPARISON_COLUMNS, report.comparison_rows())}
 """

@@ -149,19 +149,19 @@ def _make_limits(figures: dict[str, dict[str, Samples]]) -> list[Limit]:
     for name in (LIST, BY_ID):
         if samples := figures.get(name):
             ratio = samples["cold 1"].cpu / samples["bare"].cpu
-            limits.append(Limit(f"{name}, cold: CPU against bare", ratio, maximum=3.0))
+            limits.append(Limit(f"{name}, cold: CPU relative to bare", ratio, maximum=3.0))
     if samples := figures.get(LIST):
         limits.append(
-            Limit(f"{LIST}, warm: CPU against bare", samples["warm 1"].cpu / samples["bare"].cpu, maximum=1.0)
+            Limit(f"{LIST}, warm: CPU relative to bare", samples["warm 1"].cpu / samples["bare"].cpu, maximum=1.0)
         )
         rate = max(samples[f"warm {number}"].best.rate for number in WARM_CONNECTIONS)
-        limits.append(Limit(f"{LIST}, warm: requests a second", rate, minimum=3000))
+        limits.append(Limit(f"{LIST}, warm: requests per second", rate, minimum=3000))
         limits.append(
-            Limit(f"{LIST}, through Varnish: requests a second", samples["varnish 64"].best.rate, minimum=15_000)
+            Limit(f"{LIST}, through Varnish: requests per second", samples["varnish 64"].best.rate, minimum=15_000)
         )
     if samples := figures.get(NOT_MODIFIED):
         rate = max(samples[f"warm {number}"].best.rate for number in WARM_CONNECTIONS)
-        limits.append(Limit("304, warm: requests a second", rate, minimum=4000))
+        limits.append(Limit("304, warm: requests per second", rate, minimum=4000))
     return limits
 
 

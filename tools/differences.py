@@ -1,6 +1,6 @@
-"""Where Kalends differs from the interface's existing service on purpose: the source of docs/compatibility.md.
+"""Intended differences from The Events Calendar: the source of docs/compatibility.md.
 
-Each row names the decisions of the conformance kit that it stands for; a test holds that none is left out.
+Each row names the decisions of the conformance kit that it documents; a test checks that none is missing.
 """
 
 from dataclasses import dataclass
@@ -24,121 +24,121 @@ def _for_venues_and_organizers(name: str) -> str:
 
 
 PROTOCOL: Final = (
-    _row("known path, unknown method", "404", "405 with `Allow`", "wrong-method"),
+    _row("unsupported method of a known path", "404", "405 with `Allow`", "wrong-method"),
     _row("unknown record, by ID or by slug", "400 or 404", "404 with a code that names the kind", "not-found"),
-    _row("writing an unknown venue or organizer", "400 for everybody", "401 or 403 for those who may not write at all, 404 for the others",
+    _row("writing an unknown venue or organizer", "400 for all callers", "401 or 403 for callers without the right to write, 404 for others",
          "not-found-by-role"),
-    _row("`id` or `slug` in body or query", "overrides the path", "the path wins", "path-wins"),
-    _row("method override", "on GET too", "on POST only", "method-override"),
-    _row("JSONP", "offered", "an unknown parameter", "no-jsonp"),
+    _row("`id` or `slug` in body or query", "overrides the path", "the path takes precedence", "path-wins"),
+    _row("method override", "also on GET", "on POST only", "method-override"),
+    _row("JSONP", "supported", "unknown parameter", "no-jsonp"),
     _row("cross-origin requests", "any origin with credentials", "configurable, never with credentials", "cross-origin"),
-    _row("wrong credentials", "401 that tells an unknown user from a wrong password", "401 that does not",
+    _row("wrong credentials", "401 that distinguishes unknown users from wrong passwords", "the same 401 for both",
          "credentials"),
-    _row("`Location` of a 201", "terms only, into another namespace", "always, in this interface", "location"),
+    _row("`Location` of a 201", "terms only, in another namespace", "always, in the same namespace", "location"),
     _row("`details` of an error", "sometimes a list", "always an object", "error-data"),
-    _row("page links", "lose some filters", "keep every filter that was sent", "page-links"),
-    _row("several things wrong at once", "depends on the route", "credentials first, then all wrong parameters together",
+    _row("page links", "omit some filters", "contain every filter of the request", "page-links"),
+    _row("several errors in one request", "depends on the route", "credentials first, then all invalid parameters together",
          "order-of-checks"),
-    _row("the description at `/doc`", "a document of its own", "made from the routes, OpenAPI 3.1", "description-document"),
-    _row("`url` of a record", "a page of WordPress", "a page of this server", "web-addresses"),
+    _row("the description at `/doc`", "a separate document", "generated from the routes, OpenAPI 3.1", "description-document"),
+    _row("`url` of a record", "a WordPress page", "a page of this server", "web-addresses"),
 )  # fmt: skip
 
 RECORDS: Final = (
-    _row("update without a field", "resets status, dates, zone, cost, links, image …", "changes only what was sent",
+    _row("fields missing in an update", "status, dates, zone, cost, links, image and others are reset", "keep their values",
          f"event-updates matrix-updates categories-updates tags-updates {_for_venues_and_organizers('updates')}"),
-    _row("`null`", "differs from field to field", "absent on create, clears on update", "null"),
-    _row("text", "quotes and dashes decorated, backslashes lost, `0` is empty", "as written",
+    _row("`null`", "depends on the field", "absent on create, cleared on update", "null"),
+    _row("text", "quotes and dashes are replaced, backslashes are lost, `0` is empty", "stored as sent",
          f"event-text categories-text tags-text {_for_venues_and_organizers('text')}"),
-    _row("scripts in HTML by editors", "stored", "filtered for everybody"),
-    _row("bad input", "sometimes 500", "400 with the parameter named",
+    _row("scripts in HTML by editors", "stored", "removed for all users"),
+    _row("invalid input", "sometimes 500", "400 that names the parameter",
          "event-input-errors categories-input-errors tags-input-errors"),
-    _row("switches", "differ from field to field", "true, false, 1, 0, yes, no, on, off; anything else is refused",
+    _row("booleans", "depend on the field", "true, false, 1, 0, yes, no, on, off; anything else is rejected",
          "booleans venue-switches"),
     _row("`modified` of a new record", "the publication date", "now", "modified"),
-    _row("another author", "anybody may set it", "editors and administrators", f"authors {_for_venues_and_organizers('author')}"),
-    _row("`status` on create", "internal ones too", "publish, draft, pending, private or future",
+    _row("setting another author", "any user", "editors and administrators", f"authors {_for_venues_and_organizers('author')}"),
+    _row("`status` on create", "also internal ones", "publish, draft, pending, private or future",
          f"status-values {_for_venues_and_organizers('status')}"),
-    _row("private, by contributors", "allowed", "becomes pending", "private-needs-publish"),
-    _row("publication date", "offsets thrown away, drafts without `date_utc`", "offsets honoured, `date_utc` wins over `date`",
+    _row("`private`, sent by contributors", "allowed", "becomes `pending`", "private-needs-publish"),
+    _row("publication date", "offsets are ignored, drafts have no `date_utc`", "offsets are honoured, `date_utc` takes precedence over `date`",
          f"publication-dates {_for_venues_and_organizers('publication-date')}"),
     _row("websites", "any text", "http and https", f"event-websites {_for_venues_and_organizers('websites')}"),
-    _row("e-mail of an organizer", "checked by the platform's own rules", "something on both sides of one @", "organizer-email"),
-    _row("image", "differs from kind to kind", "a number, digits or the address of an image",
+    _row("e-mail of an organizer", "validated by WordPress", "text on both sides of exactly one @", "organizer-email"),
+    _row("image", "depends on the kind", "an ID, as number or digits, or an image URL",
          f"images {_for_venues_and_organizers('image')}"),
-    _row("slugs", "shaped by rules of the platform too", "unique within the kind; a term's taken slug is 400",
+    _row("slugs", "also follow rules of WordPress", "unique within the kind; an existing slug of a term gets 400",
          "event-slugs categories-slugs tags-slugs"),
-    _row("category tree", "no way back to the top", "`parent=0` is the top, a circle is 400",
+    _row("category tree", "a parent cannot be removed", "`parent=0` removes the parent, a cycle gets 400",
          "category-parents"),
     _row("`parent` of a tag", "400", "ignored", "tag-parent"),
-    _row("a venue or organizer with an existing name", "changes the existing one", "a new record",
+    _row("a venue or organizer with an existing name", "updates the existing record", "creates a new record",
          "venues-duplicates organizers-duplicates inline-reuse"),
-    _row("a trashed organizer", "all organizers leave the event", "only that one does"),
+    _row("an organizer in the trash", "all organizers are removed from its events", "only this one is removed"),
 )  # fmt: skip
 
 EVENTS: Final = (
-    _row("end before start", "changed silently", "400", "end-before-start"),
-    _row("offset in a date", "thrown away", "honoured", "event-date-offsets"),
-    _row("digit strings and running text as dates", "guessed", "400", "event-date-formats"),
-    _row("an hour that occurs twice", "the first or the second, by zone", "the first, unless an offset says otherwise", "ambiguous-times"),
-    _row("zone changed alone", "UTC stays wrong", "clock stays, UTC moves"),
-    _row("zones", "several spellings, legacy names kept", "IANA names in any case, legacy ones under today's name, `UTC±H[:MM]`",
+    _row("end before start", "corrected silently", "400", "end-before-start"),
+    _row("offset in a date", "ignored", "honoured", "event-date-offsets"),
+    _row("digit strings and natural language as dates", "guessed", "400", "event-date-formats"),
+    _row("an hour that occurs twice", "the first or the second, depending on the zone", "the first, unless an offset selects the second", "ambiguous-times"),
+    _row("change of the zone only", "UTC times become wrong", "local times stay, UTC times are recomputed"),
+    _row("zones", "several spellings, legacy names are kept", "IANA names in upper or lower case, legacy names replaced by current ones, `UTC±H[:MM]`",
          "time-zones"),
-    _row("cost", "some separators misread", "both customs understood, negative numbers refused", "cost"),
-    _row("categories and tags of an event", "unknown names are made by anybody", "by ID, slug or name; unknown names need the right to make them",
+    _row("cost", "some separators are misinterpreted", "decimal comma and decimal point are understood, negative numbers rejected", "cost"),
+    _row("categories and tags of an event", "any user creates unknown names", "by ID, slug or name; unknown names require the right to create terms",
          "event-terms new-terms-need-the-right"),
-    _row("`venue` as list, `organizer` as object, comma lists", "refused", "accepted, for both", "linked-forms"),
-    _row("by-slug routes", "weaker rights", "the same rights as by ID", "by-slug-rights"),
+    _row("`venue` as list, `organizer` as object, comma lists", "rejected", "accepted for both", "linked-forms"),
+    _row("by-slug routes", "weaker permission checks", "the same permissions as by ID", "by-slug-rights"),
 )  # fmt: skip
 
 LISTS: Final = (
-    _row("date filters", "shifted by the zone of the site", "in the zone of the site, or with their own offset; exact when strict",
+    _row("date filters", "shifted by the zone of the site", "in the zone of the site, unless they have an offset; exact with `strict_dates`",
          "list-dates"),
     _row("default list", "from yesterday", "from today, in the zone of the site", "default-window"),
-    _row("`include`", "still cut to two years", "no window", "include-has-no-window"),
+    _row("`include`", "limited to two years", "not limited by dates", "include-has-no-window"),
     _row("drafts of others in lists, linked drafts", "visible", "hidden", "unpublished-in-lists drafts-stay-hidden"),
-    _row("the terms, venues and organizers of an unpublished or protected event (`?event=`)", "told to everybody",
-         "told to those who may read all of it"),
+    _row("the terms, venues and organizers of an unpublished or protected event (`?event=`)", "visible to all callers",
+         "visible to callers who may read the whole event"),
     _row("`total` of an empty search", "wrong", "0", "totals"),
-    _row("venues and organizers of one second", "in any order", "newest first, then by descending ID", "order-of-linked-lists"),
-    _row("`only_with_upcoming`", "looks at the next 12 events", "looks at all", "upcoming-complete"),
-    _row("`context`, `offset` of terms", "change the list", "unknown parameters", "no-foreign-parameters"),
-    _row("`geoloc`, `geoloc_lat`, `geoloc_lng`, `ticketed`", "need an extension", "work", "geoloc-and-tickets"),
+    _row("venues and organizers created in the same second", "undefined order", "newest first, then by descending ID", "order-of-linked-lists"),
+    _row("`only_with_upcoming`", "considers the next 12 events", "considers all events", "upcoming-complete"),
+    _row("`context`, `offset` in lists of terms", "change the list", "unknown parameters", "no-foreign-parameters"),
+    _row("`geoloc`, `geoloc_lat`, `geoloc_lng`, `ticketed`", "require a plug-in", "supported", "geoloc-and-tickets"),
 )  # fmt: skip
 
 TABLES: Final = {"Protocol": PROTOCOL, "Records": RECORDS, "Events": EVENTS, "Lists": LISTS}
 
-# Decisions that only say how freely the kit compares; nobody sees a difference.
+# Decisions about the comparison itself, without a visible difference.
 KIT_ONLY: Final = {"total-headers", "counts-in-records", "odd-list-values", "optional-protocol"}
 
 INTRODUCTION: Final = """# Compatibility
 
-The tables of this page are made from `tools/differences.py` by `just reference`.
+`just reference` generates this page from `tools/differences.py`.
 
-Kalends speaks the interface of The Events Calendar (`tribe/events/v1`) at `{api_root}/calendar/events/v1`. Set `KALENDS_API_ALIASES=/wp-json/tribe/events/v1` and existing clients change only the host.
+Kalends implements the API of The Events Calendar (`tribe/events/v1`) at `{api_root}/calendar/events/v1`. Set `KALENDS_API_ALIASES=/wp-json/tribe/events/v1`, and existing clients only have to change the host.
 
-A kit of 2,934 requests compares Kalends with a reference installation (`just conformance`). What it holds equal: routes, parameters, defaults, status codes, error codes, keys and types of all records, totals and page links.
+A kit of 2,934 requests compares Kalends with a reference installation (`just conformance`): routes, parameters, defaults, status codes, error codes, keys and types of all records, totals and page links.
 
-## What differs on purpose
+## Intended differences
 """
 ADDITIONS: Final = """
-## What is added
+## Extensions
 
-All of it can be left unused.
+Clients can ignore all of them.
 
-- Lists of events: `overlaps_from`, `overlaps_to`, `order`, `orderby` (`start_date`, `end_date`, `title`, `date`, `modified`, `distance`), `cursor` with `next_cursor` in the answer (null at the end), `geoloc_radius` in kilometres.
-- Events: `ticket_url`, `new_password` (at least 6 characters; sets the password that `password` is compared with; empty clears it), `uid` in the answer. Several venues are a list.
+- Lists of events: `overlaps_from`, `overlaps_to`, `order`, `orderby` (`start_date`, `end_date`, `title`, `date`, `modified`, `distance`), `cursor` with `next_cursor` in the response (null at the end), `geoloc_radius` in kilometres.
+- Events: `ticket_url`, `new_password` (at least 6 characters; sets the password of the event, empty removes it), `uid` in the response. An event with several venues has a list in `venue`.
 - Venues: `geo_lat`, `geo_lng`.
-- `ETag`, `If-Match`, `If-None-Match`, `Idempotency-Key` (kept a day), `Location`, `Link` paging, `X-Request-ID`.
-- `X-WP-Total` and `X-WP-TotalPages` beside `X-TEC-Total` and `X-TEC-TotalPages`.
-- Everything below `{api_root}/kalends/v1`: [history and restoring](how-to/go-back.md), [changes since a revision](how-to/keep-a-copy.md), [many writes at once](reference/batch.md).
-- [Public pages](pages.md) at the addresses that the `url` of a record names, and [feeds](feeds.md).
+- `ETag`, `If-Match`, `If-None-Match`, `Idempotency-Key` (stored for a day), `Location`, `Link` paging, `X-Request-ID`.
+- `X-WP-Total` and `X-WP-TotalPages` in addition to `X-TEC-Total` and `X-TEC-TotalPages`.
+- Everything below `{api_root}/kalends/v1`: [history and restore](how-to/restore.md), [changes since a revision](how-to/sync.md), [images](how-to/images.md), [batches](reference/batch.md).
+- [Public pages](pages.md) at the `url` of each record, and [feeds](feeds.md).
 """
 
 
 def render() -> str:
     lines = [INTRODUCTION]
     for title, rows in TABLES.items():
-        lines += [f"### {title}", "", "| Where | There | Here |", "|---|---|---|"]
+        lines += [f"### {title}", "", "| Subject | The Events Calendar | Kalends |", "|---|---|---|"]
         lines += [f"| {row.where} | {row.reference} | {row.kalends} |" for row in rows]
         lines.append("")
     return "\n".join(lines).rstrip("\n") + "\n" + ADDITIONS

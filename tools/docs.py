@@ -1,4 +1,4 @@
-"""Writes docs/reference/*.md from the interface, and docs/compatibility.md; `--check` only compares."""
+"""Generates docs/reference/*.md from the API, and docs/compatibility.md; `--check` only compares."""
 
 import sys
 from collections.abc import Iterator
@@ -13,18 +13,18 @@ from kalends.api.routes import EXTENSION, INTERFACE
 from tools import differences
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
-NOTE = "This page is made from the code by `just reference`."
+NOTE = "`just reference` generates this page from the code."
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def render() -> dict[str, str]:
-    """The pages by name."""
+    """Return the pages by file name."""
     pages: dict[str, str] = {}
     links: list[str] = []
     for namespace in (INTERFACE.namespace, EXTENSION.namespace):
         document = orjson.loads(make_document(namespace, "en", 12))
         for tag in document["tags"]:
-            name = tag["name"] if namespace == INTERFACE.namespace else f"{tag['name']}-beside"
+            name = tag["name"] if namespace == INTERFACE.namespace else f"{tag['name']}-extensions"
             name = "changes" if tag["name"] == "changes" else "batch" if tag["name"] == "batch" else name
             title = tag["description"] if namespace == INTERFACE.namespace else f"{tag['description']} (extensions)"
             pages[f"{name}.md"] = "\n".join(_page(title, tag["name"], namespace, document)) + "\n"
@@ -39,10 +39,10 @@ def render() -> dict[str, str]:
 def _index(document: dict[str, Any], links: list[str]) -> Iterator[str]:
     yield from ("# Reference", "", NOTE, "", document["info"]["description"], "")
     yield (
-        "A server shows the same at `/docs`, in eight languages and with requests to try, and as an OpenAPI 3.1 "
-        "document at `/doc` of each namespace."
+        "Every server has an interactive version of this reference at `/docs`, in eight languages, and the OpenAPI "
+        "3.1 document at `/doc` of each namespace."
     )
-    yield from ("", "| | below |", "|---|---|", *links)
+    yield from ("", "| Page | Path prefix |", "|---|---|", *links)
     yield from ("| [Error codes](errors.md) | |", "| [Headers and common parameters](headers.md) | |")
 
 
@@ -71,7 +71,7 @@ def _operation(
         for name, field in schema.get("properties", {}).items()
     ]
     if rows:
-        yield from ("| Parameter | Where | Type | Default | Meaning |", "|---|---|---|---|---|")
+        yield from ("| Parameter | Location | Type | Default | Description |", "|---|---|---|---|---|")
         for row, kind, where, required in rows:
             default = f"`{orjson.dumps(kind['default']).decode()}`" if "default" in kind else ""
             required_note = " (required)" if required else ""
@@ -79,8 +79,8 @@ def _operation(
             type_name = format_type(kind).replace("|", "or")
             yield f"| `{row['name']}`{required_note} | {where} | {type_name} | {default} | {text} |"
         yield ""
-    yield f"Also {', '.join(f'[`{name}`](headers.md)' for name in common)}."
-    yield from ("", "| Status | Answer |", "|---|---|")
+    yield f"Common parameters: {', '.join(f'[`{name}`](headers.md)' for name in common)}."
+    yield from ("", "| Status | Response |", "|---|---|")
     for status, response in operation["responses"].items():
         resolved = resolve(document, response)
         text = "<br>".join(resolved["description"].split("\n"))
@@ -94,21 +94,21 @@ def _errors() -> Iterator[str]:
     from kalends.api.description.errors import ERROR_CODES
 
     yield from ("# Error codes", "", NOTE, "")
-    yield 'Every refusal is `{"code", "message", "data": {"status"}}`.'
-    yield "The code is for programs and never changes; the message is for people and comes in their language."
+    yield 'Every error has the form `{"code", "message", "data": {"status"}}`.'
+    yield "The code is for programs and never changes; the message is for people and is translated."
     yield ""
-    yield from ("| Status | Code | When |", "|---|---|---|")
+    yield from ("| Status | Code | Condition |", "|---|---|---|")
     for row in sorted(ERROR_CODES, key=lambda row: row.status):
         yield f"| {row.status} | `{row.code.replace('*', '…')}` | {row.when} |"
-    yield from ("", "`…` stands for the kind: `event`, `venue`, `organizer`, `category`, `tag`.")
+    yield from ("", "`…` stands for the singular of the kind: `event`, `venue`, `organizer`, `category`, `tag`.")
 
 
 def _headers(document: dict[str, Any]) -> Iterator[str]:
-    yield from ("# Headers and common parameters", "", NOTE, "", "## Sent with a request", "")
-    yield from ("| Name | Where | Meaning |", "|---|---|---|")
+    yield from ("# Headers and common parameters", "", NOTE, "", "## Requests", "")
+    yield from ("| Name | Location | Description |", "|---|---|---|")
     for name, row in document["components"]["parameters"].items():
         yield f"| `{name}` | {row['in']} | {row['description']} |"
-    yield from ("", "## Sent with an answer", "", "| Name | Meaning |", "|---|---|")
+    yield from ("", "## Responses", "", "| Name | Description |", "|---|---|")
     for name, row in document["components"]["headers"].items():
         yield f"| `{name}` | {row['description']} |"
 

@@ -1,4 +1,4 @@
-"""Writes docs/settings.md from the settings and commands themselves; `--check` only compares."""
+"""Generates docs/settings.md from the settings and commands; `--check` only compares."""
 
 import sys
 from pathlib import Path
@@ -17,14 +17,14 @@ def render() -> str:
     lines = [
         "# Settings and commands",
         "",
-        "This page is made from the code by `just reference`.",
+        "`just reference` generates this page from the code.",
         "",
         "## Settings",
         "",
-        "They come from the environment and are checked at start; a wrong one is refused with a sentence "
-        "that says what would be right.",
+        "Settings are environment variables. They are validated at start; an error names the variable and the "
+        "accepted values. Unknown variables that begin with `KALENDS_` are rejected.",
         "",
-        "| Setting | Default | Meaning |",
+        "| Setting | Default | Description |",
         "|---|---|---|",
     ]
     for name, field in Settings.model_fields.items():
@@ -32,8 +32,8 @@ def render() -> str:
         default_cell = f"`{default}`" if default else "none"
         lines.append(f"| `KALENDS_{name.upper()}` | {default_cell} | {field.description} |")
     keys = ", ".join(f"`{key}`" for key in SITE_KEYS)
-    lines += ["", f"Settings of a site, by `kalends site set KEY VALUE`: {keys}.", "", "## Commands", ""]
-    lines += ["| Command | What it does |", "|---|---|", *_list_commands(typer.main.get_command(app), "kalends")]
+    lines += ["", f"Set the settings of a site with `kalends site set KEY VALUE`: {keys}.", "", "## Commands", ""]
+    lines += ["| Command | Description |", "|---|---|", *_list_commands(typer.main.get_command(app), "kalends")]
     return "\n".join(lines) + "\n"
 
 

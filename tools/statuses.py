@@ -1,4 +1,4 @@
-"""Writes docs/statuses.md and docs/statuses.svg from the tables of statuses; `--check` only compares."""
+"""Generates docs/statuses.md and docs/statuses.svg from the tables of statuses; `--check` only compares."""
 
 import sys
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ def render_page() -> str:
     lines = [
         "# Statuses",
         "",
-        "This page and its picture are made from `kalends/core/statuses.py` by `just statuses`.",
+        "`just statuses` generates this page and its diagram from `kalends/core/statuses.py`.",
         "",
         "Events, venues and organizers have a status. Categories and tags have none: they are public until they "
         "are deleted.",
         "",
-        "![The statuses and the moves between them](statuses.svg)",
+        "![The statuses and the transitions between them](statuses.svg)",
         "",
-        "## What each means",
+        "## Meaning",
         "",
-        "| Status | Meaning | Read singly by | In lists for | Inside events for | Counts | Slug |",
+        "| Status | Meaning | Single read by | In lists for | In linked events for | Counted | Slug |",
         "|---|---|---|---|---|---|---|",
     ]
     for status in TABLE:
@@ -35,21 +35,21 @@ def render_page() -> str:
     non_contributor = ", ".join(f"`{status.name}`" for status in TABLE if not status.contributor_may_edit)
     lines += [
         "",
-        "- Counts are those of categories and tags, `has_events` and `only_with_upcoming`. Protected events are "
-        "counted: a count tells that one has the term, venue or organizer, and not which. Use terms for such "
-        "events only if their names may be known.",
-        "- `changes` tells of a record whoever may read it, and that it is gone whoever cannot see it any more; "
-        "the public is told so only of records that were public. Feeds will show what lists show.",
-        "- An event with `hide_from_listings` is in no list, whatever its status; a single read shows it.",
-        "- A protected event is shown without its contents in lists and in `changes`, whatever its status; a single "
-        "read needs its password, or `context=edit` and the right to edit.",
+        "- Counts are the `count` of categories and tags, `has_events` and `only_with_upcoming`. Protected events "
+        "are included: a count reveals that such an event has the term, venue or organizer, but not which event. Use "
+        "terms for protected events only if their names are not confidential.",
+        "- `changes` contains the records that the caller may read, and reports those that the caller can no longer "
+        "see as deleted; to the public, only if they were public before. Feeds show the records that lists show.",
+        "- An event with `hide_from_listings` is in no list, whatever its status; a single read returns it.",
+        "- A protected event is shown without its content in lists and in `changes`, whatever its status; a single "
+        "read requires its password, or `context=edit` and the right to edit.",
         "",
-        "## Who may move a record",
+        "## Permissions",
         "",
-        "The right to **edit**: editors and administrators every record, authors their own, contributors their own "
-        f"as long as it is not {non_contributor.replace(', ', ' or ')}, in the trash as before it. "
-        f"The right to **publish**: "
-        "authors, editors and administrators. Who asks for a status without the right to publish gets `pending`.",
+        "Editors and administrators have the right to **edit** every record, authors their own records, and "
+        f"contributors their own unless these are {non_contributor.replace(', ', ' or ')}, or were before they "
+        "were moved to the trash. Authors, editors and administrators have the right to **publish**. Users without "
+        "the right to publish get `pending` instead.",
         "",
         "| from \\ to | " + " | ".join(f"`{name}`" for name in (*STATUSES, DELETED)) + " |",
         "|---|" + "---|" * (len(STATUSES) + 1),
@@ -57,13 +57,13 @@ def render_page() -> str:
     for origin in (NEW, *STATUSES):
         cells = [_list_rights(origin, to) for to in (*STATUSES, DELETED)]
         lines.append(f"| `{origin}` | {' | '.join(cells)} |")
-    lines += ["", "| To | Takes | When |", "|---|---|---|"]
+    lines += ["", "| Target | Requires | Condition |", "|---|---|---|"]
     lines += [f"| `{move.target}` | {LABELS[move.right]} | {move.when} |" for move in TRANSITIONS]
     lines += [
         "",
-        "An update without a status changes none, except that a new date publishes or schedules a record that is "
-        "`publish` or `future`. `POST …/restore` without a revision leads out of the trash to the status from before "
-        "it, by the same rules.",
+        "An update without a status keeps it, except that a new date publishes or schedules a record that is "
+        "`publish` or `future`. `POST …/restore` without a revision moves a record from the trash to its previous "
+        "status, by the same rules.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -75,12 +75,12 @@ def _list_rights(origin: str, to: str) -> str:
     return " or ".join(rights) or "–"
 
 
-# The picture ---------------------------------------------------------------------------------
+# The diagram ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """A line from box to box, by its corners, and the moves that it stands for; in both directions if so."""
+    """An arrow between boxes, by its corners, with the transitions that it represents."""
 
     origins: tuple[str, ...]
     to: tuple[str, ...]
@@ -93,7 +93,7 @@ class Arrow:
 WIDTH, HEIGHT = 830, 420
 DRAFT_STATUSES, FINISHED_STATUSES = ("draft", "pending"), ("private", "future", "publish")
 # Boxes: left, top, width, height.
-GROUPS = {"being written": (150, 40, 170, 220), "finished": (500, 40, 310, 220)}
+GROUPS = {"in progress": (150, 40, 170, 220), "finished": (500, 40, 310, 220)}
 BOXES = {
     "draft": (175, 80, 120, 54),
     "pending": (175, 180, 120, 54),
@@ -102,7 +102,7 @@ BOXES = {
     "publish": (675, 80, 110, 54),
     "trash": (350, 320, 120, 54),
 }
-# From group to group every status leads to every other: one arrow stands for all of them.
+# Every status of a group leads to every status of the other group, so one arrow represents all of them.
 ARROWS = (
     Arrow((NEW,), DRAFT_STATUSES, "edit", ((40, 190), (150, 190)), (95, 181, "middle")),
     Arrow((NEW,), FINISHED_STATUSES, "publish", ((30, 180), (30, 20), (655, 20), (655, 40)), (340, 14, "middle")),
@@ -119,11 +119,11 @@ ARROWS = (
     Arrow(("trash",), FINISHED_STATUSES, "publish", ((470, 358), (730, 358), (730, 260)), (741, 290, "start")),
     Arrow(("trash",), (DELETED,), "schedule", ((410, 320), (410, 282)), (421, 306, "start")),
 )
-LEGEND = "edit: takes the right to edit  ·  publish: takes the right to publish  ·  time: happens by itself"
+LEGEND = "edit: requires the right to edit  ·  publish: requires the right to publish  ·  time: automatic"
 
 
 def list_drawn_moves() -> set[tuple[str, str, str]]:
-    """What the arrows say, move by move."""
+    """Return the transitions that the arrows represent."""
     moves = {(origin, to, arrow.right) for arrow in ARROWS for origin in arrow.origins for to in arrow.to}
     return moves | {(to, origin, arrow.right) for arrow in ARROWS if arrow.both_ways
                     for origin in arrow.origins for to in arrow.to}  # fmt: skip
@@ -139,11 +139,11 @@ STYLE = """
     .trash { fill: #f6f8fa; stroke: #8c959f; }
     .arrow { fill: none; stroke: #57606a; stroke-width: 1.5; }
     .publish { stroke: #1a7f37; }
-    .clock { stroke: #0969da; stroke-dasharray: 5 4; }
+    .schedule { stroke: #0969da; stroke-dasharray: 5 4; }
     .dot { fill: #57606a; }
     .ring { fill: none; stroke: #57606a; stroke-width: 1.5; }
     text.publish { fill: #1a7f37; stroke: none; }
-    text.clock { fill: #0969da; stroke: none; }
+    text.schedule { fill: #0969da; stroke: none; }
     @media (prefers-color-scheme: dark) {
         text { fill: #e6edf3; }
         .small { fill: #9198a1; }
@@ -153,16 +153,16 @@ STYLE = """
         .arrow, .ring { stroke: #9198a1; }
         .dot { fill: #9198a1; }
         .publish { stroke: #3fb950; }
-        .clock { stroke: #58a6ff; }
+        .schedule { stroke: #58a6ff; }
         text.publish { fill: #3fb950; }
-        text.clock { fill: #58a6ff; }
+        text.schedule { fill: #58a6ff; }
     }"""
 
 
 def render_diagram() -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
-        "<title>The statuses of a record and what it takes to move between them</title>",
+        "<title>The statuses of a record and the rights that its transitions require</title>",
         f"<style>{STYLE}\n</style>",
         "<defs>",
         *[_arrow_head(right) for right in LABELS],
@@ -189,7 +189,7 @@ def render_diagram() -> str:
         '<circle class="dot" cx="30" cy="190" r="9"/>',
         '<text class="small" x="30" y="222" text-anchor="middle">new</text>',
         '<circle class="ring" cx="410" cy="272" r="9"/><circle class="dot" cx="410" cy="272" r="5"/>',
-        '<text class="small" x="410" y="252" text-anchor="middle">gone</text>',
+        '<text class="small" x="410" y="252" text-anchor="middle">deleted</text>',
         f'<text class="small" x="{WIDTH // 2}" y="{HEIGHT - 12}" text-anchor="middle">{LEGEND}</text>',
         "</svg>",
     ]

@@ -9,7 +9,7 @@ from typing import Final, Literal
 Right = Literal["edit", "publish", "schedule"]
 
 NEW: Final = "new"  # before the first status
-DELETED: Final = "gone"  # after the last: the row is removed, a tombstone stays in the log
+DELETED: Final = "deleted"  # after the last: the row is removed, a tombstone stays in the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +27,22 @@ class Status:
     contributor_may_edit: bool = True  # the contributor who made it may still edit it
 
 
-_EDITORS = "its author, editors"
-_OWN_SLUG = "its own"
+_EDITORS = "author, editors"
+_OWN_SLUG = "unchanged"
 
 # In the order of the interface description.
 TABLE: Final = (
-    Status("publish", "public", "everybody", "everybody", "everybody", _OWN_SLUG,
+    Status("publish", "public", "everyone", "everyone", "everyone", _OWN_SLUG,
            is_public=True, contributor_may_edit=False),
-    Status("draft", "being written", _EDITORS, _EDITORS, _EDITORS, "its own; an event may have none yet"),
-    Status("pending", "handed in, waits for somebody who may publish", _EDITORS, _EDITORS, _EDITORS, "as a draft"),
-    Status("private", "finished, not for the public", _EDITORS, _EDITORS, _EDITORS, _OWN_SLUG),
-    Status("future", "published when its date comes", _EDITORS, _EDITORS, _EDITORS, _OWN_SLUG,
+    Status("draft", "in progress", _EDITORS, _EDITORS, _EDITORS, "unchanged; an event may not have one yet"),
+    Status("pending", "submitted for review", _EDITORS, _EDITORS, _EDITORS, "as for a draft"),
+    Status("private", "finished, not public", _EDITORS, _EDITORS, _EDITORS, _OWN_SLUG),
+    Status("future", "published on its publication date", _EDITORS, _EDITORS, _EDITORS, _OWN_SLUG,
            contributor_may_edit=False),
     Status(
-        "trash", "deleted, removed for good after some days",
-        "venues and organizers: who may edit it; events: nobody",
-        "who may edit it, with `status=trash`", "nobody", "ends in `__trashed`; the slug itself is free",
+        "trash", "in the trash, deleted permanently after some days",
+        "venues and organizers: users who may edit the record; events: no one",
+        "users who may edit the record, with `status=trash`", "no one", "ends in `__trashed`; the slug is free again",
         is_listed=False,
     ),
 )  # fmt: skip
@@ -64,16 +64,23 @@ class Transition:
 
 
 TRANSITIONS: Final = (
-    Transition((NEW, *STATUSES), "draft", "edit", "asked for; the beginning for those who may not publish"),
+    Transition((NEW, *STATUSES), "draft", "edit", "requested; the initial status without the right to publish"),
     Transition(
-        (NEW, *STATUSES), "pending", "edit", "asked for; or another was asked for without the right to publish"
+        (NEW, *STATUSES), "pending", "edit", "requested; or another status requested without the right to publish"
     ),
-    Transition((NEW, *STATUSES), "private", "publish", "asked for"),
-    Transition((NEW, *STATUSES), "publish", "publish", "asked for, and its date is not to come; the usual beginning"),
-    Transition((NEW, *STATUSES), "future", "publish", "`publish` or `future` asked for, and its date is to come"),
-    Transition(STATUSES, "trash", "edit", "asked for, or DELETE; a record does not begin here"),
-    Transition(("future",), "publish", "schedule", "its date has come; an ordinary revision, made by the worker"),
-    Transition(("trash",), DELETED, "schedule", "`KALENDS_TRASH_DAYS` are over; with its links"),
+    Transition((NEW, *STATUSES), "private", "publish", "requested"),
+    Transition(
+        (NEW, *STATUSES),
+        "publish",
+        "publish",
+        "requested, and the date is not in the future; the usual initial status",
+    ),
+    Transition(
+        (NEW, *STATUSES), "future", "publish", "`publish` or `future` requested, and the date is in the future"
+    ),
+    Transition(STATUSES, "trash", "edit", "requested, or DELETE; not an initial status"),
+    Transition(("future",), "publish", "schedule", "its date is reached; the worker creates an ordinary revision"),
+    Transition(("trash",), DELETED, "schedule", "`KALENDS_TRASH_DAYS` have passed; links are deleted, too"),
 )
 # What it takes to ask for a status: where a record comes from makes no difference.
 REQUIRED_RIGHTS: Final = {

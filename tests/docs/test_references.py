@@ -1,0 +1,189 @@
+"""Everything that the documentation refers to exists: files, commands, recipes, variables, import contracts."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+import yaml
+
+from kalends.cli import app
+from kalends.settings import Settings
+from tests.docs.page_commands import PROJECT
+
+DOCS = PROJECT / "docs"
+PACKAGE = PROJECT / "kalends"
+PAGES = sorted(
+    [
+        *PROJECT.glob("*.md"),
+        *PROJECT.glob("deploy/*/README.md"),
+        *[page for page in DOCS.rglob("*.md") if page.parent.name != "reference"],
+    ]
+)
+PAGES.remove(PROJECT / "CHANGELOG.md")  # It also describes earlier versions.
+FENCE = re.compile(r"^ *```\w*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`([^`\n]+)`")
+# Relative paths, and the names of files.
+PATH = re.compile(r"[\w.<>*-]+(?:/[\w.<>*-]+)+/?|[\w.-]+/|[\w.-]+\.(?:html|json|md|py|sh|sql|toml|vcl|ya?ml)")
+# Text with the form of a path that does not name a file of the repository.
+OTHER_PATHS = {
+    ".local/site",
+    "Asia/Calcutta",
+    "Asia/Kolkata",
+    "Europe/Berlin",
+    "compose.override.yaml",
+    "dist/",
+    "tribe/events/v1",
+}
+# Variables of the tests and of .ci/run, which are not settings of the server.
+DEVELOPMENT_VARIABLES = {"KALENDS_CHROMIUM", "KALENDS_POSTGRES", "KALENDS_TEST_DATABASE_URL"}
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+
+
+def list_code(page: Path) -> list[str]:
+    """Return the inline code of a page and the lines of its code blocks."""
+    text = page.read_text()
+    lines = [line for block in FENCE.findall(text) for line in block.replace("\\\n", " ").splitlines()]
+    return [*CODE.findall(FENCE.sub("", text)), *lines]
+
+
+def file_exists(name: str, page: Path) -> bool:
+    """Look below the repository, the package and the page's folder; file names without a folder anywhere."""
+    pattern = re.sub(r"<\w+>", "*", name.rstrip("/"))
+    if "/" not in name:
+        folders = (PACKAGE, PROJECT / "deploy", PROJECT / ".github", PROJECT / "tests", PROJECT / "docs")
+        if any(next(folder.rglob(pattern), None) for folder in folders):
+            return True
+    return any(next(folder.glob(pattern), None) for folder in (PROJECT, PACKAGE, page.parent))
+
+
+@each_page
+def test_named_files_exist(page: Path) -> None:
+    names = {text for text in CODE.findall(FENCE.sub("", page.read_text())) if PATH.fullmatch(text)}
+    assert [name for name in sorted(names - OTHER_PATHS) if not file_exists(name, page)] == []
+
+
+@each_page
+def test_named_recipes_exist(page: Path) -> None:
+    just = Path(sys.executable).parent / "just"
+    completed = subprocess.run([just, "--summary"], cwd=PROJECT, capture_output=True, text=True, check=True)
+    recipes = set(completed.stdout.split())
+    named = {name for code in list_code(page) for name in re.findall(r"(?:^|[ (&])just ([a-z][\w-]*)", code)}
+    assert named - recipes == set()
+
+
+@each_page
+def test_named_commands_and_options_exist(page: Path) -> None:
+    problems = [problem for code in list_code(page) for words in find_commands(code) for problem in check(words)]
+    assert problems == []
+
+
+def find_commands(code: str) -> Iterator[list[str]]:
+    """Yield the words after `kalends`, up to the end of each command."""
+    for match in re.finditer(r"(?:^|[\s(]|bin/)kalends ((?:[a-z]|--)[^;&|)>]*)", code):
+        try:
+            yield shlex.split(match[1])
+        except ValueError:  # A quotation mark of the surrounding command, as in PASSWORD="$(kalends …)".
+            yield match[1].replace('"', " ").split()
+
+
+def check(words: list[str]) -> Iterator[str]:
+    """Yield a description of each word that is not a command or an option."""
+    command: Any = typer.main.get_command(app)
+    names = ["kalends"]
+    rest = list(words)
+    while rest and hasattr(command, "commands") and not rest[0].startswith(("-", "[", "…")):
+        names.append(rest.pop(0))
+        if names[-1] not in command.commands:
+            yield f"no command {' '.join(names)}"
+            return
+        command = command.commands[names[-1]]
+    options = {name for param in command.params for name in (*param.opts, *param.secondary_opts)} | {"--help"}
+    for word in rest:
+        option = word.strip("[]").partition("=")[0]
+        if option.startswith("--") and option not in options:
+            yield f"no option {option} of {' '.join(names)}"
+
+
+@pytest.mark.parametrize(
+    ("code", "problems"),
+    [
+        ("kalends user add anna --role author", []),
+        ('PASSWORD="$(kalends app-password create anna laptop)"', []),
+        ("kalends user create anna", ["no command kalends user create"]),
+        ("kalends user list --host-name a.example", ["no option --host-name of kalends user list"]),
+        ("/opt/kalends/bin/kalends serv", ["no command kalends serv"]),
+    ],
+)
+def test_unknown_commands_and_options_are_found(code: str, problems: list[str]) -> None:
+    assert [problem for words in find_commands(code) for problem in check(words)] == problems
+
+
+@each_page
+def test_named_variables_exist(page: Path) -> None:
+    settings = {f"KALENDS_{name.upper()}" for name in Settings.model_fields}
+    named = set(re.findall(r"\bKALENDS_[A-Z0-9_]*[A-Z0-9]\b", page.read_text()))
+    assert named - settings - DEVELOPMENT_VARIABLES == set()
+
+
+def test_development_variables_are_used() -> None:
+    files = [PROJECT / ".ci" / "run", *PROJECT.glob("tests/**/conftest.py")]
+    text = "\n".join(file.read_text() for file in files)
+    assert [name for name in sorted(DEVELOPMENT_VARIABLES) if name not in text] == []
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted(DOCS.glob("reference/*.md"))], ids=lambda page: str(page.relative_to(PROJECT))
+)
+def test_links_point_to_existing_files_and_headings(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:|mailto:)([^)]+)\)", page.read_text()):
+        path, _, heading = target.partition("#")
+        linked = (page.parent / path) if path else page
+        assert linked.exists(), target
+        if heading:
+            assert heading in {make_anchor(line) for line in linked.read_text().splitlines() if line[:1] == "#"}, (
+                target
+            )
+
+
+def make_anchor(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading.lstrip("# ").lower()).replace(" ", "-")
+
+
+def test_architecture_page_lists_layers_and_contracts() -> None:
+    configuration = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    contracts = configuration["tool"]["importlinter"]["contracts"]
+    page = (DOCS / "architecture.md").read_text()
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    assert "\n".join(["```", *layers, "```"]) in page
+    assert [contract["name"] for contract in contracts if f"| {contract['name']} |" not in page] == []
+
+
+def test_contributing_page_lists_layers_in_order() -> None:
+    configuration = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    layers = configuration["tool"]["importlinter"]["contracts"][0]["layers"]
+    sentence = "; ".join(", ".join(f"`{name}`" for name in layer.split(" | ")) for layer in layers[1:])
+    assert f"{sentence}." in (PROJECT / "CONTRIBUTING.md").read_text()
+
+
+def test_navigation_contains_all_pages() -> None:
+    configuration = yaml.safe_load((PROJECT / "mkdocs.yml").read_text())
+    targets = set(list_targets(configuration["nav"]))
+    assert [target for target in sorted(targets) if not (DOCS / target).exists()] == []
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if page.parent.name != "decisions"}
+    assert pages - targets == set()
+
+
+def list_targets(entry: Any) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+        return
+    for inner in entry.values() if isinstance(entry, dict) else entry:
+        yield from list_targets(inner)
