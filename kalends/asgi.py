@@ -311,7 +311,7 @@ def create_application() -> Application:
             daily_records=settings.max_records_per_day,
         )
 
-    return Application(http_config, open_state, Telemetry(settings.log_format))
+    return Application(http_config, open_state, Telemetry())
 
 
 def _build_mounts(settings: Settings) -> tuple[Mount, ...]:

@@ -20,7 +20,7 @@ from PIL import Image
 from kalends.api.description.document import EXAMPLE_API, EXAMPLE_BASE, EXAMPLE_EXTENSION, EXAMPLES
 from kalends.asgi import create_application
 from kalends.http.language import LANGUAGES
-from kalends.operations import accounts
+from kalends.operations import accounts, sites
 from kalends.store.database import Database, Options
 from kalends.store.migrations import migrate
 from tools.postgres import throwaway
@@ -181,7 +181,7 @@ async def _add_users(database_url: str) -> None:
     database = await Database.open(Options(url=database_url))
     try:
         async with database.transaction(HOST, NOW, writing=True) as tx:
-            await accounts.set_site(tx, "timezone", "Europe/Berlin")
+            await sites.set_site(tx, "timezone", "Europe/Berlin")
             with patch("kalends.core.credentials.new_application_password", return_value=PASSWORD):
                 for login, role in ((LOGIN, "administrator"), ("berta", "contributor"), ("reader", "editor")):
                     await accounts.add_user(tx, login, role, f"{login}@example.org")

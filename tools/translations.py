@@ -31,7 +31,7 @@ KEYWORDS = {
     "invalid": (2,),
 }
 # What only an operator at a terminal reads.
-ENGLISH_ONLY = {"operations/accounts.py", "demo/seed.py", "demo/events.py"}
+ENGLISH_ONLY = {"operations/accounts.py", "operations/sites.py", "demo/seed.py", "demo/events.py"}
 FIXED_DATE = datetime(2000, 1, 1, tzinfo=UTC)
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 

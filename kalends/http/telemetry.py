@@ -1,27 +1,26 @@
-"""One line per request in the log, and the metrics. The query string is never logged: it may hold the
-password of an event."""
+"""Access log and metrics. The query string is never logged: it may contain the password of an event."""
 
-import sys
-from datetime import UTC, datetime
+import logging
 from functools import cache
-from typing import Any, TextIO
-
-import orjson
+from typing import Any
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
+log = logging.getLogger(__name__)
+
+
 class Telemetry:
-    def __init__(self, log_format: str, out: TextIO | None = None) -> None:
-        self._is_plain = log_format == "plain"
-        self._out = out or sys.stderr
+    """Records the requests of one process."""
+
+    def __init__(self) -> None:
         # Looking a metric up by its labels costs more than counting.
         self._metrics: dict[tuple[str, str, int, str], tuple[Any, Any]] = {}
 
     def record(
         self, method: str, route: str, status: int, seconds: float, *, cache: str = "", **more: object
     ) -> None:
-        """`more` goes into the log line only."""
+        """Count a request and log it; `more` goes into the log line only."""
         method = method if method in METHODS else "other"
         key = (method, route, status, cache)
         counters = self._metrics.get(key)
@@ -31,31 +30,20 @@ class Telemetry:
             self._metrics[key] = counters
         counters[0].inc()
         counters[1].observe(seconds)
-        self._write({"event": "request", "method": method, "status": status, "ms": round(seconds * 1000, 1), **more})
+        fields = {"method": method, "status": status, "ms": round(seconds * 1000, 1), **more}
+        log.info("request", extra={"fields": fields})
 
     def exception(self, error: BaseException, **more: object) -> None:
-        """A fault of ours, with all that helps to find it."""
-        import traceback
-
-        text = "".join(traceback.format_exception(error))
-        self._write({"event": "fault", "level": "error", **more, "exception": text})
-
-    def _write(self, line: dict[str, object]) -> None:
-        timestamp = datetime.now(UTC).isoformat(timespec="milliseconds")
-        if self._is_plain:
-            text = " ".join(f"{name}={_escape(value)}" for name, value in line.items())
-            self._out.write(f"{timestamp} {text}\n")
-        else:
-            self._out.write(orjson.dumps({"timestamp": timestamp, **line}).decode() + "\n")
-        self._out.flush()
+        """Log an unexpected exception with its traceback."""
+        log.error("fault", exc_info=error, extra={"fields": {"level": "error", **more}})
 
 
 @cache
 def _metrics() -> tuple[Any, Any]:
-    """Returns the counter of requests and the histogram of their times.
+    """Return the counter of requests and the histogram of their durations.
 
-    The library decides when it is imported whether processes count together, so it is imported by those that
-    count, after `kalends serve` has named the directory that they share.
+    The library decides at its import whether several processes count together. It is therefore imported late, after
+    `kalends serve` has set the directory that the processes share.
     """
     from prometheus_client import Counter, Histogram
 
@@ -63,9 +51,3 @@ def _metrics() -> tuple[Any, Any]:
         Counter("kalends_requests_total", "Requests answered", ["method", "route", "status", "cache"]),
         Histogram("kalends_request_seconds", "Time to answer", ["method", "route"]),
     )
-
-
-def _escape(value: object) -> str:
-    """Writes a value on one line: control characters, which could forge a line or steer a terminal, are escaped."""
-    text = str(value)
-    return text if text.isprintable() else repr(text)

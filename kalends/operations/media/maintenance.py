@@ -141,7 +141,9 @@ async def _check_image(database: Database, library: Library, site_id: int, row: 
     try:
         is_repaired = await make_sizes(database, library, now, site_id, row["id"])
     except (InvalidValue, ApiError, MissingFile) as error:
-        return ImageCheck(row["id"], len(names), damaged_files, is_complete=False, detail=str(error))
+        # The message of InvalidValue is a predicate.
+        detail = f"the original image {error}" if isinstance(error, InvalidValue) else str(error)
+        return ImageCheck(row["id"], len(names), damaged_files, is_complete=False, detail=detail)
     detail = "regenerated" if damaged_files else "missing sizes were generated"
     return ImageCheck(
         row["id"],
