@@ -213,11 +213,17 @@ def _measure(testbed: Testbed, attack_spec: Attack, arguments: argparse.Namespac
     _log(f"  after   {_format_results(after)}; recovered after {recovery_seconds:.1f} s")
     _log(f"  attackers {attack_result.rate:,.1f}/s: {_format_statuses(attack_result)}")
     return AttackMeasurement(
-        attack_spec, quiet, during, after, attack_result, victims_cpu,
-        (cpu_after[0] - cpu_before[0]) / arguments.seconds, (cpu_after[1] - cpu_before[1]) / arguments.seconds,
+        attack_spec,
+        quiet,
+        during,
+        after,
+        attack_result,
+        victims_cpu,
+        (cpu_after[0] - cpu_before[0]) / arguments.seconds,
+        (cpu_after[1] - cpu_before[1]) / arguments.seconds,
         (before, peak, memory_mb(testbed.server)),
         recovery_seconds,
-    )  # fmt: skip
+    )
 
 
 def _last_bad(results: dict[str, ClientResult]) -> float:

@@ -232,10 +232,15 @@ class Application:
     def _log(self, inbound: InboundRequest, status: int, route: str, **more: Any) -> None:
         request, seconds = inbound.request, time.perf_counter() - inbound.started_at
         self._telemetry.record(
-            request.method, route, status, seconds,
-            path=request.scope["path"][:500], request_id=inbound.request_id,
-            host=request.headers.get("host", "")[:255], **more,
-        )  # fmt: skip
+            request.method,
+            route,
+            status,
+            seconds,
+            path=request.scope["path"][:500],
+            request_id=inbound.request_id,
+            host=request.headers.get("host", "")[:255],
+            **more,
+        )
 
 
 def find_context(config: HttpConfig, state: AppState, request: Request, host: str) -> Context | None:
@@ -248,9 +253,15 @@ def find_context(config: HttpConfig, state: AppState, request: Request, host: st
     if path in SYSTEM_PATHS or path.startswith(("/docs/", f"{media_files.PREFIX}/")):
         return None
     page_request = PageRequest(
-        request=request, state=state, authority=host, host=strip_port(host), now=utc_now(),
-        canonical_prefix=config.mounts[0].prefix, map_settings=config.map_settings, path=path,
-    )  # fmt: skip
+        request=request,
+        state=state,
+        authority=host,
+        host=strip_port(host),
+        now=utc_now(),
+        canonical_prefix=config.mounts[0].prefix,
+        map_settings=config.map_settings,
+        path=path,
+    )
     routes.match_route(page_request)
     return page_request
 
@@ -259,10 +270,19 @@ def _make_api_request(state: AppState, request: Request, host: str, mount: Mount
     path: str = request.scope["path"][len(mount.prefix) :].removesuffix("/")
     route, path_params = mount.interface.find(path) or (None, {})
     return ApiRequest(
-        request=request, state=state, authority=host, host=strip_port(host), now=utc_now(),
-        canonical_prefix=mount.canonical_prefix, path=path, route=route, path_params=path_params,
-        interface=mount.interface, prefix=mount.prefix, namespace=mount.namespace,
-    )  # fmt: skip
+        request=request,
+        state=state,
+        authority=host,
+        host=strip_port(host),
+        now=utc_now(),
+        canonical_prefix=mount.canonical_prefix,
+        path=path,
+        route=route,
+        path_params=path_params,
+        interface=mount.interface,
+        prefix=mount.prefix,
+        namespace=mount.namespace,
+    )
 
 
 async def _send(inbound: InboundRequest, response: Response) -> None:

@@ -81,9 +81,12 @@ def read_catalogue(language: str) -> dict[str, str]:
 def make_catalogue(language: str, texts: dict[str, list[str]], known: dict[str, str]) -> Catalog:
     """The texts of the code and no others, in the order of the alphabet."""
     catalogue = Catalog(
-        locale=language.replace("-", "_"), project="kalends", charset="utf-8", fuzzy=False,
+        locale=language.replace("-", "_"),
+        project="kalends",
+        charset="utf-8",
+        fuzzy=False,
         header_comment="# The texts of Kalends. `just translations` maintains the list; edit only the translations.",
-    )  # fmt: skip
+    )
     for text in sorted(texts, key=lambda text: (text.lower(), text)):
         catalogue.add(text, known.get(text, ""), locations=[(name, 0) for name in texts[text]])
     return catalogue
@@ -96,8 +99,15 @@ def render(catalogue: Catalog) -> str:
     return "\n".join(line.replace(":0", "") if line.startswith("#: ") else line for line in lines) + "\n"
 
 
-VOLATILE = ('"POT-Creation-Date', '"PO-Revision-Date', '"Generated-By', '"Report-Msgid-Bugs-To', '"Last-Translator',
-            '"Language-Team', '"Project-Id-Version')  # fmt: skip
+VOLATILE = (
+    '"POT-Creation-Date',
+    '"PO-Revision-Date',
+    '"Generated-By',
+    '"Report-Msgid-Bugs-To',
+    '"Last-Translator',
+    '"Language-Team',
+    '"Project-Id-Version',
+)
 
 
 def compile_catalogue(po: str) -> bytes:

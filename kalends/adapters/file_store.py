@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -184,23 +184,22 @@ def get_mime_type(key: str) -> str:
     return BY_EXTENSION[key.rpartition(".")[2]].mime
 
 
-@contextmanager
-def work_directory(root: Path) -> Iterator[Path]:
-    """A place for the files of one piece of work, on the disk that they may be moved to."""
+def create_work_directory(root: Path) -> Path:
+    """Create a directory for files in progress, on the same file system as the stored files."""
     incoming = root / INCOMING
     incoming.mkdir(parents=True, exist_ok=True)
-    directory = Path(tempfile.mkdtemp(dir=incoming))
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    return Path(tempfile.mkdtemp(dir=incoming))
+
+
+def remove_work_directory(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def remove_old_work(root: Path, cutoff: datetime) -> int:
-    """What processes left behind that were killed; the number of directories."""
+    """Remove the directories that killed processes left behind; return their number."""
     removed = 0
     for path in (root / INCOMING).glob("*"):
-        with suppress(FileNotFoundError):  # Its owner may tidy up at this moment.
+        with suppress(FileNotFoundError):  # Its process may remove it at this moment.
             if datetime.fromtimestamp(path.stat().st_mtime, UTC) < cutoff:
                 shutil.rmtree(path, ignore_errors=True)
                 removed += 1

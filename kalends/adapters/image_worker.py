@@ -109,9 +109,15 @@ def _run_process(job: bytes) -> dict[str, Any]:
     command = [sys.executable, "-I", str(PROGRAM)]
     try:
         completed = subprocess.run(  # noqa: S603
-            command, input=job, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, timeout=PROCESS_TIMEOUT,
-            start_new_session=True, check=False,
-        )  # fmt: skip
+            command,
+            input=job,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={},
+            timeout=PROCESS_TIMEOUT,
+            start_new_session=True,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return {"refused": "too_costly"}
     if completed.returncode != 0 or not completed.stdout:

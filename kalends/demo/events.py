@@ -97,16 +97,40 @@ class EventBuilder:
         modified = min(date_utc + timedelta(days=int(40 * chance() ** 4)), self.now)
         has_slug = status not in ("draft", "pending")  # As the interface has it (behaviour 4.7).
         web = chance()
-        chunk.events.append((
-            site_id, event_id, self._make_uid(date_utc, event_id), revision, pick(chance, self.authors), status,
-            self._free_slug(title.slug or str(event_id)) if has_slug else "", date_utc, modified,
-            title.written, description.written, excerpt.written if excerpt else "", zone, all_day,
-            span.start.wall, span.end.wall, span.start.fold, span.end.fold, span.start.utc, span.end.utc,
-            pick(chance, COSTS), f"https://events.example.org/{event_id}" if web < 0.3 else "",
-            f"https://tickets.example.com/{event_id}" if web > 0.75 else "", bool(venues), bool(venues),
-            hidden, chance() < 0.004, chance() < 0.02, "\n".join([text.folded for text in texts]),
-            bool(venues),  # Every made-up venue has coordinates; otherwise the triggers would correct it.
-        ))  # fmt: skip
+        chunk.events.append(
+            (
+                site_id,
+                event_id,
+                self._make_uid(date_utc, event_id),
+                revision,
+                pick(chance, self.authors),
+                status,
+                self._free_slug(title.slug or str(event_id)) if has_slug else "",
+                date_utc,
+                modified,
+                title.written,
+                description.written,
+                excerpt.written if excerpt else "",
+                zone,
+                all_day,
+                span.start.wall,
+                span.end.wall,
+                span.start.fold,
+                span.end.fold,
+                span.start.utc,
+                span.end.utc,
+                pick(chance, COSTS),
+                f"https://events.example.org/{event_id}" if web < 0.3 else "",
+                f"https://tickets.example.com/{event_id}" if web > 0.75 else "",
+                bool(venues),
+                bool(venues),
+                hidden,
+                chance() < 0.004,
+                chance() < 0.02,
+                "\n".join([text.folded for text in texts]),
+                bool(venues),  # Every made-up venue has coordinates; otherwise the triggers would correct it.
+            )
+        )
         tail = (span.start.utc, status == "publish" and not hidden, status == "publish")
         links = chunk.links
         for position, venue in enumerate(venues, 1):
