@@ -51,7 +51,7 @@ SYSTEM_PATHS: Final = ("/healthz", "/readyz", "/docs")
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A path prefix of an API; `home` is the canonical prefix, which links use."""
+    """A path prefix of an API. Links use `canonical_prefix`."""
 
     prefix: str
     namespace: str
@@ -72,7 +72,7 @@ class HttpConfig:
 
 @dataclass(slots=True)
 class InboundRequest:
-    """A request, the way to send its response, and what is known of it so far."""
+    """A request with its send function and context."""
 
     request: Request
     send: Send
@@ -91,7 +91,7 @@ class InboundRequest:
 
 
 class Application:
-    """`open_service` is called once per process, when the server starts."""
+    """The ASGI application. `open_state` is called once per process, when the server starts."""
 
     def __init__(
         self, config: HttpConfig, open_state: Callable[[], Awaitable[AppState]], telemetry: Telemetry
@@ -151,7 +151,7 @@ class Application:
             self._log(inbound, CLIENT_CLOSED_REQUEST, _route(inbound.context))
 
     async def _render(self, inbound: InboundRequest, error: ApiError | None, store: StoreResponse | None) -> None:
-        """Handle a request, store the response if that is allowed, and send it. `error` is known already."""
+        """Handle a request, cache the response if that is allowed, and send it. `error` becomes the response."""
         context, cached = inbound.context, None
         response = await self._handle(inbound, error)
         self._add_headers(inbound, response)
@@ -159,7 +159,7 @@ class Application:
             cached = make_cached_response(context, response)
             store(cached)
         if cached is not None and isinstance(context, PageRequest):
-            # Pages are compressed for their first visitor already.
+            # Pages are sent compressed to the first visitor already.
             await self._send_cached(inbound, cached)
         else:
             await _send(inbound, response)
@@ -168,7 +168,7 @@ class Application:
             self._run_in_background(record_use(context))
 
     async def _handle(self, inbound: InboundRequest, error: ApiError | None) -> Response:
-        """Return the response of the part that the path belongs to. This is the error boundary."""
+        """Dispatch a request and return the response. This is the error boundary."""
         request = inbound.request
         try:
             if error is not None:
@@ -221,7 +221,7 @@ class Application:
         task.add_done_callback(self._background.discard)
 
     async def _log_failures(self, work: Awaitable[None]) -> None:
-        """Await work after the response. A busy database is not worth a line in the log."""
+        """Await work after the response and log unexpected errors; a busy database is expected."""
         try:
             await work
         except ApiError:
