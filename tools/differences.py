@@ -1,6 +1,6 @@
-"""Where Kalends differs from the interface's existing service on purpose: the source of docs/compatibility.md.
+"""Intentional differences between Kalends and the original service: the source of docs/compatibility.md.
 
-Each row names the decisions of the conformance kit that it stands for; a test holds that none is left out.
+Each row names the decisions of the conformance kit that it covers; a test ensures that none is missing.
 """
 
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ LISTS: Final = (
 
 TABLES: Final = {"Protocol": PROTOCOL, "Records": RECORDS, "Events": EVENTS, "Lists": LISTS}
 
-# Decisions that only say how freely the kit compares; nobody sees a difference.
+# Decisions that only relax the comparison of the kit and are not visible to clients.
 KIT_ONLY: Final = {"total-headers", "counts-in-records", "odd-list-values", "optional-protocol"}
 
 INTRODUCTION: Final = """# Compatibility

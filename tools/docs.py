@@ -1,4 +1,4 @@
-"""Writes docs/reference/*.md from the interface, and docs/compatibility.md; `--check` only compares."""
+"""Generates docs/reference/*.md from the API, and docs/compatibility.md; `--check` only compares."""
 
 import sys
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def render() -> dict[str, str]:
-    """The pages by name."""
+    """Return the pages by file name."""
     pages: dict[str, str] = {}
     links: list[str] = []
     for namespace in (INTERFACE.namespace, EXTENSION.namespace):

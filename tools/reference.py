@@ -1,4 +1,4 @@
-"""Writes docs/settings.md from the settings and commands themselves; `--check` only compares."""
+"""Generates docs/settings.md from the settings and commands; `--check` only compares."""
 
 import sys
 from pathlib import Path

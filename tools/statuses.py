@@ -1,4 +1,4 @@
-"""Writes docs/statuses.md and docs/statuses.svg from the tables of statuses; `--check` only compares."""
+"""Generates docs/statuses.md and docs/statuses.svg from the tables of statuses; `--check` only compares."""
 
 import sys
 from dataclasses import dataclass
@@ -75,12 +75,12 @@ def _list_rights(origin: str, to: str) -> str:
     return " or ".join(rights) or "–"
 
 
-# The picture ---------------------------------------------------------------------------------
+# Diagram -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """A line from box to box, by its corners, and the moves that it stands for; in both directions if so."""
+    """A line between boxes, by its corners, and the transitions that it represents, possibly in both directions."""
 
     origins: tuple[str, ...]
     to: tuple[str, ...]
@@ -102,7 +102,7 @@ BOXES = {
     "publish": (675, 80, 110, 54),
     "trash": (350, 320, 120, 54),
 }
-# From group to group every status leads to every other: one arrow stands for all of them.
+# Between groups every status leads to every other, so one arrow represents all of these transitions.
 ARROWS = (
     Arrow((NEW,), DRAFT_STATUSES, "edit", ((40, 190), (150, 190)), (95, 181, "middle")),
     Arrow((NEW,), FINISHED_STATUSES, "publish", ((30, 180), (30, 20), (655, 20), (655, 40)), (340, 14, "middle")),
@@ -123,7 +123,7 @@ LEGEND = "edit: takes the right to edit  ·  publish: takes the right to publish
 
 
 def list_drawn_moves() -> set[tuple[str, str, str]]:
-    """What the arrows say, move by move."""
+    """Return the transitions that the arrows represent."""
     moves = {(origin, to, arrow.right) for arrow in ARROWS for origin in arrow.origins for to in arrow.to}
     return moves | {
         (to, origin, arrow.right)
