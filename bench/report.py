@@ -1,4 +1,4 @@
-"""The results: one table at the terminal, and a page with pictures in docs/performance."""
+"""Results as a table in the terminal, and as a page with charts in docs/performance."""
 
 import os
 import subprocess
