@@ -40,7 +40,7 @@ ApiError                    an error response: code, status, message, data
        rest_outcome_unknown          the write may or may not be stored     outcome_unknown
   507  rest_insufficient_storage     the disk of the database is full       out_of_storage
 
-Errors of these classes are internal and never become a response by themselves:
+These classes are internal; clients never see them:
 
 http.auth.WrongCredentials             becomes `bad_credentials`
 http.disconnects.ClientDisconnected    ends a request without a response
