@@ -1,1 +1,1 @@
-"""Measurements: ratios taken side by side in one run, CPU rather than time."""
+"""Benchmarks: ratios measured side by side in one run, of CPU time rather than elapsed time."""

@@ -1,8 +1,8 @@
-"""What `bench/fairness.py` sends: the attacks, each from a process of its own, and the requests of other clients.
+"""The requests of `bench/fairness.py`: the attacks, each from a separate process, and those of other clients.
 
-Requests are bytes on sockets of asyncio; an HTTP library would cost more CPU than many of the responses. Attackers
-bind 127.0.0.2 and further addresses of the loopback network, other clients 127.0.0.1, so that the server tells them
-apart.
+Requests are bytes on asyncio sockets, because an HTTP library would need more CPU than many of the responses.
+Attackers bind 127.0.0.2 and further loopback addresses, other clients 127.0.0.1, so that the server can distinguish
+them.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ MANY_CLIENTS = tuple(f"127.0.1.{number}" for number in range(1, 25))
 VICTIM = "127.0.0.1"
 TIMEOUT = 10.0  # Seconds after which a victim gives up; an attacker waits three times as long.
 WIDE_QUERY = "start_date=1970-01-01&per_page=50"
-NO_STATUS = "none"  # In place of a status: refused, reset or not answered in time.
+NO_STATUS = "none"  # Instead of a status: connection refused or reset, or no response in time.
 CLOSED = "closed by the server"
 CONNECTION_ERRORS = (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError)
 
@@ -34,7 +34,7 @@ type Statuses = Counter[str]
 
 @dataclass(frozen=True)
 class SiteInfo:
-    """What a stranger can find out about a site before an attack."""
+    """Public facts about a site that attacks use."""
 
     port: int
     categories: tuple[int, ...]
@@ -43,7 +43,7 @@ class SiteInfo:
 
 @dataclass(frozen=True)
 class Attack:
-    """`make` gives the next request of a connection, or `held` what is sent once on a connection that stays open."""
+    """An attack. `make` returns the next request of a connection; `held` is sent once on an idle connection."""
 
     name: str
     connections: int
@@ -57,7 +57,7 @@ class Attack:
 
 @dataclass
 class AttackResult:
-    """What the attackers saw. `rate` counts responses a second, for held connections those that were opened."""
+    """The results of the attackers. `rate` is the number of responses, or of held connections opened, per second."""
 
     statuses: Statuses = field(default_factory=Counter)
     rate: float = 0.0
@@ -66,7 +66,7 @@ class AttackResult:
 
 @dataclass
 class ClientResult:
-    """What one victim saw: milliseconds, statuses, and when the last bad response was complete."""
+    """The results of one victim: milliseconds, statuses, and the end of the last bad response."""
 
     times: list[float] = field(default_factory=list[float])
     statuses: Statuses = field(default_factory=Counter)
@@ -86,11 +86,11 @@ class ClientResult:
 
     @property
     def failures(self) -> int:
-        """5xx, and requests without a response."""
+        """Return the number of 5xx responses and of requests without a response."""
         return sum(number for status, number in self.statuses.items() if status == NO_STATUS or status >= "500")
 
 
-# The requests of attackers ---------------------------------------------------------------------
+# Requests of attackers --------------------------------------------------------------------------
 
 
 def get(target: str) -> bytes:
@@ -103,7 +103,7 @@ def post(target: str, media_type: str, body: bytes) -> bytes:
 
 
 def expensive_query(rng: Random, site: SiteInfo) -> bytes:
-    """One of the slowest public reads; the end differs, so that none is in the response cache."""
+    """Return one of the slowest public reads, with a varying end, so that none is in the response cache."""
     end = f"{rng.randint(2090, 2099)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
     end += f"+{rng.randint(0, 23):02}:{rng.randint(0, 59):02}:{rng.randint(0, 59):02}"
     near = "geoloc_lat=50&geoloc_lng=10&geoloc_radius=20000&orderby=distance"
@@ -131,7 +131,7 @@ def feed_with_junk(rng: Random, _: SiteInfo) -> bytes:
 
 
 def feed_of_search(rng: Random, _: SiteInfo) -> bytes:
-    """Every event but those with a word that none has: as large as the whole feed, and never the same."""
+    """Return a feed that excludes a word of no event: as large as the whole feed, and never the same request."""
     return get(f"/events.ics?search={quote(f'-q{rng.getrandbits(40):x}')}")
 
 
@@ -180,14 +180,14 @@ ATTACKS = (
 )
 
 
-# The clients -----------------------------------------------------------------------------------
+# Clients ---------------------------------------------------------------------------------------
 
 
 async def attack(spec: Attack, site: SiteInfo, seconds: float, pause: float) -> AttackResult:
-    """Attacks for a while and says what came back.
+    """Attack for some seconds and return the results.
 
-    `pause` is how long a connection waits after a refusal (429 or 503): how many cheap refusals a server can
-    write in a second is another question than how well it bounds expensive work.
+    A connection waits for `pause` seconds after a 429 or 503, because this benchmark measures the limits on expensive
+    work, not the number of cheap error responses per second.
     """
     allow_files(spec.connections + 500)
     result, deadline = AttackResult(), time.monotonic() + seconds
@@ -196,7 +196,7 @@ async def attack(spec: Attack, site: SiteInfo, seconds: float, pause: float) -> 
         asyncio.create_task(one.send_requests() if spec.make_request else one.hold_connections()) for one in attackers
     ]
     await asyncio.wait(tasks, timeout=seconds)
-    for task in tasks:  # Who still waits goes away, as an attacker would.
+    for task in tasks:  # Abort pending requests, as an attacker would.
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -207,7 +207,7 @@ async def attack(spec: Attack, site: SiteInfo, seconds: float, pause: float) -> 
 
 @dataclass(frozen=True)
 class Attacker:
-    """One connection of an attack, opened again whenever it ends."""
+    """One connection of an attack, reopened whenever it ends."""
 
     spec: Attack
     known: SiteInfo
@@ -255,7 +255,7 @@ class Attacker:
             await asyncio.sleep(max(self.pause, 0.01))
 
     async def _hold(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Returns when the server has closed the connection."""
+        """Hold a connection until the server closes it."""
         while self.spec.trickle:
             await asyncio.sleep(1)
             writer.write(self.spec.trickle)
@@ -271,7 +271,7 @@ def _make_random(name: str) -> Random:
 
 
 async def run_clients(port: int, seconds: float, interval: float) -> tuple[dict[str, ClientResult], float]:
-    """Three other clients ask at an even pace, each on a new connection every time. Also the CPU it took."""
+    """Run three other clients at a constant rate, with a new connection per request; return results and CPU time."""
     results = {name: ClientResult() for name in VICTIMS}
     deadline = time.monotonic() + seconds
     await asyncio.gather(*[_run_client(port, name, deadline, interval, one) for name, one in results.items()])
@@ -300,7 +300,7 @@ async def _send_once(port: int, request: bytes) -> str:
 
 
 def _uncached_list(rng: Random) -> bytes:
-    """A list that begins at another second each time: a valid filter, and cheap."""
+    """Return a cheap list whose start differs by a second each time."""
     day = f"{rng.randint(2027, 2028)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
     at = f"{rng.randint(0, 23):02}:{rng.randint(0, 59):02}:{rng.randint(0, 59):02}"
     return get(f"{NS}/events?per_page=10&start_date={day}+{at}")
@@ -323,7 +323,7 @@ async def _open_connection(
     connection = socket.socket()
     try:
         connection.setblocking(False)
-        if not reads:  # The least that the kernel takes in for a reader that does not read.
+        if not reads:  # The minimum buffer for a client that does not read.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.bind((source, 0))
         await asyncio.wait_for(asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port)), TIMEOUT)
@@ -334,11 +334,11 @@ async def _open_connection(
     try:
         yield reader, writer
     finally:
-        writer.transport.abort()  # What was not read stays unread.
+        writer.transport.abort()  # Discard unread data.
 
 
 async def _read_response(reader: asyncio.StreamReader) -> str:
-    """Reads a whole response, drops its body and returns its status."""
+    """Read a whole response, discard its body and return its status."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     lines = {name: value for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])}
     if b"chunked" in lines.get(b"transfer-encoding", b""):

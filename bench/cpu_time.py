@@ -11,17 +11,17 @@ APPLICATION_NAME = "bench"
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of one process, all its threads included."""
-    # The name in parentheses may contain spaces; the fields count from behind it.
+    """Return user and system time of one process with all its threads."""
+    # The name in parentheses may contain spaces, so the fields are counted after it.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def list_process_tree(pid: int) -> list[int]:
-    """The process and all that descend from it."""
+    """Return the process and all its descendants."""
     pids = [pid]
-    for parent in pids:  # It grows while it is walked.
-        # A process may end while the others are read.
+    for parent in pids:  # The list grows during the iteration.
+        # A process may end in the meantime.
         with suppress(FileNotFoundError, ProcessLookupError):
             for thread in Path(f"/proc/{parent}/task").iterdir():
                 pids.extend(int(child) for child in (thread / "children").read_text().split())
@@ -29,7 +29,7 @@ def list_process_tree(pid: int) -> list[int]:
 
 
 def list_session_pids(database_url: str) -> list[int]:
-    """The processes behind all connections to this database but our own, of which one may still be closing."""
+    """Return the server processes of all other connections to the database, including one that is just closing."""
     with psycopg.connect(database_url, autocommit=True, application_name=APPLICATION_NAME) as connection:
         rows = connection.execute(
             """SELECT pid FROM pg_stat_activity

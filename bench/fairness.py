@@ -1,8 +1,8 @@
-"""How other clients fare while one client, or several, do the worst they can.
+"""Fairness: the latency of other clients during attacks by one or several clients.
 
-A site of 200,000 events, 60,000 of them to come, and a server with two processes and default settings. For each
-attack other clients ask for a cached list, an uncached list and /healthz before, during and after it. Ends with 1
-when a limit is broken. Writes docs/performance/fairness.md.
+The site has 200,000 events, 60,000 of them upcoming; the server has two processes and default settings. Other clients
+request a cached list, an uncached list and /healthz before, during and after each attack. The exit code is 1 if a
+limit is exceeded. Writes docs/performance/fairness.md.
 """
 
 import argparse
@@ -75,7 +75,7 @@ class Testbed:
 
 @dataclass(frozen=True)
 class AttackMeasurement:
-    """One attack. CPU in cores, memory of all server processes in megabytes."""
+    """The measurement of one attack: CPU in cores, memory of all server processes in megabytes."""
 
     attack: Attack
     quiet: dict[str, ClientResult]
@@ -85,11 +85,11 @@ class AttackMeasurement:
     victims_cpu: float
     server_cpu: float
     database_cpu: float
-    memory: tuple[float, float, float]  # before, most, after
+    memory: tuple[float, float, float]  # before, maximum, after
     recovery_seconds: float  # seconds from the end of the attack to the last bad response
 
     def list_broken_limits(self) -> list[str]:
-        """The limits that do not hold, in words."""
+        """Describe the limits that are exceeded."""
         quiet, during = self.quiet, self.during
         max_cached_ms = MAX_CACHED_RATIO * quiet[CACHED].p99
         checks = (
@@ -109,7 +109,7 @@ class AttackMeasurement:
 
 def main() -> int:
     arguments = _read_arguments()
-    # Each process of the server has as many files as this one.
+    # The server processes inherit this limit.
     allow_files(8_000)
     with ExitStack() as stack:
         testbed = _set_up(arguments, stack)
@@ -156,15 +156,15 @@ def _set_up(arguments: argparse.Namespace, stack: ExitStack) -> Testbed:
         tags = tuple(row[0] for row in connection.execute("SELECT id FROM tags ORDER BY id").fetchall())
     port = int(server.address.rpartition(":")[2])
     for path in (f"{NS}/events", "/events.ics"):
-        for _ in range(4 * WORKERS):  # Each process has them in memory.
+        for _ in range(4 * WORKERS):  # Fill the cache of each process.
             httpx.get(server.address + path, timeout=120).raise_for_status()
     return Testbed(server, cluster, SiteInfo(port, categories, tags))
 
 
 def _find_site(cluster: postgres.Server, size: Size) -> str:
-    """Makes a site of this size, or finds the one of an earlier run.
+    """Create a site of this size, or reuse that of an earlier run.
 
-    Its name tells what it was made from: another day or another schema needs another one, and replaces it.
+    The name of the database contains the date and the schema version; a different one replaces it.
     """
     kind = f"fairness_{size.events}_{size.upcoming}_{size.venues}"
     name = f"{kind}_{newest_revision()}_{datetime.now(UTC):%Y%m%d}"
@@ -185,10 +185,10 @@ def _find_site(cluster: postgres.Server, size: Size) -> str:
 
 
 def _measure(testbed: Testbed, attack_spec: Attack, arguments: argparse.Namespace) -> AttackMeasurement:
-    """Quiet, during and after one attack."""
+    """Measure before, during and after one attack."""
     _log(f"{attack_spec.name}: {attack_spec.connections} connections, {attack_spec.description}")
     site, processes = testbed.site, Processes(testbed.cluster.pid, testbed.server.process.pid)
-    # A process for each side and attack: neither waits for the other, and the CPU of each is its own.
+    # Separate processes do not delay each other, and their CPU time is measured separately.
     with _ProcessStarter() as start:
         quiet, _ = start(run_clients, site.port, arguments.quiet, arguments.every).result()
     _log(f"  quiet   {_format_results(quiet)}")
@@ -213,11 +213,17 @@ def _measure(testbed: Testbed, attack_spec: Attack, arguments: argparse.Namespac
     _log(f"  after   {_format_results(after)}; recovered after {recovery_seconds:.1f} s")
     _log(f"  attackers {attack_result.rate:,.1f}/s: {_format_statuses(attack_result)}")
     return AttackMeasurement(
-        attack_spec, quiet, during, after, attack_result, victims_cpu,
-        (cpu_after[0] - cpu_before[0]) / arguments.seconds, (cpu_after[1] - cpu_before[1]) / arguments.seconds,
+        attack_spec,
+        quiet,
+        during,
+        after,
+        attack_result,
+        victims_cpu,
+        (cpu_after[0] - cpu_before[0]) / arguments.seconds,
+        (cpu_after[1] - cpu_before[1]) / arguments.seconds,
         (before, peak, memory_mb(testbed.server)),
         recovery_seconds,
-    )  # fmt: skip
+    )
 
 
 def _last_bad(results: dict[str, ClientResult]) -> float:
@@ -227,7 +233,7 @@ def _last_bad(results: dict[str, ClientResult]) -> float:
 def _wait_for_recovery(
     start: Callable[..., "Future[Any]"], port: int, arguments: argparse.Namespace
 ) -> Iterator[dict[str, ClientResult]]:
-    """Waits until a second passes without a bad response, so that one attack does not count for the next."""
+    """Wait until a second passes without a bad response, so that an attack does not affect the next measurement."""
     for _ in range(MAX_RECOVERY_SECONDS):
         results, _ = start(run_clients, port, 1.0, arguments.every).result()
         yield results
@@ -236,7 +242,7 @@ def _wait_for_recovery(
 
 
 class _ProcessStarter:
-    """Starts coroutines, each in a process of its own."""
+    """Starts coroutines, each in a separate process."""
 
     def __enter__(self) -> Callable[..., "Future[Any]"]:
         context = multiprocessing.get_context("fork")

@@ -1,4 +1,4 @@
-"""Load: wrk for requests, pgbench for bare SQL, each with the CPU that it cost."""
+"""Load generators with CPU measurement: wrk for requests, pgbench for plain SQL."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from statistics import median
 
 from bench.cpu_time import TICKS, cpu_seconds, list_process_tree
 
-# One line at the end: requests, microseconds, p50, p99, errors.
+# Prints one line at the end: requests, microseconds, p50, p99, errors.
 DONE_SCRIPT = """
 done = function(summary, latency, requests)
   local e = summary.errors
@@ -20,7 +20,7 @@ done = function(summary, latency, requests)
     latency:percentile(50), latency:percentile(99), e.connect + e.read + e.write + e.status + e.timeout))
 end
 """
-# Every write differs from the one before; otherwise nothing would be written.
+# Every write differs from the previous one; otherwise nothing would be written.
 PATCH_SCRIPT = """
 local count = 0
 request = function()
@@ -32,7 +32,7 @@ end
 
 @dataclass(frozen=True)
 class Sample:
-    """One run. Times in milliseconds, CPU in milliseconds per request."""
+    """One run: latencies in milliseconds, CPU time in milliseconds per request."""
 
     rate: float
     p50: float
@@ -47,7 +47,7 @@ class Sample:
 
 @dataclass
 class Samples:
-    """The runs of one sort. Noise only ever adds work, so the lowest CPU and the best rate decide."""
+    """Runs of the same request. Noise only adds work, so the lowest CPU time and the highest rate count."""
 
     runs: list[Sample] = field(default_factory=list[Sample])
 
@@ -74,7 +74,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Processes:
-    """Whose CPU is counted."""
+    """The processes whose CPU time is counted."""
 
     postmaster: int
     server: int | None = None
@@ -112,7 +112,7 @@ def run_wrk(
 
 
 def run_pgbench(url: str, script: str, values: Mapping[str, str], seconds: float, processes: Processes) -> Sample:
-    """The role of the server, for whom the fences between sites are up, is that of the session."""
+    """Run a script with pgbench in the role of the server, to which row-level security applies."""
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "script.sql"
         file.write_text(script)
@@ -137,7 +137,7 @@ class LoadError(Exception):
 def _measure_cpu(work: Callable[[], str], processes: Processes) -> tuple[str, float, float]:
     before = processes.seconds()
     output = work()
-    time.sleep(0.1)  # Sessions that end are counted once they are gone.
+    time.sleep(0.1)  # The CPU time of ending sessions is counted once they are gone.
     after = processes.seconds()
     return output, after[0] - before[0], after[1] - before[1]
 
@@ -152,7 +152,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -
 
 
 def _cluster_seconds(postmaster: int) -> float:
-    """All processes of a PostgreSQL, those included that have ended: their time went to the first one."""
+    """Return the CPU time of all processes of a cluster; that of ended ones is part of the postmaster's."""
     fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
     ended = (int(fields[13]) + int(fields[14])) / TICKS
     total = ended
@@ -160,7 +160,7 @@ def _cluster_seconds(postmaster: int) -> float:
         try:
             total += cpu_seconds(pid)
         except FileNotFoundError:
-            continue  # It ended just now, and is counted next time.
+            continue  # It has just ended and is counted next time.
     return total
 
 

@@ -1,4 +1,4 @@
-"""CPU per request: a server and its database sessions, asked in turn at two sizes."""
+"""CPU time per request of servers and their database sessions, measured alternately at two sizes."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,13 +16,13 @@ from bench.cpu_time import APPLICATION_NAME, cpu_seconds, list_process_tree, lis
 from bench.sized_sites import SizedSite
 from tests.servers import Server
 
-WARM_UP_REQUESTS = 12  # More than five: then PostgreSQL has decided whether it keeps a plan.
-MAX_ROUND_SECONDS = 4.0  # Seconds of a round; what is so slow that few requests fit is measured well enough by few.
+WARM_UP_REQUESTS = 12  # More than five, after which PostgreSQL has chosen between generic and custom plans.
+MAX_ROUND_SECONDS = 4.0  # Maximum duration of a round; for slow requests a few suffice.
 
 
 @dataclass
 class Measurement:
-    """Milliseconds of CPU per request, one entry per round."""
+    """CPU milliseconds per request, one entry per round."""
 
     total: int = 0
     servers: list[float] = field(default_factory=list[float])
@@ -50,7 +50,7 @@ class Measurement:
 
 
 class RunningServer:
-    """A server on its world, with one client."""
+    """A server with its site and one client."""
 
     def __init__(self, server: Server, site: SizedSite) -> None:
         self.server = server
@@ -82,7 +82,7 @@ class RunningServer:
         return int(row[0]) if row else 0
 
     def measure(self, paths: Sequence[str], requests: int) -> tuple[float, float]:
-        """Milliseconds per request of the server and of the database."""
+        """Return CPU milliseconds per request of the server and of the database."""
         while True:
             sessions, process_tree = list_session_pids(self.site.url), list_process_tree(self.server.process.pid)
             before = [sum(map(cpu_seconds, pids)) for pids in (process_tree, sessions)]
@@ -92,7 +92,7 @@ class RunningServer:
                 sent_requests += 1
                 if monotonic() > deadline:
                     break
-            # A session that was opened or closed meanwhile would spoil the sum.
+            # A session that was opened or closed in the meantime would distort the sum.
             if list_session_pids(self.site.url) == sessions:
                 after = [sum(map(cpu_seconds, pids)) for pids in (process_tree, sessions)]
                 return 1000 * (after[0] - before[0]) / sent_requests, 1000 * (after[1] - before[1]) / sent_requests
@@ -106,7 +106,7 @@ Target = tuple[RunningServer, Sequence[str]]
 
 
 def measure_together(one: Target, other: Target, rounds: int, requests: int) -> tuple[Measurement, Measurement]:
-    """Both in turn, so that whatever else happens on the machine happens to both."""
+    """Measure both alternately, so that other load on the machine affects both."""
     results = (Measurement(), Measurement())
     for measurement, (server, paths) in zip(results, (one, other), strict=True):
         measurement.total = server.count_matches(paths[0])

@@ -1,4 +1,4 @@
-"""Beside the existing service, at the sizes and with records like those it was measured with."""
+"""Comparison with the original service, with the sizes and similar records of its measurements."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from tests.servers import Server
 from tools import postgres
 
 SIZES = (1_000, 10_000)
-# One of these is in about 2 % of the events.
+# One of these occurs in about 2 % of the events.
 SEARCH_WORDS = (
     "accordion",
     "beavers",
@@ -29,7 +29,7 @@ SEARCH_WORDS = (
 
 @dataclass
 class Comparison:
-    """One request at one size: CPU of the reference, and ours."""
+    """One request at one size: CPU time of the reference and of Kalends."""
 
     name: str
     events: int
@@ -42,7 +42,7 @@ class Comparison:
 def compare(
     cluster: postgres.Server, directory: Path, rounds: int, seconds: float, megabytes: int
 ) -> list[Comparison]:
-    """At one connection, as the reference's CPU is to be read."""
+    """Measure with one connection, like the reference."""
     comparisons: list[Comparison] = []
     for events in SIZES:
         with ExitStack() as stack:
@@ -71,7 +71,7 @@ def _prepare(reference: Reference, site: SeededSite, server: Server) -> tuple[Co
 
 
 def _pick_word(server: Server, events: int) -> str:
-    """The one whose matches are nearest to 2 %."""
+    """Return the word whose share of matches is closest to 2 %."""
 
     def distance(word: str) -> float:
         response = httpx.get(f"{server.address}{NS}/events", params={"search": word}).raise_for_status()

@@ -1,4 +1,4 @@
-"""The results: a table on the terminal, and a page with charts in docs/performance."""
+"""Results as a table in the terminal, and as a page with charts in docs/performance."""
 
 import os
 import subprocess

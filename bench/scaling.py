@@ -1,7 +1,7 @@
-"""Does a request cost more when the site has more history? CPU per request at two sizes, in one run.
+"""CPU time per request on a small and a large site, measured in one run.
 
-`just bench-growth` builds 20,000 and 2,000,000 events; `--quick` is small enough for every change. Nothing is
-cached by the server. Ends with 1 when a limit is broken.
+`just bench-growth` builds 20,000 and 2,000,000 events; `--quick` runs a small sample. The response cache is disabled.
+The exit code is 1 if a limit is exceeded.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from bench.sized_sites import SizedSite, make_site
 from tests.servers import Server
 from tools import postgres
 
-# Parallel workers end before their time can be read, and autovacuum would work for nobody's request.
+# Parallel workers end before their CPU time can be read, and autovacuum would distort the results.
 SETTINGS = {
     **postgres.THROWAWAY,
     "max_parallel_workers_per_gather": "0",
@@ -63,15 +63,15 @@ def _read_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.small, arguments.large, arguments.rounds, arguments.requests = 2_000, 40_000, 3, 30
-    # A twentieth is to come; but no fewer than twice the marked ones.
+    # A twentieth of the events is upcoming, but at least twice the number of marked ones.
     arguments.small_upcoming = arguments.small_upcoming or max(arguments.small // 20, 400)
     arguments.large_upcoming = arguments.large_upcoming or max(arguments.large // 20, 400)
-    arguments.slack = 1.6 if arguments.quick else 1.0  # Few requests in few rounds are less steady.
+    arguments.slack = 1.6 if arguments.quick else 1.0  # Few requests in few rounds vary more.
     return arguments
 
 
 def _start(site: SizedSite, directory: Path, stack: ExitStack) -> RunningServer:
-    # One request at a time is asked: two connections are enough, and their processes easy to tell.
+    # Requests are sequential, so two connections suffice, and their processes are easy to identify.
     environment = {"KALENDS_POOL_SIZE": "2", "KALENDS_CACHE_MB": "0", "KALENDS_STATEMENT_TIMEOUT": "120"}
     server = Server.start(site.url, log=directory / f"{site.name}.log", environment=environment)
     return stack.enter_context(RunningServer(stack.enter_context(server), site))
@@ -106,8 +106,8 @@ def _compare_pages(console: Console, server: RunningServer, arguments: argparse.
 def _print_ratios(
     console: Console, title: str, rows: list[tuple[Case, Measurement, Measurement]], slack: float
 ) -> bool:
-    """CPU per request in milliseconds. The middle one of the rounds' ratios decides: a busy machine makes both
-    halves of a round slower, but hardly ever both lowest rounds at the same time."""
+    """Print CPU milliseconds per request. The median ratio of the rounds counts, because a busy machine slows both
+    halves of a round."""
     table = Table(title=title)
     for heading in ("request", "matches", "server", "database", "lowest", "median"):
         table.add_column(heading, justify="left" if heading == "request" else "right")
@@ -134,7 +134,7 @@ def _print_ratios(
 
 
 def _print_curve(console: Console, small: RunningServer, large: RunningServer, arguments: argparse.Namespace) -> None:
-    """A search for a common word: cost against matches inside the window."""
+    """Print the cost of searches for common words by the number of matches in the window."""
     table = Table(title="search for a common word: CPU against matches to come (all matches, the past included)")
     for heading in ("word", "small: to come", "all", "ms", "large: to come", "all", "ms", "µs a match"):
         table.add_column(heading, justify="left" if heading == "word" else "right")

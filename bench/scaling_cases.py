@@ -1,4 +1,4 @@
-"""The requests that are measured, each with its limit (the growth that the project allows itself)."""
+"""The measured requests, each with the growth that the project permits."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MAX_PAGE_NUMBER_RATIO = 5.0
 DEEP_PAGE = 1000
 BASE = "/events"
 
-# From everywhere to hardly anywhere; all of them are words of the made-up descriptions.
+# From very frequent to rare words of the demo descriptions.
 COMMON_WORDS = ("the", "venue", "library", "accordion", "beavers", "baroque", "kookaburra")
 
 
@@ -59,7 +59,7 @@ def search_path(word: str) -> str:
 
 
 def make_deep_page_cases(server: RunningServer) -> Iterator[tuple[Case, str]]:
-    """Page 1,000 (or the last) by cursor and by number."""
+    """Yield cases for page 1,000 (or the last one) by cursor and by number."""
     first = server.get(BASE).json()
     page = min(DEEP_PAGE, int(first["total_pages"]) - 1)  # The last page may be short.
     cursor = server.get(_list_path(page=page - 1)).json()["next_cursor"]

@@ -1,4 +1,4 @@
-"""A PostgreSQL with seeded sites, kept for another run of the same day, and servers on them."""
+"""A PostgreSQL with seeded sites, reused by further runs of the same day, and servers for them."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from tools import postgres
 
 NS = "/api/calendar/events/v1"
 LOGIN = "bench"
-# Parallel workers end before their time can be read, and autovacuum would work for nobody's request.
+# Parallel workers end before their CPU time can be read, and autovacuum would distort the results.
 SETTINGS = {
     **postgres.THROWAWAY,
     "max_parallel_workers_per_gather": "0",
@@ -27,13 +27,13 @@ SETTINGS = {
     "maintenance_work_mem": "512MB",
     "max_wal_size": "4GB",
 }
-# As the records of the reference were: all events are to come, and few other records.
+# Like the records of the reference: all events are upcoming, and there are few other records.
 REFERENCE_OPTIONS = ("--venues", "50", "--organizers", "50", "--categories", "20", "--tags", "50")
 
 
 @dataclass(frozen=True)
 class SeededSite:
-    """A seeded site with records to ask for, and the password of somebody who may write."""
+    """A seeded site with records for requests, and the password of a user who may write."""
 
     url: str
     events: int
@@ -75,7 +75,7 @@ def make_site(cluster: postgres.Server, events: int, *, like_reference: bool = F
 
 
 def fill_site(url: str, events: int, *more: str) -> SeededSite:
-    """The site of a migrated database, with events unless it has some."""
+    """Return the site of a migrated database; add events if it has none."""
     with psycopg.connect(url, autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM events LIMIT 1").fetchone():
             run_command(url, "seed", "--events", str(events), *more)
@@ -84,7 +84,7 @@ def fill_site(url: str, events: int, *more: str) -> SeededSite:
 
 
 def _read_site(connection: psycopg.Connection[tuple[int | str, ...]], url: str, events: int) -> SeededSite:
-    """An event with a venue and terms; the category and the venue with most to come."""
+    """Choose an event with a venue and terms, and the category and venue with the most upcoming events."""
     event = connection.execute(
         """SELECT e.id, e.slug FROM events e
             WHERE e.listed AND e.start_utc > now() + interval '20 days'
@@ -106,17 +106,17 @@ _MOST_USED = "SELECT {0} FROM {1} WHERE listed AND start_utc > now() GROUP BY 1 
 
 
 def delete_last_change(site: SeededSite) -> None:
-    """So that the write that was caught can be played again: its line in the log would be there already."""
+    """Delete the last entry of the change log, so that a recorded write can be replayed without a conflict."""
     with psycopg.connect(site.url) as connection:
         connection.execute("DELETE FROM changes WHERE revision = (SELECT max(revision) FROM changes)")
 
 
 def start_server(site: SeededSite, log: Path, stack: ExitStack, *, megabytes: int, port: int | None = None) -> Server:
-    """One process; 0 megabytes: it keeps nothing."""
+    """Start a server with one process; 0 megabytes disable its cache."""
     settings = {
         "KALENDS_CACHE_MB": str(megabytes),
         "KALENDS_SHARED_CACHE_SECONDS": "3600",
-        "KALENDS_POOL_TIMEOUT": "30",  # Slow is to be measured too; a refusal would not be.
+        "KALENDS_POOL_TIMEOUT": "30",  # Slow responses must be measured instead of being replaced by 503.
     }
     return stack.enter_context(Server.start(site.url, log=log, port=port, environment=settings))
 

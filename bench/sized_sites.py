@@ -1,7 +1,7 @@
-"""Two sites of different size, each in a database of its own, with marked events that are as many in both.
+"""Two sites of different size in separate databases, with the same number of marked events.
 
-Two databases and not two sites in one: statistics, index depth and plans of the small one are then those
-of a small installation. In one set of tables both would have the large one's.
+In one database both sites would share the statistics, index depth and plans of the large one. In separate databases
+those of the small site are those of a small installation.
 """
 
 import os
@@ -17,7 +17,7 @@ from bench.cpu_time import APPLICATION_NAME
 from kalends.store.migrations import migrate
 
 MARKED_EVENTS = 200
-# Nothing that is made up is near: a circle around it has only what is marked.
+# Far from all demo venues, so that a circle around this point contains marked events only.
 LATITUDE, LONGITUDE = -54.4208, 3.3464
 RARE_WORDS = ("zyxomma", "quaggaful")
 
@@ -34,7 +34,7 @@ class SizedSite:
 
 
 def make_site(postgres_url: str, events: int, upcoming: int) -> SizedSite:
-    """The world of this size, made unless it is there from an earlier run of the same day."""
+    """Return the site of this size; create it unless an earlier run of the same day has done so."""
     name = f"growth_{events}"
     url = urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
     with psycopg.connect(postgres_url, autocommit=True) as connection:
@@ -60,7 +60,7 @@ def _seed(url: str, events: int, upcoming: int) -> None:
 
 
 def _mark(connection: psycopg.Connection[tuple[int, ...]]) -> tuple[int, int]:
-    """One category, one venue and two words, each with 200 events to come and 200 in the past."""
+    """Mark events: one category, one venue and two words, each with 200 upcoming and 200 past events."""
     marked = connection.execute(
         "SELECT v.id, c.id FROM venues v, categories c WHERE v.slug = 'growth-marker' AND c.slug = 'growth-marker'"
     ).fetchone()
@@ -74,7 +74,7 @@ def _mark(connection: psycopg.Connection[tuple[int, ...]]) -> tuple[int, int]:
         connection.execute(_LINK_VENUE)
         connection.execute(_LINK_CATEGORY)
         row = connection.execute("SELECT last_post_id, last_term_id FROM sites").fetchone()
-    # Also empties the list of pending entries of the search index, which every search would read.
+    # Also empties the pending list of the search index, which every search would scan.
     for table in ("events", "event_venues", "event_categories", "venues", "categories", "event_days", "sites"):
         connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(table)))
     if row is None:
@@ -82,7 +82,7 @@ def _mark(connection: psycopg.Connection[tuple[int, ...]]) -> tuple[int, int]:
     return row[0], row[1]
 
 
-# Evenly over all that is to come; anywhere in the past.
+# Evenly spread over the upcoming events, anywhere in the past.
 _CHOOSE = """
     CREATE TEMP TABLE marked ON COMMIT DROP AS
     (SELECT DISTINCT ON (part) id, start_utc FROM (

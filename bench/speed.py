@@ -1,7 +1,7 @@
-"""What a request costs beside the bare engine: the same SQL asked by pgbench, the request asked by wrk.
+"""The cost of requests (wrk) compared with that of the same SQL in plain PostgreSQL (pgbench).
 
-`just bench` at 200,000 events, `--quick` small enough for every change. All in one run and in turn, so that
-whatever else happens on the machine happens to all. Ends with 1 when a limit is broken.
+`just bench` uses 200,000 events; `--quick` runs a small sample. All measurements alternate in one run, so that other
+load on the machine affects all of them. The exit code is 1 if a limit is exceeded.
 """
 
 import argparse
@@ -104,7 +104,7 @@ def _set_up(
 
 
 def _measure(testbed: Testbed, cases: list[Case], arguments: argparse.Namespace) -> dict[str, dict[str, Samples]]:
-    """Of each request: bare, and cold and warm with so many connections."""
+    """Measure each request as plain SQL, and uncached and cached with several numbers of connections."""
     figures: dict[str, dict[str, Samples]] = {case.name: {} for case in cases}
     rounds = [(round_number, case) for round_number in range(arguments.rounds) for case in cases]
     for _, case in track(rounds, "measuring", console=Console(stderr=True)):
@@ -118,7 +118,7 @@ def _measure_case(testbed: Testbed, case: Case) -> dict[str, Sample]:
     samples = {"bare": run_pgbench(testbed.site.url, *testbed.scripts[case.name], testbed.seconds, bare)}
     for mode, server, numbers in (("cold", testbed.cold, COLD_CONNECTIONS), ("warm", testbed.warm, WARM_CONNECTIONS)):
         if case.name == WRITE and mode == "cold":
-            continue  # A write is not kept; once is enough.
+            continue  # Writes are not cached, so one run is enough.
         processes = Processes(testbed.postmaster, server.process.pid)
         url = f"{server.address}{NS}{case.path(testbed.site)}"
         for connections in numbers:

@@ -1,4 +1,4 @@
-"""The requests whose speed is measured, and the limits that the project set itself."""
+"""The measured requests and the performance limits of the project."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Limit:
-    """`most` or `least` of a figure. Quick runs share the machine with other tests and are let off lightly."""
+    """The maximum or minimum of a figure. Limits are relaxed for quick runs, which run next to other tests."""
 
     name: str
     figure: float
@@ -69,7 +69,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Reference:
-    """Lowest CPU per request, in milliseconds, of the existing service at 1,000 and at 10,000 events."""
+    """Lowest CPU milliseconds per request of the original service at 1,000 and 10,000 events."""
 
     name: str
     path: Callable[[SeededSite, str], str]

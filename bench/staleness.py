@@ -1,9 +1,9 @@
-"""Warm reads while writes go on: is any answer older than a write acknowledged before it was asked for?
+"""Staleness: cached reads during writes must never return a state older than an acknowledged write.
 
-Two servers are read by wrk with 64 connections together, and written to 20 times a second. Each write sets the cost
-of an event to a larger number. Each read names the last acknowledged number in its X-Request-ID, which the answer
-repeats beside the cost that it shows.
-Ends with 1 after one stale answer, or when p99 of the reads is not below 4 × p50.
+wrk reads from two servers with 64 connections in total, while an event is written 20 times per second. Each write
+sets the cost of the event to a larger number. Each read sends the last acknowledged number as its X-Request-ID, which
+the response repeats next to the cost that it contains.
+The exit code is 1 after one stale response, or if p99 of the reads is not below 4 × p50.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from bench.seeded_sites import NS, SeededSite, find_cluster, make_site, start_se
 CONNECTION_COUNT = 64
 WRITES_PER_SECOND = 20
 MAX_SPREAD = 4.0
-# The acknowledged number is in shared memory: eight bytes in a file.
+# The acknowledged number is in shared memory, in eight bytes of a file.
 CHECK_SCRIPT = """
 local ffi = require("ffi")
 ffi.cdef[[int open(const char *, int); void *mmap(void *, size_t, int, int, int, long);]]
@@ -68,7 +68,7 @@ end
 
 @dataclass(frozen=True)
 class ReadResult:
-    """What wrk saw of one server; times in milliseconds."""
+    """The results of wrk for one server; times in milliseconds."""
 
     checked: int
     stale: int
@@ -93,7 +93,7 @@ class StalenessResult:
 
 
 class SharedNumber:
-    """Where the last acknowledged number stands for all to see."""
+    """The last acknowledged number, in shared memory."""
 
     def __init__(self, file: Path) -> None:
         file.write_bytes(bytes(8))
@@ -101,14 +101,14 @@ class SharedNumber:
             self._memory = mmap.mmap(opened.fileno(), 8)
 
     def set(self, number: int) -> None:
-        # Eight aligned bytes are written at once.
+        # Eight aligned bytes are written atomically.
         self._memory[:] = struct.pack("<q", number)
 
 
 def check_staleness(
     base_urls: Sequence[str], site: SeededSite, seconds: float, writes: int = WRITES_PER_SECOND, *, ahead: int = 0
 ) -> StalenessResult:
-    """Reads and writes for a while. With `ahead` more is claimed than was written, and every answer is stale."""
+    """Read and write for some time. `ahead` acknowledges numbers before they are written: all reads are stale."""
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         shared_number = SharedNumber(Path(directory) / "number")
         script = Path(directory) / "checking.lua"
@@ -140,7 +140,7 @@ def check_staleness(
 
 
 def _write(client: httpx.Client, site: SeededSite) -> int:
-    """Returns the number that was written, once it is acknowledged; each is larger than those before."""
+    """Write a larger number than before; return it once it is acknowledged."""
     number = time.time_ns() // 10**6 % 10**12
     client.patch(f"/events/{site.event_id}", json={"cost": str(number)}).raise_for_status()
     return number

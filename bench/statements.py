@@ -1,4 +1,4 @@
-"""The SQL of a request, caught on its way to PostgreSQL, and the same as a script of pgbench."""
+"""Recording the SQL statements of a request, and converting them to a pgbench script."""
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,11 +19,11 @@ Statement = tuple[str, Sequence[object]]
 
 
 class StatementRecorder:
-    """The application in this process, keeping nothing, with its statements in hand."""
+    """Runs the application in this process without caches and records its statements."""
 
     def __init__(self, site: SeededSite) -> None:
         self._site = site
-        with redirect_stderr(io.StringIO()):  # Where its log goes.
+        with redirect_stderr(io.StringIO()):  # Hides log messages.
             self._interface = Interface(site.url, {}, {"KALENDS_CACHE_MB": "0"})
 
     def __enter__(self) -> "StatementRecorder":
@@ -60,8 +60,8 @@ def _record_statements() -> Iterator[list[Statement]]:
 
 
 def make_script(statements: Sequence[Statement], *, writing: bool) -> tuple[str, dict[str, str]]:
-    """The statements in one transaction that enters the site. A write is rolled back: its IDs can be used
-    only once."""
+    """Return the statements as one transaction on the site. A write is rolled back, because its IDs can be used only
+    once."""
     begin = "BEGIN;" if writing else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
     lines = [begin, f"SELECT * FROM enter_site('{HOST}');"]
     variables: dict[str, str] = {}

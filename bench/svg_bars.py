@@ -1,4 +1,4 @@
-"""Bars as SVG, by hand: readable on light and on dark paper."""
+"""Bar charts as SVG, readable on light and dark backgrounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ text { font: 12px system-ui, sans-serif; fill: #1f2328 }
 
 @dataclass(frozen=True)
 class Row:
-    """One request: a bar per series."""
+    """One request, with a bar per series."""
 
     name: str
     values: Sequence[float | None]
 
 
 def draw_bars(title: str, note: str, unit: str, series: Sequence[str], rows: Sequence[Row]) -> str:
-    """Every bar says its own value; the few that are far longer than all others end in an arrow."""
+    """Draw bars with their values; bars that are far longer than all others end in an arrow."""
     values = sorted(value for row in rows for value in row.values if value)
     space = WIDTH - LEFT - RIGHT
     scale = space / min(values[-1], 1.1 * values[int(0.9 * (len(values) - 1))])
@@ -59,7 +59,7 @@ def draw_bars(title: str, note: str, unit: str, series: Sequence[str], rows: Seq
 
 
 def format_value(value: float) -> str:
-    """Three figures, no more."""
+    """Format with at most three significant digits."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -51,7 +51,7 @@ SYSTEM_PATHS: Final = ("/healthz", "/readyz", "/docs")
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A path prefix of an API; `home` is the canonical prefix, which links use."""
+    """A path prefix of an API. Links use `canonical_prefix`."""
 
     prefix: str
     namespace: str
@@ -72,7 +72,7 @@ class HttpConfig:
 
 @dataclass(slots=True)
 class InboundRequest:
-    """A request, the way to send its response, and what is known of it so far."""
+    """A request with its send function and context."""
 
     request: Request
     send: Send
@@ -91,7 +91,7 @@ class InboundRequest:
 
 
 class Application:
-    """`open_service` is called once per process, when the server starts."""
+    """The ASGI application. `open_state` is called once per process, when the server starts."""
 
     def __init__(
         self, config: HttpConfig, open_state: Callable[[], Awaitable[AppState]], telemetry: Telemetry
@@ -151,7 +151,7 @@ class Application:
             self._log(inbound, CLIENT_CLOSED_REQUEST, _route(inbound.context))
 
     async def _render(self, inbound: InboundRequest, error: ApiError | None, store: StoreResponse | None) -> None:
-        """Handle a request, store the response if that is allowed, and send it. `error` is known already."""
+        """Handle a request, cache the response if that is allowed, and send it. `error` becomes the response."""
         context, cached = inbound.context, None
         response = await self._handle(inbound, error)
         self._add_headers(inbound, response)
@@ -159,7 +159,7 @@ class Application:
             cached = make_cached_response(context, response)
             store(cached)
         if cached is not None and isinstance(context, PageRequest):
-            # Pages are compressed for their first visitor already.
+            # Pages are sent compressed to the first visitor already.
             await self._send_cached(inbound, cached)
         else:
             await _send(inbound, response)
@@ -168,7 +168,7 @@ class Application:
             self._run_in_background(record_use(context))
 
     async def _handle(self, inbound: InboundRequest, error: ApiError | None) -> Response:
-        """Return the response of the part that the path belongs to. This is the error boundary."""
+        """Dispatch a request and return the response. This is the error boundary."""
         request = inbound.request
         try:
             if error is not None:
@@ -221,7 +221,7 @@ class Application:
         task.add_done_callback(self._background.discard)
 
     async def _log_failures(self, work: Awaitable[None]) -> None:
-        """Await work after the response. A busy database is not worth a line in the log."""
+        """Await work after the response and log unexpected errors; a busy database is expected."""
         try:
             await work
         except ApiError:
@@ -232,10 +232,15 @@ class Application:
     def _log(self, inbound: InboundRequest, status: int, route: str, **more: Any) -> None:
         request, seconds = inbound.request, time.perf_counter() - inbound.started_at
         self._telemetry.record(
-            request.method, route, status, seconds,
-            path=request.scope["path"][:500], request_id=inbound.request_id,
-            host=request.headers.get("host", "")[:255], **more,
-        )  # fmt: skip
+            request.method,
+            route,
+            status,
+            seconds,
+            path=request.scope["path"][:500],
+            request_id=inbound.request_id,
+            host=request.headers.get("host", "")[:255],
+            **more,
+        )
 
 
 def find_context(config: HttpConfig, state: AppState, request: Request, host: str) -> Context | None:
@@ -248,9 +253,15 @@ def find_context(config: HttpConfig, state: AppState, request: Request, host: st
     if path in SYSTEM_PATHS or path.startswith(("/docs/", f"{media_files.PREFIX}/")):
         return None
     page_request = PageRequest(
-        request=request, state=state, authority=host, host=strip_port(host), now=utc_now(),
-        canonical_prefix=config.mounts[0].prefix, map_settings=config.map_settings, path=path,
-    )  # fmt: skip
+        request=request,
+        state=state,
+        authority=host,
+        host=strip_port(host),
+        now=utc_now(),
+        canonical_prefix=config.mounts[0].prefix,
+        map_settings=config.map_settings,
+        path=path,
+    )
     routes.match_route(page_request)
     return page_request
 
@@ -259,10 +270,19 @@ def _make_api_request(state: AppState, request: Request, host: str, mount: Mount
     path: str = request.scope["path"][len(mount.prefix) :].removesuffix("/")
     route, path_params = mount.interface.find(path) or (None, {})
     return ApiRequest(
-        request=request, state=state, authority=host, host=strip_port(host), now=utc_now(),
-        canonical_prefix=mount.canonical_prefix, path=path, route=route, path_params=path_params,
-        interface=mount.interface, prefix=mount.prefix, namespace=mount.namespace,
-    )  # fmt: skip
+        request=request,
+        state=state,
+        authority=host,
+        host=strip_port(host),
+        now=utc_now(),
+        canonical_prefix=mount.canonical_prefix,
+        path=path,
+        route=route,
+        path_params=path_params,
+        interface=mount.interface,
+        prefix=mount.prefix,
+        namespace=mount.namespace,
+    )
 
 
 async def _send(inbound: InboundRequest, response: Response) -> None:
@@ -311,7 +331,7 @@ def create_application() -> Application:
             daily_records=settings.max_records_per_day,
         )
 
-    return Application(http_config, open_state, Telemetry(settings.log_format))
+    return Application(http_config, open_state, Telemetry())
 
 
 def _build_mounts(settings: Settings) -> tuple[Mount, ...]:

@@ -1,6 +1,12 @@
-"""From settings to the database and the media library, for the server, the worker and the commands."""
+"""Set-up from the settings, for the server, the worker and the commands: database, media library, logging."""
 
+import logging
+import logging.config
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from kalends.adapters.file_store import BucketOptions, DiskFileStore, FileStore, open_bucket
 from kalends.core.egress import read_allowed_network
@@ -10,7 +16,7 @@ from kalends.store.database import Options
 
 
 def open_library(settings: Settings, *, image_workers: int | None = None) -> Library:
-    """`at_once` images are worked on at the same time; None: as the settings say."""
+    """Open the media library; `image_workers` overrides the number in the settings."""
     root = Path(settings.media_dir).absolute()
     files: FileStore = DiskFileStore(root)
     if settings.s3_bucket:
@@ -45,3 +51,62 @@ def database_options(settings: Settings) -> Options:
         enqueue_purges=bool(settings.purge_urls),
         max_per_client=settings.max_connections_per_client,
     )
+
+
+def configure_logging(log_format: str) -> None:
+    """Send the log of this process to standard error, as JSON lines or, if `log_format` is "plain", as text."""
+    logging.config.dictConfig(logging_config(log_format))
+
+
+def logging_config(log_format: str) -> dict[str, Any]:
+    """Return the configuration for `logging.config.dictConfig`; Granian applies it in each server process."""
+    formatter = PlainFormatter if log_format == "plain" else JsonFormatter
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": f"{formatter.__module__}.{formatter.__qualname__}"}},
+        "handlers": {
+            "stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"},
+        },
+        # Libraries such as Alembic and Procrastinate report routine work at the level INFO.
+        "root": {"handlers": ["stderr"], "level": "WARNING"},
+        "loggers": {
+            "kalends": {"level": "INFO"},
+            "_granian": {"level": "INFO", "propagate": True},
+        },
+    }
+
+
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return orjson.dumps(self._read_fields(record)).decode()
+
+    def _read_fields(self, record: logging.LogRecord) -> dict[str, object]:
+        timestamp = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields: dict[str, object] = {"timestamp": timestamp}
+        # Events such as requests have named fields; all other records have a message only.
+        event_fields: dict[str, object] | None = getattr(record, "fields", None)
+        if event_fields is not None:
+            fields |= {"event": record.getMessage(), **event_fields}
+        else:
+            fields |= {"level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
+        return fields
+
+
+class PlainFormatter(JsonFormatter):
+    """Formats a record as one line of text for reading in a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = self._read_fields(record)
+        timestamp = fields.pop("timestamp")
+        return " ".join([str(timestamp), *[f"{name}={_escape(value)}" for name, value in fields.items()]])
+
+
+def _escape(value: object) -> str:
+    """Write a value on one line; escape control characters, which could forge a line or steer a terminal."""
+    text = str(value)
+    return text if text.isprintable() else repr(text)

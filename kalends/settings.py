@@ -1,4 +1,4 @@
-"""Settings from the environment, checked at start. Each is named KALENDS_ and its name in capitals."""
+"""Settings from environment variables, validated at start. `pool_size` is KALENDS_POOL_SIZE, and so on."""
 
 import os
 from collections.abc import Iterable
@@ -259,7 +259,7 @@ class Settings(BaseSettings):
 
 
 class InvalidSettings(Exception):
-    """Names each wrong setting and its rule."""
+    """Settings are invalid; the message names each of them and its rule."""
 
 
 def read_settings(**overrides: Any) -> Settings:
@@ -278,7 +278,7 @@ def read_settings(**overrides: Any) -> Settings:
 
 
 def find_unknown(environment: Iterable[str]) -> list[str]:
-    """Return a message for each variable that looks like a setting but is none."""
+    """Return a message for each variable with the prefix of settings that is not a setting."""
     known = {f"KALENDS_{name.upper()}" for name in Settings.model_fields} | NOT_SETTINGS
     messages: list[str] = []
     for name in sorted(environment):

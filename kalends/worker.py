@@ -1,7 +1,7 @@
-"""Background work: jobs from the queue in PostgreSQL, and what is due by the clock.
+"""The worker: runs the jobs of the queue in PostgreSQL, and periodic tasks.
 
-Every job is idempotent: it looks at the record under the lock of its site and does nothing where
-nothing is left to do. A job whose worker died is begun again by another.
+Every job is idempotent: it reads the record under the lock of its site and does nothing if the work is already done.
+If a worker dies, another one retries its jobs.
 """
 
 import asyncio
@@ -10,15 +10,14 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from http.client import HTTPConnection, HTTPSConnection
-from urllib.parse import urlsplit
 
 from procrastinate import App, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
+from kalends.adapters.purge_client import send_purges
 from kalends.bootstrap import database_options, open_library
 from kalends.core.clock import utc_now
-from kalends.operations import lifecycle, purging
+from kalends.operations import cache_tags, lifecycle
 from kalends.operations.media import maintenance
 from kalends.settings import Settings
 from kalends.store import jobs
@@ -26,19 +25,18 @@ from kalends.store.database import Database
 
 log = logging.getLogger(__name__)
 
-# Seconds after which a worker that lost the database tries again.
+# Seconds before a worker that has lost its connection to the database reconnects.
 RESTART_DELAY = 2.0
 RETRY = RetryStrategy(max_attempts=10, exponential_wait=2)
-# A worker that has not been heard of for this long is dead; its jobs are begun again.
+# Seconds without a heartbeat after which a worker counts as dead and its jobs are retried.
 STALLED_AFTER = 20.0
-# Seconds that a shared cache is given to answer; and after which it is told again, of answers that were
-# made before a write and arrived after its purge.
-PURGE_TIMEOUT = 2.0
+# Seconds after which each purge is repeated, to remove responses that were rendered before a write but reached the
+# cache after its purge.
 PURGE_REPEAT_DELAY = 2
 
 
 def create_queue(settings: Settings) -> App:
-    """The queue by itself, without tasks: enough to look at jobs."""
+    """Create the queue without its tasks, which is enough to inspect jobs."""
     conninfo = settings.queue_url or settings.database_url
     return App(connector=PsycopgConnector(conninfo=conninfo, min_size=1, max_size=4))
 
@@ -51,7 +49,7 @@ async def open_queue(settings: Settings) -> AsyncIterator[App]:
 
 
 async def run_worker(settings: Settings) -> None:
-    """Works until told to stop; the job in hand is finished first. While the database is away it waits."""
+    """Run jobs until SIGINT or SIGTERM, then finish the running ones. Reconnect whenever the database is lost."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -61,7 +59,7 @@ async def run_worker(settings: Settings) -> None:
             try:
                 await _run_until_stopped(stopping, settings, database)
             except (ConnectorException, OSError, TimeoutError) as error:
-                log.warning("the worker begins again: %r", error)
+                log.warning("restarting the worker: %r", error)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), RESTART_DELAY)
     finally:
@@ -69,7 +67,7 @@ async def run_worker(settings: Settings) -> None:
 
 
 async def _run_until_stopped(stopping: asyncio.Event, settings: Settings, database: Database) -> None:
-    """Until told to stop, or until the queue's connection is lost: then the library's worker just ends."""
+    """Run jobs until `stopping` is set or the connection of the queue is lost, which ends the worker of the queue."""
     async with open_queue(settings) as queue:
         register_tasks(queue, database, settings)
         worker_task = asyncio.create_task(
@@ -94,6 +92,8 @@ async def _run_until_stopped(stopping: asyncio.Event, settings: Settings, databa
 
 
 def register_tasks(queue: App, database: Database, settings: Settings) -> None:
+    """Register all tasks and the schedules of the periodic ones."""
+
     @queue.task(name=jobs.Task.PUBLISH, retry=RETRY)
     async def publish(kind: str, record_id: int, site_id: int) -> None:
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
@@ -102,8 +102,8 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     @queue.task(name=jobs.Task.PURGE, retry=RETRY)
     async def purge(first: int, last: int, site_id: int, *, again: bool = True) -> None:
         async with database.transaction(site_id, utc_now(), writing=False) as tx:
-            tags = await purging.tags_between(tx, first, last)
-        await asyncio.gather(*[asyncio.to_thread(send_purge, url, tags) for url in settings.purge_urls])
+            tags = await cache_tags.tags_between(tx, first, last)
+        await asyncio.gather(*[send_purges(url, cache_tags.batch_tags(tags)) for url in settings.purge_urls])
         if again:
             repeat = purge.configure(schedule_in={"seconds": PURGE_REPEAT_DELAY})
             await repeat.defer_async(first=first, last=last, site_id=site_id, again=False)
@@ -119,8 +119,8 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     async def collect_orphans(timestamp: int) -> None:
         await maintenance.collect_orphans(database, library, utc_now())
 
+    # A safety net for `publish`: publishes overdue records whose job was lost with its worker.
     # In a schedule of six fields the last one is the second.
-    # The safety net of `publish`: what is overdue because a worker died with its job in hand.
     @queue.periodic(cron="* * * * * */5")
     @queue.task(name="publish_overdue", queueing_lock="publish_overdue")
     async def publish_overdue(timestamp: int) -> None:
@@ -128,8 +128,8 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
             try:
                 await publish(row["kind"], row["id"], row["site_id"])
             except Exception:
-                # One that cannot be published does not keep the others waiting; its own job tells why.
-                log.exception("overdue %s %s of site %s", row["kind"], row["id"], row["site_id"])
+                # A record that cannot be published must not block the others.
+                log.exception("cannot publish overdue %s %s of site %s", row["kind"], row["id"], row["site_id"])
 
     @queue.periodic(cron="17 * * * *")
     @queue.task(name="empty_trash", queueing_lock="empty_trash", retry=RETRY)
@@ -154,7 +154,7 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
 
 
 async def empty_old_trash(database: Database, days: int) -> int:
-    """Removes for good what has been in the trash for so many days; the number of records."""
+    """Delete records permanently that have been in the trash for `days`; return their number."""
     removed = 0
     cutoff = utc_now() - timedelta(days=days)
     while old := await jobs.find_old_trash(database, cutoff):
@@ -165,7 +165,7 @@ async def empty_old_trash(database: Database, days: int) -> int:
 
 
 async def update_all_event_locations(database: Database) -> None:
-    """Let the events of busy venues follow changes of place, in small transactions."""
+    """Copy changed coordinates of venues with many events to those events, in small transactions."""
     for row in await jobs.find_relocated_venues(database):
         has_more = True
         while has_more:
@@ -174,23 +174,8 @@ async def update_all_event_locations(database: Database) -> None:
 
 
 async def trim_old_changes(database: Database, days: int) -> None:
+    """Remove entries older than `days` from the change logs of all sites."""
     cutoff = utc_now() - timedelta(days=days)
     for site_id in await jobs.find_sites_with_old_changes(database, cutoff):
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
             await lifecycle.trim_change_log(tx, cutoff)
-
-
-def send_purge(url: str, tags: set[str]) -> None:
-    """Tells one shared cache; raises when it does not say that it is done."""
-    parts = urlsplit(url)
-    connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = connect(parts.netloc, timeout=PURGE_TIMEOUT)
-    try:
-        for header in purging.batch_tags(tags):
-            connection.request("PURGE", parts.path or "/", headers={"xkey": header})
-            response = connection.getresponse()
-            response.read()
-            if response.status != 200:
-                raise OSError(f"{url} answered PURGE with {response.status} {response.reason}")
-    finally:
-        connection.close()

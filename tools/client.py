@@ -1,4 +1,4 @@
-"""Writes the models of the example client from /doc with datamodel-code-generator; `--check` only compares."""
+"""Generates the models of the example client from /doc with datamodel-code-generator; `--check` only compares."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ MODELS = Path(__file__).resolve().parent.parent / "tests" / "description" / "cli
 
 
 def render() -> str:
-    """Models of every schema of the interface, as a stranger would have them generated."""
+    """Return the models of all schemas, generated without special knowledge of the API."""
     document = orjson.loads(make_document(INTERFACE.namespace, "en", 12))
     models = generate(
         orjson.dumps(document).decode(),
@@ -29,7 +29,7 @@ def render() -> str:
         formatters=[],
         custom_file_header='"""Models of the interface, generated from /doc by `just client`."""\n# ruff: noqa',
     )
-    # In the style of the project, so that a difference is one of the interface.
+    # Format like the project, so that differences in the output are differences of the API.
     formatted = subprocess.run(
         ["ruff", "format", "--stdin-filename", str(MODELS), "-"],
         input=str(models),

@@ -1,7 +1,7 @@
-"""Plays the conformance kit against a fresh server per phase and reports the steps that differ.
+"""Runs the conformance kit against a fresh server per phase and reports the steps that differ.
 
-The kit is not part of this project: its directory is given by --kit or KALENDS_CONFORMANCE_KIT, or lies
-beside the project in shared/conformance.
+The kit is not part of this project: --kit or KALENDS_CONFORMANCE_KIT names its directory; the default is
+shared/conformance next to the project.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def find_kit(path: Path | None) -> Path:
 
 
 def find_phases(kit: Path) -> Mapping[str, Sequence[str]]:
-    """The sections of each phase, as the kit names them in its results."""
+    """Return the sections of each phase, by the names in the results of the kit."""
     phases = runpy.run_path(str(kit / "scenario" / "__init__.py"))["PHASES"]
     return {phase: [module.removeprefix("s") for module in modules] for phase, modules in phases.items()}
 
@@ -80,7 +80,7 @@ def is_selected(section: str, sections: Sequence[str]) -> bool:
 
 
 def run_phase(phase: str, kit: Path, only: Sequence[str]) -> list[Result]:
-    """Each phase needs empty tables, and a fresh cluster is the surest way to them."""
+    """Run one phase on a fresh cluster, because each phase needs empty tables."""
     with tempfile.TemporaryDirectory(prefix="kalends-conformance-") as temporary, throwaway() as postgres:
         directory = Path(temporary)
         users_file, results_file = directory / "users.json", directory / "results.jsonl"
@@ -106,7 +106,7 @@ def run_phase(phase: str, kit: Path, only: Sequence[str]) -> list[Result]:
                 images,
             ]
             command += [f"--only={glob}" for glob in only]
-            # The kit lies outside of the project: no compiled files beside its sources.
+            # Do not write compiled files into the directory of the kit.
             completed = subprocess.run(
                 command,
                 env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
@@ -114,13 +114,13 @@ def run_phase(phase: str, kit: Path, only: Sequence[str]) -> list[Result]:
                 text=True,
                 check=False,
             )
-            if not results_file.exists():  # Its exit code is 1 for a crash and for a differing step alike.
+            if not results_file.exists():  # The exit code is 1 for a crash and also for differing steps.
                 sys.exit(f"The kit broke off.\n{completed.stdout}{completed.stderr}\n{server.read_log()}")
         return [json.loads(line) for line in results_file.read_text().splitlines()]
 
 
 def add_images(server: Server, user: Mapping[str, str | int]) -> list[int]:
-    """Two images, the second a small one, as the kit asks for; with all their sizes."""
+    """Add the two images that the kit requires, the second a small one, and generate their sizes."""
     image_ids: list[int] = []
     url = f"{server.address}/api/kalends/v1/media"
     with server.client(login=str(user["login"]), password=str(user["password"])) as client:
@@ -170,7 +170,7 @@ def run_command(database_url: str, *arguments: str) -> str:
 
 
 def read_expected_failures() -> dict[str, str]:
-    """Step name -> reason."""
+    """Return the reasons for expected failures by step name."""
     lines = [line.strip() for line in EXPECTED_FAILURES.read_text().splitlines()]
     rows = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
     for row in rows:
@@ -180,7 +180,7 @@ def read_expected_failures() -> dict[str, str]:
 
 
 def report(results: Sequence[Result], expected: Mapping[str, str], *, show: int, is_complete: bool) -> int:
-    """Prints what was found and returns the exit code."""
+    """Print the results and return the exit code."""
     outcomes = {result["name"]: result["outcome"] for result in results}
     failed = [result for result in results if result["outcome"] == "failed" and result["name"] not in expected]
     expected_failures = [name for name in expected if outcomes.get(name) == "failed"]

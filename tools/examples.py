@@ -1,4 +1,4 @@
-"""Write kalends/api/description/examples.json from a server whose clock stands still; `--check` compares."""
+"""Generates kalends/api/description/examples.json from a server with a frozen time; `--check` only compares."""
 
 import asyncio
 import io
@@ -20,7 +20,7 @@ from PIL import Image
 from kalends.api.description.document import EXAMPLE_API, EXAMPLE_BASE, EXAMPLE_EXTENSION, EXAMPLES
 from kalends.asgi import create_application
 from kalends.http.language import LANGUAGES
-from kalends.operations import accounts
+from kalends.operations import accounts, sites
 from kalends.store.database import Database, Options
 from kalends.store.migrations import migrate
 from tools.postgres import throwaway
@@ -78,7 +78,7 @@ async def _record_examples(database_url: str) -> dict[str, Any]:
         async with _client() as client:
             auth = httpx.BasicAuth(LOGIN, PASSWORD)
             responses = await _record_responses(client, auth)
-            # The one that was deleted comes back, for refusals that need one.
+            # Create the deleted tag again for the errors that need one.
             created = await client.post(f"{EXAMPLE_API}/tags", json={"name": TAG["name"]}, auth=auth)
             tag_id = created.json()["id"]
             errors = {language: await _record_errors(client, auth, language, tag_id) for language in LANGUAGES}
@@ -86,7 +86,7 @@ async def _record_examples(database_url: str) -> dict[str, Any]:
 
 
 async def _record_responses(client: httpx.AsyncClient, admin: httpx.BasicAuth) -> dict[str, Any]:
-    """Successes by operation. The order matters: what one creates, the next one reads."""
+    """Record successful responses by operation. The order matters, because later requests read earlier records."""
     responses: dict[str, Any] = {}
 
     async def send(name: str, method: str, url: str, body: Any = None, auth: httpx.BasicAuth | None = admin) -> None:
@@ -118,7 +118,7 @@ async def _record_responses(client: httpx.AsyncClient, admin: httpx.BasicAuth) -
 async def _record_image_responses(
     client: httpx.AsyncClient, auth: httpx.BasicAuth, responses: dict[str, Any]
 ) -> None:
-    """A GIF, because its bytes do not depend on the version of any library."""
+    """Record the responses about images, with a GIF because its bytes do not depend on library versions."""
     content = io.BytesIO()
     Image.new("P", (40, 30)).save(content, "GIF")
     form = {"alt_text": "A path between orchids, lit by lanterns"}
@@ -141,7 +141,7 @@ async def _record_image_responses(
 async def _record_errors(
     client: httpx.AsyncClient, admin: httpx.BasicAuth, language: str, tag_id: int
 ) -> dict[str, Any]:
-    """Refusals by status and code, said in one language. None of these requests changes anything for the next."""
+    """Record error responses by status and code in one language. None of the requests affects later ones."""
     errors: dict[str, Any] = {}
 
     async def send(method: str, url: str, auth: httpx.BasicAuth | None = None, **options: Any) -> None:
@@ -177,11 +177,11 @@ async def _record_errors(
 
 
 async def _add_users(database_url: str) -> None:
-    """Anna, who may do everything; Berta, a contributor; a password that only reads. All have the same one."""
+    """Add an administrator, a contributor and a user with a read-only password, all with the same password."""
     database = await Database.open(Options(url=database_url))
     try:
         async with database.transaction(HOST, NOW, writing=True) as tx:
-            await accounts.set_site(tx, "timezone", "Europe/Berlin")
+            await sites.set_site(tx, "timezone", "Europe/Berlin")
             with patch("kalends.core.credentials.new_application_password", return_value=PASSWORD):
                 for login, role in ((LOGIN, "administrator"), ("berta", "contributor"), ("reader", "editor")):
                     await accounts.add_user(tx, login, role, f"{login}@example.org")
@@ -192,7 +192,7 @@ async def _add_users(database_url: str) -> None:
 
 @contextmanager
 def _frozen_time(database_url: str) -> Iterator[None]:
-    """The clock does not move and names are not random."""
+    """Freeze the time and replace random values."""
     numbers = count(1)
     environment = {**os.environ, "KALENDS_DATABASE_URL": database_url, "KALENDS_CACHE_MB": "0"}
     with (
@@ -209,7 +209,7 @@ def _frozen_time(database_url: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def _client() -> AsyncIterator[httpx.AsyncClient]:
-    """The application in this process, started and stopped."""
+    """Run the application in this process and yield a client for it."""
     app = create_application()
     inbox: asyncio.Queue[Any] = asyncio.Queue()
     outbox: asyncio.Queue[Any] = asyncio.Queue()

@@ -1,8 +1,8 @@
-"""Asks a fresh server everything that its own /doc describes, as nobody and as every role, with Schemathesis.
+"""Fuzzes a fresh server with Schemathesis by its /doc, anonymously and with every role.
 
-Four of its checks are left out. A value that fits its schema may still be refused (an ID that names nothing), and
-one that does not fit may be read all the same ("5" is a number here). What was deleted is not always 404: posts go
-to the trash and say so. And wrong passwords by the hundred are 429, which tests/api looks at.
+Four checks are disabled: a value that matches its schema may still be rejected (an unknown ID); a value that does not
+match may be accepted ("5" for a number); a deleted record is not always 404, because posts are moved to the trash;
+and many wrong passwords are answered with 429, which tests/api covers.
 """
 
 import argparse
@@ -30,7 +30,7 @@ ROLES = ("subscriber", "contributor", "author", "editor", "administrator")
 ALL_PHASES = "examples,coverage,fuzzing,stateful"
 COVERAGE_CALLERS = ("", "editor")
 EXCLUDED_CHECKS = "positive_data_acceptance,negative_data_rejection,use_after_free,ignored_auth"
-# The same key for different requests is refused, so with it hardly anything else would be asked.
+# Different requests with the same key are rejected, so hardly anything else would be tested.
 CONFIG = """
 [generation]
 allow-x00 = true
@@ -70,7 +70,7 @@ def _run(base_url: str, passwords: dict[str, str], options: argparse.Namespace, 
     failed, seed = 0, 1
     while True:
         for caller in callers:
-            # What the coverage of a schema asks, twenty thousand requests of it, is the same for every role.
+            # The coverage phase has twenty thousand requests, which are the same for every role.
             phases = (
                 "fuzzing"
                 if options.small

@@ -1,6 +1,6 @@
-"""Starts a local PostgreSQL from the installed programs: kept for `just run`, throw-away for tests.
+"""Starts a local PostgreSQL from the installed programs: persistent for `just run`, throw-away for tests.
 
-It listens on 127.0.0.1 only and trusts whoever reaches it there. Never for production.
+It listens on 127.0.0.1 only and trusts all connections. Do not use it in production.
 """
 
 import argparse
@@ -21,7 +21,7 @@ DATABASE = "kalends"
 
 PERSISTENT: Mapping[str, str] = {}
 
-# A crash may lose a throw-away cluster, so nothing waits for the disk.
+# A throw-away cluster may be lost in a crash, so nothing is synced to disk.
 THROWAWAY: Mapping[str, str] = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -44,12 +44,12 @@ class Server:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def stop(self) -> None:
-        # "immediate" would be faster still but leaves shared memory behind; "fast" ends open sessions.
+        # "fast" ends open sessions; "immediate" would be even faster but leaves shared memory behind.
         _run("pg_ctl", "stop", "-D", self.directory, "-m", "fast", "-w")
 
 
 def start(directory: Path, *, port: int | None = None, settings: Mapping[str, str] = PERSISTENT) -> Server:
-    """Starts the cluster in `directory`, making it first when there is none."""
+    """Start the cluster in `directory`; create it if it does not exist."""
     directory = directory.absolute()
     if not (directory / "PG_VERSION").exists():
         _make_cluster(directory, checksums=settings.get("fsync") != "off")
@@ -74,7 +74,7 @@ def start(directory: Path, *, port: int | None = None, settings: Mapping[str, st
 
 
 def find_running(directory: Path) -> Server | None:
-    """The server that runs in `directory`, if one does."""
+    """Return the running server of `directory`, if there is one."""
     directory = directory.absolute()
     try:
         _run("pg_ctl", "status", "-D", directory)
@@ -86,8 +86,8 @@ def find_running(directory: Path) -> Server | None:
 
 @contextmanager
 def throwaway(settings: Mapping[str, str] = THROWAWAY) -> Iterator[Server]:
-    """A fast server in a temporary directory, gone afterwards."""
-    # The directory below belongs to the user that runs PostgreSQL, who must be able to pass this one.
+    """Run a fast server in a temporary directory, which is removed afterwards."""
+    # The user that runs PostgreSQL owns the directory below and needs access through this one.
     with tempfile.TemporaryDirectory(prefix="kalends-postgres-") as parent:
         Path(parent).chmod(0o755)
         server = start(Path(parent) / "cluster", settings=settings)
@@ -120,7 +120,7 @@ def _create_database(server: Server) -> None:
 
 
 def _run(program: str, *arguments: str | Path) -> str:
-    # The output goes to a file: a pipe would stay open in the server that pg_ctl leaves behind.
+    # The output goes to a file, because the server started by pg_ctl would keep a pipe open.
     with tempfile.TemporaryFile("w+") as output:
         completed = subprocess.run(
             [_find_program(program), *map(str, arguments)],
@@ -139,7 +139,7 @@ def _run(program: str, *arguments: str | Path) -> str:
 
 
 def _find_program(name: str) -> str:
-    # Debian keeps the server's programs of each version off the PATH.
+    # On Debian the server programs are not on the PATH.
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: _number(path.parent.name))
     for directory in reversed(versions):
         if (directory / "initdb").exists() and (directory / name).exists():
@@ -155,7 +155,7 @@ def _number(version: str) -> int:
 
 
 def _other_user() -> str | None:
-    """PostgreSQL refuses to run as root, so root runs it as the user that Debian's package made."""
+    """Return the user of Debian's package if this is root, because PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None
     try:

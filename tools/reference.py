@@ -7,7 +7,7 @@ from typing import Any
 import typer.main
 
 from kalends.cli import app
-from kalends.operations.accounts import SITE_KEYS
+from kalends.operations.sites import SITE_KEYS
 from kalends.settings import Settings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"

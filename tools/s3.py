@@ -1,4 +1,4 @@
-"""A throw-away server with the interface of S3 (moto), for tests. `just setup-s3` installs it into .local."""
+"""A throw-away S3-compatible server (moto) for tests. `just setup-s3` installs it into .local."""
 
 import os
 import re
@@ -20,7 +20,7 @@ LOCAL: Final = Path(__file__).resolve().parent.parent / ".local" / "moto" / "bin
 PROGRAM: Final = shutil.which("moto_server") or (str(LOCAL) if LOCAL.exists() else "")
 REGION: Final = "us-east-1"
 POLICY: Final = '{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:*","Resource":"*"}]}'
-# So many requests are free, to make an account and a bucket; from then on each signature is compared.
+# Requests without a signature check, for creating an account and a bucket; all later signatures are verified.
 UNSIGNED_REQUESTS: Final = 4
 
 
@@ -49,7 +49,7 @@ class Bucket:
 
 @contextmanager
 def bucket(log: Path) -> Iterator[tuple[Bucket, "subprocess.Popen[bytes]"]]:
-    """A bucket, and the process that serves it."""
+    """Yield a bucket and the process that serves it."""
     port = find_free_port()
     environment = {**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": str(UNSIGNED_REQUESTS)}
     with log.open("wb") as output:
@@ -74,7 +74,7 @@ def _make_bucket(endpoint: str) -> Bucket:
 
 
 def _call_iam(endpoint: str, action: str, **more: str) -> str:
-    """Accounts are another service at the same address; the header says which."""
+    """Call IAM, a different service at the same URL, which the header selects."""
     credential = (
         f"AWS4-HMAC-SHA256 Credential=any/20260101/{REGION}/iam/aws4_request, SignedHeaders=host, Signature=0"
     )

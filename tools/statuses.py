@@ -125,8 +125,13 @@ LEGEND = "edit: requires the right to edit  ·  publish: requires the right to p
 def list_drawn_moves() -> set[tuple[str, str, str]]:
     """Return the transitions that the arrows represent."""
     moves = {(origin, to, arrow.right) for arrow in ARROWS for origin in arrow.origins for to in arrow.to}
-    return moves | {(to, origin, arrow.right) for arrow in ARROWS if arrow.both_ways
-                    for origin in arrow.origins for to in arrow.to}  # fmt: skip
+    return moves | {
+        (to, origin, arrow.right)
+        for arrow in ARROWS
+        if arrow.both_ways
+        for origin in arrow.origins
+        for to in arrow.to
+    }
 
 
 STYLE = """

@@ -1,6 +1,6 @@
-"""The words of the server in its languages: finds the texts, brings the catalogues up to date, compiles them.
+"""Translations: extracts the messages, updates the catalogues and compiles them.
 
-`--check` changes nothing and says what is untranslated or out of date. Messages of commands stay English.
+`--check` changes nothing and reports untranslated and outdated messages. Messages of commands stay English.
 """
 
 import io
@@ -19,7 +19,7 @@ from jinja2.ext import babel_extract
 from kalends.http.language import CATALOGUES, DEFAULT, LANGUAGES
 
 PACKAGE = CATALOGUES.parent
-# Functions whose argument with this number is a text for people.
+# Functions with translatable arguments, and the positions of these.
 KEYWORDS = {
     "Message": None,
     "InvalidValue": None,
@@ -29,14 +29,14 @@ KEYWORDS = {
     "_date": (2,),
     "invalid": (2,),
 }
-# What only an operator at a terminal reads.
-ENGLISH_ONLY = {"operations/accounts.py", "demo/seed.py", "demo/events.py"}
+# Modules whose messages only operators see.
+ENGLISH_ONLY = {"operations/accounts.py", "operations/sites.py", "demo/seed.py", "demo/events.py"}
 FIXED_DATE = datetime(2000, 1, 1, tzinfo=UTC)
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def find_texts() -> dict[str, list[str]]:
-    """Every text, with the files it stands in."""
+    """Return all messages with the files that contain them."""
     texts: dict[str, list[str]] = {}
     for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html")]):
         name = path.relative_to(PACKAGE).as_posix()
@@ -57,7 +57,7 @@ def _extract_template(path: Path) -> Iterator[str]:
     with path.open("rb") as source:
         for _, _, message, _ in babel_extract(source, ("_", "gettext"), (), {}):
             text = message[0] if isinstance(message, tuple) else message
-            if text is not None:  # One that is only known when the page is made: it is marked elsewhere.
+            if text is not None:  # None stands for an expression, whose messages are marked elsewhere.
                 yield text
 
 
@@ -78,11 +78,14 @@ def read_catalogue(language: str) -> dict[str, str]:
 
 
 def make_catalogue(language: str, texts: dict[str, list[str]], known: dict[str, str]) -> Catalog:
-    """The texts of the code and no others, in the order of the alphabet."""
+    """Return a catalogue with exactly the messages of the code, in alphabetical order."""
     catalogue = Catalog(
-        locale=language.replace("-", "_"), project="kalends", charset="utf-8", fuzzy=False,
+        locale=language.replace("-", "_"),
+        project="kalends",
+        charset="utf-8",
+        fuzzy=False,
         header_comment="# The texts of Kalends. `just translations` maintains the list; edit only the translations.",
-    )  # fmt: skip
+    )
     for text in sorted(texts, key=lambda text: (text.lower(), text)):
         catalogue.add(text, known.get(text, ""), locations=[(name, 0) for name in texts[text]])
     return catalogue
@@ -95,19 +98,26 @@ def render(catalogue: Catalog) -> str:
     return "\n".join(line.replace(":0", "") if line.startswith("#: ") else line for line in lines) + "\n"
 
 
-VOLATILE = ('"POT-Creation-Date', '"PO-Revision-Date', '"Generated-By', '"Report-Msgid-Bugs-To', '"Last-Translator',
-            '"Language-Team', '"Project-Id-Version')  # fmt: skip
+VOLATILE = (
+    '"POT-Creation-Date',
+    '"PO-Revision-Date',
+    '"Generated-By',
+    '"Report-Msgid-Bugs-To',
+    '"Last-Translator',
+    '"Language-Team',
+    '"Project-Id-Version',
+)
 
 
 def compile_catalogue(po: str) -> bytes:
     catalogue, target = read_po(io.BytesIO(po.encode())), io.BytesIO()
-    catalogue.creation_date = catalogue.revision_date = FIXED_DATE  # The same words make the same bytes.
+    catalogue.creation_date = catalogue.revision_date = FIXED_DATE  # Keeps the output reproducible.
     write_mo(target, catalogue)
     return target.getvalue()
 
 
 def find_problems(language: str, texts: dict[str, list[str]], known: dict[str, str]) -> list[str]:
-    """What is not translated, or names other places than the original."""
+    """Return a description of each message that is untranslated or has different placeholders."""
     messages = [f"{language}: untranslated: {text}" for text in texts if text not in known]
     for text, translation in known.items():
         if sorted(PLACEHOLDER.findall(text)) != sorted(PLACEHOLDER.findall(translation)):

@@ -1,4 +1,4 @@
-"""Starts Varnish with the configuration in deploy/varnish, for tests and measurements, on 127.0.0.1 only."""
+"""Starts Varnish with the configuration in deploy/varnish for tests and benchmarks, on 127.0.0.1 only."""
 
 import shutil
 import socket
@@ -21,7 +21,7 @@ class Varnish:
 
     @classmethod
     def start(cls, directory: Path, backend_url: str, *, port: int, timeout: float = 30) -> Self:
-        """In front of a server, named by its address; returns when it listens."""
+        """Start Varnish in front of a server; return when it listens."""
         if PROGRAM is None:
             raise VarnishError("varnishd was not found (Debian: varnish, varnish-modules).")
         directory = directory.absolute()

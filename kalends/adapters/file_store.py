@@ -1,13 +1,13 @@
-"""Where the files of the media library are kept: a directory, or a bucket with the interface of S3.
+"""Storage of the media library: a directory, or an S3-compatible bucket.
 
-A key names the content of its file, so a file is never changed; putting it again only renews its age.
+A key contains the hash of its file, so a file never changes; storing it again only updates its modification time.
 """
 
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from kalends.core.image_types import BY_EXTENSION, read_key
 
-# Names never mean another content, so whoever has the answer may keep it.
+# The content of a name never changes, so responses may be cached without limit.
 IMMUTABLE_CACHE_CONTROL: Final = "public, max-age=31536000, immutable"
 INCOMING: Final = "incoming"
 
@@ -27,14 +27,14 @@ class StoredFile:
 
 
 class FileStore(Protocol):
-    """Every method waits for a disk or a network: call them in a thread."""
+    """A file storage. All methods block on a disk or a network, so call them in a thread."""
 
     def put(self, key: str, path: Path) -> None:
-        """Takes the file at `path`; when this returns, it is kept for good."""
+        """Move the file at `path` into the storage; it is durable when this returns."""
         ...
 
     def modified(self, key: str) -> datetime | None:
-        """When it was put last; None: there is none."""
+        """Return when the file was last stored; None if it does not exist."""
         ...
 
     def read(self, key: str) -> bytes | None: ...
@@ -44,7 +44,7 @@ class FileStore(Protocol):
     def iter_files(self) -> Iterator[StoredFile]: ...
 
     def path(self, key: str) -> Path | None:
-        """The file itself, if it lies on a disk of ours."""
+        """Return the path of the file if it is on a local disk."""
         ...
 
 
@@ -60,7 +60,7 @@ class DiskFileStore:
         os.utime(path)
         _fsync(path)
         path.replace(target)
-        # The name of a file, and of a directory, is written to disk by the directory that it stands in.
+        # The name of a file or directory becomes durable when its parent directory is synced.
         for directory in dict.fromkeys([target.parent, *(parent.parent for parent in new_directories)]):
             _fsync(directory)
 
@@ -92,7 +92,7 @@ class DiskFileStore:
 
 
 class BucketFileStore:
-    """`client` is a Minio client of the library of that name, which speaks to every server with this interface."""
+    """A bucket. `client` is a Minio client, which works with every S3-compatible service."""
 
     def __init__(self, client: Any, bucket: str) -> None:
         self._client = client
@@ -165,7 +165,7 @@ def open_bucket(options: BucketOptions) -> BucketFileStore:
         raise ImportError("A bucket needs more than a directory does: install kalends[s3].") from error
 
     parts = urlsplit(options.endpoint)
-    # The library's own patience is five minutes; a request waits behind this.
+    # The default timeout of the library is five minutes, too long for a request that waits for it.
     http = urllib3.PoolManager(
         timeout=urllib3.Timeout(connect=3, read=10), maxsize=10, retries=urllib3.Retry(1, backoff_factor=0.2)
     )
@@ -184,23 +184,22 @@ def get_mime_type(key: str) -> str:
     return BY_EXTENSION[key.rpartition(".")[2]].mime
 
 
-@contextmanager
-def work_directory(root: Path) -> Iterator[Path]:
-    """A place for the files of one piece of work, on the disk that they may be moved to."""
+def create_work_directory(root: Path) -> Path:
+    """Create a directory for files in progress, on the same file system as the stored files."""
     incoming = root / INCOMING
     incoming.mkdir(parents=True, exist_ok=True)
-    directory = Path(tempfile.mkdtemp(dir=incoming))
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    return Path(tempfile.mkdtemp(dir=incoming))
+
+
+def remove_work_directory(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def remove_old_work(root: Path, cutoff: datetime) -> int:
-    """What processes left behind that were killed; the number of directories."""
+    """Remove the directories that killed processes left behind; return their number."""
     removed = 0
     for path in (root / INCOMING).glob("*"):
-        with suppress(FileNotFoundError):  # Its owner may tidy up at this moment.
+        with suppress(FileNotFoundError):  # Its process may remove it at this moment.
             if datetime.fromtimestamp(path.stat().st_mtime, UTC) < cutoff:
                 shutil.rmtree(path, ignore_errors=True)
                 removed += 1

@@ -1,4 +1,4 @@
-"""Starts the process that decodes an image (image_process.py), and reads its answer. Decodes nothing itself."""
+"""Starts the process that decodes an image (image_worker_main.py) and reads its result."""
 
 import asyncio
 import subprocess
@@ -19,13 +19,13 @@ PROGRAM: Final = Path(__file__).with_name("image_worker_main.py")
 MAX_MEGABYTES: Final = 1024
 MAX_CPU_SECONDS: Final = 20
 PROCESS_TIMEOUT: Final = 60.0
-# Images that may wait for their turn; whoever comes then is asked to come again.
+# Maximum number of waiting images; further ones are rejected with 503.
 MAX_WAITING: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFile:
-    """A file that was made. `name` is that of its size."""
+    """A generated file. `name` is that of its size."""
 
     name: str
     image_type: ImageType
@@ -35,7 +35,7 @@ class ImageFile:
 
 
 class ImageWorker:
-    """`at_once` images are worked on at the same time; the others wait, but not many."""
+    """Runs decoder processes, at most a fixed number at the same time."""
 
     def __init__(self, max_concurrent: int = 1) -> None:
         self._threads = ThreadPoolExecutor(max_concurrent, "images")
@@ -43,7 +43,7 @@ class ImageWorker:
         self._pending = 0
 
     async def reencode(self, source: Path, image_type: ImageType, directory: Path) -> ImageFile:
-        """The image itself, written anew in its own type: upright, without metadata, not too large."""
+        """Re-encode an image in its type: rotated upright, without metadata, scaled down if it is too large."""
         row = {"name": FULL, "edge": 0, "cut": False, "codecs": [image_type.codec]}
         return (await self._run_job(source, image_type, directory, [row], (0.5, 0.5)))[0]
 
@@ -55,7 +55,7 @@ class ImageWorker:
         dimensions: tuple[int, int],
         focus: tuple[float, float],
     ) -> list[ImageFile]:
-        """All sizes that are smaller than the image, in its type and as WebP; and itself as WebP."""
+        """Generate all sizes smaller than the image, in its type and as WebP, and the image itself as WebP."""
         codecs = list(dict.fromkeys([image_type.codec, WEBP.codec]))
         rows: list[dict[str, object]] = [
             {"name": size.name, "edge": size.edge, "cut": size.crop, "codecs": codecs}
@@ -102,20 +102,26 @@ class ImageWorker:
 
 
 def _run_process(job: bytes) -> dict[str, Any]:
-    """One process for one image. It is given no environment: there are secrets in ours.
+    """Run one process for one image, with an empty environment because that of the server contains secrets.
 
-    In a thread and not by the loop: that of uvloop stands still for ten milliseconds while it forks.
+    This runs in a thread, because forking would block the event loop of uvloop for ten milliseconds.
     """
     command = [sys.executable, "-I", str(PROGRAM)]
     try:
         completed = subprocess.run(  # noqa: S603
-            command, input=job, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, timeout=PROCESS_TIMEOUT,
-            start_new_session=True, check=False,
-        )  # fmt: skip
+            command,
+            input=job,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={},
+            timeout=PROCESS_TIMEOUT,
+            start_new_session=True,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return {"refused": "too_costly"}
     if completed.returncode != 0 or not completed.stdout:
-        return {"refused": "too_costly"}  # It was ended by one of its limits.
+        return {"refused": "too_costly"}  # The process was ended by one of its limits.
     result: dict[str, Any] = orjson.loads(completed.stdout)
     return result
 

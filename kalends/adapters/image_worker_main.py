@@ -1,7 +1,7 @@
-"""A program of its own that decodes one image and writes it anew, within limits of memory and time.
+"""A separate program that decodes and re-encodes one image within limits of memory and time.
 
-It is given one order as JSON on standard input and answers with one line of JSON. It is started as a file, not
-imported, and knows nothing of the server: whatever an image makes a decoder do, it happens here and ends here.
+It reads one job as JSON from standard input and prints the result as one line of JSON. It is run as a file and
+imports nothing of the server, so that a malicious image can compromise this process only.
 """
 
 import json
@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 MEGABYTE = 1024 * 1024
-# How the image library is asked to write each type. Metadata is never among it.
+# Options of Pillow for writing each type. Metadata is never written.
 QUALITY: dict[str, dict[str, Any]] = {
     "JPEG": {"quality": 86, "optimize": True, "progressive": True},
     "PNG": {"optimize": False, "compress_level": 7},
@@ -23,7 +23,7 @@ QUALITY: dict[str, dict[str, Any]] = {
 
 
 class UnreadableImage(Exception):
-    """The image is not taken; the text is a code that the server turns into a sentence."""
+    """The image is rejected; the text is a code that the server maps to a message."""
 
 
 def main() -> None:
@@ -35,22 +35,22 @@ def main() -> None:
         result = {"refused": str(error)}
     except MemoryError:
         result = {"refused": "too_costly"}
-    except Exception:  # Whatever a library stumbles over, the file is the cause.
+    except Exception:  # Any exception of the library is caused by the file.
         result = {"refused": "damaged"}
     print(json.dumps(result))  # noqa: T201
     sys.stdout.flush()
-    os._exit(0)  # The libraries have nothing worth to tidy up.
+    os._exit(0)  # The libraries need no cleanup.
 
 
 def set_limits(megabytes: int, seconds: int) -> None:
-    """Before anything is read: memory, time, size of files; others go first on the processor."""
+    """Limit memory, CPU time and file sizes, and lower the priority, before anything is read."""
     resource.setrlimit(resource.RLIMIT_AS, (megabytes * MEGABYTE, megabytes * MEGABYTE))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (100 * MEGABYTE, 100 * MEGABYTE))
     resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(19)
-    # Where the kernel shares the processor among sessions, it is that of the session which counts; this has its own.
+    # With autogroup scheduling the priority of the session counts, and this process has a separate session.
     with suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as group:  # noqa: PTH123
         group.write("19")
 
@@ -70,10 +70,10 @@ def process_image(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_image(source: str, codec: str, max_pixels: int, max_edge: int) -> Any:
-    """The first picture of the file, upright, in the colours of the web, no larger than what is kept."""
+    """Return the first frame of the file: rotated upright, in sRGB, scaled down to `max_edge`."""
     from PIL import Image, ImageOps
 
-    Image.MAX_IMAGE_PIXELS = None  # Judged below, before anything is decoded.
+    Image.MAX_IMAGE_PIXELS = None  # The limit is checked below, before anything is decoded.
     image: Any = Image.open(source, formats=[codec])
     if image.width * image.height > max_pixels:
         raise UnreadableImage("too_many_pixels")
@@ -87,7 +87,7 @@ def read_image(source: str, codec: str, max_pixels: int, max_edge: int) -> Any:
 
 
 def to_web_mode(image: Any) -> Any:
-    """Grey or RGB, with transparency where there is any; CMYK is left to its profile."""
+    """Convert to grey or RGB, with transparency if present; leave CMYK to the conversion by its profile."""
     if image.mode.startswith("I"):  # 16 bits of grey
         image = image.point(lambda value: value / 256).convert("L")
     if image.has_transparency_data:
@@ -98,7 +98,7 @@ def to_web_mode(image: Any) -> Any:
 
 
 def to_srgb(image: Any, profile: bytes | None) -> Any:
-    """The colours that the profile means, as the web understands them; transparency stays as it is."""
+    """Convert the colours from the embedded profile to sRGB; keep the transparency."""
     import io
 
     from PIL import ImageCms
@@ -113,14 +113,14 @@ def to_srgb(image: Any, profile: bytes | None) -> Any:
             )
             plain = converted.convert(plain.mode) if converted else plain
         except (ImageCms.PyCMSError, OSError, ValueError):
-            pass  # A profile that cannot be read is as good as none.
+            pass  # Ignore a profile that cannot be read.
     if image.mode == "RGBA":
         plain.putalpha(image.getchannel("A"))
     return plain
 
 
 def fit(image: Any, edge: int) -> Any:
-    """Not larger than a square of this edge; never made larger. 0: as it is."""
+    """Scale down to fit a square of this edge, never up. 0 keeps the size."""
     if not edge or max(image.size) <= edge:
         return image
     scale = edge / max(image.size)
@@ -128,7 +128,7 @@ def fit(image: Any, edge: int) -> Any:
 
 
 def crop(image: Any, edge: int, focus: list[float]) -> Any:
-    """A square of this edge around the focus point; narrower where the image is."""
+    """Crop to a square of this edge around the focus point; smaller if the image is."""
     scale = max(edge / image.width, edge / image.height)
     if scale >= 1:
         width, height = min(edge, image.width), min(edge, image.height)

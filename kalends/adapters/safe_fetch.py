@@ -1,7 +1,7 @@
-"""The one client with which the server asks other servers for what somebody else named.
+"""HTTP client for user-supplied URLs, hardened against SSRF.
 
-A name is looked up once per hop, every address that it has is judged, and the connection goes to one of
-those very addresses: there is no second look-up that could answer otherwise. Redirects begin again.
+A name is resolved once per hop, all of its IP addresses are checked, and the connection uses one of these addresses,
+so that no second lookup can return a different one (DNS rebinding). Redirects pass the same checks.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ MAX_CONCURRENT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """What came back: a status, headers with names in small letters, and how many bytes were written."""
+    """The status, the headers with names in lower case, and the number of bytes written."""
 
     status: int
     headers: Mapping[str, str]
@@ -46,7 +46,7 @@ class FetchResponse:
 
 
 async def resolve_host(host: str, port: int) -> Sequence[IpAddress]:
-    """All addresses of a name, as the machine sees it."""
+    """Resolve a name with the resolver of the operating system."""
     rows = await asyncio.get_running_loop().run_in_executor(_resolver_threads(), _resolve_blocking, host, port)
     return [ip_address(str(row[4][0]).partition("%")[0]) for row in rows]
 
@@ -69,12 +69,12 @@ class Fetcher:
     async def get(
         self, url: str, into: BinaryIO, *, limit: int, headers: Mapping[str, str] | None = None
     ) -> FetchResponse:
-        """Fetches within all limits, redirects included; what is refused or fails is `Invalid`."""
+        """Fetch a URL within all limits, including redirects. Raise InvalidValue if that is not allowed or fails."""
         try:
             async with asyncio.timeout(self._seconds):
                 await self._semaphore.acquire()
         except TimeoutError:
-            raise errors.unavailable() from None  # Ours is the queue, not the other server's.
+            raise errors.unavailable() from None  # The local queue is full; the remote server is not at fault.
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._follow(url, into, limit, headers or {})
@@ -107,7 +107,7 @@ class Fetcher:
             "Host": target.authority,
             "User-Agent": f"Kalends/{__version__}",
             "Accept": "*/*",
-            "Accept-Encoding": "identity",  # What is not packed cannot swell.
+            "Accept-Encoding": "identity",  # Uncompressed responses cannot be decompression bombs.
             "Connection": "close",
             **headers,
         }
@@ -138,12 +138,12 @@ class Fetcher:
     async def _resolve_target(self, target: Target) -> Sequence[IpAddress]:
         try:
             return await self._resolve(target.host, target.port)
-        except OSError as error:  # Unknown names and those that are not to be reached look the same.
+        except OSError as error:  # Unknown and unreachable hosts must be indistinguishable.
             raise unreachable() from error
 
 
 class PinnedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that were judged before, whatever the name of the host means by now."""
+    """Connects to the IP addresses that were checked, without resolving the host name again."""
 
     def __init__(self, ips: Sequence[IpAddress]) -> None:
         self._ips = [str(ip) for ip in ips]
@@ -153,7 +153,7 @@ class PinnedBackend(httpcore.AsyncNetworkBackend):
         self,
         host: str,
         port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - the name is the library's
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore defines the name
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
@@ -194,7 +194,7 @@ def _resolve_blocking(host: str, port: int) -> list[Any]:
 
 @cache
 def _resolver_threads() -> ThreadPoolExecutor:
-    """Threads of its own: a name server that stalls must not hold up anything else."""
+    """Return a separate thread pool, so that a stalled name server blocks nothing else."""
     return ThreadPoolExecutor(MAX_CONCURRENT, thread_name_prefix="look-up")
 
 

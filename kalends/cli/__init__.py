@@ -9,6 +9,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # Importing rich takes longer than everything else that --help does.
     help="Kalends, a calendar-events server.",
 )
 app.add_typer(users.user, name="user")

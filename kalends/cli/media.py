@@ -2,14 +2,16 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kalends.cli.runtime import SiteOption, run_command, run_with_library, show_progress
 from kalends.core.clock import utc_now
-from kalends.operations.media.library import Library
-from kalends.store.database import Database
+
+if TYPE_CHECKING:
+    from kalends.operations.media.library import Library
+    from kalends.store.database import Database
 
 media = typer.Typer(no_args_is_help=True, help="Manage images.")
 
@@ -28,7 +30,7 @@ def add_media(
     paths = sorted(path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
     started = time.monotonic()
 
-    async def add(database: Database, library: Library) -> bulk_add.BulkAddResult:
+    async def add(database: "Database", library: "Library") -> bulk_add.BulkAddResult:
         with show_progress() as on_progress:
             return await bulk_add.add_files(
                 database,
@@ -56,7 +58,7 @@ def check_media(site: SiteOption = "") -> None:
     """Verify file hashes; regenerate damaged or missing sizes."""
     from kalends.operations.media import maintenance
 
-    async def check(database: Database, library: Library) -> list[maintenance.ImageCheck]:
+    async def check(database: "Database", library: "Library") -> list[maintenance.ImageCheck]:
         async with database.transaction(site, utc_now(), writing=False) as tx:
             total = await maintenance.count_images(tx)
         checks: list[maintenance.ImageCheck] = []
@@ -69,7 +71,7 @@ def check_media(site: SiteOption = "") -> None:
     checks: list[maintenance.ImageCheck] = run_command(run_with_library(check))
     for entry in checks:
         if entry.detail:
-            typer.echo(f"image {entry.media_id}: {len(entry.damaged_files)} damaged or missing files, {entry.detail}")
+            typer.echo(f"image {entry.media_id}: {len(entry.damaged_files)} damaged or missing files; {entry.detail}")
     incomplete = [entry for entry in checks if not entry.is_complete]
     files, damaged = sum(entry.file_count for entry in checks), sum(len(entry.damaged_files) for entry in checks)
     typer.echo(

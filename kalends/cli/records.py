@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from kalends.cli.runtime import SiteOption, run_in_transaction
-from kalends.operations import accounts
 
 
 def history(
@@ -14,6 +13,8 @@ def history(
     site: SiteOption = "",
 ) -> None:
     """Show the changes of an event, venue or organizer, newest first."""
+    from kalends.operations import accounts
+
     for entry in run_in_transaction(site, lambda tx: accounts.read_history(tx, kind, record_id)):
         login = entry["user"]["login"] if entry["user"] else "-"
         typer.echo(f"{entry['revision']:>8}  {entry['date_utc']}  {login:<20} {entry['action']}")

@@ -1,21 +1,23 @@
-"""Shared by all commands: settings, transactions, progress bars, error messages."""
+"""Shared by all commands: settings, transactions, progress bars, error messages.
+
+The command modules import everything heavy late, so that `kalends --help` starts fast.
+"""
 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from kalends.bootstrap import database_options, open_library
 from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError, InvalidValue
-from kalends.operations.media.library import Library
-from kalends.settings import InvalidSettings, Settings, read_settings
-from kalends.store.database import Database, Transaction
+
+if TYPE_CHECKING:
+    from kalends.operations.media.library import Library
+    from kalends.settings import Settings
+    from kalends.store.database import Database, Transaction
 
 SiteOption = Annotated[
     str, typer.Option("--site", help="Host name of the site; required if the server has several sites.")
@@ -26,6 +28,9 @@ Login = Annotated[str, typer.Argument(help="Login of the account.")]
 @contextmanager
 def show_progress() -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar per stage on standard error; yield the function that updates it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         stages: dict[str, TaskID] = {}
@@ -38,11 +43,11 @@ def show_progress() -> Iterator[Callable[[str, int, int], None]]:
         yield report
 
 
-def run_in_transaction(site: str, work: Callable[[Transaction], Awaitable[Any]]) -> Any:
+def run_in_transaction(site: str, work: Callable[["Transaction"], Awaitable[Any]]) -> Any:
     """Run a command in one write transaction on a site."""
 
     async def in_transaction() -> Any:
-        database = await Database.open(database_options(load_settings()))
+        database = await open_database(load_settings())
         try:
             async with database.transaction(site, utc_now(), writing=True) as tx:
                 return await work(tx)
@@ -60,22 +65,39 @@ def run_command(work: Coroutine[Any, Any, Any]) -> Any:
         fail(error.text)
 
 
-async def run_with_library(work: Callable[[Database, Library], Awaitable[Any]]) -> Any:
+async def run_with_library(work: Callable[["Database", "Library"], Awaitable[Any]]) -> Any:
+    """Run a command that uses the database and the media library, with one image worker per processor core."""
+    from kalends.bootstrap import open_library
+
     settings = load_settings()
-    database = await Database.open(database_options(settings))
+    database = await open_database(settings)
     try:
         return await work(database, open_library(settings, image_workers=os.cpu_count()))
     finally:
         await database.close()
 
 
-def load_settings() -> Settings:
+async def open_database(settings: "Settings") -> "Database":
+    from kalends.bootstrap import database_options
+    from kalends.store.database import Database
+
+    return await Database.open(database_options(settings))
+
+
+def load_settings() -> "Settings":
+    """Read the settings and set up logging; end the command with a message if a setting is wrong."""
+    from kalends.bootstrap import configure_logging
+    from kalends.settings import InvalidSettings, read_settings
+
     try:
-        return read_settings()
+        settings = read_settings()
     except InvalidSettings as error:
         fail(str(error))
+    configure_logging(settings.log_format)
+    return settings
 
 
 def fail(message: str) -> NoReturn:
+    """Print a message on standard error and end the command with status 1."""
     typer.echo(message, err=True)
     raise typer.Exit(1)

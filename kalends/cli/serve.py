@@ -6,16 +6,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kalends.cli.runtime import load_settings
 from kalends.core.http_limits import MAX_HEAD_BYTES
-from kalends.settings import Settings
-from kalends.store import login_rights
 
-# Connections that one process holds; beyond them clients wait in the backlog of the kernel.
+if TYPE_CHECKING:
+    from kalends.settings import Settings
+
+# Maximum number of connections per process; further clients wait in the backlog of the kernel.
 MAX_CONNECTIONS = 8192
 # Milliseconds for a request head; also the time for which an idle connection is kept open.
 HEAD_TIMEOUT_MS = 5000
@@ -28,10 +29,12 @@ def serve(
     with_worker: Annotated[bool, typer.Option("--with-worker", help="Also run background jobs.")] = False,
 ) -> None:
     """Run the HTTP server; finishes running requests on SIGTERM."""
+    from kalends.store import login_rights
+
     settings = load_settings()
     metrics_directory = tempfile.mkdtemp(prefix="kalends-metrics-") if settings.metrics_port else ""
     if metrics_directory:
-        # Read by the metrics library when it is first imported, here and in each worker.
+        # The metrics library reads this variable at its import, here and in each server process.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
         _serve_metrics(settings)
     if rights := asyncio.run(login_rights.find_excess_rights(settings.database_url)):
@@ -42,7 +45,7 @@ def serve(
         typer.echo(f"Warning: KALENDS_BASE_URL is not set; {warning}", err=True)
     worker_process = subprocess.Popen([sys.executable, "-m", "kalends", "worker"]) if with_worker else None
     try:
-        _run_server(host, port, workers)
+        _run_server(settings, host, port, workers)
     finally:
         if worker_process is not None:
             worker_process.terminate()
@@ -58,14 +61,16 @@ def worker() -> None:
     asyncio.run(run_worker(load_settings()))
 
 
-def _run_server(host: str, port: int, workers: int) -> None:
+def _run_server(settings: "Settings", host: str, port: int, workers: int) -> None:
     import resource
 
     from granian import Granian
     from granian.constants import HTTPModes, Interfaces
     from granian.http import HTTP1Settings
 
-    # Each connection is an open file; the usual soft limit of 1,024 would stop the server before its own limit does.
+    from kalends.bootstrap import logging_config
+
+    # Each connection is an open file, and the usual soft limit of 1,024 is far below MAX_CONNECTIONS.
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
     Granian(
@@ -76,7 +81,8 @@ def _run_server(host: str, port: int, workers: int) -> None:
         interface=Interfaces.ASGI,
         workers=workers,
         log_access=False,
-        # HTTP/2 without TLS has no user, and the detection of the version waits for the first byte without limit.
+        log_dictconfig=logging_config(settings.log_format),
+        # Nothing uses HTTP/2 without TLS, and detecting the version waits for the first byte without a time limit.
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(header_read_timeout=HEAD_TIMEOUT_MS, max_buffer_size=MAX_HEAD_BYTES),
         websockets=False,
@@ -87,7 +93,8 @@ def _run_server(host: str, port: int, workers: int) -> None:
     ).serve()
 
 
-def _serve_metrics(settings: Settings) -> None:
+def _serve_metrics(settings: "Settings") -> None:
+    """Serve the metrics of all server processes on the metrics port, in a thread of this process."""
     from prometheus_client import CollectorRegistry, start_http_server
     from prometheus_client.multiprocess import MultiProcessCollector
 

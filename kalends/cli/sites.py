@@ -1,19 +1,15 @@
 """Sites, their hosts and settings; the time zones of their events."""
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
-from kalends.bootstrap import database_options
-from kalends.cli.runtime import SiteOption, load_settings, run_command, run_in_transaction
-from kalends.core import times
+from kalends.cli.runtime import SiteOption, load_settings, open_database, run_command, run_in_transaction
 from kalends.core.clock import utc_now
-from kalends.operations import accounts, tzdata_refresh
-from kalends.store import sites
-from kalends.store.database import Database
+
+if TYPE_CHECKING:
+    from kalends.operations.tzdata_refresh import ShiftedEvent
 
 group = typer.Typer(no_args_is_help=True, help="Manage sites and their settings.")
 timezone = typer.Typer(no_args_is_help=True, help="Maintain time zone data.")
@@ -22,7 +18,9 @@ timezone = typer.Typer(no_args_is_help=True, help="Maintain time zone data.")
 @group.command("show")
 def show_site(site: SiteOption = "") -> None:
     """Show the settings of a site."""
-    for key, value in run_in_transaction(site, accounts.show_site).items():
+    from kalends.operations import sites
+
+    for key, value in run_in_transaction(site, sites.show_site).items():
         typer.echo(f"{key:<18} {value}")
 
 
@@ -33,7 +31,9 @@ def set_site(
     site: SiteOption = "",
 ) -> None:
     """Change one setting of a site."""
-    run_in_transaction(site, lambda tx: accounts.set_site(tx, key, value))
+    from kalends.operations import sites
+
+    run_in_transaction(site, lambda tx: sites.set_site(tx, key, value))
 
 
 @group.command("add")
@@ -42,6 +42,8 @@ def add_site(
     name: Annotated[str, typer.Option(help="Name of the site.")] = "Kalends",
 ) -> None:
     """Add a site with its host name and print its ID. The first site then needs a host name, too."""
+    from kalends.store import sites
+
     typer.echo(asyncio.run(sites.add_site(load_settings().owner_url, host_name, name)))
 
 
@@ -51,12 +53,16 @@ def add_host(
     site_id: Annotated[int, typer.Option(help="ID of the site.")] = 1,
 ) -> None:
     """Add a host name to a site."""
+    from kalends.store import sites
+
     asyncio.run(sites.add_host(load_settings().owner_url, host_name, site_id))
 
 
 @timezone.command("refresh")
 def refresh_zones(site: SiteOption = "") -> None:
     """Recompute UTC times of all events after a tzdata update."""
+    from kalends.core import times
+
     typer.echo(f"tzdata {times.tzdata_version()}")
     shifted = [event for event in run_command(_refresh_zones(site)) if event.new_utc > utc_now()]
     for event in shifted:
@@ -67,10 +73,15 @@ def refresh_zones(site: SiteOption = "") -> None:
     typer.echo(f"{len(shifted)} future events shifted.")
 
 
-async def _refresh_zones(site: str) -> list[tzdata_refresh.ShiftedEvent]:
+async def _refresh_zones(site: str) -> "list[ShiftedEvent]":
     """Compare without a lock, page by page; write the differences in small transactions."""
-    database = await Database.open(database_options(load_settings()))
-    shifted: list[tzdata_refresh.ShiftedEvent] = []
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from kalends.operations import tzdata_refresh
+
+    database = await open_database(load_settings())
+    shifted: list[ShiftedEvent] = []
     after: int | None = 0
     try:
         async with database.transaction(site, utc_now(), writing=False) as tx:

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from kalends.cli.runtime import Login, SiteOption, run_in_transaction
-from kalends.operations import accounts
 
 user = typer.Typer(no_args_is_help=True, help="Manage accounts.")
 app_password = typer.Typer(no_args_is_help=True, help="Manage application passwords, which API clients sign in with.")
@@ -23,12 +22,16 @@ def add_user(
     site: SiteOption = "",
 ) -> None:
     """Add an account and print its ID."""
+    from kalends.operations import accounts
+
     typer.echo(run_in_transaction(site, lambda tx: accounts.add_user(tx, login, role, email)))
 
 
 @user.command("list")
 def list_users(site: SiteOption = "") -> None:
     """List all accounts."""
+    from kalends.operations import accounts
+
     for row in run_in_transaction(site, accounts.list_users):
         typer.echo(f"{row['id']:>6}  {row['role']:<14} {row['login']}  {row['email']}")
 
@@ -36,12 +39,16 @@ def list_users(site: SiteOption = "") -> None:
 @user.command("set-role")
 def set_role(login: Login, role: Annotated[str, typer.Argument(help=ROLES)], site: SiteOption = "") -> None:
     """Change the role of an account."""
+    from kalends.operations import accounts
+
     run_in_transaction(site, lambda tx: accounts.set_role(tx, login, role))
 
 
 @user.command("set-password")
 def set_password(login: Login, site: SiteOption = "") -> None:
     """Set the password of an account; prompts for it, or reads it from standard input."""
+    from kalends.operations import accounts
+
     secret = typer.prompt("Password", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
     run_in_transaction(site, lambda tx: accounts.set_account_password(tx, login, secret))
 
@@ -54,6 +61,8 @@ def create_password(
     site: SiteOption = "",
 ) -> None:
     """Create an application password and print it once."""
+    from kalends.operations import accounts
+
     typer.echo(
         run_in_transaction(site, lambda tx: accounts.add_application_password(tx, login, name, read_only=read_only))
     )
@@ -62,6 +71,8 @@ def create_password(
 @app_password.command("list")
 def list_passwords(login: Login, site: SiteOption = "") -> None:
     """List the application passwords of an account: name, creation date, last use."""
+    from kalends.operations import accounts
+
     for row in run_in_transaction(site, lambda tx: accounts.list_application_passwords(tx, login)):
         used = f"{row['last_used_at']:%Y-%m-%d %H:%M}" if row["last_used_at"] else "never"
         typer.echo(f"{row['name']:<30} created {row['created_at']:%Y-%m-%d}  last used {used}")
@@ -70,6 +81,8 @@ def list_passwords(login: Login, site: SiteOption = "") -> None:
 @app_password.command("log")
 def show_uses(login: Login, site: SiteOption = "") -> None:
     """List when and from where the application passwords of an account were used, by hour."""
+    from kalends.operations import accounts
+
     for row in run_in_transaction(site, lambda tx: accounts.list_uses(tx, login)):
         typer.echo(f"{row['used_at']:%Y-%m-%d %H}h  {row['name']:<30} {row['client_ip']:<40} {row['user_agent']}")
 
@@ -77,4 +90,6 @@ def show_uses(login: Login, site: SiteOption = "") -> None:
 @app_password.command("revoke")
 def revoke_password(login: Login, name: Name, site: SiteOption = "") -> None:
     """Revoke an application password."""
+    from kalends.operations import accounts
+
     run_in_transaction(site, lambda tx: accounts.revoke_application_password(tx, login, name))

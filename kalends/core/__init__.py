@@ -1,1 +1,1 @@
-"""Pure rules of the service: no SQL, no HTTP, no clock."""
+"""The rules of the domain: pure functions without SQL and HTTP. Only core/clock.py reads the time."""

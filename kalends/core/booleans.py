@@ -1,4 +1,4 @@
-"""Booleans in every usual spelling. Not in the interface: its reference knows fewer. Guesses nothing."""
+"""Booleans in all common spellings. This is an extension: the original API accepts fewer."""
 
 from typing import Final
 

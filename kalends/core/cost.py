@@ -1,6 +1,6 @@
-"""What an event costs: kept as the author wrote it, shown as a range with a currency sign (behaviour 4.11).
+"""The cost of an event: stored as written, shown as a range with a currency symbol (behaviour 4.11).
 
-Converts no currencies and rounds nothing.
+Currencies are not converted, and numbers are not rounded.
 """
 
 import re
@@ -16,14 +16,14 @@ from kalends.core.slugs import make_slug
 
 MAX_LENGTH: Final = 250
 MAX_AMOUNTS: Final = 50
-NUMBER_LIMIT: Final = 10**15  # Also what keeps out infinity and, by comparison, "not a number".
+NUMBER_LIMIT: Final = 10**15  # The comparison with this limit also excludes infinity and NaN.
 FREE: Final = "Free"
 
 type Position = Literal["prefix", "postfix", ""]
 
-# Digits with separators inside: 10, 10.50, 1,000.50, 1.000,50, 1'000, 1 000. A comma and a space part a list.
+# Digits with separators: 10, 10.50, 1,000.50, 1.000,50, 1'000, 1 000. A comma and a space separate list entries.
 _NUMBER = re.compile(r"[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?![0-9])|[0-9]+(?:[.,'’][0-9]+)*")
-# A minus before the first number, or after a separator: elsewhere a dash joins the ends of a range.
+# A minus sign occurs before the first number or after a separator; elsewhere a dash denotes a range.
 _MINUS = re.compile(r"(?:\A|[,;/])\s*[^\w\s-]?\s*[-−]\s*[^\w\s]?\s*\Z")
 _LETTERS = re.compile(r"[A-Z]{1,4}")
 _LETTER_SYMBOLS: Final = frozenset(["kr", "kr.", "zł", "Kč", "Ft", "Fr", "Fr.", "lei", "лв", "лв.", "руб", "руб."])
@@ -31,7 +31,7 @@ _LETTER_SYMBOLS: Final = frozenset(["kr", "kr.", "zł", "Kč", "Ft", "Fr", "Fr."
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number as it was written, and as a plain decimal."""
+    """A number as written, and as a plain decimal."""
 
     written: str
     plain: str
@@ -43,7 +43,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What was understood: amounts in ascending order, the sign found beside them, or words alone."""
+    """A parsed cost: amounts in ascending order with their currency symbol, or text only."""
 
     text: str
     amounts: tuple[Amount, ...]
@@ -53,7 +53,7 @@ class Cost:
 
 
 def read_cost(value: object) -> str:
-    """The text to store; "" for none. A list is stored as its numbers, parted by commas."""
+    """Return the text to store, "" for none. A list is stored as comma-separated numbers."""
     if value is None or value is False or value == "":
         return ""
     if isinstance(value, list):
@@ -71,11 +71,11 @@ def read_cost(value: object) -> str:
 
 @lru_cache(maxsize=4096)
 def format_cost(stored: str, symbol: str, position: Literal["prefix", "postfix"]) -> tuple[str, dict[str, object]]:
-    """`cost` and `cost_details` of the interface; the site's own symbol is used but not reported."""
+    """Return `cost` and `cost_details` of the API; the symbol of the site is used but not reported."""
     cost = parse_cost(stored)
     own_symbol, own_position = cost.symbol, cost.position
     if len(cost.amounts) > 1 and (own_symbol, own_position) == (symbol, position):
-        own_symbol, own_position = "", ""  # In a range the site's own symbol is no news.
+        own_symbol, own_position = "", ""  # For a range the symbol of the site is not reported.
     text = _format(cost, own_symbol or symbol, own_position or position)
     values = [amount.plain for amount in cost.amounts] or [make_slug(cost.text)] * bool(cost.text)
     return text, {
@@ -116,12 +116,12 @@ def _read_one(value: object) -> str:
 def _texts_before_numbers(text: str) -> list[str]:
     ends = [0, *(number.end() for number in _NUMBER.finditer(text))]
     starts = [number.start() for number in _NUMBER.finditer(text)]
-    # The first text keeps its beginning, where a minus is a sign; the others begin after a number.
+    # Only before the first number can a leading minus be a sign; the other texts follow a number.
     return [("" if n == 0 else "0") + text[ends[n] : start] for n, start in enumerate(starts)]
 
 
 def _parse_amounts(written: str) -> list[Amount]:
-    """One number, or several where commas cannot be anything but a list (10,20,30)."""
+    """Parse one number, or several if the commas can only separate list entries (10,20,30)."""
     compact = re.sub(r"[ \u00a0\u202f'’]", "", written)
     points, commas = compact.count("."), compact.count(",")
     if points and commas:
@@ -151,7 +151,7 @@ def _find_symbol(before: str, after: str) -> tuple[str, Position]:
 
 
 def _is_symbol(text: str) -> bool:
-    """€, CA$, EUR, kr: short and without a space, so that words beside a number stay words."""
+    """Return whether a text is a currency symbol such as €, CA$, EUR or kr: short and without spaces."""
     if not 0 < len(text) <= 5 or " " in text:
         return False
     has_sign = any(unicodedata.category(character) == "Sc" for character in text)

@@ -1,4 +1,4 @@
-"""Passwords: made, hashed, compared. Account passwords slowly, random ones with a fast keyed hash."""
+"""Generating, hashing and comparing passwords: account passwords with a slow hash, random ones with a keyed one."""
 
 import hashlib
 import hmac
@@ -12,19 +12,19 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 ALPHABET: Final = string.ascii_letters + string.digits
-PASSWORD_LENGTH: Final = 24  # random characters: 142 bits, out of reach for guessing
+PASSWORD_LENGTH: Final = 24  # random characters: 142 bits
 
 _hasher = PasswordHasher()
 
 
 def new_application_password() -> str:
-    """Shown once, in groups of four: spaces do not count."""
+    """Generate a password in groups of four characters; the spaces are ignored when it is checked."""
     letters = "".join(secrets.choice(ALPHABET) for _ in range(PASSWORD_LENGTH))
     return " ".join(letters[at : at + 4] for at in range(0, PASSWORD_LENGTH, 4))
 
 
 def keyed_hash(key: bytes, purpose: str, secret: str) -> bytes:
-    """For secrets that are long and random, or checked on every request."""
+    """Hash a secret that is long and random, or that is checked on every request."""
     return hmac.digest(key, f"{purpose}\0{secret}".encode(), hashlib.sha256)
 
 
@@ -33,7 +33,7 @@ def hash_application_password(key: bytes, password: str) -> bytes:
 
 
 def constant_time_equals(one: bytes, other: bytes) -> bool:
-    """Compares in a time that does not depend on where the two differ."""
+    """Compare in a time that does not depend on the position of the first difference."""
     return hmac.compare_digest(one, other)
 
 
@@ -49,7 +49,7 @@ def verify_account_password(stored: str, password: str) -> bool:
 
 
 def new_uid() -> UUID:
-    """A UUID of version 7: the time in front keeps neighbours together in an index."""
+    """Generate a UUID of version 7, whose leading timestamp keeps new entries together in an index."""
     milliseconds = time.time_ns() // 1_000_000
     value = milliseconds << 80 | secrets.randbits(80)
     value = value & ~(0xF << 76) | 0x7 << 76

@@ -1,6 +1,6 @@
-"""Where the server may connect to when somebody else names the address. Nothing is looked up here.
+"""Rules for connections to user-supplied URLs. Names are not resolved here.
 
-An address that is looked up is judged by `may_connect`, every one of them, before anything is sent.
+Every IP address that a name resolves to has to pass `may_connect` before anything is sent.
 """
 
 import re
@@ -18,11 +18,11 @@ IpNetwork = IPv4Network | IPv6Network
 MAX_URL_LENGTH: Final = 2000
 PORT_BY_SCHEME: Final = {"http": 80, "https": 443}
 DEFAULT_PORTS: Final = frozenset(PORT_BY_SCHEME.values())
-# Not marked as special in the tables of addresses, and yet never a server of the public.
+# Networks that the ipaddress module does not report as special, but that contain no public servers.
 NON_PUBLIC_NETWORKS: Final[tuple[IpNetwork, ...]] = (
-    ip_network("192.0.0.0/24"),  # protocol assignments
-    ip_network("192.88.99.0/24"),  # relays of 6to4
-    ip_network("168.63.129.16/32"),  # the platform service of a large provider
+    ip_network("192.0.0.0/24"),  # IETF protocol assignments
+    ip_network("192.88.99.0/24"),  # 6to4 relays
+    ip_network("168.63.129.16/32"),  # platform service of a cloud provider
     ip_network("3fff::/20"),  # documentation
 )
 NAT64: Final = IPv6Network("64:ff9b::/96")
@@ -31,7 +31,7 @@ GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An address taken apart once; nobody reads the text again. `host` is ASCII, without brackets."""
+    """A parsed URL, so that it is parsed only once. `host` is ASCII, without brackets."""
 
     scheme: str
     host: str
@@ -40,7 +40,7 @@ class Target:
 
     @property
     def ip_literal(self) -> IpAddress | None:
-        """The address itself, where the host is one."""
+        """Return the IP address if the host is one."""
         try:
             return ip_address(self.host)
         except ValueError:
@@ -48,17 +48,17 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """What the Host header says."""
+        """Return the value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORT_BY_SCHEME[self.scheme] else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedNetwork:
-    """A network of the operator's own that may be reached, perhaps at one port only."""
+    """A non-public network that the operator allows, optionally at one port only."""
 
     network: IpNetwork
-    port: int | None  # None: the usual ones
+    port: int | None  # None: the default ports
 
     def allows(self, ip: IpAddress, port: int) -> bool:
         if ip.version != self.network.version or ip not in self.network:
@@ -67,7 +67,7 @@ class AllowedNetwork:
 
 
 def read_allowed_network(text: str) -> AllowedNetwork:
-    """`10.1.0.0/16`, `10.1.2.3:8080` or `[fd00::1]:8080`."""
+    """Parse a network such as `10.1.0.0/16`, `10.1.2.3:8080` or `[fd00::1]:8080`."""
     match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+)|([0-9a-fA-F:/.]+))(?::([0-9]{1,5}))?", text.strip())
     if match is None:
         raise ValueError(
@@ -78,7 +78,7 @@ def read_allowed_network(text: str) -> AllowedNetwork:
 
 
 def read_target(text: str) -> Target:
-    """http and https only, no names and passwords, no hosts in odd notations."""
+    """Parse an http or https URL. Reject credentials and unusual notations of hosts."""
     if len(text) > MAX_URL_LENGTH or re.search(r"[\s\\\x00-\x20\x7f]", text):
         raise _invalid_url()
     try:
@@ -96,7 +96,7 @@ def read_target(text: str) -> Target:
 
 
 def read_redirect(target: Target, location: str) -> str:
-    """Where an answer leads; it is judged like any other address."""
+    """Return the URL of a redirect, which has to pass the same checks as any other."""
     try:
         return urljoin(f"{target.scheme}://{target.authority}{target.path}", location)
     except ValueError:
@@ -106,7 +106,7 @@ def read_redirect(target: Target, location: str) -> str:
 def may_connect(
     ip: IpAddress, port: int, allowed_networks: Sequence[AllowedNetwork] = (), ports: Collection[int] = DEFAULT_PORTS
 ) -> bool:
-    """The usual ports of public addresses, and what the operator permits besides."""
+    """Return whether a connection is allowed: to the default ports of public addresses and to allowed networks."""
     if any(entry.allows(ip, port) for entry in allowed_networks):
         return True
     return port in ports and is_public(ip)
@@ -117,7 +117,7 @@ def is_public(ip: IpAddress) -> bool:
         if ip in NAT64:
             return is_public(IPv4Address(int(ip) & 0xFFFFFFFF))
         if ip.sixtofour or ip.teredo or ip not in GLOBAL_UNICAST:
-            return False  # Others carry an IPv4 address in disguise, or are not routed.
+            return False  # Other ranges embed an IPv4 address or are not routed.
     if ip.is_multicast or ip.is_reserved or ip.is_link_local or ip.is_loopback:
         return False
     return ip.is_global and not any(
@@ -126,8 +126,8 @@ def is_public(ip: IpAddress) -> bool:
 
 
 def _read_host(host: str) -> str:
-    """Names become ASCII. Numbers are addresses in the usual notation or nothing: `127.1`, `0x7f000001`,
-    `017700000001` and the like are only ever sent to mislead."""
+    """Convert a host name to ASCII. Reject IP addresses in unusual notations (`127.1`, `0x7f000001`,
+    `017700000001`), which serve only to bypass checks."""
     if ":" in host:
         try:
             return str(IPv6Address(host)) if "%" not in host else _reject_url()

@@ -1,44 +1,52 @@
-"""Every error a client can see, with its code and status; raised where the fact is known.
+"""All errors that clients can see, with their codes and statuses. They are raised where the cause is detected.
 
-Invalid                     one value breaks its rule; the reader of parameters gathers these
-Refusal                     an answer other than success: code, status, message, data
-  400  rest_missing_callback_param   required parameters are absent         missing_params
-       rest_invalid_param            parameters break their rule            invalid_params
-       rest_invalid_json             the body is not readable JSON          invalid_json
-       rest_invalid_form             the form cannot be read                invalid_form
-       rest_invalid_host             the Host header is not one name        invalid_host
-       rest_too_many_records         more new records than one request may   too_many_records
-       term_exists                   the name or slug of a term is taken    term_exists
-  401  incorrect_password            unusable credentials                   bad_credentials
+InvalidValue                one value breaks its rule; `core/params.py` collects these
+ApiError                    an error response: code, status, message, data
+  400  rest_missing_callback_param   required parameters are missing        missing_params
+       rest_invalid_param            parameters have invalid values         invalid_params
+       rest_invalid_json             the body is not valid JSON             invalid_json
+       rest_invalid_form             the form is malformed                  invalid_form
+       rest_invalid_host             the Host header is malformed           invalid_host
+       rest_too_many_records         too many new records in one request    too_many_records
+       term_exists                   the name or slug of a term is in use   term_exists
+  401  incorrect_password            invalid credentials                    bad_credentials
   401/403  rest_forbidden            not permitted                          forbidden
-  403  …-not-accessible              unpublished, and not the caller's      not_accessible
+  403  …-not-accessible              unpublished record of another user     not_accessible
        event-no-longer-available     a trashed event                        no_longer_available
        event-password-protected      password missing or wrong              password_needed
-       rest_read_only                the application password only reads    read_only
-       rest_cross_site               a form of another site's page          cross_site
+       rest_read_only                the application password is read-only  read_only
+       rest_cross_site               a form submitted from another site     cross_site
   404  rest_no_route                 unknown path                           no_route
        rest_invalid_namespace        unknown namespace on the index         unknown_namespace
-       rest_unknown_site             no site answers to this host           unknown_site
+       rest_unknown_site             no site is configured for this host    unknown_site
        rest-…-not-found              unknown record                         not_found
        …-archive-page-not-found      a page beyond the last                 no_such_page
-  405  rest_method_not_allowed       the path does not know the method      method_not_allowed
+  405  rest_method_not_allowed       the path does not support the method   method_not_allowed
   408  rest_request_timeout          the body did not arrive in time        body_timeout
   409  rest_request_in_progress      the first request with this key runs   in_progress
-       rest_conflict                 the database refused the combination   conflict
-       rest_media_in_use             records show the image                 in_use
-  410  rest_history_expired          what is asked is forgotten             expired
-           …-is-in-trash                 deleted before                         in_trash
-  412  rest_precondition_failed      If-Match names an older state          precondition_failed
-  413  rest_body_too_large           more bytes than the server reads       too_large
-  422  rest_idempotency_mismatch     the key was used for something else    key_reused
-  429  rest_too_many_attempts        guessing is slowed down                slow_down
-       rest_quota_exceeded           the account's records of a day         quota_exceeded
-  431  rest_head_too_large           headers beyond the limit               head_too_large
-  any  rest_batch_failed             an operation of a batch was refused    batch_failed
-  503  rest_unavailable              the database is busy or away           unavailable
-                                     a write was slow and was rolled back   too_slow
+       rest_conflict                 the write violates a constraint        conflict
+       rest_media_in_use             records use the image                  in_use
+  410  rest_history_expired          the requested changes were trimmed     expired
+       …-is-in-trash                 the record is in the trash already     in_trash
+  412  rest_precondition_failed      If-Match names an older version        precondition_failed
+  413  rest_body_too_large           the body exceeds the limit             too_large
+  422  rest_idempotency_mismatch     the key belongs to another request     key_reused
+  429  rest_too_many_attempts        too many failed attempts               too_many_attempts
+       rest_quota_exceeded           the daily limit of the account         quota_exceeded
+  431  rest_head_too_large           the headers exceed the limit           head_too_large
+  any  rest_batch_failed             an operation of a batch failed         batch_failed
+  503  rest_unavailable              the database is busy or unavailable    unavailable
+                                     a slow write was rolled back           too_slow
        rest_outcome_unknown          the write may or may not be stored     outcome_unknown
   507  rest_insufficient_storage     the disk of the database is full       out_of_storage
+
+These classes are internal; clients never see them:
+
+http.auth.WrongCredentials             becomes `bad_credentials`
+http.disconnects.ClientDisconnected    ends a request without a response
+operations.media.library.MissingFile   fails a job or a check of images
+adapters.image_worker_main.UnreadableImage   stays in the decoder process
+settings.InvalidSettings               ends a command
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +55,7 @@ from kalends.core.messages import Message
 
 
 class InvalidValue(ValueError):
-    """A value breaks a rule. The sentence says what would be right: `Invalid("at most {n}.", n=5)`."""
+    """A value breaks a rule. The message is a predicate that states it: `InvalidValue("must be below {n}.", n=5)`."""
 
     def __init__(self, text: str, /, **values: object) -> None:
         super().__init__(text)
@@ -62,7 +70,7 @@ class InvalidValue(ValueError):
 
 
 class ApiError(Exception):
-    """An answer other than success."""
+    """An error response."""
 
     def __init__(
         self,
@@ -77,7 +85,7 @@ class ApiError(Exception):
         self.status = status
         self.code = code
         self.message = message if isinstance(message, Message) else Message(message)
-        self.data = dict(data or {})  # Sentences in here are said where the answer is made, too.
+        self.data = dict(data or {})  # Messages in here are also translated when the response is rendered.
         self.headers = dict(headers or {})
 
     @property
@@ -96,7 +104,7 @@ def missing_params(names: Iterable[str]) -> ApiError:
 
 
 def invalid(name: str, text: str, /, **values: object) -> ApiError:
-    """One parameter breaks a rule: `invalid("parent", "there is no category {id}.", id=7)`."""
+    """Return the error for one parameter: `invalid("parent", "there is no category {id}.", id=7)`."""
     return invalid_params({name: for_param(name, Message(text, **values))})
 
 
@@ -122,7 +130,7 @@ def invalid_params(problems: Mapping[str, Message]) -> ApiError:
 
 
 def invalid_json(reason: str, *, utf8: bool = True) -> ApiError:
-    """The numbers of the codes are those that existing clients know: 4 syntax, 5 encoding."""
+    """Return the error for malformed JSON, with the numbers that existing clients know: 4 syntax, 5 encoding."""
     return ApiError(
         400,
         "rest_invalid_json",
@@ -172,7 +180,7 @@ def term_exists(term_id: int, field: str) -> ApiError:
 
 
 def bad_credentials() -> ApiError:
-    """One answer for an unknown user and a wrong password, so that neither can be told from the other."""
+    """Return the same error for an unknown user and a wrong password, so that clients cannot distinguish them."""
     return ApiError(401, "incorrect_password", "The user name or the application password is wrong.")
 
 
@@ -276,7 +284,7 @@ def expired(oldest: int) -> ApiError:
 
 
 def batch_failed(number: int, cause: ApiError, error: Mapping[str, object]) -> ApiError:
-    """The status is that of the operation that failed."""
+    """Return the error of a batch, with the status of the operation that failed."""
     return ApiError(
         cause.status,
         "rest_batch_failed",
@@ -370,7 +378,7 @@ def out_of_storage() -> ApiError:
     return ApiError(507, "rest_insufficient_storage", "The server has no room left to store this.")
 
 
-# Sentences about a record, whole for each kind: in most languages more than the noun differs.
+# Complete messages for each kind, because in most languages more than the noun differs.
 NOT_FOUND = {
     "event": Message("There is no such event."),
     "venue": Message("There is no such venue."),

@@ -1,4 +1,4 @@
-"""Which client a request comes from, when it has passed proxies."""
+"""The IP address of a client behind proxies."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -8,7 +8,7 @@ IpNetwork = IPv4Network | IPv6Network
 
 
 def read_network(text: str) -> IpNetwork:
-    """Reads an address or a network: `127.0.0.1`, `10.1.0.0/16`, `fd00::/8`."""
+    """Parse an IP address or network: `127.0.0.1`, `10.1.0.0/16`, `fd00::/8`."""
     try:
         return ip_network(text.strip(), strict=False)
     except ValueError:
@@ -18,12 +18,12 @@ def read_network(text: str) -> IpNetwork:
 
 
 def find_client_ip(peer: str, forwarded: str, trusted: Sequence[IpNetwork]) -> str:
-    """Returns the address that a request comes from, as far as it can be believed.
+    """Return the IP address of the client, as far as it can be trusted.
 
-    Each proxy appends the address it was called from to `X-Forwarded-For` (`forwarded`), so an entry is
-    worth as much as the proxy that wrote it: the entries are read from the right for as long as their
-    writers are `trusted`. The first address that is not a trusted proxy is the client; whatever stands
-    to its left, the client may have made up. An entry that is not an address ends the reading.
+    Each proxy appends the address of its peer to `X-Forwarded-For` (`forwarded`), so an entry is as trustworthy as
+    the proxy that wrote it. The entries are read from the right while their writers are `trusted`. The first address
+    that is not a trusted proxy is the client; it may have forged all entries to the left. An entry that is not an IP
+    address ends the search.
     """
     client_ip = _parse_ip(peer)
     if client_ip is None:
@@ -43,9 +43,9 @@ def _is_trusted(ip: IpAddress, trusted: Sequence[IpNetwork]) -> bool:
 
 
 def _parse_ip(text: str) -> IpAddress | None:
-    """Reads an address; one of IPv4 that a socket for both families shows as IPv6 becomes what it is.
+    """Parse an IP address; convert an IPv4-mapped IPv6 address, as dual-stack sockets report it, to IPv4.
 
-    A zone (`fe80::1%eth0`) is refused: it is text of any length and content.
+    Addresses with a zone ID (`fe80::1%eth0`) are rejected, because it is text of arbitrary length and content.
     """
     try:
         ip = ip_address(text.strip())

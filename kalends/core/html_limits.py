@@ -1,7 +1,7 @@
-"""Bounds of HTML: how many tags a text has, how deeply they nest, how many attributes one has.
+"""Limits on HTML: the number of tags, their nesting depth, the number of attributes per tag.
 
-The sanitiser's cost grows with the square of the last two, so this comes before it, in linear time. It reads
-tags as browsers do, and where it cannot be sure it counts too much, never too little. It cleans nothing.
+The cost of sanitizing grows with the square of the last two, so these limits are checked first, in linear time. Tags
+are parsed as browsers parse them; in doubtful cases the count is too high, never too low. Nothing is sanitized here.
 """
 
 import re
@@ -20,22 +20,22 @@ def element_set(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-# Inside these elements browsers read by other rules. They get names that browsers do not know.
+# Browsers parse the content of these elements by other rules. They are renamed to elements unknown to browsers.
 FOREIGN: Final = element_set("frameset math noscript plaintext select svg template")
-# What these contain is text up to their end tag.
+# The content of these is text up to their end tag.
 RAW_TEXT: Final = element_set("iframe noembed noframes script style textarea title xmp")
-# Elements without content, including old ones.
+# Elements without content, including obsolete ones.
 VOID: Final = element_set(
     "area base basefont bgsound br col embed hr image img input keygen link meta param source track wbr"
 )
-# Elements whose end tag may be left out.
+# Elements whose end tag is optional.
 OPTIONAL_END: Final = element_set("colgroup dd dt li option p tbody td tfoot th thead tr")
-# Elements that stand for themselves, never inside a paragraph.
+# Block elements, which cannot be inside a paragraph.
 BLOCKS: Final = element_set(
     "address article aside blockquote center details div dl fieldset figcaption figure footer form "
     "h1 h2 h3 h4 h5 h6 header hr main nav ol p pre section summary table ul"
 )
-# A start tag that ends the elements named, in this order, where they are the innermost ones.
+# Start tags that implicitly end these elements, in this order, if they are the innermost ones.
 IMPLIED_ENDS: Final = dict.fromkeys(BLOCKS - {"table"}, ("p",)) | {
     "a": ("a",),
     "dd": ("p", "dt", "dd"),
@@ -48,8 +48,8 @@ IMPLIED_ENDS: Final = dict.fromkeys(BLOCKS - {"table"}, ("p",)) | {
     "tr": ("p", "td", "th", "tr"),
 }
 
-# A tag as a browser reads it: only these characters separate, a quotation mark matters only after an equals
-# sign, and what never ends runs to the end of the text. The possessive quantifiers (*+) never go back, which
+# A tag as browsers parse it: only these characters separate attributes, a quotation mark counts only after an equals
+# sign, and an unterminated tag extends to the end of the text. The possessive quantifiers (*+) never backtrack, which
 # keeps the search linear.
 _ATTRIBUTE = (
     r"[^ \t\n\f\r/>][^ \t\n\f\r/>=]*+"
@@ -65,7 +65,7 @@ _FOREIGN_TAG = re.compile(rf"<(/?)({'|'.join(sorted(FOREIGN))})(?=[ \t\n\f\r/>])
 
 
 def enforce_html_limits(html: str) -> str:
-    """The same text, fit for the sanitiser; refuses what would cost it too much."""
+    """Return the text prepared for the sanitizer; raise InvalidValue if sanitizing would be too expensive."""
     if "<" not in html:
         return html
     if len(_START.findall(html)) > MAX_TAGS:
@@ -85,7 +85,7 @@ def enforce_html_limits(html: str) -> str:
 
 
 def _iter_tags(html: str) -> Iterator[tuple[str, bool]]:
-    """The name of each tag and whether it is an end tag; neither comments nor raw text contain any."""
+    """Yield the name of each tag and whether it is an end tag; skip comments and raw text."""
     position = 0
     while (token := _TOKEN.search(html, position)) is not None:
         position = token.end()
@@ -122,7 +122,7 @@ def _open(name: str, open_names: list[str]) -> None:
 
 
 def _close(name: str, open_names: list[str]) -> None:
-    """Closes the innermost element of this name, if nothing but optional ends lies between."""
+    """Close the innermost element of this name if only elements with optional end tags are open inside it."""
     for depth in range(len(open_names) - 1, -1, -1):
         if open_names[depth] == name:
             del open_names[depth:]

@@ -1,6 +1,6 @@
-"""HTML as it is shown: plain text becomes paragraphs, existing blocks stay; and text without its markup.
+"""Conversions of stored HTML: line breaks to paragraphs, and HTML to plain text.
 
-Works on text that was cleaned before it was stored; it makes nothing safe.
+The input has been sanitized before it was stored; these functions do not sanitize.
 """
 
 import html
@@ -17,7 +17,7 @@ _LINE_END = re.compile(r"(?:<br ?/?>[ \t]*+)?+\n[ \t]*+")
 
 
 def to_paragraphs(text: str) -> str:
-    """What the interface shows of a description: blank lines part paragraphs, single ones break the line."""
+    """Return a description as the API shows it: blank lines separate paragraphs, single line ends become breaks."""
     if "<" not in text:
         return "\n".join(map(_paragraph, filter(None, map(str.strip, _GAP.split(text) if "\n" in text else (text,)))))
     blocks: list[str] = []
@@ -30,13 +30,13 @@ def to_paragraphs(text: str) -> str:
 
 
 def to_plain_text(text: str) -> str:
-    """The text without markup, with entities resolved and single spaces."""
+    """Return the text without markup, with entities decoded and whitespace collapsed."""
     bare = _TAG.sub(_space_for_block, text) if "<" in text else text
     return " ".join(html.unescape(bare).split())
 
 
 def to_single_line(text: str) -> str:
-    """The text on one line, for an excerpt: what were blocks of their own do not run into each other."""
+    """Return the text on one line, for an excerpt, with spaces between the former blocks."""
     run = ""
     for line in filter(None, (line.removeprefix("- ") for line in to_plain_lines(text).split("\n"))):
         run += (" " if run[-1:] in _SENTENCE_ENDS else " · ") + line if run else line
@@ -44,14 +44,14 @@ def to_single_line(text: str) -> str:
 
 
 def to_plain_lines(text: str) -> str:
-    """The text without markup, its paragraphs parted by blank lines, its list entries marked by dashes."""
+    """Return the text without markup, with blank lines between paragraphs and dashes before list entries."""
     bare = _TAG.sub(_line_for_block, " ".join(text.split())) if "<" in text else text
     lines = [" ".join(line.split()) for line in html.unescape(bare).split("\n")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 def _wrap(text: str) -> Iterator[str]:
-    """Each paragraph of inline text; what is written inside an inline element stays in one paragraph."""
+    """Yield the paragraphs of inline text; the content of an inline element stays in one paragraph."""
     for chunk in _chunks(text):
         if chunk := chunk.strip():
             yield _paragraph(chunk)
@@ -73,7 +73,7 @@ def _chunks(text: str) -> Iterator[str]:
 
 
 def _parts(text: str) -> Iterator[tuple[bool, str]]:
-    """The text in turns: inline text, and whole elements that are blocks or contain one."""
+    """Yield alternately inline text and complete elements that are or contain blocks."""
     begin = depth = 0
     outermost = 0
     has_block = False

@@ -1,6 +1,6 @@
-"""Images: which types there are, told by their first bytes; which sizes are made; how files are named.
+"""Image types and their detection by content, the generated sizes, and the names of files.
 
-Nothing is decoded here: that happens in a process of its own (adapters/image_worker_main.py).
+Nothing is decoded here; a separate process does that (adapters/image_worker_main.py).
 """
 
 import re
@@ -14,7 +14,7 @@ from kalends.core.errors import InvalidValue
 class ImageType:
     mime: str
     extension: str
-    codec: str  # as the image library names it
+    codec: str  # the name that Pillow uses
 
 
 JPEG: Final = ImageType("image/jpeg", "jpg", "JPEG")
@@ -27,16 +27,16 @@ BY_MIME: Final = {row.mime: row for row in TYPES}
 BY_EXTENSION: Final = {row.extension: row for row in TYPES}
 SUPPORTED_TYPES: Final = "JPEG, PNG, WebP, AVIF, GIF"
 
-# Bytes that are enough to tell the type.
+# Bytes that suffice to detect the type.
 SNIFF_BYTES: Final = 512
-# More pixels than the cameras of telephones make are not decoded, and no more than this is kept along an edge.
+# Larger images than those of phone cameras are not decoded. MAX_EDGE limits the stored original.
 MAX_PIXELS: Final = 50_000_000
 MAX_EDGE: Final = 2560
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A smaller version: fitted into a box, or cut to fill it around the focus point."""
+    """A smaller version: scaled to fit a box, or cropped around the focus point to fill it."""
 
     name: str
     edge: int
@@ -51,7 +51,7 @@ _KEY = re.compile(r"([1-9][0-9]{0,17})/([0-9a-f]{2})/(\2[0-9a-f]{62}\.(?:jpg|png
 
 
 def sniff_type(head: bytes) -> ImageType:
-    """The type of a file by its content; its name and what the client calls it say nothing."""
+    """Detect the type of a file from its content; its name and the declared type are ignored."""
     if head.startswith(b"\xff\xd8\xff"):
         return JPEG
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -72,31 +72,31 @@ def sniff_type(head: bytes) -> ImageType:
 
 
 def _brands(head: bytes) -> set[bytes]:
-    """What an ISO media file says it can be read as: its brand, and those it is compatible with."""
+    """Return the major and compatible brands of an ISO media file."""
     size = int.from_bytes(head[:4], "big")
     box = head[8 : min(size, len(head))]
     return {box[:4], *(box[at : at + 4] for at in range(8, len(box) - 3, 4))}
 
 
 def make_file_name(digest: str, image_type: ImageType) -> str:
-    """Files are named after their content, so that a name never means anything else."""
+    """Return the name of a file, which contains the hash of its content."""
     return f"{digest}.{image_type.extension}"
 
 
 def make_key(site_id: int, name: str) -> str:
-    """Where a file of a site is kept, and the end of its address."""
+    """Return the key of a file in the storage, which is also the end of its URL."""
     if not _NAME.fullmatch(name):
         raise AssertionError(f"not the name of a file: {name!r}")
     return f"{site_id}/{name[:2]}/{name}"
 
 
 def read_key(text: str) -> tuple[int, str] | None:
-    """The site and the name that a key has; None: it is no key."""
+    """Parse a key into site ID and file name; return None if it is malformed."""
     match = _KEY.fullmatch(text)
     return (int(match[1]), match[3]) if match else None
 
 
 def extract_file_name(url: str) -> str | None:
-    """The name of the file that an address of ours ends with, whatever host it names."""
+    """Return the file name if a URL ends like that of a stored file, on any host."""
     key = read_key("/".join(url.partition("?")[0].partition("#")[0].rsplit("/", 3)[-3:]))
     return key[1] if key else None

@@ -1,7 +1,7 @@
-"""Fair shares: bounds the work in progress, for each owner and in total.
+"""Fair concurrency limits, per owner and in total.
 
-Whoever finds no room waits a moment for a turn; owners with the least work in progress go first. Beyond the
-bounds of the queue, or after that moment, the work is refused instead of delayed.
+If no slot is free, work waits; owners with the least work in progress go first. If the queue is full or the wait is
+too long, the work is rejected.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from kalends.core import errors
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyLimits:
-    """The bounds: in progress and waiting, for one owner and in total."""
+    """Maximum numbers of running and waiting tasks, per owner and in total."""
 
     per_owner: int
     total: int
@@ -24,7 +24,7 @@ class ConcurrencyLimits:
 
 
 class PerOwnerLimiter:
-    """Hands out turns to owners of work, such as clients or users."""
+    """Assigns slots to owners of work, such as clients or users."""
 
     def __init__(self, limits: ConcurrencyLimits) -> None:
         self._limits = limits
@@ -35,7 +35,7 @@ class PerOwnerLimiter:
 
     @asynccontextmanager
     async def slot(self, owner: Hashable, max_wait: float | None = None) -> AsyncIterator[None]:
-        """Holds a turn of this owner; `patience` is the number of seconds to wait for it, None: any."""
+        """Hold a slot for an owner; wait up to `max_wait` seconds for it, or without limit if None."""
         await self._acquire(owner, max_wait)
         try:
             yield
@@ -58,7 +58,7 @@ class PerOwnerLimiter:
                 await waiter
         except BaseException as error:
             if waiter.done() and not waiter.cancelled():
-                self._release(owner)  # The turn came at the moment of giving up.
+                self._release(owner)  # The slot was assigned at the moment of the timeout.
             elif waiter in queue:
                 queue.remove(waiter)
                 self._waiting -= 1
@@ -77,19 +77,19 @@ class PerOwnerLimiter:
             queue = self._queues.pop(next_owner)
             waiter = queue.popleft()
             self._waiting -= 1
-            self._queues[next_owner] = queue  # Behind the others: it has had its turn.
+            self._queues[next_owner] = queue  # Move the owner behind the others.
             if not waiter.cancelled():
                 self._begin(next_owner)
                 waiter.set_result(None)
             self._discard_idle(next_owner)
 
     def _next_owner(self) -> Hashable | None:
-        """Returns the waiting owner with the least work in progress; among equals, the one that waits longest."""
+        """Return the waiting owner with the least work in progress; among equals, the one that has waited longest."""
         eligible = [owner for owner in self._queues if self._running[owner] < self._limits.per_owner]
         return min(eligible, key=lambda owner: self._running[owner], default=None)
 
     def _discard_idle(self, owner: Hashable) -> None:
-        """Keeps no trace of owners without work."""
+        """Forget an owner without work."""
         if not self._running[owner]:
             del self._running[owner]
         if owner in self._queues and not self._queues[owner]:

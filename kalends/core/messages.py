@@ -1,6 +1,6 @@
-"""Sentences for people: English with named places, and what stands in them.
+"""Translatable messages: an English text with named placeholders, and their values.
 
-They are said in the reader's language once, where the answer is made; everything before only carries them.
+A message is translated once, when the response is rendered; until then it is passed on untranslated.
 """
 
 from collections.abc import Callable
@@ -9,12 +9,12 @@ Translate = Callable[[str], str]
 
 
 def gettext_noop(text: str) -> str:
-    """The same text. What stands in this call is found by `just translations`, to be translated later."""
+    """Return the text unchanged; the call marks it for extraction by `just translations`."""
     return text
 
 
 class Message:
-    """`Sentence("There is no user {id}.", id=7)`. A value may be a sentence itself, or several."""
+    """A message such as `Message("There is no user {id}.", id=7)`. Values may be messages or lists of messages."""
 
     __slots__ = ("text", "values")
 
@@ -32,7 +32,7 @@ class Message:
         return self.render(gettext_noop)
 
     def __repr__(self) -> str:
-        return f"Sentence({str(self)!r})"
+        return f"Message({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Message) and (self.text, self.values) == (other.text, other.values)

@@ -1,7 +1,7 @@
-"""Parameters are declared once: how each is read, what it means, how the interface describes it.
+"""Declarations of parameters: parsing, meaning and description in one place.
 
-A `Param` is one row of the interface's tables; its `Type` reads a raw value from JSON, a form or
-the query string. Nothing here knows which record a parameter belongs to.
+A `Param` is one row of the tables in the API description; its `Type` parses a raw value from JSON, a form or the
+query string. Nothing here depends on the record that a parameter belongs to.
 """
 
 import math
@@ -25,18 +25,18 @@ NOT_NULLABLE: Final = object()  # the value of a parameter that null does not cl
 
 
 class RepeatedValues(list[object]):
-    """A plain query parameter that was sent several times: a list for lists, else its last value."""
+    """The values of a repeated query parameter: all of them for lists, otherwise the last one counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """How a value is read and how it is described."""
+    """The type of a parameter: its parser and its description."""
 
     schema: Mapping[str, object]
     read: Callable[[Any], Any]
-    null_value: object = NOT_NULLABLE  # what null means on update; KEEP: null is refused
+    null_value: object = NOT_NULLABLE  # the value that null stands for on update; NOT_NULLABLE rejects it
     accepts_lists: bool = False
-    exact_schema: Mapping[str, object] | None = None  # for /doc, where the tables of the interface say less
+    exact_schema: Mapping[str, object] | None = None  # a more precise schema for /doc
 
     @property
     def doc_schema(self) -> Mapping[str, object]:
@@ -51,16 +51,16 @@ class Param:
     required: bool = False
     default: object = None
     has_default: bool = False
-    is_extension: bool = False  # not in the interface: an extension of this server
+    is_extension: bool = False  # an extension of this server
 
 
 def param(name: str, value_type: Type, description: str, **options: Any) -> Param:
-    """A parameter; a `default` that is given is also shown in the description."""
+    """Declare a parameter; an explicit `default` also appears in the description."""
     return Param(name, value_type, description, has_default="default" in options, **options)
 
 
 def read_params(params: Iterable[Param], raw: Mapping[str, object], *, update: bool = False) -> dict[str, Any]:
-    """The parameters that were sent, read. All that is missing or wrong is named at once."""
+    """Parse the given parameters. Raise one ApiError that names all missing and invalid ones."""
     declared = list(params)
     missing = [p.name for p in declared if p.required and not update and raw.get(p.name) is None]
     if missing:
@@ -103,7 +103,7 @@ _COSTS: Final = {"type": "array", "items": {"type": ["number", "string"]}, "maxI
 
 
 def text(clean: Callable[[str], str], *, allow_empty: bool = True) -> Type:
-    """A string that `clean` bounds and filters; `empty` says whether "" is a value."""
+    """Return the type of strings that `clean` limits and sanitizes; `allow_empty` permits ""."""
 
     def read(value: object) -> str:
         if not isinstance(value, str):
@@ -148,7 +148,7 @@ def number(minimum: float, maximum: float, *, null_value: object = None) -> Type
 
 
 def read_integer(value: object) -> int:
-    """5, "5", 5.0, "+5" and "1e1" are whole numbers; 1.5, true and "five" are not."""
+    """Parse an integer: 5, "5", 5.0, "+5" and "1e1", but not 1.5, true or "five"."""
     if isinstance(value, str) and len(value) <= 32:
         if re.fullmatch(r"\s*[+-]?\d+\s*", value):
             return int(value)
@@ -162,7 +162,7 @@ def read_integer(value: object) -> int:
 
 
 def read_list(value: object) -> list[object]:
-    """[1, 2], "1,2" and 1 as a list; empty entries are dropped."""
+    """Parse a list from [1, 2], "1,2" or 1; drop empty entries."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     if isinstance(value, list):
@@ -174,7 +174,7 @@ def read_list(value: object) -> list[object]:
 
 
 def ids(*, allow_empty: bool = False) -> Type:
-    """IDs as a list or separated by commas."""
+    """Return the type of IDs, as a list or comma-separated."""
 
     def read(value: object) -> list[int]:
         record_ids = [read_integer(entry) for entry in read_list(value)]
@@ -189,7 +189,7 @@ def ids(*, allow_empty: bool = False) -> Type:
 
 
 def terms(*, allow_empty: bool = False) -> Type:
-    """IDs, slugs or names of terms, as a list or separated by commas."""
+    """Return the type of IDs, slugs or names of terms, as a list or comma-separated."""
 
     def read(value: object) -> list[int | str]:
         if isinstance(value, bool | dict):
@@ -219,7 +219,7 @@ def terms(*, allow_empty: bool = False) -> Type:
 
 
 def _read_linked(value: object) -> list[int | dict[str, object]]:
-    """One ID, a list, a comma list, an object with an ID or with data, and lists that mix them."""
+    """Parse links: an ID, an object with an ID or with data, or a list of these; IDs may be comma-separated."""
     if value in ("", 0, "0", False):
         return []
     entries: list[int | dict[str, object]] = []
@@ -239,7 +239,7 @@ def _read_linked(value: object) -> list[int | dict[str, object]]:
 
 
 def _read_image(value: object) -> int | str | None:
-    """An image is named by its ID, a number or digits, or by its address; "", 0 and false mean none."""
+    """Parse the ID or URL of an image; "", 0 and false stand for none."""
     if value in ("", 0, "0", False):
         return None
     if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
@@ -267,7 +267,7 @@ def _read_status(value: str) -> str:
 
 def _read_statuses(value: object) -> list[str]:
     if value == "":
-        return ["publish", "private"]  # what an empty status means to existing clients
+        return ["publish", "private"]  # the meaning of an empty status for existing clients
     statuses = [str(entry) for entry in read_list(value)]
     if not statuses or any(entry not in STATUSES for entry in statuses):
         raise InvalidValue("this must be one or more of {values}.", values=", ".join(STATUSES))
@@ -294,7 +294,7 @@ def _read_password(value: str) -> str:
 
 
 def _read_new_password(value: str) -> str:
-    """Shorter passwords that were set before still open their events."""
+    """Check a new event password. Shorter passwords that were set earlier remain valid."""
     if value and not MIN_PASSWORD_LENGTH <= len(value) <= 255:
         raise InvalidValue(
             "must have {least} to 255 characters, or be empty to clear the password.", least=MIN_PASSWORD_LENGTH
@@ -326,7 +326,7 @@ PASSWORD = Type(
 
 
 def _read_token(value: object) -> tuple[int, int | None]:
-    """A revision, or the position between two pages with the revision that the copy was settled at."""
+    """Parse a revision, or the position between two pages with the revision at which the sync began."""
     match = re.fullmatch(r"(\d{1,16})(?:\.(\d{1,16}))?", str(value))
     if match is None:
         raise InvalidValue("this must be 0, a revision or a `next_since` of an answer.")

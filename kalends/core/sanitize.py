@@ -1,7 +1,7 @@
-"""Text from outside: bounded, normalised, and freed of unsafe markup before it is stored; folded for search.
+"""User-supplied text: limited, normalized and sanitized before it is stored; folded for search.
 
-Cleaning twice changes nothing. Nothing is decorated and nothing harmless is lost: quotes, dashes, smileys and
-backslashes stay as they were written.
+Sanitizing is idempotent. Nothing is decorated and nothing harmless is lost: quotes, dashes, smileys and backslashes
+stay as written.
 """
 
 import html
@@ -51,14 +51,14 @@ ATTRIBUTES: Final[Mapping[str, Set[str]]] = {
     "th": {"colspan", "rowspan", "scope"},
     "time": {"datetime"},
 }
-# These go with what they contain; of all other elements that are not allowed the text stays.
+# Removed together with their content; of all other elements that are not allowed the text is kept.
 DROPPED_ELEMENTS: Final = element_set("iframe noembed noframes object script style textarea title xmp") | {
     f"x-{name}"
-    for name in ("math", "noscript", "svg", "template")  # renamed by bound_markup
+    for name in ("math", "noscript", "svg", "template")  # renamed by enforce_html_limits
 }
 URL_SCHEMES: Final = frozenset(["http", "https", "mailto"])
 
-# Cleaning is repeated until nothing changes; text that needs more rounds than this is refused.
+# Sanitizing is repeated until nothing changes; text that needs more rounds than this is rejected.
 MAX_ROUNDS: Final = 6
 MALFORMED_HTML: Final = N_("The HTML is too irregular to be understood in one way; close every tag in its order.")
 
@@ -74,7 +74,7 @@ _LOOKS_LIKE_TAG = re.compile(r"&lt;\s*[a-zA-Z/!?]")
 
 
 def clean_text(text: str, limit: int) -> str:
-    """Bounds and normal form of any text: NFC, lines end in \\n, no other control characters but tabs."""
+    """Limit and normalize any text: NFC, line ends \\n, no other control characters except tabs."""
     _check_length(text, limit)
     try:
         text.encode()
@@ -84,7 +84,7 @@ def clean_text(text: str, limit: int) -> str:
 
 
 def _check_length(text: str, limit: int) -> str:
-    """The text, if it is short enough. What is stored must be too, and cleaning may make it longer."""
+    """Return the text; raise InvalidValue if it is too long. Sanitizing may lengthen it, so this is checked twice."""
     if len(text) > limit:
         raise InvalidValue(
             "A text here may have at most {limit} characters; this one has {length}.", limit=limit, length=len(text)
@@ -93,23 +93,23 @@ def _check_length(text: str, limit: int) -> str:
 
 
 def clean_html(text: str, limit: int = 256_000) -> str:
-    """HTML of a description: an allow-list of elements, links to http, https and mailto."""
+    """Sanitize the HTML of a description: an allow-list of elements, and links to http, https and mailto."""
     escaped = _escape_loose_ampersands(clean_text(text, limit))
     return _check_length(_sanitize(escaped, DESCRIPTION_ELEMENTS, ATTRIBUTES), limit)
 
 
 def clean_term_description(text: str, limit: int = 20_000) -> str:
-    """HTML of a category's or tag's description: links and emphasis, no blocks (behaviour 4.8)."""
+    """Sanitize the HTML of a term description: links and emphasis, no blocks (behaviour 4.8)."""
     escaped = _escape_loose_ampersands(clean_text(text, limit))
     return _check_length(_sanitize(escaped, TERM_ELEMENTS, {"a": {"href", "title"}, "abbr": {"title"}}), limit)
 
 
 def clean_title(text: str, limit: int = 10_000) -> str:
-    """A title on one line with inline markup; characters are escaped only where they would read as markup."""
+    """Sanitize a title: one line with inline markup; characters are escaped only if they would be read as markup."""
     line = _replace_line_breaks(clean_text(text, limit))
     if "<" not in line and "&" not in line:
         return line
-    # An entity (`&NewLine;`) can bring back a line end.
+    # An entity (`&NewLine;`) can reintroduce a line end.
     escaped = _replace_line_breaks(_sanitize(_escape_loose_ampersands(line), INLINE_ELEMENTS, {}))
     plain = html.unescape(escaped)
     if _LOOKS_LIKE_TAG.search(escaped) or _sanitize(plain, INLINE_ELEMENTS, {}) != escaped:
@@ -118,17 +118,17 @@ def clean_title(text: str, limit: int = 10_000) -> str:
 
 
 def clean_name(text: str, limit: int = 200) -> str:
-    """The name of a category or tag: plain text."""
+    """Sanitize the name of a term: plain text."""
     return clean_plain(text, limit)
 
 
 def clean_plain(text: str, limit: int = 1000) -> str:
-    """Plain text on one line: no markup, entities resolved; harmless also to those who take it for HTML."""
+    """Sanitize plain text on one line: no markup, entities decoded; safe even if it is interpreted as HTML."""
     current = _to_single_line(clean_text(text, limit))
     for _ in range(MAX_ROUNDS):
         if "<" not in current and "&" not in current:
             return _check_length(current, limit)
-        # Removing a tag may join its neighbours to another one, so this is repeated until nothing changes.
+        # Removing a tag may join the surrounding text to another tag, so this is repeated until nothing changes.
         cleaned = _to_single_line(_sanitize(_escape_loose_ampersands(current), frozenset(), {}))
         if cleaned == current:
             return _check_length(current, limit)
@@ -145,7 +145,7 @@ def _to_single_line(text: str) -> str:
 
 
 def _resolve_entities(text: str) -> str:
-    """Resolves entities, also those that were escaped several times (`&amp;amp;lt;`)."""
+    """Decode entities, including those that were escaped several times (`&amp;amp;lt;`)."""
     if "&" not in text:
         return text
     text = _REPEATED_AMPERSAND.sub("&", text)
@@ -158,13 +158,13 @@ def _resolve_entities(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """The form in which stored text and a query are compared: no case, no accents, single spaces."""
+    """Return the form in which stored text and queries are compared: no case, no accents, single spaces."""
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     bare = "".join(character for character in decomposed if not _is_accent(character))
     return " ".join(unicodedata.normalize("NFC", bare.translate(_PLAIN_LETTERS)).split())
 
 
-# Letters and marks that Unicode does not take apart, as people type them on a plain keyboard.
+# Letters and marks that Unicode does not decompose, as typed on a plain keyboard.
 _PLAIN_LETTERS: Final = str.maketrans(
     {
         "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "ł": "l", "þ": "th", "ŧ": "t",
@@ -174,7 +174,7 @@ _PLAIN_LETTERS: Final = str.maketrans(
 
 
 def _is_accent(character: str) -> bool:
-    """Accents, and the vowel points of Hebrew and Arabic; not the marks that Indian scripts spell with."""
+    """Return whether a character is an accent or a Hebrew or Arabic vowel point; Indic vowel signs are not."""
     combining = unicodedata.combining(character)
     return combining >= 200 or 10 <= combining <= 35
 
@@ -184,12 +184,12 @@ def _normalize(text: str) -> str:
 
 
 def _escape_loose_ampersands(text: str) -> str:
-    """Browsers read the beginning of `Food&section` as a paragraph sign; the author meant an ampersand."""
+    """Escape ampersands that do not begin an entity: browsers would read `&sect` in `Food&section` as §."""
     return _LOOSE_AMPERSAND.sub("&amp;", text)
 
 
 def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> str:
-    """Clean until cleaning changes nothing: taking an element away can change how its neighbours are read."""
+    """Sanitize until nothing changes: removing an element can change how the surrounding text is parsed."""
     if not _MARKUP_CHARACTER.search(text):
         return text
     current = text
@@ -202,7 +202,7 @@ def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> 
             url_schemes=set(URL_SCHEMES),
             link_rel=None,
         )
-        # A numeric entity can bring back what clean_text removed; readers skip a line end after <pre>.
+        # A numeric entity can reintroduce characters that clean_text removed; browsers skip a line end after <pre>.
         cleaned = _OUTER_SPACE.sub("", _PRE_START.sub(r"\1", _normalize(cleaned)))
         if cleaned == current:
             return cleaned

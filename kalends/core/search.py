@@ -1,4 +1,4 @@
-"""What a caller searches for, as words to be found and words to be absent. It never touches a database."""
+"""Parsing of search queries into required and excluded words, independent of the database."""
 
 import re
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from kalends.core.sanitize import clean_text, fold
 MAX_LENGTH: Final = 200
 MAX_WORDS: Final = 20
 
-# A phrase in quotation marks (to the end where the second is missing) or a word, perhaps after a minus.
+# A phrase in quotation marks (up to the end if the second one is missing) or a word, optionally after a minus.
 _WORD = re.compile(r'(?P<minus>-?)(?:"(?P<phrase>[^"]*)(?:"|\Z)|(?P<word>[^\s"]+))')
 
 
 @dataclass(frozen=True, slots=True)
 class SearchWords:
-    """Folded like the stored text they are compared with."""
+    """Required and excluded words, folded like the stored text."""
 
     required: tuple[str, ...]
     excluded: tuple[str, ...]
 
 
 def read_search(text: str) -> SearchWords:
-    """Every word must occur, a `"phrase"` as it stands, a `-word` not at all (behaviour 8.4)."""
+    """Parse a query: every word and `"phrase"` must occur, a `-word` must not (behaviour 8.4)."""
     cleaned = clean_text(text, MAX_LENGTH)
     required: list[str] = []
     excluded: list[str] = []
@@ -41,11 +41,11 @@ def read_search(text: str) -> SearchWords:
 
 
 def like_pattern(word: str) -> str:
-    """The pattern with which LIKE finds the word anywhere; the caller's own % and _ are literal."""
+    """Return the LIKE pattern that finds a word anywhere; % and _ in the word are escaped."""
     escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 
 
 def has_trigram(word: str) -> bool:
-    """Whether three letters or digits stand side by side: what an index of trigrams can look up."""
+    """Return whether the word has three consecutive letters or digits, which a trigram index needs."""
     return re.search(r"[^\W_]{3}", word) is not None

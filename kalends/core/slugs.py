@@ -1,6 +1,6 @@
-"""Slugs: the part of an address that names a record. They are ASCII; other scripts are percent-encoded.
+"""Slugs: the part of a URL that identifies a record. They are ASCII; other scripts are percent-encoded.
 
-Whether a slug is free is for the store to say, never for this module.
+This module does not check whether a slug is in use.
 """
 
 import re
@@ -20,7 +20,7 @@ _HYPHENS = re.compile(r"-+")
 
 
 def make_slug(text: str) -> str:
-    """The slug for a title, a name or a wanted slug; "" when nothing usable is left (behaviour 4.7)."""
+    """Return the slug for a title, name or requested slug; "" if nothing usable is left (behaviour 4.7)."""
     bare = _ENTITY.sub("", _MARKUP.sub("", text[: 20 * MAX_BYTES]))
     lower = unicodedata.normalize("NFC", _ESCAPES.sub(_decode, bare).lower())
     slug = "".join(_transliterate(character) for character in lower)
@@ -28,23 +28,23 @@ def make_slug(text: str) -> str:
 
 
 def normalize_lookup(slug: str) -> str:
-    """A slug from an address, already URL-decoded, as a stored slug is spelled; it may match none."""
+    """Convert a URL-decoded slug to the spelling of stored slugs."""
     lower = unicodedata.normalize("NFC", slug.lower())
     return "".join(c if "!" <= c <= "~" else _escape(c) for c in lower)
 
 
 def add_number(slug: str, n: int) -> str:
-    """The slug for the nth record that wants the same one. In the trash it stays whole, to be given back."""
+    """Return the slug for the nth record with the same one. The slug of a trashed record stays complete."""
     return f"{slug}-{n}" if slug.endswith(TRASHED_SUFFIX) else add_suffix(slug, f"-{n}")
 
 
 def add_suffix(slug: str, suffix: str) -> str:
-    """The slug with its ending, shortened where both together would be too long."""
+    """Append a suffix; truncate the slug if the result would be too long."""
     return _truncate(slug, MAX_BYTES - len(suffix)) + suffix
 
 
 def _decode(escapes: re.Match[str]) -> str:
-    """A slug that was made before comes in encoded; what is no UTF-8 was never one of ours."""
+    """Decode the escapes of an existing slug; keep them if they are not valid UTF-8."""
     try:
         return bytes.fromhex(escapes[0].replace("%", "")).decode()
     except UnicodeDecodeError:
@@ -81,11 +81,11 @@ def _escape(character: str) -> str:
 
 
 def _truncate(slug: str, size: int) -> str:
-    """At most so many bytes, never ending inside an encoded character."""
+    """Truncate to `size` bytes without splitting an encoded character."""
     if len(slug) <= size:
         return slug
     truncated = slug[:size]
-    # Up to four escapes of three bytes make one character; the last one may have lost its end.
+    # A character has up to four escapes of three bytes; the last escape may be incomplete.
     for begin in range(max(size - 11, 0), size):
         if slug[begin] == "%" and slug[begin + 1] in "cdef" and begin + 3 * _utf8_length(slug[begin + 1]) > size:
             return slug[:begin]
@@ -93,5 +93,5 @@ def _truncate(slug: str, size: int) -> str:
 
 
 def _utf8_length(digit: str) -> int:
-    """How many bytes a character has whose first byte begins with this digit."""
+    """Return the number of bytes of a character by the first hexadecimal digit of its first byte."""
     return {"e": 3, "f": 4}.get(digit, 2)

@@ -1,11 +1,13 @@
-"""The statuses of events, venues and organizers: what each means, who may make which move, and how
-a wish becomes one. docs/statuses.md and its picture are made from these tables by `just statuses`."""
+"""The statuses of events, venues and organizers, and the transitions between them.
+
+`just statuses` generates docs/statuses.md and its diagram from these tables.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-# What a move takes: the right to edit the record, the right to publish, or the time that passes.
+# Requirement of a transition: the right to edit the record, the right to publish, or the passing of time.
 Right = Literal["edit", "publish", "schedule"]
 
 NEW: Final = "new"  # before the first status
@@ -14,7 +16,7 @@ DELETED: Final = "deleted"  # after the last: the row is removed, a tombstone st
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What it means to be in a status: for readers, lists, counts, events that link to it, and its slug."""
+    """The meaning of a status for readers, lists, counts, linked events and the slug."""
 
     name: str
     meaning: str
@@ -22,15 +24,15 @@ class Status:
     lists: str
     embedded: str
     slug: str
-    is_public: bool = False  # everybody sees it, and it counts
-    is_listed: bool = True  # in lists that ask for no status, for those who may read it
-    contributor_may_edit: bool = True  # the contributor who made it may still edit it
+    is_public: bool = False  # visible to anonymous users, and counted
+    is_listed: bool = True  # in lists without the parameter `status`, if the caller may read it
+    contributor_may_edit: bool = True  # the contributor who created it may still edit it
 
 
 _EDITORS = "author, editors"
 _OWN_SLUG = "unchanged"
 
-# In the order of the interface description.
+# In the order of the API description.
 TABLE: Final = (
     Status("publish", "public", "everyone", "everyone", "everyone", _OWN_SLUG,
            is_public=True, contributor_may_edit=False),
@@ -49,13 +51,13 @@ TABLE: Final = (
 
 STATUSES: Final = tuple(status.name for status in TABLE)
 WRITABLE: Final = STATUSES
-# What those who may read it see in a list when no status is asked for.
+# Statuses in lists without the parameter `status`, if the caller may read the record.
 LISTED: Final = tuple(status.name for status in TABLE if status.is_listed)
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """From any of some statuses to one, and what it takes."""
+    """A transition from any of some statuses to one, and its requirement."""
 
     sources: tuple[str, ...]
     target: str
@@ -82,14 +84,14 @@ TRANSITIONS: Final = (
     Transition(("future",), "publish", "schedule", "its date is reached; the worker creates an ordinary revision"),
     Transition(("trash",), DELETED, "schedule", "`KALENDS_TRASH_DAYS` have passed; links are deleted, too"),
 )
-# What it takes to ask for a status: where a record comes from makes no difference.
+# Requirement for setting a status, which does not depend on the current status.
 REQUIRED_RIGHTS: Final = {
     transition.target: transition.right for transition in TRANSITIONS if transition.right != "schedule"
 }
 
 
 def resolve_status(requested: str, *, may_publish: bool, published_at: datetime, now: datetime) -> str:
-    """The status that a record gets: publishing needs the right, and the future is scheduled."""
+    """Return the status that a record gets: without the right to publish pending, with a future date scheduled."""
     if REQUIRED_RIGHTS[requested] == "publish" and not may_publish:
         return "pending"
     if requested in ("publish", "future"):

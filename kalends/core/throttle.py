@@ -1,4 +1,4 @@
-"""Slows guessing down: so many wrong tries at once, then one in a while. The time is an argument."""
+"""Throttling of failed attempts: a burst, then one per interval. The current time is an argument."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,28 +8,28 @@ from math import ceil
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many wrong tries are free; one is forgiven every so many seconds."""
+    """Failed attempts allowed in a burst, and seconds until one is forgiven."""
 
     burst: int
     seconds: float
 
 
 def remaining_count(limit: Limit, count: float, counted_at: datetime, now: datetime) -> float:
-    """What is left of a count that was taken some time ago. A clock that was set back adds nothing."""
+    """Return the rest of an earlier count. The count does not grow if the system clock was set back."""
     elapsed = max(0.0, (now - counted_at).total_seconds())
     return max(0.0, count - elapsed / limit.seconds)
 
 
 def seconds_to_wait(limit: Limit, count: float, counted_at: datetime, now: datetime) -> int:
-    """Until there is room for one more whole try; 0: now."""
+    """Return the seconds until another attempt is allowed; 0 if it is allowed now."""
     excess = remaining_count(limit, count, counted_at, now) - (limit.burst - 1)
     return ceil(round(excess * limit.seconds, 3)) if excess > 0 else 0
 
 
 def rate_limit_key(client_ip: str) -> str:
-    """Return what a client is counted as: an IPv4 address, or the /64 that an IPv6 address is in.
+    """Return the key under which a client is counted: its IPv4 address, or the /64 network of its IPv6 address.
 
-    Whoever has one address of a /64 has all of them. Anything else is counted as it is.
+    A client with one address of a /64 usually controls all of them. Other texts are keys themselves.
     """
     try:
         ip = ip_address(client_ip.partition("%")[0])

@@ -1,7 +1,7 @@
-"""Every rule about dates: reading them, settling wall times in a zone, spans of events, days of lists.
+"""All rules about dates: parsing, resolving local times in a time zone, durations of events, days of lists.
 
-What the author wrote (wall time and zone) is the truth, UTC is derived from it here and nowhere else.
-Never reads a clock: the present time is an argument.
+The local time and the time zone that the author wrote are authoritative; UTC is derived from them only here. The
+current time is always an argument.
 """
 
 import re
@@ -46,7 +46,7 @@ __all__ = [
     "utc_of",
 ]
 
-LAST_YEAR: Final = 9998  # One year of room, so that no zone can push an instant out of Python's range.
+LAST_YEAR: Final = 9998  # One year below the maximum, so that no UTC offset exceeds the range of datetime.
 LAST_SECOND: Final = time(23, 59, 59)
 
 _ISO = re.compile(
@@ -60,7 +60,7 @@ _TIMESTAMP = re.compile(r"@(-?\d{1,12})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class DateTimeInput:
-    """A date as it was sent: a wall time, with an offset if one was given."""
+    """A parsed date-time: local time, with a UTC offset if one was given."""
 
     wall: datetime
     offset: timedelta | None
@@ -69,7 +69,7 @@ class DateTimeInput:
 
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """A wall time that exists in its zone; `fold` is 1 at the second of two equal wall times."""
+    """A local time that exists in its zone; `fold` is 1 for the second of two equal local times."""
 
     wall: datetime
     fold: int
@@ -83,7 +83,7 @@ class Span:
 
 
 def read_datetime(text: str) -> DateTimeInput:
-    """ISO forms only. Not in the interface: `@` with a Unix timestamp is an instant in UTC."""
+    """Parse an ISO date-time or, as an extension, `@` with a Unix timestamp."""
     stripped = text.strip(" \t\n\r\f\v")
     if (timestamp := _TIMESTAMP.fullmatch(stripped)) is not None:
         return _read_timestamp(int(timestamp[1]))
@@ -103,26 +103,26 @@ def read_datetime(text: str) -> DateTimeInput:
 
 
 def resolve(value: DateTimeInput, zone: str) -> LocalTime:
-    """The one rule for wall times that do not exist or exist twice.
+    """Resolve a date-time in a zone, including local times that do not exist or exist twice.
 
-    An offset names an instant. Without one, a time in a gap moves forward by the gap (02:30 becomes 03:30),
-    and of two equal times the first is meant.
+    With an offset the instant is unambiguous. Without one, a time in a gap moves forward by the length of the gap
+    (02:30 becomes 03:30), and the first of two equal times is used.
     """
     return _to_local_time(to_utc(value, zone), zone)
 
 
 def to_utc(value: DateTimeInput, zone: str) -> datetime:
-    """The moment in UTC; a wall time without an offset is read in the zone."""
+    """Convert to UTC; a local time without an offset is interpreted in the zone."""
     if value.offset is None:
         return _check_year(utc_of(value.wall, zone))
     try:
         return _check_year((value.wall - value.offset).replace(tzinfo=UTC))
     except OverflowError:
-        raise _year_out_of_range() from None
+        raise _year_error() from None
 
 
 def event_span(start: DateTimeInput, end: DateTimeInput, zone: str, all_day: bool) -> Span:
-    """Start and end of an event; one that lasts whole days covers them from first to last second."""
+    """Return start and end of an event; an all-day event lasts from the first to the last second of its days."""
     if all_day:
         span = Span(_first_second(_local_day(start, zone), zone), _last_second(_local_day(end, zone), zone))
     else:
@@ -138,17 +138,17 @@ def event_span(start: DateTimeInput, end: DateTimeInput, zone: str, all_day: boo
 
 
 def day_begins(value: DateTimeInput, zone: str) -> datetime:
-    """The first second, in UTC, of the moment's day in the zone."""
+    """Return the first second, in UTC, of the day in the zone."""
     return _first_second(_local_day(value, zone), zone).utc
 
 
 def day_ends(value: DateTimeInput, zone: str) -> datetime:
-    """The last second, in UTC, of the moment's day in the zone."""
+    """Return the last second, in UTC, of the day in the zone."""
     return _last_second(_local_day(value, zone), zone).utc
 
 
 def default_window(now_utc: datetime, zone: str) -> tuple[datetime, datetime]:
-    """What a list without date filters covers, in wall time: today and two years on (29 February: 28th)."""
+    """Return the window of a list without date filters in local time: two years from today (29 February: 28th)."""
     today = local_of(now_utc, zone).date()
     is_leap_day = (today.month, today.day) == (2, 29)
     last = today.replace(year=today.year + 2, day=28 if is_leap_day else today.day)
@@ -156,12 +156,12 @@ def default_window(now_utc: datetime, zone: str) -> tuple[datetime, datetime]:
 
 
 def format_datetime(value: datetime) -> str:
-    """`YYYY-MM-DD HH:MM:SS`, the only way the interface writes a date."""
+    """Format as `YYYY-MM-DD HH:MM:SS`, the only format in responses of the API."""
     return value.isoformat(" ", "seconds")[:19]
 
 
 def datetime_parts(text: str) -> dict[str, str]:
-    """The parts of a stamp."""
+    """Split a formatted date-time into its parts."""
     return {
         "year": text[:4],
         "month": text[5:7],
@@ -176,7 +176,7 @@ def _read_timestamp(seconds: int) -> DateTimeInput:
     try:
         wall = datetime(1970, 1, 1) + timedelta(seconds=seconds)
     except OverflowError:
-        raise _year_out_of_range() from None
+        raise _year_error() from None
     return DateTimeInput(_check_year(wall), timedelta(0), is_date_only=False)
 
 
@@ -198,7 +198,7 @@ def _local_day(value: DateTimeInput, zone: str) -> date:
 
 
 def _first_second(day: date, zone: str) -> LocalTime:
-    """00:00:00, or where the clock jumps over midnight the first second after the jump."""
+    """Return 00:00:00 or, if a transition skips midnight, the first second after the transition."""
     midnight = datetime.combine(day, time())
     if _is_existing(midnight, zone):
         return _to_local_time(utc_of(midnight, zone), zone)
@@ -206,13 +206,13 @@ def _first_second(day: date, zone: str) -> LocalTime:
 
 
 def _last_second(day: date, zone: str) -> LocalTime:
-    """23:59:59, the second one where the clock shows it twice: the whole day is meant."""
+    """Return 23:59:59; the second one if it occurs twice, so that the whole day is covered."""
     wall = datetime.combine(day, LAST_SECOND)
     if _is_existing(wall, zone):
         return _to_local_time(utc_of(wall, zone, fold=1), zone)
     after = _end_of_gap(wall, zone)
     before = _to_local_time(after - SECOND, zone)
-    # A day that a zone left out altogether (Apia, 30 December 2011) becomes the next one.
+    # A day that a zone skipped entirely (Apia, 30 December 2011) becomes the next one.
     return before if before.wall.date() == day else _last_second(local_of(after, zone).date(), zone)
 
 
@@ -221,17 +221,17 @@ def _is_existing(wall: datetime, zone: str) -> bool:
 
 
 def _end_of_gap(wall: datetime, zone: str) -> datetime:
-    """The instant at which the clock jumps over this wall time, which must lie in a gap."""
-    # Read with the later offset, the time comes out before the jump; with the earlier one, after it.
+    """Return the instant of the transition that skips a local time, which must be in a gap."""
+    # With the later offset the local time is before the transition, with the earlier one after it.
     before, after = utc_of(wall, zone, fold=1), utc_of(wall, zone, fold=0)
     return find_change(lambda utc: offset_of(utc, zone), before, after)
 
 
 def _check_year(value: datetime) -> datetime:
     if value.year > LAST_YEAR:
-        raise _year_out_of_range()
+        raise _year_error()
     return value
 
 
-def _year_out_of_range() -> InvalidValue:
+def _year_error() -> InvalidValue:
     return InvalidValue("A date lies in the years 1 to {last}.", last=LAST_YEAR)

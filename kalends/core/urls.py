@@ -1,4 +1,4 @@
-"""Websites and e-mail addresses: whether they can be one. Nothing is looked up."""
+"""Syntax checks of URLs and e-mail addresses. Names are not resolved."""
 
 import re
 import unicodedata
@@ -17,10 +17,10 @@ _EMAIL = re.compile(r"[^@\s<>()\[\],;:\\\"]+@[^@\s<>()\[\],;:\\\"/?#]+")
 
 
 def read_website(value: object) -> str:
-    """An http or https address as it was written, international or not; "" for none.
+    """Validate an http or https URL and return it as written, international or not; "" for none.
 
-    Only characters that no address may contain (quotation marks, angle brackets and the like) are encoded,
-    so that it can be put into a page as it is.
+    Only characters that are illegal in URLs (such as quotation marks and angle brackets) are encoded, so that the
+    URL is safe in pages.
     """
     if value is None or value is False or value == "":
         return ""
@@ -40,7 +40,7 @@ def read_website(value: object) -> str:
 
 
 def read_email(value: str) -> str:
-    """Something before and after one @, no markup; "" for none. Only a message that arrives proves more."""
+    """Validate an e-mail address: text before and after one @, no markup; "" for none."""
     text = clean_text(value, MAX_EMAIL_LENGTH)
     if text and not _EMAIL.fullmatch(text):
         raise InvalidValue("An e-mail address looks like name@example.org.")
@@ -48,7 +48,7 @@ def read_email(value: str) -> str:
 
 
 def _has_host(parts: SplitResult) -> bool:
-    """A host and perhaps a port. Names and passwords before an @ are refused: they mislead readers."""
+    """Return whether a URL has a host. Credentials before an @ are rejected, because they mislead readers."""
     match = _HOST_AND_PORT.fullmatch(parts.netloc)
     return match is not None and len(match["host"]) <= 253 and 0 < int(match["port"] or 80) < 65536
 

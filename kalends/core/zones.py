@@ -1,6 +1,6 @@
-"""Zones: which names are known, how they are spelled today, and conversions between wall time and UTC.
+"""Time zones: known names, their current spelling, and conversions between local time and UTC.
 
-The zone database is the tzdata package's, never the machine's. Nothing here knows the current time.
+The data is that of the tzdata package, never that of the operating system. The current time is not used.
 """
 
 import os
@@ -18,13 +18,13 @@ from kalends.core.errors import InvalidValue
 MIN_OFFSET, MAX_OFFSET = timedelta(hours=-12), timedelta(hours=14)
 
 SECOND = timedelta(seconds=1)
-# Names that mean a rule rather than a place. Their links point to a place that happens to share the rule
-# today (EST to America/Panama), which is not what the author wrote.
+# Names of rules rather than places. Their links point to a place that happens to use the same rule today (EST to
+# America/Panama), which is not what the author meant.
 ZONES_WITHOUT_PLACE = {"UTC", "GMT", "EST", "MST", "HST", "CET", "MET", "EET", "WET"}
 ZONES_WITHOUT_PLACE |= {"EST5EDT", "CST6CDT", "MST7MDT", "PST8PDT"}
 
-# Old names whose link crosses a border, because the two places share their clocks since 1970.
-# tzdata's source gives today's name in a comment; its compiled form, which we read, does not.
+# Legacy names whose link crosses a border, because both places have had the same time since 1970. The source of
+# tzdata has the current name in a comment; the compiled form, which is read here, does not.
 RENAMED_ZONES = {
     "Africa/Asmera": "Africa/Asmara",
     "Africa/Timbuktu": "Africa/Bamako",
@@ -42,13 +42,13 @@ _FIXED = re.compile(r"UTC([+-])(\d{1,2})(?::([0-5]\d)|\.(\d{1,2}))?", re.ASCII |
 
 
 def read_zone(text: str) -> str:
-    """The name under which a zone is stored: proper case, and today's name for a legacy one."""
+    """Return the name under which a zone is stored: proper case, and the current name for a legacy one."""
     name = normalize_zone(text)
     return _current_names().get(name, name)
 
 
 def normalize_zone(text: str) -> str:
-    """The same name in proper case, legacy or not."""
+    """Return the name in proper case, legacy or not."""
     name = _names().get(text.lower()) or _normalize_fixed(text)
     if name is None:
         raise InvalidValue(
@@ -59,7 +59,7 @@ def normalize_zone(text: str) -> str:
 
 
 def utc_of(wall: datetime, zone: str, fold: int = 0) -> datetime:
-    """The instant of a wall time. In a gap, fold 0 counts on with the clock from before the gap."""
+    """Convert a local time to UTC. In a gap, fold 0 uses the offset from before the gap."""
     try:
         return wall.replace(tzinfo=_rules(zone), fold=fold).astimezone(UTC)
     except OverflowError:
@@ -71,7 +71,7 @@ def local_of(utc: datetime, zone: str) -> datetime:
 
 
 def in_zone(utc: datetime, zone: str) -> datetime:
-    """The instant with its zone and its `fold`, 1 at the second of two equal wall times."""
+    """Convert to an aware datetime in the zone; `fold` is 1 for the second of two equal local times."""
     try:
         return utc.astimezone(_rules(zone))
     except OverflowError:
@@ -83,7 +83,7 @@ def offset_of(utc: datetime, zone: str) -> timedelta:
 
 
 def find_change(state: Callable[[datetime], object], before: datetime, after: datetime) -> datetime:
-    """The first second at which the state is no longer that of `before`; at `after` it is another."""
+    """Find the first second at which the state differs from that at `before`; at `after` it must differ."""
     old = state(before)
     while after - before > SECOND:
         middle = before + (after - before) // 2 // SECOND * SECOND
@@ -95,18 +95,18 @@ def find_change(state: Callable[[datetime], object], before: datetime, after: da
 
 
 def abbreviation(utc: datetime, zone: str) -> str:
-    """CET or CEST; for a fixed offset the zone itself; digits where the database has no letters."""
+    """Return the abbreviation, such as CET or CEST; the name of a fixed offset; digits if tzdata has no letters."""
     return in_zone(utc, zone).tzname() or zone
 
 
 def tzdata_version() -> str:
-    """Such as 2026b. When it differs from the one UTC columns were derived with, they are derived again."""
+    """Return the version of tzdata, such as 2026b; `kalends timezone refresh` applies a new one."""
     first, _, _ = _read("tzdata.zi").partition("\n")
     return first.removeprefix("# version ").strip()
 
 
 def zone_names() -> tuple[str, ...]:
-    """Every name of the database, legacy ones included."""
+    """Return all names of tzdata, including legacy ones."""
     return tuple(_names().values())
 
 
@@ -122,7 +122,7 @@ def _rules(zone: str) -> tzinfo:
 
 
 def _normalize_fixed(text: str) -> str | None:
-    """`utc+05:30` as `UTC+5:30`; the reference keeps both spellings of a half hour, and so do we."""
+    """Normalize `utc+05:30` to `UTC+5:30`; both spellings of a half hour are kept, as in the original API."""
     fixed = _FIXED.fullmatch(text)
     if fixed is None:
         return None
@@ -136,14 +136,14 @@ def _normalize_fixed(text: str) -> str | None:
 
 def _fixed_offset(fixed: re.Match[str]) -> timedelta:
     sign, hours, minutes, fraction = fixed.groups()
-    # Hundredths of an hour are 36 seconds each: exact, where a float would not be.
+    # A hundredth of an hour is exactly 36 seconds; a float would be inexact.
     size = timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=36 * int((fraction or "0").ljust(2, "0")))
     return -size if sign == "-" else size
 
 
 @cache
 def _names() -> Mapping[str, str]:
-    """Lower case to proper case, for every zone and link."""
+    """Map the lower-case name of each zone and link to its proper case."""
     lines = (line.split() for line in _read("tzdata.zi").splitlines())
     names = (words[1] if words[0] == "Z" else words[2] for words in lines if words and words[0] in ("Z", "L"))
     return {name.lower(): name for name in names if name != "Factory"}
@@ -151,7 +151,7 @@ def _names() -> Mapping[str, str]:
 
 @cache
 def _current_names() -> Mapping[str, str]:
-    """Legacy name to today's. A country's own zone (zone.tab) is never legacy, even where it is a link."""
+    """Map legacy names to current ones. A country's zone in zone.tab is never legacy, even if it is a link."""
     countries = {line.split("\t")[2] for line in _read("zone.tab").splitlines() if line and not line.startswith("#")}
     links = (line.split() for line in _read("tzdata.zi").splitlines() if line.startswith("L "))
     never_legacy = countries | ZONES_WITHOUT_PLACE
@@ -164,12 +164,11 @@ def _read(path: str) -> str:
 
 
 def _find_file(path: str) -> Traversable:
-    """A file of the zone database.
+    """Return a file of tzdata.
 
-    `ZoneInfo(name)` asks the machine's own files first, so that two machines, or a server and its worker
-    after a system update, could disagree about an hour. We read the package, whose version is locked with
-    the code. PYTHONTZPATH, the interpreter's own setting, still puts another database in front: a zone that
-    is missing there comes from the package.
+    `ZoneInfo(name)` prefers the files of the operating system, so two machines, or a server and its worker after a
+    system update, could disagree about a time. Reading the package, whose version is locked, avoids this. The
+    interpreter's setting PYTHONTZPATH still takes precedence; zones that are missing there come from the package.
     """
     for folder in filter(None, os.environ.get("PYTHONTZPATH", "").split(os.pathsep)):
         if (file := Path(folder, path)).is_file():

@@ -1,4 +1,4 @@
-"""When made-up events take place and when they were published: eleven years back, two years ahead."""
+"""Dates of demo events and of their publication: from eleven years ago to two years ahead."""
 
 from datetime import datetime, time, timedelta
 from functools import lru_cache
@@ -9,7 +9,7 @@ from kalends.demo.texts import Chance, pick
 from kalends.demo.words import Theme
 
 DAYS_BACK: Final = 11 * 365 + 3
-DAYS_AHEAD: Final = 600  # A long exhibition that begins then still ends inside the default list.
+DAYS_AHEAD: Final = 600  # A long exhibition that starts then still ends within the default window of lists.
 DAY_SECONDS: Final = 86_400
 
 _BITS: Final = 16
@@ -17,10 +17,10 @@ _MIDDLE: Final = 1 << (_BITS - 1)
 
 
 def plan_days(chance: Chance, past: int, upcoming: int) -> list[int]:
-    """When each event is published and takes place, packed, in the order of publication.
+    """Return the publication time and the day of each event, packed, in the order of publication.
 
-    Editors enter events weeks ahead, so IDs follow the calendar loosely, as on a real site. Two numbers
-    in one keep two million plans small and quick to sort.
+    Editors enter events weeks ahead, so IDs follow the calendar only roughly, as on a real site. Packing two numbers
+    into one keeps two million entries small and fast to sort.
     """
     days = [-1 - int(chance() * DAYS_BACK) for _ in range(past)]
     days += [int(DAYS_AHEAD * chance() ** 2.5) for _ in range(upcoming)]
@@ -28,7 +28,7 @@ def plan_days(chance: Chance, past: int, upcoming: int) -> list[int]:
 
 
 def unpack(plan: int) -> tuple[int, int]:
-    """Seconds from the beginning of today to publication, and days from today to the event."""
+    """Return the seconds from the start of today to the publication, and the days from today to the event."""
     return plan >> _BITS, (plan & ((1 << _BITS) - 1)) - _MIDDLE
 
 
@@ -37,17 +37,17 @@ def _pack(published: int, day: int) -> int:
 
 
 def _publication_time(chance: Chance, day: int) -> int:
-    """Nothing is published after today began."""
+    """Choose a publication time before the start of today."""
     ahead = 3 + int(120 * chance() ** 2)
     latest = min(day - ahead, -1 - int(200 * chance() ** 2) if day - ahead >= 0 else -1)
     return latest * DAY_SECONDS + int(chance() * DAY_SECONDS)
 
 
 def choose_span(chance: Chance, theme: Theme, midnight: datetime, zone: str) -> tuple[Span, bool]:
-    """Start and end of an event on this day, and whether it lasts whole days."""
+    """Choose start and end of an event on a day, and whether it is an all-day event."""
     roll = chance()
     if theme.category == "Exhibitions" and roll < 0.12:
-        # Exhibitions run for weeks; a few stay for most of a year.
+        # Exhibitions run for weeks, a few of them for most of a year.
         days = int(14 + 110 * chance() ** 2) if roll < 0.115 else 150 + int(200 * chance())
         return _span(midnight, midnight + timedelta(days=days), zone, True), True
     if roll > 0.94:

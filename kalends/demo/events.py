@@ -1,4 +1,4 @@
-"""Rows of made-up events and their links, in chunks for COPY. Two million of them should take minutes."""
+"""Rows of demo events and their links, in chunks for COPY; two million take minutes."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -95,18 +95,42 @@ class EventBuilder:
         excerpt = self.writer.sentence(theme) if chance() < 0.3 else None
         texts = (title, excerpt, description) if excerpt else (title, description)
         modified = min(published_at + timedelta(days=int(40 * chance() ** 4)), self.now)
-        has_slug = status not in ("draft", "pending")  # As the interface has it (behaviour 4.7).
+        has_slug = status not in ("draft", "pending")  # As in the API (behaviour 4.7).
         web = chance()
-        chunk.events.append((
-            site_id, event_id, self._make_uid(published_at, event_id), revision, pick(chance, self.authors), status,
-            self._free_slug(title.slug or str(event_id)) if has_slug else "", published_at, modified,
-            title.written, description.written, excerpt.written if excerpt else "", zone, all_day,
-            span.start.wall, span.end.wall, span.start.fold, span.end.fold, span.start.utc, span.end.utc,
-            pick(chance, COSTS), f"https://events.example.org/{event_id}" if web < 0.3 else "",
-            f"https://tickets.example.com/{event_id}" if web > 0.75 else "", bool(venues), bool(venues),
-            hidden, chance() < 0.004, chance() < 0.02, "\n".join([text.folded for text in texts]),
-            bool(venues),  # Every made-up venue has coordinates; otherwise the triggers would correct it.
-        ))  # fmt: skip
+        chunk.events.append(
+            (
+                site_id,
+                event_id,
+                self._make_uid(published_at, event_id),
+                revision,
+                pick(chance, self.authors),
+                status,
+                self._free_slug(title.slug or str(event_id)) if has_slug else "",
+                published_at,
+                modified,
+                title.written,
+                description.written,
+                excerpt.written if excerpt else "",
+                zone,
+                all_day,
+                span.start.wall,
+                span.end.wall,
+                span.start.fold,
+                span.end.fold,
+                span.start.utc,
+                span.end.utc,
+                pick(chance, COSTS),
+                f"https://events.example.org/{event_id}" if web < 0.3 else "",
+                f"https://tickets.example.com/{event_id}" if web > 0.75 else "",
+                bool(venues),
+                bool(venues),
+                hidden,
+                chance() < 0.004,
+                chance() < 0.02,
+                "\n".join([text.folded for text in texts]),
+                bool(venues),  # All demo venues have coordinates; the triggers would set the same value.
+            )
+        )
         tail = (span.start.utc, status == "publish" and not hidden, status == "publish")
         links = chunk.links
         for position, venue in enumerate(venues, 1):
@@ -125,7 +149,7 @@ class EventBuilder:
         return ("draft" if draw < 0.01 else "pending" if draw < 0.015 else "private"), False
 
     def _pick_venues(self) -> list[DemoVenue]:
-        """Some houses have much more going on than others; some events take place nowhere."""
+        """Choose venues, some of them much more often than others; some events have none."""
         draw = self.chance()
         if draw < 0.05 or not self.venues:
             return []
@@ -154,7 +178,7 @@ class EventBuilder:
         return tag_ids
 
     def _free_slug(self, base: str) -> str:
-        """What the interface would choose: the first free number."""
+        """Return the slug that the API would choose: with the first free number."""
         n = self.slug_counts.get(base, 0) + 1
         slug = base if n == 1 else add_number(base, n)
         while slug in self.used_slugs:
@@ -165,9 +189,9 @@ class EventBuilder:
         return slug
 
     def _make_uid(self, published_at: datetime, event_id: int) -> UUID:
-        """A UUID of version 7 for the moment of publication, the same for the same seed.
+        """Return a UUID of version 7 for the publication time, which is the same for the same seed.
 
-        The ID makes it unique also where the same seed is used twice in one site.
+        The event ID keeps it unique if the same seed is used twice on one site.
         """
         milliseconds = (published_at - _EPOCH) // timedelta(milliseconds=1)
         low = int(self.chance() * (1 << 40)) << 34 | event_id

@@ -1,4 +1,4 @@
-"""Towns with their coordinates and zones, and how places are named and addressed in their languages."""
+"""Towns with their coordinates and time zones, and patterns for names and addresses in their languages."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """`{town}`, `{street}` and `{n}` are filled in."""
+    """Patterns of one language, with the placeholders `{town}`, `{street}` and `{n}`."""
 
     venues: tuple[str, ...]
     streets: tuple[str, ...]

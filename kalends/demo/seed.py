@@ -1,7 +1,7 @@
-"""`kalends seed`: fills a site with made-up records, the same ones for the same seed.
+"""`kalends seed`: adds demo records to a site, the same ones for the same seed.
 
-Venues, organizers and terms are added one by one like everybody's. Events come in chunks by COPY;
-what is derived of them is derived by the functions that the interface uses too.
+Venues, organizers and terms are added one by one, as the API does it. Events are loaded in chunks by COPY; their
+derived columns are computed by the same functions as in the API.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ MAX_EVENTS: Final = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """How many of each; None lets the number of events decide."""
+    """Numbers of records per kind; None derives a number from that of the events."""
 
     events: int
     upcoming: int | None = None
@@ -57,7 +57,7 @@ class DemoCounts:
 
 
 def resolve_counts(options: DemoOptions) -> DemoCounts:
-    """A small site has more before it than behind it; a large one has a long past."""
+    """Derive missing numbers. Small sites have mostly upcoming events, large ones mostly past events."""
     events = options.events
     upcoming = options.upcoming
     if upcoming is None:
@@ -76,7 +76,7 @@ def resolve_counts(options: DemoOptions) -> DemoCounts:
 
 
 def parse_upcoming(text: str, events: int) -> int | None:
-    """A number, or a share such as 0.05 or 5%."""
+    """Parse a number, or a share such as 0.05 or 5%."""
     if not text:
         return None
     try:
@@ -90,12 +90,12 @@ def parse_upcoming(text: str, events: int) -> int | None:
 
 
 async def seed(database_url: str, host: str, options: DemoOptions, on_progress: ProgressCallback) -> DemoCounts:
-    """Adds the records to the site of this host and says how many were made."""
+    """Add demo records to the site of a host; return their numbers."""
     counts = resolve_counts(options)
 
     def start_of_today(site: Site) -> datetime:
-        """The made-up present: the first second of today, so that a day's runs agree to the second."""
-        today = options.today or date.today()  # noqa: DTZ011  The operator's own day is meant.
+        """Return the first second of today, which serves as the present, so that all runs of a day agree."""
+        today = options.today or date.today()  # noqa: DTZ011  The local day of the operator.
         return times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), site.timezone)
 
     async with bulk_load.open_bulk_load(database_url, host, counts.events, start_of_today) as load:
@@ -107,7 +107,7 @@ async def seed(database_url: str, host: str, options: DemoOptions, on_progress: 
 
 async def _add_records(load: BulkLoad, counts: DemoCounts, seed: int, on_progress: ProgressCallback) -> None:
     tx = load.transaction
-    generator = Random(seed)  # noqa: S311  Repeatable is what is wanted.
+    generator = Random(seed)  # noqa: S311  The sequence has to be repeatable.
     chance = generator.random
     author_ids = await bulk_load.ensure_authors(tx)
     tx.changes.user_id = author_ids[0]
@@ -136,7 +136,7 @@ async def _add_records(load: BulkLoad, counts: DemoCounts, seed: int, on_progres
 async def _copy_events(
     load: BulkLoad, builder: EventBuilder, plans: list[int], on_progress: ProgressCallback
 ) -> None:
-    """Makes a chunk while the database takes in the one before."""
+    """Generate each chunk while the database loads the previous one."""
     changes = load.transaction.changes
 
     def build(offset: int) -> Chunk:
@@ -161,7 +161,7 @@ async def _copy_events(
         )
         chunk = await next_chunk
         on_progress("events", min(offset + CHUNK, len(plans)), len(plans))
-    # The log has these changes already; the clock only has to stand where they end.
+    # The change log has these entries already; only the last revision and ID have to be advanced.
     changes.last_post_id += len(plans)
     changes.revision += len(plans)
 
@@ -176,7 +176,7 @@ class _LinkedRecords:
     counts: DemoCounts
 
     async def add_categories(self) -> dict[str, list[int]]:
-        """Category of a theme -> its ID, then the IDs of those below it."""
+        """Add the categories; return the ID of each theme's category, followed by those of its children."""
         known = await bulk_load.find_term_ids(self.context.transaction, "categories")
         tops = [theme.category for theme in THEMES][: max(self.counts.categories, 1)]
         ids = {name: [await self._ensure_term("categories", known, name)] for name in tops}
@@ -193,7 +193,7 @@ class _LinkedRecords:
         return {name: await self._ensure_term("tags", known, name) for name in names[: self.counts.tags]}
 
     async def _ensure_term(self, kind: str, known: dict[str, int], name: str, **extra: object) -> int:
-        """The term of this name, which may be there from an earlier run."""
+        """Return the ID of the term with this name; create it if no earlier run has done so."""
         if fold(name) not in known:
             known[fold(name)] = await self._add(kind, {"name": name, **extra})
         return known[fold(name)]
@@ -203,7 +203,7 @@ class _LinkedRecords:
         return [await self._add_venue(n, pick(self.chance, towns)) for n in range(self.counts.venues)]
 
     def _weight_towns(self) -> list[Town]:
-        """Mostly those that share the site's clocks, if there are any."""
+        """Return the towns to choose from, mostly those in the time zone of the site."""
         near = [town for town in TOWNS if town.zone == self.context.transaction.site.timezone]
         return near * (4 * len(TOWNS) // len(near)) + list(TOWNS) if near else list(TOWNS)
 
@@ -226,7 +226,7 @@ class _LinkedRecords:
                 "zip": f"{int(10_000 + chance() * 89_999)}",
                 "phone": f"{town.dialling_code} {int(100_000 + chance() * 899_999)}",
                 "website": f"https://venue-{n + 1}.example{town.top_level_domain}" if chance() < 0.6 else "",
-                # Towns of this size are some four kilometres across.
+                # A town of this size has a diameter of about four kilometres.
                 "geo_lat": round(town.latitude + (chance() - 0.5) * 0.07, 6),
                 "geo_lng": round(town.longitude + (chance() - 0.5) * 0.07, 6),
                 **self._build_publication(),

@@ -1,7 +1,7 @@
-"""Titles and descriptions from the word lists, each with the form in which it is searched.
+"""Titles and descriptions from the word lists, each with its folded form for search.
 
-Two million descriptions are put together from a few thousand pieces, so each piece is folded once and not
-once per event. Only `random()` is asked of the generator: its sequence is the same in every Python.
+Two million descriptions are composed of a few thousand pieces, so that each piece is folded only once. Only the
+method `random()` of the generator is used, because its sequence is the same in all versions of Python.
 """
 
 import re
@@ -15,7 +15,7 @@ from kalends.demo.words import GENERAL, SLOTS, THEMES, Theme
 
 Chance = Callable[[], float]
 
-# How much is made beforehand: of each theme, so many pieces of a description and, in each town, titles.
+# Numbers of pre-generated pieces of descriptions per theme, and of titles per theme and town.
 PIECES_PER_THEME: Final = 300
 TITLES_PER_TOWN: Final = 60
 MIN_WORDS: Final = 40
@@ -25,7 +25,7 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text as it is written, and as a search looks at it."""
+    """A text and its folded form for search."""
 
     written: str
     folded: str
@@ -49,7 +49,7 @@ def read_text(written: str) -> Text:
 
 
 def fill(template: str, chance: Chance, names: Mapping[str, str]) -> str:
-    """Each slot with one of its words; written with a capital, the word gets one too."""
+    """Fill each slot with one of its words; capitalize the word if the slot is capitalized."""
 
     def word(slot: re.Match[str]) -> str:
         name = slot[1].lower()
@@ -60,13 +60,13 @@ def fill(template: str, chance: Chance, names: Mapping[str, str]) -> str:
 
 
 def fill_sentence(template: str, chance: Chance, names: Mapping[str, str]) -> str:
-    """Filled, and with a capital at its beginning."""
+    """Fill a template and capitalize its first letter."""
     filled = fill(template, chance, names)
     return filled[0].upper() + filled[1:]
 
 
 class Writer:
-    """Writes titles and descriptions. The same chance gives the same texts."""
+    """Generates titles and descriptions, which are the same for the same random sequence."""
 
     def __init__(self, chance: Chance) -> None:
         self._chance = chance
@@ -88,7 +88,7 @@ class Writer:
         return pick(self._chance, self._titles[key])
 
     def description(self, theme: Theme, venue: str, town: str) -> Text:
-        """40 to some 120 words in one to three paragraphs."""
+        """Compose a description of about 40 to 120 words in one to three paragraphs."""
         chance, pieces = self._chance, self._pieces[theme.category]
         min_words = MIN_WORDS + int(60 * chance() ** 3)
         text = pick(chance, self._get_leads(theme, venue, town))
@@ -105,11 +105,11 @@ class Writer:
         return text
 
     def _halves(self, theme: Theme, half: int) -> list[tuple[Text, Text]]:
-        """Pieces from every other template, so that two of them in turn say nothing twice."""
+        """Return pieces from every other template, so that two consecutive pieces do not repeat each other."""
         return [self._piece(theme.sentences[half::2], GENERAL[half::2]) for _ in range(PIECES_PER_THEME // 2)]
 
     def _piece(self, own: Sequence[str], general: Sequence[str]) -> tuple[Text, Text]:
-        """Two to four sentences, no two from one template; and the first of them alone."""
+        """Compose two to four sentences from different templates; return the first and all of them."""
         chance = self._chance
         templates = [*self._sample(own), *self._sample(general)]
         sentences = [fill_sentence(template, chance, {}) for template in templates]

@@ -1,6 +1,7 @@
-"""The words of made-up events: what happens (themes), what is said of it, and the terms it is filed under.
+"""Vocabulary of demo events: themes, sentences of descriptions, categories and tags.
 
-All of it is ours. Braces are filled in by texts.py from SLOTS, and {town}, {venue} from the place.
+All texts were written for this project. texts.py fills the placeholders from SLOTS; {town} and {venue} come from the
+venue.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """One sort of event. `hours` are likely starting hours, `lengths` likely lengths in minutes."""
+    """A type of event. `hours` are typical starting hours, `lengths` typical durations in minutes."""
 
     category: str
     tags: tuple[str, ...]
@@ -189,7 +190,7 @@ THEMES: Final = (
     ),
 )  # fmt: skip
 
-# Said of any event.
+# Sentences for events of any theme.
 GENERAL: Final = _split(
     "Doors open half an hour before the beginning. | The venue can be reached without steps."
     " | Please book early: the last {season} edition was full within days. | Latecomers are let in at the break."

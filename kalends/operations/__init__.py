@@ -1,1 +1,1 @@
-"""What the service does: five verbs for every kind, and who may use them."""
+"""The operations of the service: list, read, create, update and delete for every kind, and their permissions."""

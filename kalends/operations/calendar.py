@@ -1,7 +1,7 @@
-"""What the public pages of a calendar ask: the days of a month, where there is more, what is like an event.
+"""Queries of the public calendar pages: the days of a month, the nearest days with events, similar events.
 
-The same parameters and the same visibility as a list. A day of the calendar is a day on the event's own clock:
-what is printed beside an event is where it stands.
+They take the same parameters as a list and apply the same visibility. An event belongs to a day by its local time,
+which is also the time that the page shows.
 """
 
 from dataclasses import replace
@@ -22,12 +22,12 @@ from kalends.store import Row
 from kalends.store.sql import Sql, join
 
 DAY: Final = timedelta(days=1)
-# A night belongs to the day on which it began: the SQL twin of `pages.cards.last_day`.
+# A night belongs to the day on which it began. `website.models.cards.last_day` applies the same rule.
 NIGHT: LiteralString = "interval '6 hours 1 second'"
 EFFECTIVE_END: LiteralString = (
     "greatest(r.start_local, CASE WHEN r.all_day THEN r.end_local ELSE r.end_local - " + NIGHT + " END)"
 )
-# More than this many that last for days are not told apart on one page.
+# Maximum number of multi-day events on one page.
 MAX_MULTI_DAY: Final = 200
 DATE_PARAMS: Final = frozenset(
     (
@@ -53,17 +53,17 @@ async def _days_clause(days: tuple[date, date], _: ListQuery) -> Clause:
     return Sql("r.start_local < ? AND " + EFFECTIVE_END + " >= ?", _start_of_day(last) + DAY, _start_of_day(first))
 
 
-# Events as the pages of days list them: one more filter, which no parameter of the interface sets.
+# Events with one more filter for the day pages, which no parameter of the API sets.
 DAY_EVENTS: Final = replace(
     EVENTS, filters=(*EVENTS.filters, Filter(Param("days", Type({}, lambda value: value), ""), _days_clause))
 )
 
 
 async def list_days(context: OperationContext, first: date, last: date, max_per_day: int) -> list[Row]:
-    """Events that touch some days: of those within one day the first few of each, with how many there are.
+    """List the events of a range of days: all multi-day events, and the first few of each day with their number.
 
-    One statement, whose answer does not grow with the number of events of a day. A protected event shows its
-    title and its times.
+    This is one statement, whose result does not grow with the number of events per day. Password-protected events are
+    included, because their titles and times are public.
     """
     days_context = build_days_context(context, first, last)
     query = build_list_query(DAY_EVENTS, days_context)
@@ -102,12 +102,12 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
 
 
 async def list_day(context: OperationContext, day: date) -> Outcome:
-    """One day as a list of whole records, page by page."""
+    """List the events of one day as full records, page by page."""
     return await list_records(DAY_EVENTS, build_days_context(context, day, day))
 
 
 async def find_day_before(context: OperationContext, first: date) -> date | None:
-    """The last day before this one on which there is something."""
+    """Find the last day before `first` that has events."""
     row = await _find_first(
         context,
         {"ends_before": _build_moment(_shift_day(first, 2)), "orderby": "end_date", "order": "desc"},
@@ -117,7 +117,7 @@ async def find_day_before(context: OperationContext, first: date) -> date | None
 
 
 async def find_day_after(context: OperationContext, last: date) -> date | None:
-    """The first day after this one on which something begins."""
+    """Find the first day after `last` on which an event starts."""
     row = await _find_first(
         context,
         {"starts_after": _build_moment(_shift_day(last, -2)), "orderby": "start_date", "order": "asc"},
@@ -127,7 +127,7 @@ async def find_day_after(context: OperationContext, last: date) -> date | None:
 
 
 async def list_similar(context: OperationContext, event: JsonObject, limit: int) -> list[JsonObject]:
-    """What comes next in the same categories, else at the same place, else at all."""
+    """List upcoming events of the same categories, else of the same venue, else of the whole site."""
     venues = event["venue"] if isinstance(event["venue"], list) else [event["venue"]]
     attempts: list[dict[str, Any]] = []
     if event["categories"]:
@@ -147,7 +147,7 @@ async def list_similar(context: OperationContext, event: JsonObject, limit: int)
 
 
 async def list_main_categories(context: OperationContext, limit: int) -> list[Row]:
-    """The most used ones at the top of the tree, with what is right below them."""
+    """List the most used top-level categories with their children."""
     return await context.transaction.fetch_all(
         Sql(
             """SELECT r.name, r.slug FROM categories r LEFT JOIN (
@@ -163,7 +163,7 @@ async def list_main_categories(context: OperationContext, limit: int) -> list[Ro
 
 
 async def find_record_url(context: OperationContext, post_id: int) -> tuple[str, str] | None:
-    """The collection and slug of a published post with this ID."""
+    """Find the collection and slug of a published post by its ID."""
     site_id = context.transaction.site.id
     for kind in (EVENTS, VENUES, ORGANIZERS):
         row = await context.transaction.fetch_one(
@@ -179,7 +179,7 @@ async def find_record_url(context: OperationContext, post_id: int) -> tuple[str,
 
 
 def build_days_context(context: OperationContext, first: date, last: date) -> OperationContext:
-    """A call for the events that touch some days, with the filters of the page but not its dates."""
+    """Return the context for the events of a range of days, with the filters of the page but without its dates."""
     values = {name: value for name, value in context.values.items() if name not in DATE_PARAMS}
     values |= {
         "overlaps_from": _build_moment(_shift_day(first, -2)),
@@ -190,7 +190,10 @@ def build_days_context(context: OperationContext, first: date, last: date) -> Op
 
 
 async def _find_first(context: OperationContext, dates: dict[str, Any], condition: Sql) -> Row | None:
-    """The first event of a list; dates of the list are read in the site's zone, so the clause is more exact."""
+    """Find the first event of a list that meets a condition.
+
+    The dates of the list are in the site's time zone; `condition` restricts them by the local times of the events.
+    """
     values = {name: value for name, value in context.values.items() if name not in DATE_PARAMS}
     list_context = replace(context, values={**values, **dates})
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=1)
@@ -209,5 +212,5 @@ def _start_of_day(day: date) -> datetime:
 
 
 def _shift_day(day: date, days: int) -> date:
-    """Two days are more than any two clocks differ."""
+    """Shift a day. Two days are more than the local times of any two zones differ."""
     return day + timedelta(days=days)

@@ -1,4 +1,4 @@
-"""What changed since a revision, for this caller: how an app keeps a copy without polling lists."""
+"""Changes since a revision, so that a client can synchronize a copy without polling lists."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -19,11 +19,11 @@ LINK_FILTERS = ("categories", "tags", "venue", "organizer")
 
 
 async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
-    """Records in the order of their latest revision. What the caller cannot see is gone for them."""
+    """List changed records by revision. Records that the caller may not read appear as deleted."""
     tx, values = context.transaction, context.values
     since, synced_revision = values.get("since", (0, None))
     if synced_revision is None:
-        # A copy that begins knows nothing yet: what is gone by now it need not be told.
+        # On a first sync skip tombstones: the client has nothing to delete.
         synced_revision = since or tx.site.revision
     if synced_revision < tx.site.trimmed_revision or max(since, synced_revision) > tx.site.revision:
         raise errors.expired(tx.site.trimmed_revision)
@@ -49,7 +49,7 @@ async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
 
 
 def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
-    """A record by itself: links as IDs, as a write takes them, and no counts, which are others' doing."""
+    """Serialize a record with its links as IDs, as writes accept them, and without counts of other records."""
     if not kind.is_post:
         term = kind.reads.to_json(row, context)
         return {key: value for key, value in term.items() if key not in ("count", "url")}
@@ -62,14 +62,14 @@ def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
 
 
 def _select_kinds(values: Any) -> list[str]:
-    """Links are an event's, so filters by them leave only events."""
+    """Return the requested kinds; only events if there is a filter by link, because only events have links."""
     if any(name in values for name in LINK_FILTERS):
         return ["events"]
     return [values["kind"]] if "kind" in values else [kind.name for kind in KINDS]
 
 
 async def _load_visible(context: OperationContext, page: list[Row]) -> dict[tuple[str, int], JsonObject]:
-    """The records of a page that this caller may see, kind by kind."""
+    """Load the records of a page that the caller may read, with one query per kind."""
     ids_by_kind: dict[str, list[int]] = defaultdict(list)
     for row in page:
         if not row["gone"]:
@@ -92,7 +92,7 @@ async def _visibility_conditions(kind: Kind, context: OperationContext) -> list[
         return []
     clauses = [permissions.embeddable_condition(context.actor)]
     if kind.is_event:
-        # A list does not show hidden events; those who may edit them keep them in their copy.
+        # Lists leave hidden events out, but users who may edit them need them in their copy.
         clauses.append(Sql("(NOT r.hide_from_listings OR") + permissions.editable_condition(context.actor) + Sql(")"))
         clauses += row_conditions(await _build_link_clauses(kind, context))
         if kind.reads.password_guarded_filters & set(context.values):
@@ -101,7 +101,7 @@ async def _visibility_conditions(kind: Kind, context: OperationContext) -> list[
 
 
 async def _build_link_clauses(kind: Kind, context: OperationContext) -> list[Clause]:
-    """The filters by link. To those who have a copy already, what is linked to a vanished record is gone."""
+    """Build the filters by link. On later syncs an unknown record matches no events, so they appear as deleted."""
     try:
         return await link_clauses(build_list_query(kind, context))
     except ApiError:
@@ -113,7 +113,7 @@ async def _build_link_clauses(kind: Kind, context: OperationContext) -> list[Cla
 async def _select_tombstones(
     context: OperationContext, synced_revision: int, missing: list[tuple[str, int]]
 ) -> set[tuple[str, int]]:
-    """Of which records it is said that they are gone: to the public only of those that were public."""
+    """Select the records to report as deleted; anonymous users get only those that were public."""
     if permissions.rank(context.actor) >= permissions.CONTRIBUTOR:
         return set(missing)
     return await history.find_once_visible(context.transaction, synced_revision, missing, context.actor.user_id)

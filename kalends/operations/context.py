@@ -1,4 +1,4 @@
-"""One request to an operation, and its outcome; neither knows HTTP."""
+"""The context of an operation and its outcome, independent of HTTP."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,24 +18,24 @@ class OperationContext:
     actor: Actor
     base_url: str
     api_url: str
-    extension_url: str = ""  # the address of the extension, as `ns` is that of the interface
-    media_url: str = ""  # in front of the files of images
-    client_ip: str = ""  # the address that asks
-    max_daily_records: int = 0  # how many records an account may create per day; 0: any number
+    extension_url: str = ""  # URL prefix of the extensions, as `api_url` is that of the API
+    media_url: str = ""  # URL prefix of image files
+    client_ip: str = ""
+    max_daily_records: int = 0  # records that an account may create per day; 0 disables the limit
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    # Where the path points: an ID or a slug.
+    # The record in the path, by ID or slug.
     record_id: int | None = None
     slug: str | None = None
-    # The list parameters as they were sent, for the page links.
+    # The query parameters as sent, for the links to other pages.
     query_pairs: Sequence[tuple[str, str]] = ()
     representation_cache: RepresentationCache | None = None
     library: Library | None = None
-    # A file that came with the request, and what the addresses of images in it answered.
+    # The uploaded file, and the results of fetching the image URLs in the body.
     upload: StoredImage | None = None
     fetched_images: Mapping[str, FetchResult | InvalidValue] = field(
         default_factory=dict[str, FetchResult | InvalidValue]
     )
-    # The revisions that If-Match accepts; None: any.
+    # The revisions that If-Match accepts; None if it is absent.
     if_match: frozenset[int] | None = None
 
     @property
@@ -43,7 +43,7 @@ class OperationContext:
         return RenderContext(self.transaction.site, self.base_url, self.api_url, self.media_url)
 
     def collection_url(self, kind: Kind) -> str:
-        """The address of all records of a kind."""
+        """Return the URL of the list of a kind."""
         return f"{self.extension_url if kind.is_extension else self.api_url}/{kind.name}"
 
 
@@ -54,9 +54,9 @@ class Outcome:
     revision: int | None = None
     location: str = ""
     page: "PageInfo | None" = None
-    # When the clock alone makes this answer wrong; None: only a change does.
+    # When the outcome expires without any write (e.g. at midnight); None if never.
     expires_at: datetime | None = None
-    # The records and lists in the answer, as shared caches name them.
+    # The cache tags of the records and lists in the response.
     cache_tags: tuple[str, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Events behind a password: who is shown what (behaviour 6.3), and how guessing is slowed down."""
+"""Password-protected events: locked and unlocked events (behaviour 6.3), and the limit on guesses."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ from kalends.store.database import Transaction
 from kalends.store.sites import Site
 from kalends.store.sql import Sql
 
-# Wrong passwords of one client, over all paths and processes: 20 at once, then one every 6 seconds.
+# Wrong passwords allowed per client, over all paths and processes: a burst of 20, then one every 6 seconds.
 GUESS_LIMIT: Final = Limit(burst=20, seconds=6)
 
 
@@ -27,7 +27,7 @@ async def count_guess(tx: Transaction, client_ip: str) -> None:
 
 
 async def has_passwords(tx: Transaction) -> bool:
-    """Whether any event of the site has a password: where none has, none needs to be hashed."""
+    """Return whether any event of the site has a password; if not, the slow hash can be skipped."""
     exists = await tx.fetch_value(
         Sql("SELECT true FROM events WHERE site_id = ? AND password_hash IS NOT NULL LIMIT 1", tx.site.id)
     )
@@ -35,9 +35,9 @@ async def has_passwords(tx: Transaction) -> bool:
 
 
 async def refund_guess(tx: Transaction, actor: Actor, client_ip: str, hashes: list[bytes]) -> None:
-    """Undo `count_guess` if the password is that of any event which this caller may read.
+    """Undo `count_guess` if the password is that of any event that the caller may read.
 
-    A list may show none of the events that the password opens: the next page, or another filter, does.
+    The list itself may contain none of these events, because they are on another page or excluded by a filter.
     """
     unlocks = Sql(
         "EXISTS (SELECT FROM events r WHERE r.site_id = ? AND r.password_hash = ANY(?) AND", tx.site.id, hashes
@@ -49,19 +49,19 @@ async def refund_guess(tx: Transaction, actor: Actor, client_ip: str, hashes: li
 
 
 async def hash_guess(site: Site, password: str) -> list[bytes]:
-    """Return the forms in which the database may hold this password: that of earlier versions and the slow one."""
+    """Return the hashes under which the password may be stored: that of earlier versions and the slow one."""
     return [hash_fast(site.secret, password), await HASHES.compute(site.secret, password)]
 
 
 def is_locked(context: OperationContext, row: Row) -> bool:
-    """Whether one event is protected and neither its password nor the right to edit it opens it."""
+    """Return whether an event is protected and neither the password nor the right to edit it unlocks it."""
     if not locked_ids(context, [row]):
         return False
     return context.values.get("context") != "edit" or not permissions.may_edit(context.actor, row)
 
 
 def locked_ids(context: OperationContext, rows: list[Row]) -> frozenset[int]:
-    """Which of these events are protected and not opened by the password that was sent."""
+    """Return the IDs of the events that are protected and that the password does not unlock."""
     hashes = _password_hashes(context)
     return frozenset(
         row["id"]
@@ -79,7 +79,7 @@ def unlocked_condition(context: OperationContext) -> Sql:
 
 
 def _password_hashes(context: OperationContext) -> list[bytes]:
-    """The hashes of the password that was sent: the plain one is replaced before the operation begins."""
+    """Return the hashes of the password, which replace the plain text before the operation begins."""
     hashes: list[bytes] = context.values.get("password", [])
     return hashes
 

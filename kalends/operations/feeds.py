@@ -1,4 +1,4 @@
-"""The events of a feed: those of a list with the same parameters, as everybody sees them, and those that are off."""
+"""The events of a feed: those of a list with the same parameters for anonymous users, and cancelled ones."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,12 +19,12 @@ from kalends.operations.records import build_clauses, build_list_query, serializ
 from kalends.store import Row
 from kalends.store.sql import Sql, and_
 
-# Of a larger site a feed has the next ones; filters make it smaller.
+# The feed of a larger site contains the next events only; clients can filter.
 MAX_EVENTS: Final = 5000
-# For so long it is said of an event that it is off.
+# Period for which feeds announce a withdrawn event as cancelled.
 WITHDRAWN_PERIOD: Final = timedelta(days=30)
 MAX_WITHDRAWN: Final = 500
-# Events that are represented in one go; in between, others get their turn.
+# Events serialized at a time; in between, the event loop can run other requests.
 BATCH_SIZE: Final = 25
 WITHDRAWN_COLUMNS: Final = (
     "r.id, r.uid, r.sequence, r.modified_utc, r.withdrawn_at, r.timezone, r.all_day, "
@@ -34,7 +34,7 @@ WITHDRAWN_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What a feed shows. `sequences` are those of the rows by ID; `until` is when time alone changes it."""
+    """The content of a feed. `sequences` are by event ID; `expires_at` is when it changes without any write."""
 
     rows: list[Row]
     sequences: Mapping[int, int]
@@ -44,9 +44,10 @@ class Feed:
 
 
 async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcoming_only: bool = False) -> Feed:
-    """Without dates: what runs and what is to come, and what there is room for since the beginning of last month.
+    """Find the events of a feed.
 
-    `coming_only`: news of what is to come, without the past and without what is off.
+    Without dates these are the current and upcoming events and, up to `limit`, those since the beginning of the last
+    month. `upcoming_only` leaves out past and cancelled events.
     """
     if has_dates(context.values):
         query = build_list_query(EVENTS, context)
@@ -66,7 +67,7 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
 
 
 async def serialize_feed(context: OperationContext, rows: Sequence[Row]) -> AsyncIterator[list[JsonObject]]:
-    """The records of a feed, batch by batch."""
+    """Serialize the events of a feed in batches."""
     for offset in range(0, len(rows), BATCH_SIZE):
         batch = list(rows[offset : offset + BATCH_SIZE])
         yield await serialize_rows(EVENTS, context, batch, event_passwords.locked_ids(context, batch))
@@ -86,7 +87,7 @@ async def _find_around_today(
     if len(upcoming) < limit and not upcoming_only:
         past_filters = {
             "overlaps_from": DateTimeInput(last_month, None, True),
-            # What ended exactly at midnight is past.
+            # An event that ended exactly at midnight is past.
             "ends_before": _build_instant(times.day_begins(day, zone) + SECOND),
             "strict_dates": True,
             "orderby": "start_date",
@@ -101,7 +102,7 @@ def _build_instant(utc: datetime) -> DateTimeInput:
 
 
 async def _find_rows(context: OperationContext, extra: Mapping[str, Any], limit: int) -> list[Row]:
-    """The first rows of a list, with these parameters added."""
+    """Return the first rows of a list with additional parameters."""
     list_context = replace(context, values={**context.values, **extra})
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=limit)
     return await context.transaction.fetch_all(
@@ -124,7 +125,7 @@ async def read_sequences(context: OperationContext, ids: list[int]) -> dict[int,
 
 
 async def find_withdrawn(context: OperationContext) -> list[Row]:
-    """What lists showed until lately; a rewritten event has no `withdrawn_at`, so no more is told than was known."""
+    """Find recently withdrawn events. Events rewritten since have no `withdrawn_at`, so nothing unpublished leaks."""
     tx = context.transaction
     query = replace(build_list_query(EVENTS, context), statuses=None)
     clauses = row_conditions(await build_clauses(EVENTS, context, query))
@@ -140,7 +141,7 @@ async def find_withdrawn(context: OperationContext) -> list[Row]:
 
 
 async def find_withdrawn_event(context: OperationContext) -> Row:
-    """The event that had this slug until lately."""
+    """Find the recently withdrawn event with the slug of the request."""
     tx, slug = context.transaction, normalize_lookup(context.slug or "")
     row = await tx.fetch_one(
         Sql(

@@ -1,4 +1,4 @@
-"""The history of a record, for those who may edit it: what changed, and the way back."""
+"""The history of a record and restoring earlier versions, for users who may edit the record."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from kalends.operations.records import fetch_editable_row, read_outcome
 from kalends.operations.writes import DERIVED_COLUMNS, build_write_context, write_changes
 from kalends.store import Row, history, records
 
-# Columns that follow the status; a restore leaves them to the rules of statuses and slugs.
+# Derived from status and slug rules; a restore recomputes them.
 RECOMPUTED_COLUMNS = {"status", "slug", "trashed_status", "trashed_at"}
 
 
@@ -45,7 +45,7 @@ def serialize_change(kind: Kind, change: Row) -> dict[str, Any]:
 
 
 async def restore_record(kind: Kind, context: OperationContext) -> Outcome:
-    """Out of the trash, or back to how the record was at an earlier revision."""
+    """Restore a record from the trash or to an earlier revision."""
     row = await fetch_editable_row(kind, context)
     revision: int | None = context.values.get("revision")
     if revision is None:
@@ -59,7 +59,7 @@ async def restore_record(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def _read_columns_at(kind: Kind, context: OperationContext, row: Row, revision: int) -> dict[str, Any]:
-    """The columns that differ from those at a revision, by undoing the changes since."""
+    """Return the columns that differ from those at a revision, computed by undoing the changes since."""
     tx = context.transaction
     if revision < tx.site.trimmed_revision:
         raise errors.expired(tx.site.trimmed_revision)
@@ -74,7 +74,7 @@ async def _read_columns_at(kind: Kind, context: OperationContext, row: Row, revi
 
 
 async def _write_back(kind: Kind, context: OperationContext, row: Row, columns: dict[str, Any]) -> None:
-    """Through the rules for whatever has rules; the rest exactly as it was."""
+    """Write columns by way of their parameters, which applies the rules; write passthrough columns unchanged."""
     links = {
         link: await _filter_existing(context, link, columns) for link in kind.links if f"{link.column}s" in columns
     }
@@ -97,7 +97,7 @@ async def _write_back(kind: Kind, context: OperationContext, row: Row, columns: 
         {name: columns[name] for name in values if name in columns and name in kind.writes.passthrough_columns}
     )
     if columns.get("slug") == "" and values.get("status", row["status"]) in ("draft", "pending", "trash"):
-        # It had no slug yet. No parameter says that, so the rules would leave it the one that it has.
+        # The record had no slug yet. An absent parameter would keep the current one.
         values["slug"] = ""
     await write_changes(kind, context.transaction, row, values, links)
 

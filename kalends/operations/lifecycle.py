@@ -1,4 +1,4 @@
-"""What happens to records by themselves: scheduled ones appear, the trash is emptied, the log is cut."""
+"""Scheduled changes: publishing due records, emptying the trash, trimming the change log."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from kalends.store.sql import Sql
 
 
 async def publish_due(tx: Transaction, kind_name: str, record_id: int) -> bool:
-    """Publishes a scheduled record if its time has come. Under the lock that happens exactly once."""
+    """Publish a scheduled record if it is due. The lock of the site ensures that this happens only once."""
     kind = BY_NAME[kind_name]
     await tx.lock_site(None)
     row = await _fetch_row(kind, tx, record_id, Sql("r.status = 'future' AND r.published_at <= ?", tx.now))
@@ -22,7 +22,7 @@ async def publish_due(tx: Transaction, kind_name: str, record_id: int) -> bool:
 
 
 async def remove_old_trash(tx: Transaction, kind_name: str, record_id: int, cutoff: datetime) -> bool:
-    """Removes a record for good that has been in the trash since before a moment; its log line stays."""
+    """Delete a record permanently if it was trashed before `cutoff`; its entry in the change log stays."""
     kind = BY_NAME[kind_name]
     await tx.lock_site(None)
     row = await _fetch_row(kind, tx, record_id, Sql("r.status = 'trash' AND r.trashed_at < ?", cutoff))

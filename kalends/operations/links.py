@@ -1,4 +1,4 @@
-"""Linked records of an event: "ID, slug, name or data" -> IDs, and their representations."""
+"""Linked records of an event: resolves IDs, slugs, names and objects to IDs, and loads their JSON."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from kalends.store.sql import Sql, and_, join
 
 
 async def resolve_links(kind: Kind, context: OperationContext, arguments: Mapping[str, Any]) -> dict[Link, list[int]]:
-    """The IDs behind each link parameter that was sent; new records are made on the way."""
+    """Return the IDs for each link parameter in the arguments; create new records as needed."""
     resolved: dict[Link, list[int]] = {}
     for link in kind.links:
         if link.param in arguments:
@@ -34,7 +34,7 @@ async def resolve_links(kind: Kind, context: OperationContext, arguments: Mappin
 
 
 async def load_linked(kind: Kind, context: OperationContext, rows: list[Row]) -> dict[str, dict[int, JsonObject]]:
-    """Representations of what these events link to, as far as the caller may read it."""
+    """Load the JSON of the records that these events link to, as far as the caller may read them."""
     ids_by_kind = {
         link.kind: list({entry for row in rows for entry in row[f"{link.column}s"]}) for link in kind.links
     }
@@ -52,7 +52,7 @@ async def load_linked(kind: Kind, context: OperationContext, rows: list[Row]) ->
         if ids_by_kind.get(other.name)
     ]
     render_context = context.render_context
-    # One question for all kinds: their rows differ, so each comes as one value.
+    # One query serves all kinds; since their columns differ, each row is returned as one value.
     for kind_name, values in await context.transaction.fetch_all(join(" UNION ALL ", parts)) if parts else ():
         other = BY_NAME[kind_name]
         row: Any = dict(zip(other.reads.columns.names, values, strict=True))
@@ -68,7 +68,7 @@ async def _from_cache(
     ids_by_kind: dict[str, list[int]],
     loaded: dict[str, dict[int, JsonObject]],
 ) -> dict[str, list[int]]:
-    """Fills in what is kept, by one question about revisions; what is left is to be read."""
+    """Add cached representations, validated with one query of revisions; return the IDs that remain to be loaded."""
     parts = [
         Sql(
             "SELECT '"
@@ -119,7 +119,7 @@ async def _resolve_post(link: Link, kind: Kind, context: OperationContext, entry
             raise errors.invalid(link.param, "nothing here has the ID {ids}.", ids=entry)
         return entry
     try:
-        # Cleaning long texts takes time, and everybody else waits for the event loop.
+        # Sanitizing long texts would block the event loop.
         arguments = await asyncio.to_thread(read_params, kind.fields, entry)
     except ApiError as error:
         raise errors.invalid_params({link.param: errors.for_param(link.param, error.message)}) from error
@@ -138,7 +138,7 @@ def _parse_entry_id(link: Link, value: object) -> int:
 
 
 async def _find_identical(kind: Kind, context: OperationContext, arguments: Mapping[str, Any]) -> int | None:
-    """A published record that says exactly what was sent; it is used again but never changed."""
+    """Find a published record with exactly these values; it is reused and never changed."""
     text_arguments = {name: value for name, value in arguments.items() if isinstance(value, str) and name != "status"}
     rows = await _fetch_rows(
         kind,
@@ -158,7 +158,7 @@ async def _find_identical(kind: Kind, context: OperationContext, arguments: Mapp
 
 
 async def _resolve_term(link: Link, kind: Kind, context: OperationContext, entry: int | str) -> int:
-    """By ID, by slug, by name; a name that is not there is made by those who may."""
+    """Find a term by ID, slug or name; create it if the name is unknown and the caller may do so."""
     if isinstance(entry, int):
         if not await _fetch_rows(kind, context, Sql("r.id = ?", entry)):
             raise errors.invalid(link.param, "nothing here has the ID {ids}.", ids=entry)

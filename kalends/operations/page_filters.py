@@ -1,6 +1,6 @@
-"""The filters of pages and feeds that name something: records linked to events, and a place.
+"""Filters of pages and feeds by linked records and by place.
 
-Unlike a list of the interface they refuse nothing: people keep addresses for years, longer than what these name.
+Unlike the lists of the API they reject nothing, because bookmarked URLs may outlive the records that they name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ LINKS: Final = {link.param: link.kind for link in EVENTS.links}
 
 @dataclass(frozen=True, slots=True)
 class NamedRecord:
-    """A record that a filter names, and that everybody may read."""
+    """A public record that a filter names."""
 
     id: int
     name: str
@@ -31,7 +31,7 @@ class NamedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedFilters:
-    """`named` is by parameter and value as it was sent; `place` is where `near` is."""
+    """The records that filters name, by parameter and value as sent, and the coordinates of `near`."""
 
     named: Mapping[str, Mapping[Value, NamedRecord]] = field(default_factory=dict[str, Mapping[Value, NamedRecord]])
     unknown: tuple[str, ...] = ()
@@ -39,12 +39,12 @@ class ResolvedFilters:
     place: tuple[float, float] | None = None
 
     def list_named(self, name: str) -> list[NamedRecord]:
-        """What a parameter names, each once."""
+        """Return the records that a parameter names, without duplicates."""
         return list({entry.id: entry for entry in self.named.get(name, {}).values()}.values())
 
 
 async def resolve_filters(context: OperationContext) -> tuple[OperationContext, ResolvedFilters]:
-    """The call by IDs and coordinates. A filter of which nothing is known stays, and finds nothing."""
+    """Replace slugs and place names by IDs and coordinates. A filter that names no known record matches nothing."""
     values: dict[str, Any] = dict(context.values)
     named: dict[str, Mapping[Value, NamedRecord]] = {}
     unknown: list[str] = []
@@ -63,7 +63,7 @@ async def resolve_filters(context: OperationContext) -> tuple[OperationContext, 
 
 
 async def _find_named(context: OperationContext, kind: Kind, entries: Sequence[Value]) -> dict[Value, NamedRecord]:
-    """By ID, of terms also by slug; a number that is no ID may be a slug, as in lists of the interface."""
+    """Find records by ID, terms also by slug. As in the lists of the API, an unknown number may be a slug."""
     column: LiteralString = "title" if kind.is_post else "name"
     is_published: LiteralString = "r.status = 'publish'" if kind.is_post else "true"
     rows = await context.transaction.fetch_all(
@@ -86,7 +86,7 @@ async def _find_named(context: OperationContext, kind: Kind, entries: Sequence[V
 
 
 async def find_place(context: OperationContext, name: str) -> tuple[float, float] | None:
-    """Where a town or a venue of this site is, as latitude and longitude."""
+    """Return the latitude and longitude of a town or venue of the site."""
     tx, folded_name = context.transaction, fold(name)
     if not folded_name:
         return None
@@ -105,7 +105,7 @@ async def find_place(context: OperationContext, name: str) -> tuple[float, float
 
 
 async def list_towns(context: OperationContext, limit: int = 100) -> list[str]:
-    """Towns that have venues on the map, for who looks for something near."""
+    """List towns with venues that have coordinates, as suggestions for `near`."""
     rows = await context.transaction.fetch_all(
         Sql(
             """SELECT r.city FROM venues r WHERE r.site_id = ? AND r.status = 'publish' AND r.city <> ''

@@ -1,4 +1,4 @@
-"""Who may do what: the only place of these rules. Each read rule stands beside its SQL twin."""
+"""All permission rules. Each rule for reading is followed by its SQL equivalent."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -14,7 +14,7 @@ from kalends.store.sql import Sql
 ROLES: Final = ("anonymous", "subscriber", "contributor", "author", "editor", "administrator")
 ANONYMOUS, SUBSCRIBER, CONTRIBUTOR, AUTHOR, EDITOR, ADMINISTRATOR = range(len(ROLES))
 
-# The least role that may create, change and delete records of a kind, its own at least.
+# The minimum role to create records of a kind, and to change and delete its own.
 MIN_WRITER_ROLES: Final = {
     "events": CONTRIBUTOR,
     "venues": CONTRIBUTOR,
@@ -23,9 +23,9 @@ MIN_WRITER_ROLES: Final = {
     "tags": EDITOR,
     "media": AUTHOR,
 }
-# What not everybody may read: an image in the library may belong to an event that is not published yet.
+# Kinds that are not public: an image in the library may belong to an event that is not published yet.
 MIN_READER_ROLES: Final = {"media": CONTRIBUTOR}
-# A contributor's record is out of their hands once it is, or is about to be, published.
+# Contributors may no longer edit their record once it is published or scheduled.
 PUBLISHED_STATUSES: Final = ("publish", "future")
 
 
@@ -38,7 +38,7 @@ def rank(actor: Actor) -> int:
 
 
 def may_write(actor: Actor, kind: Kind | None) -> bool:
-    """Records of this kind; None: of any kind at all."""
+    """Return whether the actor may write records of a kind; None stands for any kind."""
     return rank(actor) >= _min_writer_role(kind)
 
 
@@ -55,7 +55,7 @@ def may_name_authors(actor: Actor) -> bool:
 
 
 def may_edit(actor: Actor, row: PostRow) -> bool:
-    """Change or delete this event, venue or organizer."""
+    """Return whether the actor may change and delete an event, venue or organizer."""
     if rank(actor) >= EDITOR:
         return True
     if rank(actor) < CONTRIBUTOR or row["author_id"] != actor.user_id:
@@ -65,7 +65,7 @@ def may_edit(actor: Actor, row: PostRow) -> bool:
 
 
 def editable_condition(actor: Actor) -> Sql:
-    """The SQL twin of `may_edit`."""
+    """Return the SQL equivalent of `may_edit`."""
     if rank(actor) >= EDITOR:
         return Sql("true")
     if rank(actor) < CONTRIBUTOR:
@@ -80,14 +80,14 @@ def editable_condition(actor: Actor) -> Sql:
 
 
 def may_read(actor: Actor, row: PostRow) -> bool:
-    """Read this event, venue or organizer."""
+    """Return whether the actor may read an event, venue or organizer."""
     if row["status"] == "trash":
         return may_edit(actor, row)
     return row["status"] == "publish" or rank(actor) >= EDITOR or is_own(actor, row)
 
 
 def readable_condition(actor: Actor) -> Sql:
-    """The SQL twin of `may_read`."""
+    """Return the SQL equivalent of `may_read`."""
     if rank(actor) >= EDITOR:
         return Sql("true")
     if actor.user_id is None:
@@ -103,7 +103,7 @@ def readable_condition(actor: Actor) -> Sql:
 
 
 def embeddable_condition(actor: Actor) -> Sql:
-    """What may be shown inside another record: what may be read, and is not in the trash."""
+    """Return the condition for showing a record inside another one: readable and not in the trash."""
     return (
         Sql("r.status <> 'trash' AND") + readable_condition(actor)
         if actor.user_id is not None
@@ -112,7 +112,7 @@ def embeddable_condition(actor: Actor) -> Sql:
 
 
 def complete_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str] | None:
-    """The statuses that a list shows in full; None where it depends on the author of each record."""
+    """Return the statuses that a list shows in full; None if that depends on the author of each record."""
     if rank(actor) >= EDITOR:
         return list(LISTED if statuses is None else statuses)
     if actor.user_id is None or statuses == ["publish"]:
@@ -121,12 +121,12 @@ def complete_statuses(actor: Actor, statuses: Sequence[str] | None) -> list[str]
 
 
 def is_published(row: Row | Mapping[str, Any]) -> bool:
-    """Whether everybody may read this record, be it in lists or not."""
+    """Return whether anonymous users may read the record, whether or not lists contain it."""
     return row.get("status", "publish") == "publish"
 
 
 def is_public(row: Row | Mapping[str, Any]) -> bool:
-    """Whether everybody may see this record in a list. Terms always are."""
+    """Return whether anonymous users see the record in lists. Terms are always public."""
     return is_published(row) and not row.get("hide_from_listings", False)
 
 
@@ -135,7 +135,7 @@ def is_own(actor: Actor, row: PostRow) -> bool:
 
 
 def listed_condition(actor: Actor, statuses: Sequence[str] | None) -> Sql:
-    """What a list shows: what the caller could read one by one, in the statuses asked for."""
+    """Return the condition for a list: records that the caller may read, in the requested statuses."""
     if statuses is None:
         if actor.user_id is None:
             return Sql("r.status = 'publish'")
@@ -144,7 +144,7 @@ def listed_condition(actor: Actor, statuses: Sequence[str] | None) -> Sql:
         raise errors.invalid("status", "only publish can be asked for without an account that writes.")
     if list(statuses) == ["publish"]:
         return Sql("r.status = 'publish'")
-    # Said in so many words, this lets the planner know of the index of the few that are not published.
+    # This redundant condition lets the planner use the partial index of unpublished records.
     unpublished = Sql("") if "publish" in statuses else Sql("r.status <> 'publish' AND")
     return unpublished + Sql("r.status = ANY(?) AND", list(statuses)) + readable_condition(actor)
 

@@ -11,7 +11,7 @@ from kalends.store.sql import Sql
 async def count_new_record(context: OperationContext) -> None:
     """Count a record that is about to be created; raise 429 if the account has created too many today.
 
-    The count is written in the transaction of the record itself: what is rolled back is not counted.
+    The count is written in the same transaction as the record, so a record that is rolled back is not counted.
     """
     limit, actor, tx = context.max_daily_records, context.actor, context.transaction
     if not limit or actor.user_id is None or permissions.rank(actor) >= permissions.EDITOR:

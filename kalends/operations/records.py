@@ -1,4 +1,4 @@
-"""The five verbs, written once for every kind: list, read, create, update, delete."""
+"""The operations that all kinds share: list, read, create, update and delete."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,12 +16,12 @@ from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
 MAX_PER_PAGE = 50
-# Records that `page` may skip: the database reads all of them to find the page behind them.
+# Maximum number of records before a page, because the database has to read all of them.
 MAX_OFFSET = 10_000
 
 
 async def list_records(kind: Kind, context: OperationContext, *, with_total: bool = True) -> Outcome:
-    """`counted`: whether the total is wanted; without it the total is that of the page."""
+    """List records. Without `with_total` the total is the number of records on the page."""
     permissions.require_reader(context.actor, kind)
     tx = context.transaction
     query = build_list_query(kind, context)
@@ -68,7 +68,7 @@ async def update_record(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def delete_record(kind: Kind, context: OperationContext) -> Outcome:
-    """Posts go to the trash; terms go for good and answer with what they were."""
+    """Move a post to the trash, or delete a term permanently and return it as it was."""
     row = await fetch_editable_row(kind, context)
     if kind.is_post:
         if row["status"] == "trash":
@@ -80,11 +80,11 @@ async def delete_record(kind: Kind, context: OperationContext) -> Outcome:
     return outcome
 
 
-# Helpers, in the order they are called -------------------------------------------------------
+# Helpers, in call order -----------------------------------------------------------------------
 
 
 async def build_clauses(kind: Kind, context: OperationContext, query: ListQuery) -> list[Clause]:
-    """What the parameters of a list ask for, besides where in time it looks."""
+    """Build the conditions for the parameters of a list, except those of its date window."""
     values = context.values
     clauses: list[Clause] = []
     for row in kind.filters:
@@ -98,7 +98,7 @@ async def build_clauses(kind: Kind, context: OperationContext, query: ListQuery)
 
 
 async def _total_beyond_offset(tx: Transaction, kind: Kind, query: ListQuery, clauses: list[Clause]) -> int:
-    """Return the total of a list that ends before the page asked for; refuse a page that is too far into it."""
+    """Return the total of a list that ends before the requested page. Raise ApiError if the list is longer."""
     total: int = await tx.fetch_value(kind.reads.total_query(kind, query, clauses))
     if total <= query.offset:
         return total
@@ -114,11 +114,14 @@ async def _total_beyond_offset(tx: Transaction, kind: Kind, query: ListQuery, cl
 
 
 async def _fetch_rows_and_total(tx: Transaction, page: Sql, total: Sql) -> tuple[list[Row], int]:
-    """Both in one statement; an empty page is a row without an ID."""
+    """Fetch both in one statement, which represents an empty page as a row without an ID."""
     rows = await tx.fetch_all(
-        Sql("SELECT t.total, p.* FROM (SELECT (") + total + Sql(") AS total) t LEFT JOIN LATERAL (") + page
+        Sql("SELECT t.total, p.* FROM (SELECT (")
+        + total
+        + Sql(") AS total) t LEFT JOIN LATERAL (")
+        + page
         + Sql(") p ON true")
-    )  # fmt: skip
+    )
     return (rows if rows[0]["id"] is not None else []), rows[0]["total"]
 
 
@@ -141,7 +144,7 @@ def build_list_query(kind: Kind, context: OperationContext) -> ListQuery:
 async def _build_list_outcome(
     kind: Kind, context: OperationContext, query: ListQuery, rows: list[Row], total: int
 ) -> Outcome:
-    """The envelope of a list. Links keep every parameter that was sent."""
+    """Build the outcome of a list. The links to other pages keep all parameters of the request."""
     pages = -(-total // query.per_page)
     collection = f"{context.collection_url(kind)}/"
     locked_ids = event_passwords.locked_ids(context, rows)
@@ -189,7 +192,7 @@ def _record_condition(context: OperationContext) -> Sql:
 
 
 async def _not_found_error(kind: Kind, context: OperationContext) -> Exception:
-    """Why a read found nothing: there is no such record, or the caller may not see it."""
+    """Return the error for a read without a result: the record does not exist, or the caller may not read it."""
     row = await context.transaction.fetch_one(kind.select(_record_condition(context)))
     if row is None:
         return errors.not_found(kind.singular)
@@ -210,7 +213,7 @@ async def _build_outcome(
 
 
 async def read_outcome(kind: Kind, context: OperationContext, record_id: int, status: int = 200) -> Outcome:
-    """The answer to a write: the record as it is now."""
+    """Read the record after a write and return it as the outcome."""
     site_id = context.transaction.site.id
     row = await context.transaction.fetch_one(kind.select(Sql("r.site_id = ? AND r.id = ?", site_id, record_id)))
     if row is None:
@@ -219,7 +222,7 @@ async def read_outcome(kind: Kind, context: OperationContext, record_id: int, st
 
 
 async def fetch_editable_row(kind: Kind, context: OperationContext) -> Row:
-    """The row as it is under the lock, if the caller may change it and expects it so."""
+    """Lock the site and return the row. Raise ApiError if the caller may not edit it or If-Match does not match."""
     permissions.require_writer(context.actor, kind)
     row = await context.transaction.fetch_one(kind.select(_record_condition(context)))
     if row is None:
@@ -231,7 +234,7 @@ async def fetch_editable_row(kind: Kind, context: OperationContext) -> Row:
 
 
 async def _remove_term(kind: Kind, context: OperationContext, row: Row) -> None:
-    """Children of a category move up to its parent before it goes."""
+    """Delete a term; the children of a category move to its parent."""
     tx = context.transaction
     if kind.is_nested:
         children = await tx.fetch_all(

@@ -1,4 +1,4 @@
-"""All public addresses of a site, in parts that do not move: posts by ranges of their IDs, and terms."""
+"""All public URLs of a site in stable parts: posts by ranges of IDs, then terms."""
 
 from typing import Final, LiteralString
 
@@ -6,7 +6,7 @@ from kalends.kinds import BY_NAME
 from kalends.operations.context import OperationContext
 from kalends.store.sql import Sql
 
-# IDs of one part. Events, venues and organizers share one counter.
+# IDs per part. Events, venues and organizers share one sequence of IDs.
 PART_SIZE: Final = 10_000
 MAX_TERMS: Final = 20_000
 POSTS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
@@ -24,7 +24,7 @@ async def count_parts(context: OperationContext) -> int:
 
 
 async def list_posts(context: OperationContext, part: int) -> list[tuple[str, str]]:
-    """Addresses with the day of the last change."""
+    """List the URLs of one part with the dates of their last change."""
     entries: list[tuple[str, str]] = []
     for name, visible in POSTS:
         rows = await context.transaction.fetch_all(

@@ -1,6 +1,6 @@
-"""After an update of the zone database: the instants of events are derived again.
+"""Recomputing the UTC times of events after an update of tzdata.
 
-The wall time and the zone are what the author wrote and stay; only UTC moves.
+The local time and the time zone are the author's and stay; only the UTC times change.
 """
 
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ class ShiftedEvent:
 
 
 async def find_shifted(tx: Transaction, after: int) -> tuple[int | None, list[int]]:
-    """Looks through one page of events behind an ID: where to go on (None: done), and which differ."""
+    """Check one page of events after an ID; return the next ID (None at the end) and the events that differ."""
     rows = await _fetch_events(tx, Sql("id > ? ORDER BY id LIMIT ?", after, PAGE_SIZE))
     differing = [row["id"] for row in rows if _compute_utc(row) != (row["start_utc"], row["end_utc"])]
     return (rows[-1]["id"] if len(rows) == PAGE_SIZE else None), differing
 
 
 async def shift_events(tx: Transaction, ids: list[int]) -> list[ShiftedEvent]:
-    """Derives these again, each with a revision of its own. The caller holds no lock yet."""
+    """Recompute the UTC times of events, with one revision per event. Locks the site."""
     await tx.lock_site(None)
     shifted: list[ShiftedEvent] = []
     for row in await _fetch_events(tx, Sql("id = ANY(?) ORDER BY id", ids)):

@@ -1,4 +1,4 @@
-"""Adding, changing and removing one record: its columns, its links, its line in the change log."""
+"""Adding, changing and deleting one record: its columns, its links and its entry in the change log."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -16,9 +16,9 @@ from kalends.store.database import Transaction
 from kalends.store.history import encode_columns
 from kalends.store.links import record_linked_event_changes, replace_links
 
-# Columns that follow from others: they make no change and have no history of their own.
+# Derived from other columns; a difference in these alone is not a change and has no history.
 DERIVED_COLUMNS: Final = {"search_text", "name_folded", "start_utc", "end_utc"}
-# Columns that a mere change of status brings along.
+# Columns that a change of the status alone also changes.
 STATUS_COLUMNS: Final = {
     *("status", "trashed_status", "trashed_at", "published_at", "slug", "revision", "sequence", "modified_utc")
 }
@@ -27,7 +27,7 @@ STATUS_COLUMNS: Final = {
 async def add_record(
     kind: Kind, context: OperationContext, arguments: Mapping[str, Any], links: Mapping[Link, list[int]] | None = None
 ) -> int:
-    """Adds a record and returns its ID. The right to create is the caller's to check."""
+    """Add a record and return its ID. The caller checks the permission."""
     tx, links = context.transaction, links or {}
     await count_new_record(context)
     arguments = await resolve_image_url(context, arguments)
@@ -49,7 +49,7 @@ async def change_record(
     arguments: Mapping[str, Any],
     links: Mapping[Link, list[int]] | None = None,
 ) -> None:
-    """Changes only what differs from the row; where nothing does, nothing is written."""
+    """Change the columns and links that differ from the row; write nothing if none do."""
     values = await kind.writes.to_columns(
         build_write_context(context, await resolve_image_url(context, arguments), row, row["id"])
     )
@@ -92,11 +92,11 @@ async def write_changes(
 
 
 def _withdrawn_at(tx: Transaction, row: Row, changed: Values, *, relinked: bool) -> Values:
-    """Since when an event that everybody could read is shut: feeds say for a while that it is off.
+    """Return the column for the time since which a formerly public event is withdrawn.
 
-    They say so by its times, words and links, which must be those that everybody knew: a write that withdraws an
-    event and rewrites it, or rewrites it afterwards, ends that. An event that is only hidden from lists takes place
-    as its page says, so nothing is off.
+    Feeds announce such an event as cancelled for a while, with the times, texts and links that were public. A write
+    that withdraws an event and also rewrites it, or rewrites it later, therefore clears the column. An event that is
+    only hidden from lists still takes place, as its page shows, so it is not withdrawn.
     """
     was_published, is_published = permissions.is_published(row), permissions.is_published({**row, **changed})
     if is_published:
@@ -108,12 +108,12 @@ def _withdrawn_at(tx: Transaction, row: Row, changed: Values, *, relinked: bool)
 
 
 def _has_new_slug(row: Row, changed: Values) -> bool:
-    """Whether the slug is another one, beyond what the trash adds to it."""
+    """Return whether the slug changes, apart from the suffix that the trash adds."""
     return "slug" in changed and strip_trashed_suffix(str(changed["slug"])) != row["slug"]
 
 
 async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
-    """For good. Events that lose a link by it have changed too, and say so."""
+    """Delete a record permanently, and record a change for each event that loses a link."""
     for link in (link for other in KINDS for link in other.links if link.kind == kind.name):
         await record_linked_event_changes(tx, link.table, link.column, row["id"])
     tx.changes.record(kind.name, row["id"], "delete", was_public=permissions.is_public(row))
@@ -121,7 +121,7 @@ async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
 
 
 async def _schedule(kind: Kind, tx: Transaction, record_id: int, changed: Values, current: Mapping[str, Any]) -> None:
-    """A record that is to appear later is published by a job, enqueued in this very transaction."""
+    """Enqueue the job that publishes a scheduled record, in the same transaction."""
     if current.get("status") == "future" and {"status", "published_at"} & set(changed):
         await jobs.enqueue(
             tx, jobs.Task.PUBLISH, {"kind": kind.name, "record_id": record_id}, run_at=current["published_at"]
@@ -145,7 +145,7 @@ def build_write_context(
 
 
 def _logged_columns(values: Values) -> dict[str, Any]:
-    """What the log tells of a write."""
+    """Return the columns of a write that go into the change log."""
     return {name: value for name, value in values.items() if name not in DERIVED_COLUMNS}
 
 

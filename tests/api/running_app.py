@@ -17,7 +17,7 @@ import httpx
 
 from kalends.asgi import Application, create_application
 from kalends.core.clock import utc_now
-from kalends.operations import accounts
+from kalends.operations import accounts, sites
 from kalends.store.database import Database, Options, Transaction
 
 HOST = "calendar.test"
@@ -111,7 +111,7 @@ class Interface:
         return self.run(operate())
 
     def set_site(self, key: str, value: str) -> None:
-        self.operate(lambda tx: accounts.set_site(tx, key, value))
+        self.operate(lambda tx: sites.set_site(tx, key, value))
 
     def raw(self, method: str, path: str, *, query: bytes = b"", headers: Sequence[tuple[str, str]] = (),
             body: Sequence[bytes] = (b"",)) -> tuple[int, dict[str, str], bytes]:  # fmt: skip

@@ -128,7 +128,7 @@ def test_worker_resumes_after_read_only_phase(
             wait_until(lambda: _status(database_url, 1) == "publish", PATIENCE)
             writable.off()
             writable.end_sessions()
-        wait_until(lambda: "begins again" in worker.log.read_text(), PATIENCE)
+        wait_until(lambda: "restarting the worker" in worker.log.read_text(), PATIENCE)
         writable.on()
         _add_due_venue(database_url, 2)
         wait_until(lambda: _status(database_url, 2) == "publish", PATIENCE)

@@ -5,8 +5,13 @@ import re
 from types import SimpleNamespace
 from typing import cast
 
-from kalends.operations.cache_tags import tags_for_change
-from kalends.operations.purging import MAX_PURGED_TAGS, MAX_TAGS_PER_REQUEST, batch_tags, tags_for_changes
+from kalends.operations.cache_tags import (
+    MAX_PURGED_TAGS,
+    MAX_TAGS_PER_REQUEST,
+    batch_tags,
+    tags_for_change,
+    tags_for_changes,
+)
 from kalends.store.sites import Site
 
 

@@ -1,4 +1,4 @@
-"""Adds many images at once, from files of the machine."""
+"""Adding many images from local files."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from kalends.operations.media.library import Library, hash_file
 from kalends.store import media
 from kalends.store.database import Database
 
-# A few more than images are decoded at once, so that files are read and written meanwhile.
+# A few more than the number of image workers, so that reading and writing files overlaps with decoding.
 CONCURRENCY: Final = (os.cpu_count() or 1) + 2
 
 
@@ -36,7 +36,7 @@ async def add_files(
     login: str,
     on_progress: Callable[[int], None],
 ) -> BulkAddResult:
-    """Each image in a transaction of its own: what is broken off can be begun again."""
+    """Add images, each in a separate transaction, so that an interrupted run can be repeated."""
     async with database.transaction(site, utc_now(), writing=False) as tx:
         user_id, site_id = await require_user(tx, login), tx.site.id
     result = BulkAddResult()
@@ -50,7 +50,7 @@ async def add_files(
                 is_new = await _add_file(database, library, site_id, user_id, path)
             except (InvalidValue, ApiError) as error:
                 result.rejected.append((path, error.text))
-            except OSError as error:  # The file itself; what is wrong with the storage is a Refusal.
+            except OSError as error:  # Reading the local file failed; errors of the storage are ApiErrors.
                 result.rejected.append((path, error.strerror or str(error)))
             else:
                 result.added += is_new
@@ -65,7 +65,7 @@ async def add_files(
 
 
 async def _add_file(database: Database, library: Library, site_id: int, user_id: int, path: Path) -> bool:
-    """Whether the image is new."""
+    """Add an image; return whether it is new."""
     upload_sha256, size = await asyncio.to_thread(lambda: (hash_file(path), path.stat().st_size))
     if size > library.max_bytes:
         raise InvalidValue("the file has more than {limit} bytes.", limit=library.max_bytes)

@@ -1,4 +1,4 @@
-"""Images that become records: those that were sent, and those that another record names by an address."""
+"""Records for images: uploaded ones, and those that other records reference by URL."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,14 @@ from kalends.store import Row, jobs, media, records
 from kalends.store.database import Transaction
 from kalends.store.history import encode_columns
 
-# For so long a source is not asked again.
+# Period within which a source is not fetched again.
 FRESH_PERIOD: Final = timedelta(hours=1)
 MAX_TITLE_LENGTH: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PendingFetch:
-    """An address that has to be asked, with the validators of its last answer."""
+    """A URL to fetch, with the validators of its last response."""
 
     url: str
     etag: str = ""
@@ -35,7 +35,7 @@ class PendingFetch:
 
 
 async def find_unfetched(tx: Transaction, urls: Sequence[str]) -> list[PendingFetch]:
-    """Which of these addresses of images have to be asked before a record can name them."""
+    """Return the image URLs that have to be fetched before a record can reference them."""
     pending: list[PendingFetch] = []
     for url in dict.fromkeys(urls):
         if await _find_existing(tx, url) is not None:
@@ -49,7 +49,7 @@ async def find_unfetched(tx: Transaction, urls: Sequence[str]) -> list[PendingFe
 
 
 async def resolve_image_url(context: OperationContext, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What was sent, with the ID of the image where its address was. One address is one image."""
+    """Return the arguments with an image URL replaced by the image ID. Each URL is one image."""
     url = arguments.get("image")
     if not isinstance(url, str):
         return arguments
@@ -67,10 +67,11 @@ async def add_image(
     arguments: Mapping[str, Any] | None = None,
     source: Values | None = None,
 ) -> int:
-    """A record for a file that is kept already. `source` are columns about where it was fetched."""
+    """Add the record of a stored file. `source` are the columns about its origin if it was fetched."""
     arguments = arguments or {}
     if not await library.has_files(tx.site.id, [image.name]):
-        raise errors.unavailable()  # It lay there for a day, nobody's, and was removed at this very moment.
+        # The file had been an orphan for a day and was deleted at this very moment.
+        raise errors.unavailable()
     media_id = tx.changes.next_post_id()
     texts: dict[str, str] = {name: arguments.get(name, "") for name in TEXTS}
     texts["title"] = texts["title"] or _build_title(image.title)
@@ -96,7 +97,7 @@ async def add_image(
 
 
 async def _find_existing(tx: Transaction, url: str) -> int | None:
-    """An image that an address names without being asked: a file of ours, or one that lies elsewhere for good."""
+    """Find the image that a URL identifies without a fetch: a file of this library, or a permanently external one."""
     name = extract_file_name(url)
     media_id = await media.find_by_file(tx, name) if name else None
     return media_id if media_id is not None else await media.find_by_url(tx, url)
@@ -112,7 +113,7 @@ async def _find_or_add(context: OperationContext, url: str) -> int:
         if isinstance(fetched, FetchResult):
             await _refresh_image(context, row, fetched)
         elif isinstance(fetched, InvalidValue):
-            # What was fetched before stays, also when its source is away today; it is not asked each time.
+            # Keep the image fetched before if its source is unavailable now, and do not retry on every write.
             await media.record_fetch(tx, row["id"], row["source_etag"], row["source_last_modified"])
         media_id: int = row["id"]
         return media_id
@@ -137,7 +138,7 @@ async def _find_or_add(context: OperationContext, url: str) -> int:
 
 
 async def _refresh_image(context: OperationContext, row: Row, fetched: FetchResult) -> None:
-    """The source was asked again; another picture takes the place of the old one, under the same ID."""
+    """Store the result of another fetch; a different image replaces the old one under the same ID."""
     tx, image = context.transaction, fetched.image
     await media.record_fetch(tx, row["id"], fetched.etag, fetched.last_modified)
     if image is None or image.name == row["url"]:
@@ -168,7 +169,7 @@ def _hash_url(url: str) -> bytes:
 
 
 def _build_title(file_name: str) -> str:
-    """The name of a file as a title: whatever it holds, it must not keep the image out."""
+    """Derive a title from a file name; an unusable name must not prevent adding the image."""
     stem = file_name.replace("\\", "/").rpartition("/")[2].rpartition(".")
     try:
         return clean_plain((stem[0] or stem[2])[:MAX_TITLE_LENGTH], MAX_TITLE_LENGTH)

@@ -1,6 +1,6 @@
-"""The media library without its database: takes files in, fetches them, makes sizes, gives them out.
+"""The media library without its database: stores, fetches, resizes and reads image files.
 
-A file is kept before any record names it. Nothing here knows who asks.
+A file is stored before any record references it. Permissions are checked by the callers.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kalends.adapters.file_store import FileStore, work_directory
+from kalends.adapters.file_store import FileStore, create_work_directory, remove_work_directory
 from kalends.adapters.image_worker import ImageFile, ImageWorker
 from kalends.core import errors, image_types
 from kalends.core.egress import AllowedNetwork
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from kalends.adapters.safe_fetch import Fetcher
 
 
-# What a disk or a bucket is asked at the same time, and what may wait for that.
+# Concurrent storage operations, and the maximum number of waiting ones.
 THREADS: Final = 8
 MAX_WAITING: Final = 100
-# Images of one user that are worked on at the same time, so that nobody waits long behind somebody else's.
+# Concurrent images per user, so that one user cannot starve the others.
 OWNER_LIMITS: Final = ConcurrencyLimits(per_owner=3, total=200)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredImage:
-    """An image whose file is kept, ready to become a record."""
+    """An image whose file is stored, ready to become a record."""
 
     name: str
     kind: ImageType
@@ -50,7 +50,7 @@ class StoredImage:
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """What a source answered; without an image it has not changed since."""
+    """The result of fetching an image; `image` is None if it has not changed since the last fetch."""
 
     image: StoredImage | None
     etag: str
@@ -59,23 +59,24 @@ class FetchResult:
 
 @dataclass(frozen=True, slots=True)
 class ImageSizes:
-    """The sizes of an image as a record keeps them, and the names of all files."""
+    """The sizes of an image as its record stores them, and the names of all files."""
 
     sizes: Mapping[str, Any]
     files: Sequence[tuple[str, str]]
 
 
 class MissingFile(Exception):
-    """A file is gone that a record needs. Only operators read this."""
+    """A file that a record needs is missing. Only operators see this error."""
 
 
 @contextmanager
 def translate_storage_errors() -> Iterator[None]:
-    """What goes wrong with a disk or a bucket is not the client's fault, and not for ever."""
+    """Translate errors of the disk or bucket to ApiErrors with a 5xx status, since they may be temporary."""
     try:
         yield
     except (TimeoutError, ConnectionError):
-        raise  # Of somebody else: neither comes from a disk, and a bucket has errors of its own.
+        # Neither comes from the storage: disks do not raise them, and the bucket adapter has different errors.
+        raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise errors.out_of_storage() from error
@@ -91,7 +92,7 @@ def _unreachable_error() -> ApiError:
 
 
 class Library:
-    """`root` is a directory of the server's own, for work in progress; `limit` are bytes."""
+    """The media library. `root` is the directory for work in progress; `max_bytes` limits the size of uploads."""
 
     def __init__(
         self,
@@ -114,15 +115,16 @@ class Library:
 
     @asynccontextmanager
     async def open_work_directory(self) -> AsyncIterator[Path]:
-        manager = work_directory(self._root)
-        directory = await self._run_in_thread(manager.__enter__)
+        """Create a directory for work in progress and remove it afterwards, both in the storage threads."""
+        directory = await self._run_in_thread(create_work_directory, self._root)
         try:
             yield directory
         finally:
-            await asyncio.get_running_loop().run_in_executor(self._threads, manager.__exit__, None, None, None)
+            # The removal is not subject to the limit on waiting operations, so that nothing is left behind.
+            await asyncio.get_running_loop().run_in_executor(self._threads, remove_work_directory, directory)
 
     async def store_image(self, site_id: int, path: Path, *, title: str = "") -> StoredImage:
-        """Keeps an image that was sent as a file. What is wrong with it is `Invalid`."""
+        """Store an uploaded image. Raise InvalidValue if it is not acceptable."""
         head, upload_sha256 = await self._run_in_thread(_read_head_and_hash, path)
         kind = image_types.sniff_type(head)
         image_file = await self._images.reencode(path, kind, path.parent)
@@ -130,7 +132,7 @@ class Library:
         return StoredImage(name, kind, image_file.width, image_file.height, size, upload_sha256, title)
 
     async def fetch(self, site_id: int, url: str, *, etag: str = "", last_modified: str = "") -> FetchResult:
-        """Fetches an image within all limits; with the validators of the last answer only if it has changed."""
+        """Fetch an image within all limits; with the validators of the last response only if it has changed."""
         request_headers = {"Accept": ", ".join(image_types.BY_MIME)}
         if etag:
             request_headers["If-None-Match"] = etag
@@ -150,7 +152,7 @@ class Library:
         )
 
     async def make_sizes(self, site_id: int, image: Mapping[str, Any]) -> ImageSizes:
-        """All sizes of an image, from its own file. `image` is its row."""
+        """Generate all sizes of an image from its original file. `image` is its row."""
         kind = image_types.BY_MIME[image["mime_type"]]
         async with self.open_work_directory() as directory:
             source = directory / image["url"]
@@ -168,14 +170,14 @@ class Library:
         return await self._run_in_thread(self._files.read, image_types.make_key(site_id, name))
 
     async def has_files(self, site_id: int, names: Iterable[str]) -> bool:
-        """Whether all these files are there."""
+        """Return whether all these files exist."""
         for name in names:
             if await self._run_in_thread(self._files.modified, image_types.make_key(site_id, name)) is None:
                 return False
         return True
 
     async def is_older(self, site_id: int, name: str, cutoff: datetime) -> bool:
-        """Whether a file is there and was put before then."""
+        """Return whether a file exists and was last stored before `cutoff`."""
         modified = await self._run_in_thread(self._files.modified, image_types.make_key(site_id, name))
         return modified is not None and modified < cutoff
 
@@ -191,7 +193,7 @@ class Library:
         return self._root
 
     async def _store_file(self, site_id: int, image_file: ImageFile) -> tuple[str, int]:
-        """The name under which a file is kept from now on, and its size."""
+        """Store a file; return its name and size."""
         _, digest = await self._run_in_thread(_read_head_and_hash, image_file.path)
         size = image_file.path.stat().st_size
         name = image_types.make_file_name(digest.hex(), image_file.image_type)
@@ -199,7 +201,7 @@ class Library:
         return name, size
 
     async def _run_in_thread[**P, T](self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """In a thread of its own kind: a storage that does not answer keeps nothing waiting but what needs it."""
+        """Run storage work in a separate thread pool, so that a hanging storage blocks nothing else."""
         if self._waiting >= MAX_WAITING:
             raise _unreachable_error()
         self._waiting += 1
@@ -212,7 +214,7 @@ class Library:
             self._waiting -= 1
 
     def _get_fetcher(self) -> "Fetcher":
-        """Imported when it is first needed: most requests never do."""
+        """Return the fetcher, imported on first use because most processes never need it."""
         from kalends.adapters.safe_fetch import Fetcher
 
         if self._fetcher is None:
@@ -225,7 +227,7 @@ def hash_file(path: Path) -> bytes:
 
 
 def _read_head_and_hash(path: Path) -> tuple[bytes, bytes]:
-    """The first bytes of a file, and its hash."""
+    """Return the first bytes of a file and its SHA-256 hash."""
     with path.open("rb") as file:
         head = file.read(image_types.SNIFF_BYTES)
         file.seek(0)
@@ -233,7 +235,7 @@ def _read_head_and_hash(path: Path) -> tuple[bytes, bytes]:
 
 
 def _describe_sizes(stored_files: Sequence[tuple[ImageFile, str, int]]) -> ImageSizes:
-    """By the name of the size, in the shape that existing clients know, with the WebP of each beside it."""
+    """Describe the sizes by name, in the format that existing clients know, each with its WebP variant."""
     sizes: dict[str, dict[str, Any]] = {}
     webps: dict[str, dict[str, Any]] = {}
     for image_file, name, filesize in stored_files:
@@ -262,6 +264,6 @@ def _title_from_url(url: str) -> str:
 
 
 def _read_validator(headers: Mapping[str, str], name: str) -> str:
-    """Kept as it came, if it can be sent back as it is."""
+    """Return a validator unchanged, or "" if it could not be sent back."""
     value = headers.get(name, "")
     return value if len(value) <= 500 and value.isascii() and value.isprintable() else ""

@@ -1,4 +1,4 @@
-"""Looks after the files of images: makes their sizes, removes what nobody needs, checks what is there."""
+"""Maintenance of image files: generating sizes, removing orphans, verifying content."""
 
 import asyncio
 import hashlib
@@ -21,13 +21,13 @@ from kalends.store import Row, media, orphan_files
 from kalends.store.database import Database, Transaction
 from kalends.store.sql import Sql
 
-# A file that no record needs is left alone for so long: somebody may be about to write the record.
+# Grace period for unreferenced files: an upload may be about to insert its record.
 ORPHAN_GRACE_PERIOD: Final = timedelta(days=1)
 PAGE_SIZE: Final = 100
 
 
 async def make_sizes(database: Database, library: Library, now: datetime, site_id: int, media_id: int) -> bool:
-    """Makes all sizes of an image and writes them down, unless it has become another one meanwhile."""
+    """Generate all sizes of an image and store them in its record, unless the image has changed in the meantime."""
     async with database.transaction(site_id, now, writing=False) as tx:
         image = await _fetch_row(tx, media_id)
     if image is None or "/" in image["url"]:
@@ -37,7 +37,7 @@ async def make_sizes(database: Database, library: Library, now: datetime, site_i
         await tx.lock_site(None)
         row = await _fetch_row(tx, media_id)
         if row is None or any(row[name] != image[name] for name in ("url", "focus_x", "focus_y")):
-            return False  # Another job of its own follows that change.
+            return False  # The change has enqueued another job.
         if not await library.has_files(site_id, [name for name, _ in image_sizes.files]):
             raise MissingFile("a size vanished while it was made")
         await media.replace_files(tx, media_id, image_sizes.files)
@@ -47,7 +47,7 @@ async def make_sizes(database: Database, library: Library, now: datetime, site_i
 
 
 async def collect_orphans(database: Database, library: Library, now: datetime) -> int:
-    """Removes files that no record has needed for a day; the number of files."""
+    """Remove files that no record has referenced for a day; return their number."""
     cutoff = now - ORPHAN_GRACE_PERIOD
     await asyncio.to_thread(remove_old_work, library.root, cutoff)
     all_files, removed = library.files.iter_files(), 0
@@ -58,7 +58,7 @@ async def collect_orphans(database: Database, library: Library, now: datetime) -
             try:
                 removed += await _remove_orphans(database, library, site_id, names, now)
             except ApiError as error:
-                # Files of a site that is not here are not ours to judge.
+                # The site is not in this database, so its files may be in use elsewhere.
                 if error.code != "rest_unknown_site":
                     raise
     return removed
@@ -68,7 +68,7 @@ async def _remove_orphans(database: Database, library: Library, site_id: int, na
     cutoff = now - ORPHAN_GRACE_PERIOD
     async with database.transaction(site_id, now, writing=False) as tx:
         orphans = await orphan_files.find_orphans(tx, names, cutoff)
-    # Who has put one again just now is about to write its record.
+    # A file that was stored again just now is about to get a record.
     orphans = [name for name in orphans if await library.is_older(site_id, name, cutoff)]
     if not orphans:
         return 0
@@ -79,7 +79,7 @@ async def _remove_orphans(database: Database, library: Library, site_id: int, na
     started = time.monotonic()
     for name in marked:
         if time.monotonic() - started > orphan_files.DELETION_TIMEOUT.total_seconds() / 2:
-            break  # The names are free again soon; the rest is for the next time.
+            break  # The marks expire soon; the next run removes the rest.
         await library.remove(site_id, name)
         removed.append(name)
     async with database.transaction(site_id, now, writing=True) as tx:
@@ -95,13 +95,12 @@ def _read_site_id(file: StoredFile) -> int:
     return parsed[0]
 
 
-# Checking -------------------------------------------------------------------------------------
+# Verification ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ImageCheck:
-    """What was found about one image: files in all, those that are wrong, whether it is whole now, and why not or
-    what was done."""
+    """The result of checking one image. `detail` describes the repair, or the reason why it is incomplete."""
 
     media_id: int
     file_count: int
@@ -117,7 +116,7 @@ async def count_images(tx: Transaction) -> int:
 async def check_media(
     database: Database, library: Library, site: str | int, now: datetime
 ) -> AsyncIterator[ImageCheck]:
-    """Every file of every image is there and has the content that its name says; sizes are regenerated where not."""
+    """Verify that all files exist with the content that their names hash; regenerate damaged and missing sizes."""
     after = 0
     while True:
         async with database.transaction(site, now, writing=False) as tx:
@@ -141,7 +140,9 @@ async def _check_image(database: Database, library: Library, site_id: int, row: 
     try:
         is_repaired = await make_sizes(database, library, now, site_id, row["id"])
     except (InvalidValue, ApiError, MissingFile) as error:
-        return ImageCheck(row["id"], len(names), damaged_files, is_complete=False, detail=str(error))
+        # The message of InvalidValue is a predicate.
+        detail = f"the original image {error}" if isinstance(error, InvalidValue) else str(error)
+        return ImageCheck(row["id"], len(names), damaged_files, is_complete=False, detail=detail)
     detail = "regenerated" if damaged_files else "missing sizes were generated"
     return ImageCheck(
         row["id"],
@@ -153,7 +154,7 @@ async def _check_image(database: Database, library: Library, site_id: int, row: 
 
 
 async def _is_intact(library: Library, site_id: int, name: str) -> bool:
-    """One that cannot be read is as good as none, and the others can be looked at all the same."""
+    """Return whether a file has the right content. An unreadable file counts as damaged; the check continues."""
     try:
         content = await library.read(site_id, name)
     except ApiError:

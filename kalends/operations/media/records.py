@@ -1,4 +1,4 @@
-"""Operations of the media library that differ from those of other records: adding a file, removing an image."""
+"""Creating and deleting images, which differ from the operations of other kinds."""
 
 from typing import Final
 
@@ -14,12 +14,12 @@ from kalends.operations.writes import remove_record
 from kalends.store import media
 from kalends.store.sql import Sql
 
-# How many records are named to somebody who wants to remove their image.
+# Maximum number of records named in the error about an image in use.
 MAX_NAMED_RECORDS: Final = 20
 
 
 async def create_media(kind: Kind, context: OperationContext) -> Outcome:
-    """The file is kept already; here it becomes a record."""
+    """Create the record of an uploaded file, which is stored already."""
     permissions.require_writer(context.actor, kind)
     if context.upload is None or context.library is None:
         raise errors.missing_params(["file"])
@@ -31,7 +31,7 @@ async def create_media(kind: Kind, context: OperationContext) -> Outcome:
 
 
 async def delete_media(kind: Kind, context: OperationContext) -> Outcome:
-    """For good. An image that is shown somewhere is kept, unless `force` takes it away there, too."""
+    """Delete an image permanently. Raise ApiError if records use it, unless `force` removes it from them."""
     tx = context.transaction
     row = await fetch_editable_row(kind, context)
     outcome = await read_outcome(kind, context, row["id"])

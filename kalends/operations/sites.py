@@ -1,0 +1,95 @@
+"""Settings of a site, as the operator changes them with commands."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, LiteralString
+
+from kalends.core.errors import InvalidValue
+from kalends.core.sanitize import clean_plain
+from kalends.core.times import read_zone
+from kalends.core.urls import read_website
+from kalends.operations.accounts import parse_argument
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
+
+VIEWS: Final = ("month", "week", "day", "list", "map")
+WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def _parse_per_page(value: str) -> int:
+    if not value.isdecimal() or not 1 <= int(value) <= 50:
+        raise InvalidValue("must be an integer from 1 to 50.")
+    return int(value)
+
+
+def _parse_currency_position(value: str) -> str:
+    if value not in ("prefix", "postfix"):
+        raise InvalidValue("must be prefix or postfix.")
+    return value
+
+
+def _parse_currency_code(value: str) -> str:
+    if len(value) != 3 or not value.isascii() or not value.isupper():
+        raise InvalidValue("must be three capital letters, such as EUR.")
+    return value
+
+
+def _clean_short_text(value: str) -> str:
+    return clean_plain(value, 200)
+
+
+def _parse_accent(value: str) -> str:
+    if not re.fullmatch(r"#[0-9a-fA-F]{6}", value):
+        raise InvalidValue("must be a colour such as #1f6f8b.")
+    return value.lower()
+
+
+def _parse_weekday(value: str) -> int:
+    if value.lower() not in WEEKDAYS:
+        raise InvalidValue(f"must be one of {', '.join(WEEKDAYS)}.")
+    return WEEKDAYS.index(value.lower()) + 1
+
+
+def _parse_view(value: str) -> str:
+    if value not in VIEWS:
+        raise InvalidValue(f"must be one of {', '.join(VIEWS)}.")
+    return value
+
+
+# Parsers of the settings. The keys are the names of columns.
+SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
+    "name": _clean_short_text,
+    "base_url": lambda value: read_website(value).rstrip("/") or None,
+    "timezone": read_zone,
+    "language": _clean_short_text,
+    "currency_symbol": _clean_short_text,
+    "currency_position": _parse_currency_position,
+    "currency_code": _parse_currency_code,
+    "per_page": _parse_per_page,
+    "logo_url": read_website,
+    "accent": _parse_accent,
+    "first_weekday": _parse_weekday,
+    "default_view": _parse_view,
+}
+
+
+async def show_site(tx: Transaction) -> dict[str, Any]:
+    return {
+        "id": tx.site.id,
+        **{key: getattr(tx.site, key) for key in SITE_KEYS},
+        "first_weekday": WEEKDAYS[tx.site.first_weekday - 1],
+        "revision": tx.site.revision,
+    }
+
+
+async def set_site(tx: Transaction, key: str, value: str) -> None:
+    """Change a setting and the revision of the site, because the setting may affect every response."""
+    for column, parse in SITE_KEYS.items():
+        if column == key:
+            parsed = parse_argument(key, parse, value)
+            break
+    else:
+        raise InvalidValue(f"There is no setting {key}; the settings are {', '.join(SITE_KEYS)}.")
+    await tx.lock_site(None)
+    await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", parsed, tx.site.id))
+    tx.changes.record("sites", tx.site.id, "settings")

@@ -1,0 +1,74 @@
+"""Identifiers, docstrings and comments use the established terms of docs/glossary.md."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "kalends"
+BANNED_WORDS = re.compile(r"\b(told|said|asked|clocks?|ours|anew|for good)\b|\bmost_", re.IGNORECASE)
+BANNED_PARTS = {"told", "said", "asked", "clock", "clocks", "ours", "anew"}
+# The module that reads the system clock, and the function of PostgreSQL.
+ALLOWED = re.compile(r"\bcore[./]clock\b|\bclock_timestamp\b|\bsystem clock\b", re.IGNORECASE)
+# Folders and files that still contain banned words.
+EXCEPTIONS = ("api/", "feeds/", "http/", "kinds/", "store/", "website/")
+
+
+def find_banned_words(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line numbers and the banned words of identifiers, comments and docstrings."""
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        line = token.start[0]
+        if token.type == tokenize.NAME and not ALLOWED.search(lines[line - 1]):
+            yield from ((line, part) for part in find_banned_parts(token.string))
+        elif token.type == tokenize.COMMENT:
+            yield from ((line, word) for word in find_in_text(token.string))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node, clean=False)
+            yield from ((node.body[0].lineno, word) for word in find_in_text(docstring or ""))
+
+
+def find_banned_parts(identifier: str) -> list[str]:
+    parts = [part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", identifier)]
+    return [
+        *[part for part in parts if part in BANNED_PARTS],
+        *["most_" for part in parts[:-1] if part == "most"],
+    ]
+
+
+def find_in_text(text: str) -> list[str]:
+    return [match.group().lower() for match in BANNED_WORDS.finditer(ALLOWED.sub("", text))]
+
+
+def list_files() -> list[str]:
+    paths = [path.relative_to(PACKAGE).as_posix() for path in sorted(PACKAGE.rglob("*.py"))]
+    return [path for path in paths if not path.startswith(EXCEPTIONS)]
+
+
+@pytest.mark.parametrize("path", list_files())
+def test_module_uses_established_terms(path: str) -> None:
+    banned = list(find_banned_words((PACKAGE / path).read_text()))
+    assert not banned, f"kalends/{path}: {banned}"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("told = 1", ["told"]),
+        ("class SiteClock: ...", ["clock"]),
+        ("MOST_PIXELS = 1", ["most_"]),
+        ("# Deleted for good.", ["for good"]),
+        ('def f():\n    """Encode it anew."""', ["anew"]),
+        ("almost_done, hours, utmost = 1, 2, 3", []),
+        ("from kalends.core.clock import utc_now  # Reads the system clock.", []),
+        ('query = "SELECT clock_timestamp(), said"', []),
+    ],
+)
+def test_banned_words_are_found(source: str, expected: list[str]) -> None:
+    assert [word for _, word in find_banned_words(source)] == expected

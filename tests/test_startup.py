@@ -1,0 +1,62 @@
+"""Commands and the worker start without the modules that they do not need, and metrics count requests."""
+
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from tests.servers import Server, find_free_port
+
+WEB = {"starlette", "jinja2", "babel", "kalends.http", "kalends.api", "kalends.website"}
+HEAVY = {"alembic", "asyncpg", "granian", "httpcore", "nh3", "procrastinate", "psycopg", "pydantic", "rich"}
+# The target is 0.3 s on an idle machine; this bound also holds on a busy one.
+MAX_HELP_SECONDS = 2.0
+
+
+def list_modules(statement: str) -> set[str]:
+    """Return the names of all modules that a new interpreter has loaded after a statement."""
+    program = f"import sys\n{statement}\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def test_worker_loads_no_web_framework() -> None:
+    modules = list_modules("import kalends.worker")
+    assert {"kalends.worker", "procrastinate"} <= modules
+    assert not modules & WEB
+
+
+def test_help_loads_no_heavy_libraries() -> None:
+    modules = list_modules("from kalends.cli import app\napp(['--help'], standalone_mode=False)")
+    assert "typer" in modules
+    assert not modules & (WEB | HEAVY)
+
+
+def test_help_starts_fast() -> None:
+    def measure() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-m", "kalends", "--help"], capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert min(measure() for _ in range(3)) < MAX_HELP_SECONDS
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_metrics_count_page_requests(database_url: str, start_server: Callable[..., Server], workers: int) -> None:
+    port = find_free_port()
+    server = start_server(database_url, workers=workers, environment={"KALENDS_METRICS_PORT": str(port)})
+    assert httpx.get(f"{server.address}/events/list/", follow_redirects=True).status_code == 200
+    pattern = re.compile(r'^kalends_requests_total\{.*method="GET",.*status="200".*\} (\d+)', re.MULTILINE)
+    deadline = time.monotonic() + 10  # A request is counted after its response has been sent.
+    metrics = ""
+    while not pattern.search(metrics) and time.monotonic() < deadline:
+        metrics = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    counts = [float(count) for count in pattern.findall(metrics)]
+    assert sum(counts) >= 1, metrics
+    assert "kalends_request_seconds_bucket" in metrics
