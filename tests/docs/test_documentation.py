@@ -15,35 +15,42 @@ from kalends.core.params import Param
 from kalends.operations import accounts
 from kalends.settings import Settings
 from kalends.store.database import Database, Options
-from tests.docs.page_commands import BLOCK, PROJECT, commands_of, is_as_shown, needs_server, run
+from tests.docs.page_commands import (
+    CONSOLE_BLOCK,
+    PROJECT,
+    matches_output,
+    needs_server,
+    parse_commands,
+    run_commands,
+)
 from tests.servers import Server, make_environment
 from tools import differences, docs, reference
 
 DOCS = PROJECT / "docs"
 DECISIONS = PROJECT.parent / "shared" / "conformance" / "decisions.json"
 PAGES = [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]
-RUN = [page for page in PAGES if commands_of(page)]
+EXECUTED_PAGES = [page for page in PAGES if parse_commands(page)]
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(PROJECT)))
+@pytest.mark.parametrize("page", EXECUTED_PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_documented_commands_print_documented_output(
     page: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     media = {"KALENDS_MEDIA_DIR": str(tmp_path / "media")}
     if needs_server(page):
         database_url = request.getfixturevalue("database_url")
-        password = asyncio.run(add_anna(database_url))
-        with Server.start(database_url, log=tmp_path / "log", environment=media, patience=120) as server:
+        password = asyncio.run(add_administrator(database_url))
+        with Server.start(database_url, log=tmp_path / "log", environment=media, timeout=120) as server:
             environment = {**make_environment(database_url, media), "PASSWORD": password}
-            printed = run(page, database_url, environment, int(server.address.rpartition(":")[2]))
+            printed = run_commands(page, database_url, environment, int(server.base_url.rpartition(":")[2]))
     else:
         database_url = request.getfixturevalue("empty_database_url")
-        printed = run(page, database_url, make_environment(database_url, media))
+        printed = run_commands(page, database_url, make_environment(database_url, media))
     for command, text in printed:
-        assert is_as_shown(command, text), f"$ {command.text}\nprinted\n{text}\ninstead of\n{command.shown}"
+        assert matches_output(command, text), f"$ {command.text}\nprinted\n{text}\ninstead of\n{command.output}"
 
 
-async def add_anna(database_url: str) -> str:
+async def add_administrator(database_url: str) -> str:
     database = await Database.open(Options(url=database_url))
     try:
         async with database.transaction("127.0.0.1", utc_now(), writing=True) as tx:
@@ -54,13 +61,13 @@ async def add_anna(database_url: str) -> str:
 
 
 def test_quickstarts_contain_commands() -> None:
-    names = {page.name for page in RUN}
+    names = {page.name for page in EXECUTED_PAGES}
     assert names >= {"quickstart-publisher.md", "quickstart-developer.md", "quickstart-operator.md"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_commands_appear_only_in_executed_blocks(page: Path) -> None:
-    rest = BLOCK.sub("", page.read_text())
+    rest = CONSOLE_BLOCK.sub("", page.read_text())
     assert not re.findall(r"^\s*(?:\$ |curl |kalends \w+)", rest, re.MULTILINE)
 
 
@@ -68,10 +75,12 @@ def test_commands_appear_only_in_executed_blocks(page: Path) -> None:
 def test_links_point_to_existing_pages_and_headings(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:|mailto:)([^)]+)\)", page.read_text()):
         path, _, heading = target.partition("#")
-        found = (page.parent / path) if path else page
-        assert found.exists(), target
+        target_page = (page.parent / path) if path else page
+        assert target_page.exists(), target
         if heading:
-            assert heading in {_slug(line) for line in found.read_text().splitlines() if line.startswith("#")}, target
+            assert heading in {
+                _slug(line) for line in target_page.read_text().splitlines() if line.startswith("#")
+            }, target
 
 
 def _slug(line: str) -> str:
@@ -79,13 +88,13 @@ def _slug(line: str) -> str:
 
 
 def test_all_pages_are_reachable_from_start() -> None:
-    seen, waiting = set(), [PROJECT / "README.md", DOCS / "README.md"]
-    while waiting:
-        page = waiting.pop().resolve()
+    seen, queue = set(), [PROJECT / "README.md", DOCS / "README.md"]
+    while queue:
+        page = queue.pop().resolve()
         if page in seen or page.suffix != ".md":
             continue
         seen.add(page)
-        waiting += [
+        queue += [
             page.parent / target.partition("#")[0]
             for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
             if (page.parent / target.partition("#")[0]).exists()
@@ -94,8 +103,8 @@ def test_all_pages_are_reachable_from_start() -> None:
 
 
 def test_generated_reference_is_current() -> None:
-    kept = {page.name: page.read_text() for page in (DOCS / "reference").glob("*.md")}
-    assert kept == docs.render(), "run `just reference`"
+    current = {page.name: page.read_text() for page in (DOCS / "reference").glob("*.md")}
+    assert current == docs.render(), "run `just reference`"
 
 
 def test_compatibility_page_is_current() -> None:
@@ -104,18 +113,18 @@ def test_compatibility_page_is_current() -> None:
 
 @pytest.mark.skipif(not DECISIONS.exists(), reason="the conformance kit is not here")
 def test_all_conformance_decisions_are_documented() -> None:
-    told = {name for rows in differences.TABLES.values() for row in rows for name in row.decisions}
-    assert told | differences.KIT_ONLY == {row["id"] for row in json.loads(DECISIONS.read_text())["decisions"]}
+    documented = {name for rows in differences.TABLES.values() for row in rows for name in row.decisions}
+    assert documented | differences.KIT_ONLY == {row["id"] for row in json.loads(DECISIONS.read_text())["decisions"]}
 
 
 def test_all_settings_codes_parameters_and_headers_are_documented() -> None:
     settings = (DOCS / "settings.md").read_text()
     assert [name for name in Settings.model_fields if f"`KALENDS_{name.upper()}`" not in settings] == []
     assert reference.render() == settings
-    told = "\n".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
-    assert [row.code for row in ERROR_CODES if f"`{row.code.replace('*', '…')}`" not in told] == []
-    assert [p.name for p in every_param() if f"| `{p.name}`" not in told] == []
-    assert [name for name in (*headers.HEADERS, *headers.PARAMETERS) if f"| `{name}`" not in told] == []
+    reference_text = "\n".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    assert [row.code for row in ERROR_CODES if f"`{row.code.replace('*', '…')}`" not in reference_text] == []
+    assert [p.name for p in list_params() if f"| `{p.name}`" not in reference_text] == []
+    assert [name for name in (*headers.HEADERS, *headers.PARAMETERS) if f"| `{name}`" not in reference_text] == []
 
 
 def test_documentation_mentions_nothing_unknown() -> None:
@@ -125,17 +134,17 @@ def test_documentation_mentions_nothing_unknown() -> None:
     assert {name.rstrip("_") for name in named} <= known | {"KALENDS"}
     commands = {line.split("`")[1] for line in settings.splitlines() if line.startswith("| `kalends ")}
     words = {" ".join(command.split()[1:3]) for command in commands} | {command.split()[1] for command in commands}
-    for page in RUN:
-        for command in commands_of(page):
+    for page in EXECUTED_PAGES:
+        for command in parse_commands(page):
             for used in re.findall(r"\bkalends ((?:user|password|site|jobs|timezones) \w+|[a-z]+)", command.text):
                 assert used in words, (page.name, used)
     codes = "\n".join(row.code.replace("*", "[a-z]+") for row in ERROR_CODES)
-    for page in RUN:
+    for page in EXECUTED_PAGES:
         for code in re.findall(r'"code":"([\w-]+)"', page.read_text()):
             assert any(re.fullmatch(known_code, code) for known_code in codes.split("\n")), (page.name, code)
 
 
-def every_param() -> list[Param]:
+def list_params() -> list[Param]:
     return [
         p
         for interface in (INTERFACE, EXTENSION)

@@ -24,9 +24,9 @@ def test_dns_rebinding_is_blocked(tmp_path: Path) -> None:
         ["unshare", "-m", "sh", "-c", command], check=False, capture_output=True, text=True, cwd=ROOT, timeout=60
     )
     assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
+    outcome = json.loads(result.stdout)
     # Each fetch looked its name up once per hop, and went where it was judged, or nowhere.
-    assert found == {
+    assert outcome == {
         "status": 200,
         "refused": True,
         "redirected": True,
