@@ -2,6 +2,9 @@
 
 set positional-arguments
 
+# Tests start many processes, which are slow to start where compiled modules are not kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 local := ".local"
 host := "127.0.0.1"
 port := "8000"

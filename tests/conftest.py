@@ -3,8 +3,10 @@
 import asyncio
 import os
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path, PurePath
 from typing import NoReturn
 from urllib.parse import urlsplit
@@ -23,6 +25,7 @@ TESTS = Path(__file__).parent
 
 # Markers by folder or file, and by fixture. Single tests in other files carry theirs as decorators.
 PATH_MARKERS = {
+    "api/test_hostile_fields.py": ["exhaustive"],
     "description/test_fuzz.py": ["process"],
     "docs/test_documentation.py": ["docs"],
     "feeds/test_ics.py": ["npm"],
@@ -47,15 +50,32 @@ FIXTURE_MARKERS = {
     "stage": "varnish",
     "start_server": "process",
 }
+# Of a test that needs a database, the quick suite runs this many parameter sets. The others are marked `exhaustive`.
+QUICK_PARAMETER_SETS = 3
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    parameter_sets: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        path = PurePath(item.path.relative_to(TESTS))
-        names = [name for part in (path, *path.parents) for name in PATH_MARKERS.get(part.as_posix(), ())]
-        names += [FIXTURE_MARKERS[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURE_MARKERS]
-        for name in names:
-            item.add_marker(name)
+        fixtures = set(getattr(item, "fixturenames", ()))
+        markers = {marker for name, marker in FIXTURE_MARKERS.items() if name in fixtures}
+        for marker in markers.union(find_path_markers(item.path)):
+            item.add_marker(marker)
+        if "postgres_url" in fixtures:
+            parameter_sets[item.nodeid.partition("[")[0]].append(item)
+    for variants in parameter_sets.values():
+        last = len(variants) - 1
+        quick = {n * last // (QUICK_PARAMETER_SETS - 1) for n in range(QUICK_PARAMETER_SETS)}
+        for number, item in enumerate(variants):
+            if number not in quick:
+                item.add_marker("exhaustive")
+
+
+@cache
+def find_path_markers(path: Path) -> list[str]:
+    """Return the markers of a test file and of the folders that contain it."""
+    relative = PurePath(path.relative_to(TESTS))
+    return [marker for part in (relative, *relative.parents) for marker in PATH_MARKERS.get(part.as_posix(), ())]
 
 
 @pytest.fixture(scope="session")

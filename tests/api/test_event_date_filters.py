@@ -123,6 +123,7 @@ def random_queries(seed: int) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("role", ["anonymous", "author", "editor"])
+@pytest.mark.exhaustive
 def test_lists_match_model(event_set: EventSet, seed: int, role: str) -> None:
     caller = event_set.interface.caller(role)
     for query in random_queries(seed):
@@ -133,6 +134,7 @@ def test_lists_match_model(event_set: EventSet, seed: int, role: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["publish", "draft", "publish,private"])
+@pytest.mark.exhaustive
 def test_lists_filtered_by_status_match_model(event_set: EventSet, status: str) -> None:
     editor = event_set.interface.caller("editor")
     for window in random_queries(99)[:20]:
@@ -142,6 +144,7 @@ def test_lists_filtered_by_status_match_model(event_set: EventSet, status: str) 
         assert (page["total"], [event["id"] for event in page["events"]]) == (len(expected), expected[:50]), query
 
 
+@pytest.mark.exhaustive
 def test_pages_and_cursors_yield_same_list(event_set: EventSet) -> None:
     caller = event_set.interface.caller()
     for query in [query for query in random_queries(7) if len(event_set.expected_ids("anonymous", query)) > 6][:12]:

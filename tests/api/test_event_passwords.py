@@ -138,6 +138,7 @@ def test_password_unlocks_only_its_own_events(
     }
 
 
+@pytest.mark.exhaustive
 def test_list_of_many_protected_events_is_not_throttled(start_app: Any) -> None:
     app = start_app()
     editor = app.caller("editor")
@@ -150,6 +151,7 @@ def test_list_of_many_protected_events_is_not_throttled(start_app: Any) -> None:
         assert excerpts == ["<p>text 3</p>"]
 
 
+@pytest.mark.exhaustive
 def test_password_guessing_is_throttled(editor: Caller, reader: Caller) -> None:
     event = editor.create("events", title=unique("Guessed"), new_password="right one", **DATES)
     path = f"/events/{event['id']}"
