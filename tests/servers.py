@@ -1,4 +1,4 @@
-"""Real server processes: `python -m kalends serve`, started, watched, stopped and killed."""
+"""Server processes: start, watch, stop and kill `python -m kalends serve`."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ class Server:
         environment: Mapping[str, str] | None = None,
         timeout: float = 30,
     ) -> Self:
-        """Starts a server and returns when it is ready for requests."""
+        """Start a server and return when it is ready for requests."""
         port = port or find_free_port()
         command = [sys.executable, "-m", "kalends", "serve"]
         options = ["--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
@@ -57,7 +57,7 @@ class Server:
         return self.process.poll() is None
 
     def stop(self, timeout: float = 30) -> int:
-        """Asks the server to finish (SIGTERM) and returns its exit code."""
+        """Stop the server with SIGTERM and return its exit code."""
         if self.is_running():
             self.process.terminate()
         try:
@@ -67,7 +67,7 @@ class Server:
             raise ServerError(f"The server did not stop within {timeout} s.\n{self.read_log()}") from None
 
     def kill(self) -> None:
-        """Ends the server and all its workers at once (SIGKILL), as a power cut would."""
+        """Kill the server and all its workers with SIGKILL, as a power failure would."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -108,9 +108,9 @@ class ServerError(Exception):
 
 
 def make_environment(database_url: str, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a server or command. Settings of the developer's own shell are left out."""
+    """Return the environment of a server or command, without the settings of the developer's shell."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
-    # Tests of images name a directory of their own; for others none may appear where they are run.
+    # Tests of images set a directory; other tests must not create one in the working directory.
     defaults = {"KALENDS_DATABASE_URL": database_url, "KALENDS_MEDIA_DIR": f"{gettempdir()}/kalends-test-media"}
     return {**inherited, **defaults, **(extra or {})}
 

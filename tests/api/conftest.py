@@ -14,7 +14,7 @@ StartApp = Callable[..., RunningApp]
 
 @contextmanager
 def app_factory(postgres_url: str, user_template: tuple[str, dict[str, User]]) -> Iterator[StartApp]:
-    """Starts applications, each on a database of its own; all are stopped in the end."""
+    """Yield a function that starts applications, each on a separate database, and stop them in the end."""
     template, users = user_template
     with ExitStack() as running:
 
@@ -27,20 +27,20 @@ def app_factory(postgres_url: str, user_template: tuple[str, dict[str, User]]) -
 
 @pytest.fixture(scope="module")
 def app(start_app_for_module: StartApp) -> RunningApp:
-    """The application that the tests of a module share: what one of them counts, it has named uniquely."""
+    """Return the application that the tests of a module share. Tests that count records give them unique names."""
     return start_app_for_module()
 
 
 @pytest.fixture(scope="module")
 def start_app_for_module(postgres_url: str, user_template: tuple[str, dict[str, User]]) -> Iterator[StartApp]:
-    """As `fresh`, for an application that several tests of a module share."""
+    """Return a function like `start_app`, for applications that several tests of a module share."""
     with app_factory(postgres_url, user_template) as start:
         yield start
 
 
 @pytest.fixture
 def start_app(postgres_url: str, user_template: tuple[str, dict[str, User]]) -> Iterator[StartApp]:
-    """Starts an application on a database of its own: `fresh({"KALENDS_…": "…"})`."""
+    """Return a function that starts an application on a separate database: `start_app({"KALENDS_…": "…"})`."""
     with app_factory(postgres_url, user_template) as start:
         yield start
 
@@ -77,27 +77,27 @@ def administrator(app: RunningApp) -> Caller:
 
 @pytest.fixture(params=SAMPLES.values(), ids=SAMPLES)
 def sample(request: pytest.FixtureRequest) -> Sample:
-    """Each of the five kinds in turn."""
+    """Return each of the five kinds in turn."""
     kind: Sample = request.param
     return kind
 
 
 @pytest.fixture(params=POSTS, ids=lambda kind: kind.kind)
 def post(request: pytest.FixtureRequest) -> Sample:
-    """Events, venues and organizers in turn."""
+    """Return events, venues and organizers in turn."""
     kind: Sample = request.param
     return kind
 
 
 @pytest.fixture(params=TERMS, ids=lambda kind: kind.kind)
 def term(request: pytest.FixtureRequest) -> Sample:
-    """Categories and tags in turn."""
+    """Return categories and tags in turn."""
     kind: Sample = request.param
     return kind
 
 
 @pytest.fixture(params=LINKED, ids=lambda kind: kind.kind)
 def place(request: pytest.FixtureRequest) -> Sample:
-    """Venues and organizers in turn: what an event links to and is a post itself."""
+    """Return venues and organizers in turn: the posts that events link to."""
     kind: Sample = request.param
     return kind

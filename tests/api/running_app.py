@@ -1,4 +1,4 @@
-"""The application in this process, on a database of its own, and those who call it.
+"""The application in this process, on a separate database, and its callers.
 
 Requests go through the whole ASGI application; only the network is left out. Tests that need a
 process, a log or bytes on a socket start a real server (test_server.py).

@@ -1,4 +1,4 @@
-"""Many writes in one request: all or nothing, or each by itself."""
+"""Many writes in one request: atomic or independent."""
 
 from typing import Any
 

@@ -59,7 +59,7 @@ class FilledSite:
 
 @pytest.fixture(scope="module")
 def sizes(start_app_for_module: Callable[..., RunningApp]) -> dict[int, FilledSite]:
-    # Without answers and records kept in memory: what is asked when they are not there.
+    # The caches of responses and records are off, so that all statements are counted.
     return {size: FilledSite(start_app_for_module({"KALENDS_CACHE_MB": "0"}), size) for size in (1, 3, 50)}
 
 

@@ -1,4 +1,4 @@
-"""Every answer that any test gets from the application in its process is held against /doc."""
+"""A plugin that validates every response of the application in the test process against /doc."""
 
 from collections.abc import Iterator
 from unittest.mock import patch

@@ -1,6 +1,6 @@
-"""Holds every answer of the application against /doc: its status, headers, body and code.
+"""Validation of every response against /doc: its status, headers, body and error code.
 
-`checked` wraps the ASGI application; whatever a test asks of it in this process is looked at.
+`checked` wraps the ASGI application, so that all requests of tests in this process are covered.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ Scope = Any
 
 
 class UndocumentedResponse(AssertionError):
-    """The server said something that its description does not know."""
+    """A response that /doc does not describe."""
 
 
 @cache

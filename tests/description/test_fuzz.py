@@ -1,4 +1,4 @@
-"""A taste of what `just schemathesis` does at length: every operation of /doc is asked, and answers as it says."""
+"""A short run of `just schemathesis`: every operation responds as /doc describes."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""An application per test, as the tests of the interface have it, and readers of feeds that are not ours."""
+"""An application per test, with the fixtures of tests/api."""
 
 from tests.api.conftest import start_app, start_app_for_module
 

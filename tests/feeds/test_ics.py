@@ -81,7 +81,7 @@ def test_event_with_all_fields(app: RunningApp, editor: Caller) -> None:
         r"NAME:Lindenstadt\; Kultur", r"X-WR-CALNAME:Lindenstadt\; Kultur", "X-WR-TIMEZONE:Europe/Berlin",
         "SOURCE;VALUE=URI:http://calendar.test/events.ics", "REFRESH-INTERVAL;VALUE=DURATION:PT1H",
         "X-PUBLISHED-TTL:PT1H",
-        # Only what the clocks do while the event goes on: summer time begins in its night.
+        # Only the transitions during the event: summer time begins in its night.
         "BEGIN:VTIMEZONE", "TZID:Europe/Berlin",
         "BEGIN:STANDARD", "DTSTART:20301027T030000", "TZOFFSETFROM:+0200", "TZOFFSETTO:+0100", "TZNAME:CET",
         "END:STANDARD",
@@ -176,7 +176,7 @@ def test_hidden_event_is_removed_and_not_cancelled(app: RunningApp, editor: Call
     assert "BEGIN:VEVENT" not in read_feed(app)
     own = read_feed(app, path=f"/event/{event['slug']}.ics")
     assert (property_value(own, "STATUS"), property_value(own, "SEQUENCE")) == ("CONFIRMED", "0")
-    # Nobody read of it in this feed, so nobody is told; who took it from its page is.
+    # This feed never contained the event, so it has no cancellation; the feed of its page has one.
     editor.trash("events", event["id"])
     assert "BEGIN:VEVENT" not in read_feed(app)
     assert property_value(read_feed(app, path=f"/event/{event['slug']}.ics"), "STATUS") == "CANCELLED"

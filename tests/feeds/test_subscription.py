@@ -1,4 +1,4 @@
-"""A subscriber never has an event twice, never at a wrong instant, and is never told the same thing anew."""
+"""A subscriber never has duplicate events, wrong instants or repeated notifications."""
 
 import os
 from collections.abc import Iterator
@@ -118,7 +118,7 @@ def test_subscriber_has_one_correct_entry_after_each_change(start_app: StartApp,
                 assert entry == expected_entry(record, entry.sequence)
                 confirmed += 1
             elif entry is not None:
-                # It is off, and nothing but that is told.
+                # The event is cancelled, and the feed contains no other change.
                 assert (entry.status, entry.summary, entry.location) == ("CANCELLED", "Cancelled", "")
                 cancelled += 1
     assert confirmed > CHANGE_COUNT

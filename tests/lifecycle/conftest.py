@@ -12,7 +12,7 @@ from tests.conftest import replace_database, temporary_database
 
 @pytest.fixture(scope="module")
 def app(postgres_url: str, user_template: tuple[str, dict[str, User]]) -> Iterator[RunningApp]:
-    """Callers choose the address that they call from, by X-Forwarded-For."""
+    """Return an application whose callers choose their IP address with X-Forwarded-For."""
     template, users = user_template
     with (
         temporary_database(postgres_url, template=template) as name,
@@ -23,7 +23,7 @@ def app(postgres_url: str, user_template: tuple[str, dict[str, User]]) -> Iterat
 
 @pytest.fixture
 def start_app(postgres_url: str, user_template: tuple[str, dict[str, User]]) -> Iterator[Callable[..., RunningApp]]:
-    """Starts an application on a database of its own: `fresh({"KALENDS_…": "…"})`."""
+    """Return a function that starts an application on a separate database: `start_app({"KALENDS_…": "…"})`."""
     template, users = user_template
     with ExitStack() as running:
 
@@ -37,7 +37,7 @@ def start_app(postgres_url: str, user_template: tuple[str, dict[str, User]]) -> 
 
 @dataclass(frozen=True)
 class UserDatabase:
-    """A database with people, for servers and workers of its own."""
+    """A database with users, for servers and workers."""
 
     url: str
     users: Mapping[str, User]

@@ -1,4 +1,4 @@
-"""Who may do what with a record, said a second time and apart from the code: the matrix is compared with this.
+"""The expected permissions, written independently of the code: the permission matrix is compared with them.
 
 Written from behaviour 2.2, 4.6, 6.1 to 6.3, 7.3 and 8.6 with their recommendations; nothing is imported.
 """
@@ -104,7 +104,7 @@ def expect_restore(case: Case) -> ExpectedResponse:
 
 
 def expect_listing(case: Case, status: str) -> ListVisibility:
-    """A list shows what could be read one by one, never what is hidden, and the trash only when asked."""
+    """Expect the readable records without hidden ones, and trashed ones only with `status`."""
     if status not in ("", "publish") and not case.can_write:
         return "refused"
     matches_status = case.status == status if status else case.status != "trash"
@@ -121,7 +121,7 @@ def expect_change_feed(case: Case) -> ListVisibility:
     """The feed of changes, read from before the record was made."""
     if case.status != "trash" and may_read(case) and (case.visibility != "hidden" or may_edit(case)):
         return "blank" if case.visibility == "protected" else "whole"
-    # Nobody is told of a record that they cannot have seen, except those who write.
+    # Responses do not confirm unreadable records, except to callers who may write them.
     was_public = "publish" in (case.status, case.status_before_trash) and case.visibility != "hidden"
     return "gone" if case.can_write or case.is_own or was_public else "absent"
 

@@ -1,4 +1,4 @@
-"""The table of everybody × every record × every operation, and the records it is asked of."""
+"""The matrix of all callers, records and operations, and the records that it needs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Cell:
 
 
 def iter_cells(kind: str) -> Iterator[Cell]:
-    """Every cell of a kind. What only reads comes first, so that nothing has moved yet when it is asked."""
+    """Return all cells of a kind. Reads come first, before any record changes."""
     visibilities: tuple[Visibility, ...] = get_args(Visibility) if kind == "events" else ("open",)
     for name, rule in _rules_by_operation(kind).items():
         for visibility, (role, is_own), (status, status_before_trash) in product(
@@ -105,7 +105,7 @@ class Record:
 
 
 class MatrixSite:
-    """The records of one kind in all states, of everybody and of a stranger, and how each cell is asked."""
+    """The records of one kind in all states and of all users, and the request of each cell."""
 
     def __init__(self, app: RunningApp, kind: str) -> None:
         self.interface, self.kind, self.sample = app, kind, SAMPLES[kind]
@@ -188,7 +188,7 @@ class MatrixSite:
         return self._caller(case.role).request(method, path, params=query, json=body)
 
     def _caller(self, role: str) -> Caller:
-        """Each request comes from an address of its own, so that wrong passwords do not add up."""
+        """Send each request from another IP address, so that failed logins do not add up."""
         caller = self.interface.caller(role)
         caller.headers = {"X-Forwarded-For": f"2001:db8:0:{next(self._addresses):x}::1"}
         return caller

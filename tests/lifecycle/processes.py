@@ -61,7 +61,7 @@ class Worker:
 
 
 def run_command(database_url: str, *arguments: str, settings: Mapping[str, str] | None = None) -> Result:
-    """`kalends …` in this process, with what it says: a process of its own takes seconds to begin."""
+    """Run `kalends …` in this process and return its output: a new process takes seconds to start."""
     inherited: dict[str, str | None] = {name: None for name in os.environ if name.startswith("KALENDS_")}
     return CliRunner().invoke(
         app, arguments, env={**inherited, "KALENDS_DATABASE_URL": database_url, **(settings or {})}

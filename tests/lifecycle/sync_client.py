@@ -21,7 +21,7 @@ LINKS = {
     "categories": ("event_categories", "category_id"),
     "tags": ("event_tags", "tag_id"),
 }
-PAGE_SIZES = (1, scaled(40, 500))  # so many records are asked for at once
+PAGE_SIZES = (1, scaled(40, 500))  # records per request
 WIDE_WINDOW = {"start_date": "0002-01-01", "end_date": "9990-01-01"}
 # What a protected event does not show, and what stands there instead (behaviour 6.3).
 BLANKED_FIELDS: dict[str, Any] = {
@@ -151,7 +151,7 @@ def digest(copy: SyncedCopy) -> str:
 
 def describe_differences(copy: SyncedCopy, expected: SyncedCopy) -> list[str]:
     """In words, for the message of a test that fails."""
-    messages = [f"{key} is not told of: {expected[key].get('status', 'a term')}" for key in expected - copy.keys()]
+    messages = [f"{key} is missing: {expected[key].get('status', 'a term')}" for key in expected - copy.keys()]
     messages += [f"{key} is kept though it is gone" for key in copy.keys() - expected.keys()]
     for key in copy.keys() & expected.keys():
         names = [name for name in {*copy[key], *expected[key]} if copy[key].get(name) != expected[key].get(name)]

@@ -37,7 +37,7 @@ def change_keys(page: dict[str, Any]) -> list[tuple[str, int, bool]]:
 
 
 def run_task(app: RunningApp, task: Callable[[Database, int], Any], days: int) -> None:
-    """A task of the worker, as if it were so many days later."""
+    """Run a task of the worker as if it were this many days later."""
 
     async def run() -> None:
         database = await Database.open(Options(url=app.database_url))
@@ -50,7 +50,7 @@ def run_task(app: RunningApp, task: Callable[[Database, int], Any], days: int) -
 
 
 def age_changes(app: RunningApp, days: int, last_revision: int) -> None:
-    """Makes the changes up to a revision so many days older."""
+    """Backdate the changes up to a revision by this many days."""
     app.sql("UPDATE changes SET at = at - make_interval(days => $1) WHERE revision <= $2", days, last_revision)
 
 
@@ -210,7 +210,7 @@ def test_copy_filtered_by_deleted_record_becomes_empty(start_app: Callable[..., 
     run_task(app, empty_old_trash, -1)
     sync(anonymous, copy, since, venue=venue)
     assert copy == {}
-    # A copy that begins is told that the name is wrong.
+    # The first request of a new copy reports the wrong name.
     assert_error(anonymous.get(f"{EXTENSION_URL}/changes?venue={venue}"), 400, "rest_invalid_param", "venue")
 
 

@@ -119,7 +119,7 @@ def test_login_containing_address_locks_out_nobody(start_app: Callable[..., Runn
     assert login_status(app, "editor", app.users["editor"].password, KNOWN_ADDRESS) == 200
 
 
-# Nothing is told -----------------------------------------------------------------------------
+# Responses disclose nothing -----------------------------------------------------------------------------
 
 
 def test_unknown_user_and_wrong_password_cost_same_statements(

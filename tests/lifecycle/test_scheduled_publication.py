@@ -52,7 +52,7 @@ class Publication:
 
 
 class DurableSite:
-    """A PostgreSQL of its own, which can be killed, with people."""
+    """Start a separate PostgreSQL with users, which the test can kill."""
 
     def __init__(self, cluster: postgres.Server) -> None:
         self.cluster = cluster
@@ -97,7 +97,7 @@ def site() -> Iterator[DurableSite]:
 
 
 class Scheduler:
-    """Makes records that are due after so many seconds from its beginning."""
+    """Creates records that are due a number of seconds after its start."""
 
     def __init__(self, client: httpx.Client) -> None:
         self.client, self.start = client, datetime.now(UTC).replace(microsecond=0)
@@ -153,7 +153,7 @@ def test_records_are_published_once_despite_kills(
         scheduler.wait_for(middle + 1.5)
         site.crash()
         scheduler.wait_for(LEAD_SECONDS + DUE_SECONDS)
-        # The worker that is left outlives the database and goes on alone.
+        # The remaining worker survives the restart of the database and continues alone.
         wait_until(lambda: site.count_due() == 0 or not workers[1].is_running(), 90, 0.5)
         assert workers[1].is_running(), workers[1].log.read_text()[-3000:]
 

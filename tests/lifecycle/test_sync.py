@@ -141,7 +141,7 @@ def _write_and_sync(writers: list[Writer], sync_clients: list[SyncClient], datab
 
 
 async def _empty_trash(database_url: str) -> None:
-    """As if thirty days were over: what is in the trash is removed for good."""
+    """Delete the trash permanently, as if thirty days had passed."""
     database = await Database.open(Options(url=database_url))
     try:
         await empty_old_trash(database, 0)

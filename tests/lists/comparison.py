@@ -1,4 +1,4 @@
-"""Asks the site what the model was asked, and compares all that a list says: records, order, totals, links."""
+"""Compare the lists of the site with those of the model: records, order, totals and links."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +37,7 @@ def expected_list(dataset: Dataset, query: Query) -> Records:
 
 
 class _ListResponse:
-    """An answer with what it answers, so that a difference can be told."""
+    """A response with its request, for messages about differences."""
 
     def __init__(self, dataset: Dataset, query: Query, response: Any) -> None:
         self.world = dataset

@@ -1,4 +1,4 @@
-"""One site per module, in a database of its own."""
+"""One site per module, in a separate database."""
 
 import sys
 from collections.abc import Iterator

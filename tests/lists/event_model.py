@@ -129,7 +129,7 @@ def _organizer_conditions(dataset: Dataset, query: Query) -> list[Condition]:
 
 
 def _filter_readable(query: Query, places: tuple[Place, ...], ids: set[int]) -> set[int]:
-    """Which events are linked to a hidden record is told to those who may read it."""
+    """Match links to a hidden record only for callers who may read it."""
     return {place.id for place in places if place.id in ids and may_read(query.role, place)}
 
 

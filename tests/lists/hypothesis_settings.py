@@ -20,7 +20,7 @@ def seed_lists(minimum: int, maximum: int) -> SearchStrategy[list[int]]:
 
 
 def list_settings(examples: int, soak_factor: int = 10) -> Callable[[Any], Any]:
-    """Settings of a test that makes a data set per example; a soak has so many times more of them."""
+    """Return the settings of a test with one data set per example; `just soak` multiplies the examples."""
     return settings(
         deadline=None,
         max_examples=examples * (soak_factor if SOAK else 1),

@@ -1,6 +1,6 @@
 """A site in this process: the real application on a real database, with a clock that a test sets.
 
-Records are written by the service's own operations, in one transaction; lists are asked over HTTP.
+Records are written by the operations of the application, in one transaction; lists are requested over HTTP.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class ListSite:
         await self._connection.execute(INCREMENT_REVISION)
 
     def delete_permanently(self, event_id: int) -> None:
-        """Deletes an event for good, which the interface never does."""
+        """Delete an event permanently, which the API never does."""
         self._loop.run(self._connection.execute(f"DELETE FROM events WHERE id = {event_id}; {INCREMENT_REVISION}"))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:

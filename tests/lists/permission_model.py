@@ -23,7 +23,7 @@ def may_read(role: str, post: Post) -> bool:
 
 
 def requested_statuses(query: Query) -> list[str]:
-    """The statuses that are asked for: all but trash unless told; readers may only ask for publish."""
+    """Return the requested statuses. The default is all except trash; readers may request only `publish`."""
     values = query.all_values("status")
     if values is None:
         return [status for status in STATUSES if status != "trash"]

@@ -67,7 +67,7 @@ def _event_conditions(dataset: Dataset, query: Query) -> list[PlaceCondition]:
 
 
 def _event_links(dataset: Dataset, query: Query, event_id: str, name: str) -> tuple[int, ...]:
-    """Of any event that exists; what it links to is told to those who may read all of it."""
+    """Match any existing event. Only callers who may read all of it see its links."""
     event = dataset.event(int(event_id))
     if event is None:
         raise RejectedQuery(name)

@@ -121,7 +121,7 @@ def _change_venue(site: ListSite, dataset: Dataset, rng: Random) -> Dataset:
 
 
 def _delete_term(site: ListSite, dataset: Dataset, rng: Random) -> Dataset:
-    """Terms go for good, and from their events, which change by it; the children of a category move up."""
+    """Delete a term permanently, which changes its events; children of a category move up."""
     kind = rng.choice(("categories", "tags"))
     if not dataset.terms(kind):
         return dataset

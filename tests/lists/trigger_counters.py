@@ -16,7 +16,7 @@ LINKS = (
 
 
 def compare_counters(site: ListSite, dataset: Dataset) -> None:
-    """All of it equals what is computed anew from the records of the data set."""
+    """Check that all counters equal those computed from the records of the data set."""
     days = site.rows("SELECT status, day, starts, ends FROM event_days WHERE starts <> 0 OR ends <> 0")
     midnight = datetime.min.time()
     stored = {(status, datetime.combine(day, midnight, UTC)): (starts, ends) for status, day, starts, ends in days}

@@ -1,4 +1,4 @@
-"""An application per module, on a database with people; servers of their own for what needs a process."""
+"""An application per module, on a database with users, and databases for tests that start processes."""
 
 import pytest
 

@@ -45,7 +45,7 @@ def assert_no_lost_files(database_url: str, root: Path, acknowledged: Mapping[in
 
 
 def delete_orphans(database_url: str, root: Path, days: float = 0) -> int:
-    """As if it were done so many days later."""
+    """Run the maintenance as if it were this many days later."""
 
     async def run() -> int:
         database = await Database.open(Options(url=database_url))
@@ -59,7 +59,7 @@ def delete_orphans(database_url: str, root: Path, days: float = 0) -> int:
 
 
 def age_files(root: Path, days: float = 2) -> None:
-    """As if all files had been put there so many days ago."""
+    """Backdate all files by this many days."""
     modified_at = time.time() - days * 86400
     for path in [*(root / key for key in list_files(root)), *(root / "incoming").glob("*")]:
         os.utime(path, (modified_at, modified_at))

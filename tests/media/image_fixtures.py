@@ -40,7 +40,7 @@ async def start_listener(
         try:
             await serve(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # Whoever asked has gone.
+            pass  # The client has closed the connection.
         finally:
             writer.close()
 

@@ -11,7 +11,7 @@ from tests.media.image_fixtures import make_image
 
 @dataclass
 class ImageSource:
-    """What it answers, by path, and what it was asked."""
+    """A server of images: its responses by path, and the requests that it received."""
 
     port: int = 0
     host: str = "127.0.0.9"

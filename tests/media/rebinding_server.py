@@ -1,6 +1,6 @@
 """A program for `test_rebinding`: a name server on the wire that answers otherwise each time, and who falls for it.
 
-It runs with an /etc/resolv.conf of its own. Prints one line of JSON: what was looked up, and who was asked.
+It runs with a separate /etc/resolv.conf and prints one line of JSON: the names resolved and the servers contacted.
 """
 
 import asyncio

@@ -14,7 +14,9 @@ from tests.media.rebinding_server import NAME_SERVER
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs a /etc/resolv.conf of its own")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare, to replace /etc/resolv.conf"
+)
 def test_dns_rebinding_is_blocked(tmp_path: Path) -> None:
     (tmp_path / "resolv.conf").write_text(f"nameserver {NAME_SERVER}\n")
     (tmp_path / "nsswitch.conf").write_text("hosts: files dns\n")

@@ -25,7 +25,7 @@ EVENTS = "/api/calendar/events/v1/events"
 class LatencyProbe:
     """Asks for events all the time, past the cache, and notes how long each answer takes.
 
-    In a process of its own: what this one does meanwhile must not count as the server's.
+    It runs in a separate process, so that the work of this process does not distort the measurement.
     """
 
     def __init__(self, server: Server) -> None:

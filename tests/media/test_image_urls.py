@@ -101,7 +101,7 @@ def test_source_is_revalidated_later(empty_app: RunningApp, writer: Caller, sour
     assert second[1]["if-none-match"] == '"one"'
     assert second[1]["if-modified-since"] == "Mon, 01 Mar 2027 10:00:00 GMT"
     writer.create("venues", venue="C", image=source.url())
-    assert len(source.requests) == 2  # It has just been asked.
+    assert len(source.requests) == 2  # The second request came from the last write.
 
     age_fetches(empty_app)
     source.headers, source.files["/picture.jpg"] = {"ETag": '"two"'}, make_image("PNG", seed=7)

@@ -145,7 +145,7 @@ def test_many_orphan_files_are_deleted_in_batches(empty_app: RunningApp) -> None
 
 
 def test_concurrent_upload_is_not_lost_to_slow_deletion(empty_app: RunningApp, author: Caller) -> None:
-    """While the collector removes a file, whoever sends the same one is asked to come again; then it is kept."""
+    """Reject an upload with Retry-After while the collector removes the same file; the next one is kept."""
     first = create_image(author, make_image(seed=7))
     expect_json(author.delete(f"{EXTENSION_URL}/media/{first['id']}"))
     age_files(media_root(empty_app))

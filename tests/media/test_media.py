@@ -163,7 +163,7 @@ def test_unauthorized_upload_is_rejected_before_reading_body(app: RunningApp) ->
     messages: list[Any] = []
 
     async def receive() -> Any:
-        raise AssertionError("the body is asked for")
+        raise AssertionError("the body is read")
 
     async def send(message: Any) -> None:
         messages.append(message)

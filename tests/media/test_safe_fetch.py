@@ -28,7 +28,7 @@ TIMEOUT = 1.5
 
 @dataclass
 class FakeNetwork:
-    """A forbidden listener on every address of this machine, and one other server that may be asked."""
+    """A forbidden listener on every address of this machine, and one allowed server."""
 
     forbidden_port: int = 0  # port
     permitted_port: int = 0
@@ -41,7 +41,7 @@ class FakeNetwork:
         self.lookups[host] += 1
         if host == "good.test":
             return [ip_address("127.0.0.9")]
-        if host == "rebinds.test":  # the classic: first an address that may be asked, then one that may not
+        if host == "rebinds.test":  # DNS rebinding: first an allowed address, then a forbidden one
             return [ip_address("127.0.0.9" if self.lookups[host] == 1 else "127.0.0.1")]
         if host in HOSTILE_NAMES:
             responses = HOSTILE_NAMES[host]
@@ -58,7 +58,7 @@ class FakeNetwork:
         await self.fetcher().get(url, into, limit=limit)
         return into.getvalue()
 
-    # What the server answers that may be asked, by path.
+    # The responses of the allowed server, by path.
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -176,7 +176,7 @@ async def test_attack_urls_do_not_reach_forbidden_listener(fake_network: FakeNet
 
 
 async def test_redirects_do_not_reach_forbidden_listener(fake_network: FakeNetwork) -> None:
-    """The same attempts, each behind a server that may be asked."""
+    """Repeat the attempts as redirects of the allowed server."""
     places = [f"http://{host}:{fake_network.forbidden_port}/" for host in HOSTILE_HOSTS]
     places += [text.format(port=fake_network.forbidden_port).strip() for text in HOSTILE_URLS]
     places += [f"//{host}:{fake_network.forbidden_port}/" for host in HOSTILE_HOSTS[:10]]
@@ -191,7 +191,7 @@ async def test_redirects_do_not_reach_forbidden_listener(fake_network: FakeNetwo
             await asyncio.wait_for(fake_network.get(url), 10)
         except InvalidValue:
             pass
-        else:  # What urljoin reads as a path stays with the server that may be asked.
+        else:  # urljoin treats these as paths, which stay on the allowed server.
             assert all("good.test" in head for head in fake_network.requests[before:]), place
         hops += len(fake_network.requests) > before
     assert hops == len([place for place in places if "\r" not in place])
@@ -216,7 +216,7 @@ async def test_connection_uses_checked_address_despite_dns_rebinding(fake_networ
     assert await fake_network.get(url) == b"hello"
     assert fake_network.lookups["rebinds.test"] == 1
     assert "Host: rebinds.test" in fake_network.requests[0]
-    with pytest.raises(InvalidValue):  # It has changed by now, and is judged anew.
+    with pytest.raises(InvalidValue):  # The name has another address by now, which is checked again.
         await fake_network.get(f"http://rebinds.test:{fake_network.forbidden_port}/plain")
     assert fake_network.reached == []
 
@@ -257,7 +257,7 @@ async def test_incomplete_response_is_rejected(fake_network: FakeNetwork, path: 
 
 
 async def test_concurrent_slow_servers_do_not_accumulate_delay(fake_network: FakeNetwork) -> None:
-    """Forty at once, eight at a time: those that wait in vain are asked to come again."""
+    """Fetch forty URLs with eight slots: requests that wait too long are rejected with Retry-After."""
     started = time.monotonic()
     fetcher = fake_network.fetcher()
     url = f"http://good.test:{fake_network.permitted_port}/silent/"
@@ -282,7 +282,7 @@ async def test_stalled_name_server_times_out(fake_network: FakeNetwork) -> None:
 
 
 def create_certificate(directory: Path, name: str) -> Path:
-    """A key and a certificate for a name, signed by itself, in one file."""
+    """Create a file with a key and a self-signed certificate for a name."""
     image = directory / f"{name}.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"]
     command += ["-addext", f"subjectAltName=DNS:{name}", "-keyout", str(image), "-out", str(directory / "public.pem")]

@@ -76,8 +76,8 @@ def embed(page: Page, address: str, view: str) -> None:
 
 
 def find_violations(page: Page) -> list[str]:
-    """What axe has to say, one line per rule, with the first element."""
+    """Return the violations that axe finds, one line per rule with its first element."""
     page.evaluate(AXE_SCRIPT.read_text())
-    # The size of what is tapped is asked for by WCAG 2.2, but not by axe unless told.
+    # WCAG 2.2 requires a minimum target size; axe checks it only on request.
     result = page.evaluate("axe.run({resultTypes: ['violations'], rules: {'target-size': {enabled: true}}})")
     return [f"{row['id']}: {row['help']}: {row['nodes'][0]['html'][:200]}" for row in result["violations"]]

@@ -1,4 +1,4 @@
-"""A real server with a small town's calendar, and a real Chromium that looks at it."""
+"""A server with the calendar of a small town, and Chromium."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def app(start_app: StartApp) -> RunningApp:
 def demo_calendar(
     postgres_url: str, user_template: tuple[str, dict[str, User]], start_server: Callable[..., Server]
 ) -> Iterator[DemoCalendar]:
-    """Read by all tests, changed by none."""
+    """Return a calendar that all tests read and none changes."""
     template, users = user_template
     with temporary_database(postgres_url, template=template) as name:
         url = replace_database(postgres_url, name)
@@ -42,7 +42,7 @@ def demo_calendar(
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Not for the session: while Playwright runs, no other test of the process can run a loop of its own."""
+    """Start Chromium per module: while Playwright runs, no other test of the process can run an event loop."""
     assert Path(CHROMIUM).exists(), f"{CHROMIUM} is missing: apt-get install chromium, or set KALENDS_CHROMIUM"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -1,4 +1,4 @@
-"""Whatever is asked for, a page or a feed answers with less than 500."""
+"""No request for a page or a feed causes a server error."""
 
 import pytest
 

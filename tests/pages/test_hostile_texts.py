@@ -1,6 +1,6 @@
 """Whatever stands in a record: no page and no feed lets it run, break out, or spoil the layout.
 
-The browser is told to ignore the policy of the pages, so that it is the pages themselves that hold.
+The browser ignores the Content-Security-Policy, so that only the escaping of the pages is tested.
 """
 
 import json
@@ -35,7 +35,7 @@ FIELDS = {
     "tags": ("name", "description"),
     "events": ("title", "description", "excerpt", "cost", "website", "ticket_url"),
 }  # fmt: skip
-# What a page of ours has inside its main part, and nothing else; of these, what a record may bring.
+# The elements inside the main part of a page, and those of them that the text of a record may contain.
 CHECK_SCRIPT = """() => {
   const bad = [];
   for (const node of document.querySelectorAll('*')) {

@@ -41,7 +41,7 @@ def test_month_navigation_skips_empty_months(app: RunningApp) -> None:
         ("2031-03", "2030-05", "2031-08"),
         ("2030-05", None, "2031-03"),
         ("2031-06", "2031-03", "2031-08"),
-        ("2031-08", "2031-03", "2031-09"),  # It goes on.
+        ("2031-08", "2031-03", "2031-09"),  # The event continues.
         ("2031-09", "2031-08", "2031-10"),
         ("2031-10", "2031-09", "2033-01"),
         ("2033-01", "2031-10", None),  # A night belongs to the day on which it began.

@@ -69,7 +69,7 @@ def test_navigation_and_menu_share_one_row_on_phone(demo_calendar: DemoCalendar,
         title, step, menu = (box["y"] for box in boxes if box)
         assert title + 20 < step
         assert abs(step - menu) < 10
-        # What is not seen is still said.
+        # Hidden texts remain available to screen readers.
         assert browser.page.get_by_role("link", name="Feb 2031").count() == 1
 
 

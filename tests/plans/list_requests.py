@@ -1,4 +1,4 @@
-"""The lists that are asked for: every filter of events alone, and the pairs that sites really use."""
+"""The lists whose plans are checked: each filter of events alone, and the combinations that sites use."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The plans with which PostgreSQL really answers: asked as the server asks, told by PostgreSQL itself.
+"""The plans that PostgreSQL executes for the statements of the server, as auto_explain logs them.
 
 The extension auto_explain sends the plan of every statement back as a notice. So nothing is rebuilt here: the
 statements, their arguments, the role behind row-level security and the choice between a plan for these arguments and
@@ -75,7 +75,7 @@ class Statement:
 
 
 class PlanCollector:
-    """Lists, asked on one connection that tells its plans."""
+    """List requests on one connection that reports its plans."""
 
     def __init__(self, database: Database, now: datetime) -> None:
         self._database = database

@@ -23,7 +23,7 @@ def kill_oldest_worker(server: Server) -> None:
 
 
 def count_started_workers(server: Server) -> int:
-    """How often a worker said so, since the start of the server."""
+    """Count the log lines of this event since the start of the server."""
     return server.read_log().count("Started worker-")
 
 

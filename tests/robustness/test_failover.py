@@ -27,7 +27,7 @@ from tools import postgres
 SETTINGS = {"fsync": "off", "full_page_writes": "off"}
 FROZEN_SECONDS = 10
 
-pytestmark = pytest.mark.skipif(not SOAK, reason="the large run only")
+pytestmark = pytest.mark.skipif(not SOAK, reason="runs with `just soak` only")
 
 
 @contextmanager

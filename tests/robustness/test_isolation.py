@@ -146,7 +146,7 @@ async def test_new_site_serves_no_cached_responses_of_first_site(database_url: s
 
 
 async def assert_no_leaks(pair: SitePair, login: str | None) -> int:
-    """Puts every request to site `b`; nothing of `a` is said, and it stays as it is. The number of requests."""
+    """Send all requests to site `b`, check that they neither disclose nor change `a`, and return their number."""
     before = pair.digest_site_a()
     login_data = pair.b.users[login] if login else None
     requests, queries = all_requests(pair), list(foreign_queries(pair))

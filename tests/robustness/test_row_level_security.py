@@ -1,4 +1,4 @@
-"""Row-level security, the second fence: it holds by itself where every `site_id = ?` has been forgotten."""
+"""Row-level security isolates sites even where every `site_id = ?` is missing."""
 
 import re
 import secrets

@@ -1,4 +1,4 @@
-"""The ends of things: a server that is told to stop finishes what it began; four migrations at once are one."""
+"""A stopping server completes its requests; four concurrent migrations run once."""
 
 import asyncio
 import os
@@ -66,7 +66,7 @@ def test_concurrent_migrations_succeed(empty_database_url: str) -> None:
         assert connection.execute("SELECT count(*) FROM sites").fetchone() == (1,)
 
 
-@pytest.mark.skipif(not SOAK, reason="the large run only: it needs a cluster of its own")
+@pytest.mark.skipif(not SOAK, reason="runs with `just soak` only: it needs a separate cluster")
 def test_concurrent_migrations_of_new_cluster_succeed() -> None:
     """They share the role of the server, which each of them wants to make."""
     with throwaway() as cluster, ExitStack() as stack:

@@ -179,7 +179,7 @@ def cancel_waits(cluster: Server, seconds: float) -> None:
 async def _retry_until_stored(
     client: httpx.AsyncClient, path: str, body: dict[str, Any], headers: dict[str, str]
 ) -> httpx.Response:
-    """Repeats a write as a client is told to."""
+    """Repeat a write as the documentation tells clients to."""
     for _ in range(20):
         response = await client.post(path, json=body, headers=headers)
         if response.is_success:

@@ -1,4 +1,4 @@
-"""Two sites whose records have the same IDs and slugs, and every request that one can be asked about the other."""
+"""Two sites whose records have the same IDs and slugs, and the requests to one for records of the other."""
 
 import itertools
 import re
@@ -45,7 +45,7 @@ class IsolatedSite:
             return await client.request(method, path, auth=login, headers=headers, **options)
 
     async def create_shared_records(self) -> None:
-        """The records that both have: one to be asked for by its ID, one by its slug."""
+        """Return the records that both sites have: one requested by its ID, one by its slug."""
         for kind in TITLE_PARAMS:
             self.ids[kind] = (await self._create(kind, "Shared")).json()["id"]
             await self._create(kind, "Shared too")
@@ -68,7 +68,7 @@ class IsolatedSite:
 
 @dataclass
 class SitePair:
-    """Site `a` has records of its own, which site `b` is asked for."""
+    """Two sites. Some records exist only in site `a`, and are requested from site `b`."""
 
     database_url: str
     a: IsolatedSite
@@ -133,7 +133,7 @@ async def fill_two_sites(database_url: str) -> SitePair:
 
 @asynccontextmanager
 async def copy_sites(pair: SitePair, database_url: str) -> AsyncIterator[SitePair]:
-    """The same two sites in a copy of their database, with an application of its own."""
+    """Open an application on a copy of the database of both sites."""
     async with run_application(database_url, pool_size=2) as transport:
         yield SitePair(database_url, replace(pair.a, transport=transport), replace(pair.b, transport=transport))
 
@@ -174,7 +174,7 @@ def all_requests(pair: SitePair) -> list[IsolationRequest]:
         requests += [IsolationRequest("GET", root, False), IsolationRequest("GET", f"{root}/doc", False)]
         for route in interface.routes:
             requests += _route_requests(route, root, pair)
-    # Deletions come last: what is gone can no longer be told from what was never there.
+    # Deletions come last: a deleted record is indistinguishable from one that never existed.
     return sorted(requests, key=lambda one: one.method == "DELETE")
 
 
@@ -193,7 +193,7 @@ def _route_requests(route: Route, root: str, pair: SitePair) -> Iterator[Isolati
 
 
 def foreign_batch(pair: SitePair) -> dict[str, Any]:
-    """All writes to records that only `a` has, in one request, each by itself."""
+    """Return a batch of independent writes to all records that only `a` has."""
     writes = [one for one in all_requests(pair) if one.is_foreign and one.is_write and one.path.startswith(API_PATH)]
     operations = [
         {"method": one.method, "path": one.path.removeprefix(API_PATH), "body": one.body or {}} for one in writes
@@ -218,7 +218,7 @@ def foreign_queries(pair: SitePair) -> Iterator[tuple[str, dict[str, str]]]:
     """Lists of site `b` that ask for records of `a`: kind and query."""
     own = {kind: str(record_id) for kind, record_id in pair.a.own_ids.items()}
     for kind in TITLE_PARAMS:
-        yield kind, {"search": pair.a.word[:-1]}  # Answers repeat what was asked, so not the whole word.
+        yield kind, {"search": pair.a.word[:-1]}  # Responses repeat the parameters, so this is not the whole word.
     for param, kind in LINKS:
         yield "events", {param: own[kind]}
     yield "events", {"include": own["events"]}

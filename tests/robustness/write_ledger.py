@@ -61,7 +61,7 @@ async def run_writers(client: httpx.AsyncClient, number: int = 6) -> AsyncIterat
 async def _write(
     client: httpx.AsyncClient, ledger: WriteLedger, name: str, stop: asyncio.Event, *, keyed: bool
 ) -> None:
-    """Creates one event after the other, each with a venue, a category and a tag of its own."""
+    """Create events one after another, each with a new venue, category and tag."""
     number = 0
     while not stop.is_set():
         number += 1

@@ -32,6 +32,6 @@ __all__ = ["stage", "start_app", "start_app_for_module"]
 def instance(
     postgres_url: str, user_template: tuple[str, dict[str, User]], start_server: Callable[..., Server]
 ) -> Iterator[Instance]:
-    """A server that the tests of a module share."""
+    """Return the server that the tests of a module share."""
     with start_instance(postgres_url, user_template, start_server) as record:
         yield record

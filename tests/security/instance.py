@@ -1,4 +1,4 @@
-"""A server of its own with people in it, and what is asked of it."""
+"""A separate server with users, and the requests to it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -62,7 +62,7 @@ def start_instance(
     start_server: Callable[..., Server],
     **settings: str,
 ) -> Iterator[Instance]:
-    """A server on a database of its own."""
+    """Start a server on a separate database."""
     template, users = user_template
     with temporary_database(postgres_url, template=template) as name:
         url = replace_database(postgres_url, name)
@@ -76,7 +76,7 @@ def start_instance(
 
 
 def sample_evenly[T](items: Sequence[T], maximum: int) -> list[T]:
-    """All of them in a soak; else so many at the most, spread over the whole."""
+    """Return all values in a soak, otherwise an evenly spaced sample of limited size."""
     if SOAK or len(items) <= maximum:
         return list(items)
     step = len(items) / maximum

@@ -43,7 +43,7 @@ def send_request(
     body: bytes = b"",
     source: str = "",
 ) -> Reply:
-    """Sends one request on a connection of its own, with any number of Host headers and any bytes in them."""
+    """Send one request on a new connection, with any number of Host headers and any bytes in them."""
     lines = [f"{method} {path} HTTP/1.1".encode()]
     lines += [b"Host: " + (host if isinstance(host, bytes) else host.encode("latin-1")) for host in hosts]
     lines += [f"{name}: {value}".encode("latin-1") for name, value in (headers or {}).items()]

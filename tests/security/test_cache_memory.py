@@ -105,7 +105,7 @@ def _read_body(server: Server, path: str) -> bytes:
 
 
 def _send_many(server: Server, head: HeadBuilder, number: int) -> set[int]:
-    """The statuses of so many requests on one connection, each with a head of its own."""
+    """Send requests with different heads on one connection and return their statuses."""
     statuses: set[int] = set()
     connection = _connect(server)
     try:

@@ -53,7 +53,7 @@ def test_wildcard_origin_does_not_allow_cross_site_writes(start_app: Callable[..
 
 
 def test_preflighted_writes_are_allowed(start_app: Callable[..., RunningApp]) -> None:
-    """A script with a password of its own; stored ones a browser does not send after a preflight."""
+    """Allow scripts that send a password; browsers send no stored credentials after a preflight."""
     writer, headers = start_app().caller("editor"), browser_headers("cross-site", ALLOWED_ORIGIN)
     response = writer.post("/tags", {"name": "A"}, headers=headers)
     assert response.status_code == 201

@@ -1,4 +1,4 @@
-"""A page far into a list is refused, since all that is before it would be read; a cursor goes on from there."""
+"""Pages deep in a list are rejected, because all records before them would be read; cursors have no limit."""
 
 from collections.abc import AsyncIterator
 

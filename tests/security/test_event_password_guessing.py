@@ -21,7 +21,7 @@ WINDOW = {"start_date": DATES["start_date"][:10], "end_date": DATES["end_date"][
 
 @dataclass
 class ProtectedSite:
-    """A server of two processes with one protected event. Every request opens a connection of its own."""
+    """A server of two processes with one protected event. Every request opens a new connection."""
 
     server: Server
     event: dict

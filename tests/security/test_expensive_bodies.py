@@ -1,4 +1,4 @@
-"""What a stranger sends costs next to nothing: who may write is asked before texts are cleaned (H4)."""
+"""Bodies of unauthorized callers cost little: permissions are checked before texts are sanitized."""
 
 import json
 import threading

@@ -54,7 +54,7 @@ def digest_records(place: Instance) -> list[tuple[str, str]]:
 
 
 def is_rejected(reply: WireResponse) -> bool:
-    """By status; a batch that goes on after a refusal has the statuses of its operations."""
+    """Count statuses. A batch that continues after an error has those of its operations."""
     if reply.status == 200 and b'"results"' in reply.body:
         return all(row["status"] in (401, 403) for row in reply.json()["results"])
     return reply.status in (401, 403)

@@ -174,7 +174,7 @@ def _page_probes(event: HiddenEvent) -> Iterator[Probe]:
 
 
 def secret_words(event: HiddenEvent, probe: Probe) -> list[str]:
-    """The words of which none may stand in the answer: those that were not asked for."""
+    """Return the words that the response must not contain: those that the request does not."""
     words = [event.secret]
     if event.status != "protected" or probe.is_guarded:  # Without its password such an event shows title and address.
         words += [f"{event.slug}/", f"{event.slug}."]
@@ -217,7 +217,7 @@ def test_hidden_events_are_not_revealed_by_any_request(
     assert failures == [], f"{len(failures)} of {len(tried)}\n" + "\n".join(take_first(failures, 40))
     assert [response.body for response in instance.request_all(seen_by_editor)] == before
     assert len(cases) >= 1860
-    report(f"{len(tried):,} of {len(cases):,} requests about hidden events, {len(tried):,} told nothing")
+    report(f"{len(tried):,} of {len(cases):,} requests about hidden events, {len(tried):,} disclosed nothing")
 
 
 def test_same_requests_reveal_public_event(instance: Instance) -> None:
@@ -241,7 +241,7 @@ def test_same_requests_reveal_public_event(instance: Instance) -> None:
 def test_filters_do_not_reveal_protected_fields(
     instance: Instance, hidden: list[HiddenEvent], report: Report
 ) -> None:
-    """Each guarded filter by itself, and their opposites; with the password it is found."""
+    """Check that each guarded filter and its opposite find the event only with the password."""
     event = next(event for event in hidden if event.status == "protected")
     filters: dict[str, list[dict[str, object]]] = {
         "search": [{"search": event.secret}, {"search": "cloaked protected"}],

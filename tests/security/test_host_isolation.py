@@ -78,7 +78,7 @@ def test_only_host_header_selects_site(hosts: TwoHosts, report: Report) -> None:
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 @pytest.mark.parametrize("host", ["a.example", "b.example"])
 def test_absolute_request_target_is_served_by_one_site(hosts: TwoHosts, method: str, host: str) -> None:
-    """RFC 9112 has the address win over Host; whichever does, only one of them is asked, and nothing is mixed."""
+    """Serve only one site: RFC 9112 prefers the absolute URL to the Host header, and nothing is mixed."""
     other = "b.example" if host == "a.example" else "a.example"
     data = f"{method} http://{other}{LIST} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
     text = hosts.raw(data).decode(errors="replace")

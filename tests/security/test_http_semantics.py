@@ -72,7 +72,7 @@ def test_cleartext_http_2_is_rejected(server: Server) -> None:
     received = send_bytes(server, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings, timeout=20)
     assert received == b"" or received.startswith(b"HTTP/1.1 4"), received
     upgrade = {"Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQCAAAAAAIAAAAA"}
-    assert send_request(server, "/healthz", headers=upgrade).status == 200  # It goes on in HTTP/1.1.
+    assert send_request(server, "/healthz", headers=upgrade).status == 200  # The connection stays HTTP/1.1.
 
 
 @pytest.mark.parametrize("target", ["evil:80", "evil.example:443"])

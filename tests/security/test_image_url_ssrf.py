@@ -39,6 +39,4 @@ async def test_image_urls_do_not_reach_internal_addresses(instance: Instance, re
     ]
     assert wrong == [], take_first(wrong)
     assert reached == []
-    report(
-        f"{len(urls)} of {len(attack_urls(0))} addresses that must not be fetched, {len(urls)} refused, none asked"
-    )
+    report(f"{len(urls)} of {len(attack_urls(0))} forbidden URLs, {len(urls)} rejected, none requested")

@@ -1,4 +1,4 @@
-"""Bytes that are no proper HTTP: no request hides in another one, no header is injected, the server goes on."""
+"""Malformed HTTP: no request is smuggled, no header is injected, and the server keeps running."""
 
 from collections.abc import Callable, Iterator
 

@@ -48,7 +48,7 @@ _numbers = count(1)
 
 
 def uncached_url(path: str) -> str:
-    """An address that nobody has asked for yet."""
+    """Return a URL that has not been requested yet."""
     return f"{path}{'&' if '?' in path else '?'}per_page={next(_numbers) + 5}"
 
 

@@ -64,7 +64,7 @@ def restart_cluster(cluster: postgres.Server) -> None:
 
 @pytest.fixture
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutageSetup]:
-    """A PostgreSQL of its own, for it is stopped, and a server that goes on for some seconds without it."""
+    """Start a separate PostgreSQL, which the test stops, and a server that serves stale responses without it."""
     seconds = getattr(request, "param", STALE_SECONDS)
     tmp_path.chmod(0o755)
     with postgres.throwaway() as cluster:

@@ -123,7 +123,7 @@ async def test_cancelled_write_releases_lock_immediately(database_url: str, busy
 async def test_batch_parses_parameters_before_locking(
     database_url: str, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where one of them is refused: that is said when its turn comes."""
+    """Report a rejected operation in its place."""
     from kalends.api import batch
 
     free: list[bool] = []

@@ -1,4 +1,4 @@
-"""A server, a worker and a real Varnish in front, on a database of their own."""
+"""A server and a worker on a separate database, with Varnish in front."""
 
 import asyncio
 import subprocess
@@ -21,7 +21,7 @@ NS = "/api/calendar/events/v1"
 
 @dataclass
 class Stage:
-    """`public` asks through Varnish, `editor` writes to the server directly."""
+    """The running processes. `public` reads through Varnish, `editor` writes to the server directly."""
 
     server: Server
     varnish: Varnish

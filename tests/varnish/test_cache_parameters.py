@@ -1,4 +1,4 @@
-"""Parameters without a meaning make no entries of their own, and a malformed host none at all."""
+"""Unknown parameters add no cache entries, and neither does a malformed host."""
 
 import re
 from pathlib import Path

@@ -43,7 +43,7 @@ def records(stage: Stage) -> WrittenRecords:
         tag=f"/tags/{elsewhere['tags'][0]['id']}",
         unused_venue=f"/venues/{stage.write('POST', '/venues', venue='Quiet')['id']}",
     )
-    # Every purge is sent a second time, two seconds later: what stays is told from what went after that.
+    # Every purge is repeated after two seconds; only then do the remaining entries show.
     wait_until(lambda: stage.count_jobs() == 0, 30)
     return record
 
@@ -88,7 +88,7 @@ def test_venue_change_is_visible_within_one_second(stage: Stage, records: Writte
 
 
 def test_page_and_feed_changes_are_visible_within_one_second(stage: Stage) -> None:
-    """They are purged by the same keys: a change is on the pages that show it, and no other page is made anew."""
+    """Purge only the pages that show the changed record."""
     dates = {"start_date": "2031-06-01 10:00:00", "end_date": "2031-06-01 12:00:00"}
     record = stage.write("POST", "/events", title="On the page", slug="on-the-page", **dates)
     stage.write("POST", "/events", title="Beside it", slug="beside-it", **dates)

@@ -1,4 +1,4 @@
-"""What a write makes wrong, as keys."""
+"""The cache tags that a write purges."""
 
 import json
 import re
