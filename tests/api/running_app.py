@@ -1,7 +1,7 @@
 """The application in this process, on a separate database, and its callers.
 
 Requests go through the whole ASGI application; only the network is left out. Tests that need a
-process, a log or bytes on a socket start a real server (test_server.py).
+process, a log or bytes on a socket start a server (test_server_process.py).
 """
 
 import asyncio
@@ -86,7 +86,7 @@ class RunningApp:
         return Caller(self, user.id if user else 0, make_auth(user))
 
     def sql(self, text: str, *values: object) -> list[asyncpg.Record]:
-        """Runs a statement as the owner of the database, past every fence."""
+        """Run a statement as the owner of the database, without row-level security."""
 
         async def fetch() -> list[asyncpg.Record]:
             connection = await asyncpg.connect(self.database_url)
@@ -98,7 +98,7 @@ class RunningApp:
         return self.run(fetch())
 
     def run_operation[T](self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Runs an operation in a writing transaction, as a command would."""
+        """Run an operation in a writing transaction, as a command would."""
 
         async def run() -> T:
             database = await Database.open(Options(url=self.database_url))

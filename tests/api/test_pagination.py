@@ -11,7 +11,7 @@ from tests.api.sample_records import SAMPLES, Sample, unique
 
 @pytest.fixture(scope="module")
 def create_five_records(editor: Caller) -> Any:
-    """Makes five records of a kind that share a word nobody else uses, once for each kind."""
+    """Create five records of a kind that share a unique word, once per kind."""
     records_by_kind: dict[str, tuple[str, list[int]]] = {}
 
     def create_five(sample: Sample) -> tuple[str, list[int]]:

@@ -30,7 +30,7 @@ def server(
 
 
 def send_raw(server: Server, request: bytes) -> tuple[int, bytes]:
-    """Sends bytes as they are; status and whole answer."""
+    """Send raw bytes and return the status and the whole response."""
     host = urlsplit(server.base_url)
     with socket.create_connection((host.hostname, host.port or 80), timeout=10) as connection:
         connection.sendall(request)

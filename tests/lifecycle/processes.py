@@ -69,7 +69,7 @@ def run_command(database_url: str, *arguments: str, settings: Mapping[str, str] 
 
 
 def kill_postgres(server: postgres.Server) -> None:
-    """Ends all processes of the cluster at once; what was committed is on disk or with the kernel."""
+    """Kill all processes of the cluster. Committed data is on disk or in the page cache."""
     pids = [server.pid, *_children(server.pid)]
     for pid in pids:
         os.kill(pid, signal.SIGKILL)

@@ -53,7 +53,7 @@ class SyncClient:
         self.restarts = self.initial_syncs = self.requests = 0
 
     def fetch_page(self) -> bool:
-        """Asks once; whether there is more to ask for."""
+        """Request one page and return whether more follow."""
         query = {**self.query, "since": self.token, "per_page": self.rng.randint(*self.page_sizes)}
         response = self.client.get(f"{EXTENSION_PATH}/changes", params=query)
         self.requests += 1

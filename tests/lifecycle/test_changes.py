@@ -19,7 +19,7 @@ def read_changes(caller: Caller, since: Any = 0, **query: Any) -> dict[str, Any]
 
 
 def sync(caller: Caller, copy: SyncedCopy, since: Any = 0, **query: Any) -> Any:
-    """Asks until there is no more, changing the copy; the token behind the last page."""
+    """Apply all pages of changes to the copy and return the token of the last page."""
     more = True
     while more:
         page = read_changes(caller, since, **query)

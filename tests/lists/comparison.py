@@ -64,7 +64,7 @@ def _compare_error(site: ListSite, dataset: Dataset, query: Query, error: Reject
 
 
 def _walk_by_page(site: ListSite, dataset: Dataset, query: Query, expected: Records) -> None:
-    """Follows the links to the end, and the one link back from there."""
+    """Follow the links to the end, and the one link back from there."""
     response = _ListResponse(dataset, query, site.get_list(f"/{query.kind}", query.role, query.params))
     page = 1
     _compare_page(response, expected, page)

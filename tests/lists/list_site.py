@@ -69,7 +69,7 @@ class ListSite:
             return await sender.request(method, url, **more)
 
     def load(self, world: Dataset) -> None:
-        """Replaces all records by those of the data set, which thereby get the IDs that they have in it."""
+        """Replace all records with those of the data set, and keep their IDs."""
         self.now = world.now
         self._loop.run(self._load(world))
 
@@ -123,7 +123,7 @@ class ListSite:
 
 @contextmanager
 def open_site(database_url: str) -> Iterator[ListSite]:
-    """Starts and ends the application as a server does, with a clock that shows what the site says."""
+    """Start and stop the application as a server does, with the time of the site as the current time."""
     with asyncio.Runner() as loop, pytest.MonkeyPatch.context() as patch:
         patch.setenv("KALENDS_DATABASE_URL", database_url)
         with redirect_stderr(ErrorLog()):

@@ -15,7 +15,7 @@ type Change = Callable[[ListSite, Dataset, Random], Dataset]
 
 
 def change_dataset(site: ListSite, dataset: Dataset, seed: int) -> Dataset:
-    """Makes one change; where there is nothing to be changed, none."""
+    """Make one change, unless nothing can be changed."""
     rng = Random(seed)
     return rng.choice(CHANGES)(site, dataset, rng)
 

@@ -157,7 +157,7 @@ def make_statuses(rng: Random, _: Dataset) -> Params:
 
 
 def make_ids(name: str, kind: str) -> ParamGenerator:
-    """Records by their ID; seldom one that does not exist."""
+    """Draw IDs of records, rarely one that does not exist."""
 
     def make(rng: Random, dataset: Dataset) -> Params:
         known = [str(record.id) for record in getattr(dataset, kind)]

@@ -68,7 +68,7 @@ def open_browser_page(chromium: Browser, *, script: bool = True, **options: Any)
 
 
 def embed(page: Page, address: str, view: str) -> None:
-    """Opens a page of somebody else's site that has a view in it."""
+    """Open a page of another site that embeds a view."""
     script = f'<script src="{address}/embed.js" data-view="{view}" defer></script>'
     body = f"<!doctype html><title>x</title><p>Our site</p>{script}"
     page.route("**/host.html", lambda route: route.fulfill(content_type="text/html", body=body))

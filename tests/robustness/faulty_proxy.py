@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 class FaultyProxy:
     def __init__(self, database_url: str, port: int = 0) -> None:
-        """Listens on the port, or on any."""
+        """Listen on the given port, or on a free one."""
         self._target = urlsplit(database_url)
         self._port = port
         self._is_flowing = asyncio.Event()
@@ -32,7 +32,7 @@ class FaultyProxy:
         self._is_flowing.set()
 
     def reset(self) -> None:
-        """Cuts all connections."""
+        """Cut all connections."""
         for writer in self._writers:
             writer.transport.abort()
 

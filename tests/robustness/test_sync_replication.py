@@ -157,7 +157,7 @@ def set_required_standby(cluster: Server, standby: LiteralString) -> None:
 
 
 def cancel_wait(cluster: Server, ending: LiteralString) -> None:
-    """Ends the first commit that waits for a standby."""
+    """End the first commit that waits for a standby."""
     with psycopg.connect(cluster.url, autocommit=True) as connection:
         for _ in range(200):
             query = f"SELECT {ending}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
@@ -168,7 +168,7 @@ def cancel_wait(cluster: Server, ending: LiteralString) -> None:
 
 
 def cancel_waits(cluster: Server, seconds: float) -> None:
-    """Cuts every wait for a standby short for so long."""
+    """Cancel every wait for a standby during this many seconds."""
     deadline = time.monotonic() + seconds
     with psycopg.connect(cluster.url, autocommit=True) as connection:
         while time.monotonic() < deadline:

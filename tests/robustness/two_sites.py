@@ -51,7 +51,7 @@ class IsolatedSite:
             await self._create(kind, "Shared too")
 
     async def create_own_records(self) -> None:
-        """Records that the other site does not have."""
+        """Return the records that the other site does not have."""
         for kind in TITLE_PARAMS:
             response = await self._create(kind, "Own")
             self.own_ids[kind], self.own_slugs[kind] = response.json()["id"], response.json()["slug"]
@@ -202,7 +202,7 @@ def foreign_batch(pair: SitePair) -> dict[str, Any]:
 
 
 def foreign_bodies(pair: SitePair) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Writes to site `b` that name records of `a` alone, and its people: kind and body."""
+    """Return writes to site `b` that name users and records of `a` only, as kind and body."""
     own = pair.a.own_ids
     event = {"title": "Linked", **DATES}
     for param, kind in LINKS:

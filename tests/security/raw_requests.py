@@ -55,7 +55,7 @@ def send_request(
 
 
 def send_bytes(server: Server, data: bytes, *, source: str = "", timeout: float = 60) -> bytes:
-    """Sends bytes and returns all that comes back until the server closes the connection."""
+    """Send bytes and return the response until the server closes the connection."""
     received = bytearray()
     with connect(server, source=source, timeout=timeout) as connection:
         # A server that refuses a head early may close before it has read the rest.
@@ -85,7 +85,7 @@ def connect(server: Server, *, source: str = "", timeout: float = 60) -> socket.
 def hold_connections(
     server: Server, number: int, initial_bytes: bytes, *, source: str = "127.0.0.2"
 ) -> Iterator[list[socket.socket]]:
-    """Opens connections from another client that send only `first`."""
+    """Open connections from another client that send only `first`."""
     raise_file_limit(number + 500)
     connections: list[socket.socket] = []
     try:
@@ -133,7 +133,7 @@ def measure_health(server: Server, *, timeout: float = 1.0) -> float | None:
 
 
 def watch_health(server: Server, seconds: float) -> list[float | None]:
-    """Asks five times a second for a while."""
+    """Send five requests per second for a while."""
     durations: list[float | None] = []
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -202,7 +202,7 @@ def measure(server: Server, path: str) -> tuple[Reply, float]:
 
 
 def disconnect_early(server: Server, path: str, body: str) -> None:
-    """Asks and closes the connection before the response."""
+    """Send a request and close the connection before the response."""
     with connect(server) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{body}".encode())
         time.sleep(0.5)

@@ -182,7 +182,7 @@ def test_contributor_cannot_publish(instance: Instance, report: Report) -> None:
 
 
 def _restore_requests(place: Instance, kind: str) -> Iterator[WireRequest]:
-    """Restores of a record of the contributor to the state in which an editor had published it."""
+    """Try to restore a record of the contributor to the state that an editor had published."""
     own = place.create(kind, "contributor", **SAMPLES[kind].body(status="draft"))
     for status in ("publish", "draft"):
         place.write("PATCH", f"/{kind}/{own['id']}", status=status)

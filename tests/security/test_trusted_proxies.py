@@ -19,7 +19,7 @@ LoginRequest = Callable[[str, str, str], int]
 
 @pytest.fixture
 def request_login(start_app: Callable[..., RunningApp]) -> LoginRequest:
-    """Asks with a login and a password from an address, through the proxy for TLS and then Varnish."""
+    """Log in from an IP address through the TLS proxy and Varnish."""
     app = start_app(TWO_PROXIES)
 
     def status(login: str, password: str, forwarded: str) -> int:

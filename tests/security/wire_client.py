@@ -83,7 +83,7 @@ def form_request(path: str, **fields: str) -> WireRequest:
 
 
 def send_all(base_url: str, requests: Iterable[WireRequest], *, connections: int = CONNECTIONS) -> list[WireResponse]:
-    """Sends all of them; the answers are in the same order."""
+    """Send all requests and return the responses in the same order."""
     return asyncio.run(_send_all(base_url, list(requests), connections))
 
 
@@ -164,7 +164,7 @@ def _new_client_address() -> str:
 
 
 def send_raw(address: str, data: bytes, *, timeout: float = 2.0) -> bytes:
-    """Sends bytes as they are and returns all that comes back until the server closes, or is silent for a while."""
+    """Send raw bytes and return the response until the server closes the connection or pauses."""
     parts = urlsplit(address)
     received: list[bytes] = []
     with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=timeout) as connection:

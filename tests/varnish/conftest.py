@@ -49,7 +49,7 @@ class Stage:
         return self.get(path, **options).headers["x-cache"] == "hit"
 
     def warm_cache(self, *paths: str) -> None:
-        """Asks until each is answered from Varnish."""
+        """Request each path until Varnish serves it from its cache."""
         for path in paths:
             tries = 0
             while not self.is_hit(path):  # A purge may come between.
