@@ -2,6 +2,9 @@
 
 set positional-arguments
 
+# Tests start many processes, which are slow to start where compiled modules are not kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 local := ".local"
 host := "127.0.0.1"
 port := "8000"
@@ -53,8 +56,15 @@ seed *arguments:
 setup-node:
     cd tests/node && npm ci --ignore-scripts --no-audit --no-fund
 
-# Run the tests; arguments go to pytest
+# Run the quick tests, or all tests of the named paths; arguments go to pytest
 test *arguments:
+    #!/usr/bin/env bash
+    quick="not (process or browser or varnish or npm or docs or exhaustive or large)"
+    [[ " $*" == *" tests/"* ]] || set -- -n 2 -m "$quick" "$@"
+    exec uv run pytest "$@"
+
+# Run all tests except `-m large`; arguments go to pytest
+test-all *arguments:
     uv run pytest "$@"
 
 # Install a server with the interface of S3 into .local, for the tests of buckets
@@ -62,7 +72,7 @@ setup-s3:
     uv venv --quiet --allow-existing {{ local }}/moto
     uv pip install --quiet --python {{ local }}/moto 'moto[server,s3,iam]==5.2.5'
 
-# Run the tests that can be long at length: races, kills, isolation, hostile requests, models, mirrors, shared caches
+# Run the tests of races, crashes, isolation, hostile requests, models and caches with many more cases
 soak *paths:
     #!/usr/bin/env bash
     [ $# -gt 0 ] || set -- tests/lifecycle tests/lists tests/robustness tests/security tests/speed tests/varnish tests/media tests/feeds tests/pages

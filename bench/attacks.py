@@ -18,7 +18,7 @@ from random import Random
 from urllib.parse import quote
 
 from bench.seeded_sites import NS
-from tests.security.raw_requests import HALF_HEAD, SILENT, WHOLE_HEAD, allow_files, hostile_body
+from tests.security.raw_requests import COMPLETE_REQUEST, NO_BYTES, PARTIAL_REQUEST, expensive_body, raise_file_limit
 
 ONE_CLIENT = ("127.0.0.2",)
 MANY_CLIENTS = tuple(f"127.0.1.{number}" for number in range(1, 25))
@@ -143,7 +143,7 @@ def _event(description: str) -> bytes:
 JSON = "application/json"
 _PART = b'--x\r\nContent-Disposition: form-data; name="f%d"\r\n\r\nx\r\n'
 BODIES = (
-    post(f"{NS}/venues", JSON, hostile_body()),
+    post(f"{NS}/venues", JSON, expensive_body()),
     post(f"{NS}/events", JSON, _event("<" * 250_000)),
     post(f"{NS}/events", JSON, b'{"title":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
     post(f"{NS}/events", JSON, json.dumps({f"f{number}": "<b>" for number in range(20_000)}).encode()),
@@ -170,9 +170,9 @@ ATTACKS = (
     Attack("feeds, 12 clients", 12, "the same from 12 IP addresses", feed_of_search, sources=MANY_CLIENTS[:12]),
     Attack("bodies", 64, "hostile bodies without credentials", hostile_request),
     Attack("bodies, 24 clients", 64, "the same from 24 IP addresses", hostile_request, sources=MANY_CLIENTS),
-    Attack("silent", 1_100, "connections that send nothing", held_bytes=SILENT),
-    Attack("half heads", 1_500, "connections with half a request head", held_bytes=HALF_HEAD),
-    Attack("idle", 1_200, "connections kept alive after one request", held_bytes=WHOLE_HEAD),
+    Attack("silent", 1_100, "connections that send nothing", held_bytes=NO_BYTES),
+    Attack("half heads", 1_500, "connections with half a request head", held_bytes=PARTIAL_REQUEST),
+    Attack("idle", 1_200, "connections kept alive after one request", held_bytes=COMPLETE_REQUEST),
     Attack(
         "slow readers", 100, "/events.ics requested and not read", held_bytes=get("/events.ics"), reads_response=False
     ),
@@ -189,7 +189,7 @@ async def attack(spec: Attack, site: SiteInfo, seconds: float, pause: float) -> 
     A connection waits for `pause` seconds after a 429 or 503, because this benchmark measures the limits on expensive
     work, not the number of cheap error responses per second.
     """
-    allow_files(spec.connections + 500)
+    raise_file_limit(spec.connections + 500)
     result, deadline = AttackResult(), time.monotonic() + seconds
     attackers = [Attacker(spec, site, number, deadline, pause, result.statuses) for number in range(spec.connections)]
     tasks = [

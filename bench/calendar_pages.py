@@ -104,11 +104,11 @@ def _compare_months(
     times: dict[str, list[float]] = {"warm": [], "cold": [], "cold, larger site": []}
     rows = [("warm", warm), ("cold", cold[0]), ("cold, larger site", cold[1])]
     for _, running in rows:
-        running.measure([running.server.address + MONTH], 12)
+        running.measure([running.server.base_url + MONTH], 12)
     for _ in range(arguments.rounds):
         for name, running in rows:
             requests = arguments.requests * (10 if name == "warm" else 1)
-            times[name].append(sum(running.measure([running.server.address + MONTH], requests)))
+            times[name].append(sum(running.measure([running.server.base_url + MONTH], requests)))
     ratio = median(b / a for a, b in zip(times["cold"], times["cold, larger site"], strict=True))
     table = Table(title="a month of 1,000 events: milliseconds of CPU")
     for heading in ("", "lowest", "median", "limit"):
@@ -127,7 +127,7 @@ def _time_feeds(console: Console, cold: RunningServer, warm: RunningServer) -> b
         table.add_column(heading, justify="right")
     medians: list[float] = []
     for name, running, limit in (("warm", warm, f"{MAX_WARM_FEED_MS:.0f}"), ("cold", cold, "")):
-        url = running.server.address + FEED
+        url = running.server.base_url + FEED
         count = running.get(url).text.count("BEGIN:VEVENT")
         if count != 5000:
             raise AssertionError(f"{count} events in the feed")

@@ -41,7 +41,7 @@ from bench.load import Processes
 from bench.report import describe_commit, render_table
 from bench.seeded_sites import NS, fill_site, find_cluster
 from kalends.store.migrations import migrate, newest_revision
-from tests.security.raw_requests import allow_files, memory_mb
+from tests.security.raw_requests import memory_mb, raise_file_limit
 from tests.servers import Server
 from tools import postgres
 
@@ -110,7 +110,7 @@ class AttackMeasurement:
 def main() -> int:
     arguments = _read_arguments()
     # The server processes inherit this limit.
-    allow_files(8_000)
+    raise_file_limit(8_000)
     with ExitStack() as stack:
         testbed = _set_up(arguments, stack)
         measurements = [_measure(testbed, one, arguments) for one in ATTACKS if arguments.only in one.name]
@@ -154,10 +154,10 @@ def _set_up(arguments: argparse.Namespace, stack: ExitStack) -> Testbed:
     with psycopg.connect(url) as connection:
         categories = tuple(row[0] for row in connection.execute("SELECT id FROM categories ORDER BY id").fetchall())
         tags = tuple(row[0] for row in connection.execute("SELECT id FROM tags ORDER BY id").fetchall())
-    port = int(server.address.rpartition(":")[2])
+    port = int(server.base_url.rpartition(":")[2])
     for path in (f"{NS}/events", "/events.ics"):
         for _ in range(4 * WORKERS):  # Fill the cache of each process.
-            httpx.get(server.address + path, timeout=120).raise_for_status()
+            httpx.get(server.base_url + path, timeout=120).raise_for_status()
     return Testbed(server, cluster, SiteInfo(port, categories, tags))
 
 

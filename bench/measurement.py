@@ -56,7 +56,7 @@ class RunningServer:
         self.server = server
         self.site = site
         self._stack = ExitStack()
-        base = f"{server.address}/api/calendar/events/v1"
+        base = f"{server.base_url}/api/calendar/events/v1"
         self._client = self._stack.enter_context(httpx.Client(base_url=base, timeout=150))
 
     def __enter__(self) -> Self:

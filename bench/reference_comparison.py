@@ -55,7 +55,7 @@ def compare(
             for _ in range(rounds):
                 for row, path in rows:
                     for server, samples in zip(servers, (row.cold, row.warm), strict=True):
-                        url = f"{server.address}{NS}{path}"
+                        url = f"{server.base_url}{NS}{path}"
                         httpx.get(url).raise_for_status()
                         processes = Processes(cluster.pid, server.process.pid)
                         samples.runs.append(run_wrk(url, 1, seconds, processes))
@@ -65,7 +65,7 @@ def compare(
 
 def _prepare(reference: Reference, site: SeededSite, server: Server) -> tuple[Comparison, str]:
     path = reference.path(site, _pick_word(server, site.events))
-    total = httpx.get(f"{server.address}{NS}{path}").raise_for_status().json().get("total")
+    total = httpx.get(f"{server.base_url}{NS}{path}").raise_for_status().json().get("total")
     reference_cpu = reference.at_1000 if site.events == SIZES[0] else reference.at_10000
     return Comparison(reference.name, site.events, reference_cpu, f"{total:,}" if total else ""), path
 
@@ -74,7 +74,7 @@ def _pick_word(server: Server, events: int) -> str:
     """Return the word whose share of matches is closest to 2 %."""
 
     def distance(word: str) -> float:
-        response = httpx.get(f"{server.address}{NS}/events", params={"search": word}).raise_for_status()
+        response = httpx.get(f"{server.base_url}{NS}/events", params={"search": word}).raise_for_status()
         return abs(int(response.json()["total"]) - events / 50)
 
     return min(SEARCH_WORDS, key=distance)

@@ -98,7 +98,7 @@ def _set_up(
                 delete_last_change(site)
     cold = start_server(site, arguments.directory / "cold.log", stack, megabytes=0)
     warm = start_server(site, arguments.directory / "warm.log", stack, megabytes=MEGABYTES)
-    varnish = Varnish.start(arguments.directory / "varnish", warm.address, port=find_free_port())
+    varnish = Varnish.start(arguments.directory / "varnish", warm.base_url, port=find_free_port())
     stack.enter_context(varnish)
     return Testbed(site, postmaster, cold, warm, varnish, scripts, arguments.seconds)
 
@@ -120,7 +120,7 @@ def _measure_case(testbed: Testbed, case: Case) -> dict[str, Sample]:
         if case.name == WRITE and mode == "cold":
             continue  # Writes are not cached, so one run is enough.
         processes = Processes(testbed.postmaster, server.process.pid)
-        url = f"{server.address}{NS}{case.path(testbed.site)}"
+        url = f"{server.base_url}{NS}{case.path(testbed.site)}"
         for connections in numbers:
             samples[f"{mode} {connections}"] = _run_case(case, url, connections, testbed, processes)
     if case.name == LIST:

@@ -182,7 +182,7 @@ def main() -> int:
     with ExitStack() as stack:
         site = make_site(find_cluster(arguments.directory, stack), arguments.events)
         logs = [arguments.directory / f"stale-{number}.log" for number in (1, 2)]
-        base_urls = [start_server(site, log, stack, megabytes=64).address for log in logs]
+        base_urls = [start_server(site, log, stack, megabytes=64).base_url for log in logs]
         outcome = check_staleness(base_urls, site, arguments.seconds, arguments.writes)
     for one in outcome.results:
         print(  # noqa: T201

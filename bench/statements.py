@@ -12,7 +12,7 @@ import httpx
 from bench.seeded_sites import LOGIN, NS, SeededSite
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
-from tests.api.running_app import HOST, Caller, Interface
+from tests.api.running_app import HOST, Caller, RunningApp
 
 METHODS = ("fetch_all", "fetch_one", "fetch_value", "execute")
 Statement = tuple[str, Sequence[object]]
@@ -24,7 +24,7 @@ class StatementRecorder:
     def __init__(self, site: SeededSite) -> None:
         self._site = site
         with redirect_stderr(io.StringIO()):  # Hides log messages.
-            self._interface = Interface(site.url, {}, {"KALENDS_CACHE_MB": "0"})
+            self._interface = RunningApp(site.url, {}, {"KALENDS_CACHE_MB": "0"})
 
     def __enter__(self) -> "StatementRecorder":
         self._interface.__enter__()

@@ -1,63 +1,144 @@
-"""What all tests share: a real PostgreSQL, a fresh migrated database per test, real server processes."""
+"""Fixtures of all tests: PostgreSQL, migrated databases and server processes; and the markers of `just test`."""
 
+import asyncio
 import os
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path, PurePath
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from tests.api.running_app import User, add_users
 from tests.servers import Server
-from tools.postgres import throwaway
+from tools.postgres import PostgresError, throwaway
 
-pytest_plugins = ["tests.description.plugin"]  # Holds every answer against /doc.
+pytest_plugins = ["tests.description.plugin"]  # Validates every response against /doc.
+
+TESTS = Path(__file__).parent
+
+# Markers by folder or file, and by fixture. Single tests in other files carry theirs as decorators.
+PATH_MARKERS = {
+    "api/test_hostile_fields.py": ["exhaustive"],
+    "description/test_fuzz.py": ["process"],
+    "docs/test_documentation.py": ["docs"],
+    "feeds/test_ics.py": ["npm"],
+    "feeds/test_subscription.py": ["npm"],
+    "lifecycle/test_jobs.py": ["process"],
+    "lifecycle/test_scheduled_publication.py": ["process"],
+    "lifecycle/test_sync.py": ["process"],
+    "lists": ["exhaustive"],
+    "media/test_bucket.py": ["process"],
+    "media/test_dns_rebinding.py": ["process"],
+    "media/test_media_commands.py": ["process"],
+    "media/test_media_crashes.py": ["process"],
+    "pages/test_browser.py": ["npm"],
+    "pages/test_responsive_layout.py": ["npm"],
+    "robustness": ["process"],
+    "robustness/test_site_against_model.py": ["exhaustive"],
+    "speed": ["process"],
+}
+FIXTURE_MARKERS = {
+    "chromium": "browser",
+    "report": "exhaustive",
+    "stage": "varnish",
+    "start_server": "process",
+}
+# Of a test that needs a database, the quick suite runs this many parameter sets. The others are marked `exhaustive`.
+QUICK_PARAMETER_SETS = 3
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    parameter_sets: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        markers = {marker for name, marker in FIXTURE_MARKERS.items() if name in fixtures}
+        for marker in markers.union(find_path_markers(item.path)):
+            item.add_marker(marker)
+        if "postgres_url" in fixtures:
+            parameter_sets[item.nodeid.partition("[")[0]].append(item)
+    for variants in parameter_sets.values():
+        last = len(variants) - 1
+        quick = {n * last // (QUICK_PARAMETER_SETS - 1) for n in range(QUICK_PARAMETER_SETS)}
+        for number, item in enumerate(variants):
+            if number not in quick:
+                item.add_marker("exhaustive")
+
+
+@cache
+def find_path_markers(path: Path) -> list[str]:
+    """Return the markers of a test file and of the folders that contain it."""
+    relative = PurePath(path.relative_to(TESTS))
+    return [marker for part in (relative, *relative.parents) for marker in PATH_MARKERS.get(part.as_posix(), ())]
 
 
 @pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """The address of a PostgreSQL where databases may be created.
+def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Return the URL of a PostgreSQL server where databases may be created.
 
-    Each worker of pytest-xdist starts one of its own: it takes under a second, and nothing is shared.
+    Each worker of pytest-xdist starts a server, which takes less than a second, so that workers share nothing.
     """
-    if given := os.environ.get("KALENDS_TEST_DATABASE_URL"):
-        yield given
-        return
-    with throwaway() as server:
-        yield server.url
+    with ExitStack() as running:
+        url = os.environ.get("KALENDS_TEST_DATABASE_URL")
+        try:
+            url = url or running.enter_context(throwaway()).url
+            with psycopg.connect(url, autocommit=True) as connection:
+                # Loads PL/pgSQL, which fails after an upgrade of PostgreSQL under a running server.
+                connection.execute("DO $$ BEGIN END $$")
+        except (psycopg.Error, PostgresError) as error:
+            stop(request.session, f"PostgreSQL does not work, so no test can run: {error}")
+        yield url
 
 
 @pytest.fixture(scope="session")
-def template_database(postgres_url: str) -> Iterator[str]:
-    """The name of a migrated database without connections, to be copied."""
+def template_database(request: pytest.FixtureRequest, postgres_url: str) -> Iterator[str]:
+    """Return the name of a migrated database without connections, to be copied."""
     from kalends.store.migrations import migrate
 
     with temporary_database(postgres_url) as name:
-        migrate(address(postgres_url, name))
+        try:
+            migrate(replace_database(postgres_url, name))
+        except Exception as error:
+            stop(request.session, f"The migrations fail on an empty database, so no test can run: {error!r}")
         yield name
+
+
+@pytest.fixture(scope="session")
+def user_template(postgres_url: str, template_database: str) -> Iterator[tuple[str, dict[str, User]]]:
+    """Return the name of a database with one user of each role, to be copied, and these users."""
+    with temporary_database(postgres_url, template=template_database) as name:
+        try:
+            users = asyncio.run(add_users(replace_database(postgres_url, name)))
+        except Exception as error:
+            pytest.fail(f"The users of the tests cannot be created: {error!r}", pytrace=False)
+        yield name, users
 
 
 @pytest.fixture
 def empty_database_url(postgres_url: str) -> Iterator[str]:
-    """A fresh database that no migration has seen."""
+    """Return the URL of a new database without any migration."""
     with temporary_database(postgres_url) as name:
-        yield address(postgres_url, name)
+        yield replace_database(postgres_url, name)
 
 
 @pytest.fixture
 def database_url(postgres_url: str, template_database: str) -> Iterator[str]:
-    """A fresh migrated database."""
+    """Return the URL of a new, migrated database."""
     with temporary_database(postgres_url, template=template_database) as name:
-        yield address(postgres_url, name)
+        yield replace_database(postgres_url, name)
 
 
 @pytest.fixture(scope="session")
 def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
-    """Starts a real server: `start_server(database_url, workers=2, environment={"KALENDS_…": "…"})`.
+    """Return a function that starts a server: `start_server(database_url, environment={"KALENDS_…": "…"})`.
 
-    Whatever still runs at the end of the session is stopped then.
+    Servers that still run at the end of the session are stopped.
     """
     directory = tmp_path_factory.mktemp("servers")
     with ExitStack() as running:
@@ -69,20 +150,45 @@ def start_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[
         yield start
 
 
-def address(postgres_url: str, database: str) -> str:
-    """The same server, another database."""
+@pytest.fixture
+def report(record_property: Callable[[str, object], None]) -> Callable[[object], None]:
+    """Return a function that shows figures at the end of the run: `report("64 writes, 64 rejected")`."""
+    return lambda figures: record_property("figures", str(figures))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, [])]
+    lines = [
+        f"{report.nodeid.rpartition('/')[2]}: {value}"
+        for report in reports
+        for name, value in getattr(report, "user_properties", [])
+        if name == "figures" and report.when == "call"
+    ]
+    if lines:
+        terminalreporter.section("figures")
+        terminalreporter.write_line("\n".join(lines))
+
+
+def stop(session: pytest.Session, reason: str) -> NoReturn:
+    """End the run with one sentence. Under pytest-xdist, `shouldstop` passes it on to the controller."""
+    session.shouldstop = reason
+    pytest.exit(reason, returncode=pytest.ExitCode.INTERNAL_ERROR)
+
+
+def replace_database(postgres_url: str, database: str) -> str:
+    """Return the URL of another database on the same server."""
     return urlsplit(postgres_url)._replace(path=f"/{database}").geturl()
 
 
 @contextmanager
 def temporary_database(postgres_url: str, *, template: str = "template0") -> Iterator[str]:
-    # The worker's name tells whose database was left behind by a run that was killed.
+    # The name of the worker identifies databases that a killed run has left behind.
     name = f"kalends_test_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{secrets.token_hex(4)}"
-    names = {"name": sql.Identifier(name), "template": sql.Identifier(template)}
+    identifiers = {"name": sql.Identifier(name), "template": sql.Identifier(template)}
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {name} TEMPLATE {template}").format(**names))
+        connection.execute(sql.SQL("CREATE DATABASE {name} TEMPLATE {template}").format(**identifiers))
     try:
         yield name
     finally:
         with psycopg.connect(postgres_url, autocommit=True) as connection:
-            connection.execute(sql.SQL("DROP DATABASE {name} WITH (FORCE)").format(**names))
+            connection.execute(sql.SQL("DROP DATABASE {name} WITH (FORCE)").format(**identifiers))

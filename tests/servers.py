@@ -1,4 +1,4 @@
-"""Real server processes: `python -m kalends serve`, started, watched, stopped and killed."""
+"""Server processes: start, watch, stop and kill `python -m kalends serve`."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ import httpx
 @dataclass(frozen=True)
 class Server:
     process: subprocess.Popen[bytes]
-    address: str
+    base_url: str
     log: Path
 
     @classmethod
@@ -31,9 +31,9 @@ class Server:
         port: int | None = None,
         workers: int = 1,
         environment: Mapping[str, str] | None = None,
-        patience: float = 30,
+        timeout: float = 30,
     ) -> Self:
-        """Starts a server and returns when it is ready for requests."""
+        """Start a server and return when it is ready for requests."""
         port = port or find_free_port()
         command = [sys.executable, "-m", "kalends", "serve"]
         options = ["--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
@@ -47,27 +47,27 @@ class Server:
                 start_new_session=True,  # One group for the server and its workers, see kill().
             )
         server = cls(process, f"http://127.0.0.1:{port}", log)
-        server._wait_until_ready(patience)
+        server._wait_until_ready(timeout)
         return server
 
     def client(self, *, login: str | None = None, password: str = "") -> httpx.Client:
-        return httpx.Client(base_url=self.address, auth=(login, password) if login else None, timeout=30)
+        return httpx.Client(base_url=self.base_url, auth=(login, password) if login else None, timeout=30)
 
     def is_running(self) -> bool:
         return self.process.poll() is None
 
-    def stop(self, patience: float = 30) -> int:
-        """Asks the server to finish (SIGTERM) and returns its exit code."""
+    def stop(self, timeout: float = 30) -> int:
+        """Stop the server with SIGTERM and return its exit code."""
         if self.is_running():
             self.process.terminate()
         try:
-            return self.process.wait(patience)
+            return self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise ServerError(f"The server did not stop within {patience} s.\n{self.read_log()}") from None
+            raise ServerError(f"The server did not stop within {timeout} s.\n{self.read_log()}") from None
 
     def kill(self) -> None:
-        """Ends the server and all its workers at once (SIGKILL), as a power cut would."""
+        """Kill the server and all its workers with SIGKILL, as a power failure would."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -86,33 +86,33 @@ class Server:
         self.stop()
         self.kill()  # Workers that outlived their parent.
 
-    def _wait_until_ready(self, patience: float) -> None:
-        deadline = time.monotonic() + patience
-        answer = "nothing"
+    def _wait_until_ready(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        last_response = "nothing"
         while self.is_running() and time.monotonic() < deadline:
             try:
-                response = httpx.get(f"{self.address}/readyz", timeout=5)
+                response = httpx.get(f"{self.base_url}/readyz", timeout=5)
                 if response.is_success:
                     return
-                answer = f"{response.status_code} {response.text}"
+                last_response = f"{response.status_code} {response.text}"
             except httpx.TransportError:
                 pass  # It does not listen yet.
             time.sleep(0.05)
         state = "was not ready in time" if self.is_running() else f"ended with {self.process.returncode}"
         self.kill()
-        raise ServerError(f"The server {state}. /readyz last answered: {answer}. Its log:\n{self.read_log()}")
+        raise ServerError(f"The server {state}. /readyz last answered: {last_response}. Its log:\n{self.read_log()}")
 
 
 class ServerError(Exception):
     pass
 
 
-def make_environment(database_url: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a server or command. Settings of the developer's own shell are left out."""
+def make_environment(database_url: str, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a server or command, without the settings of the developer's shell."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
-    # Tests of images name a directory of their own; for others none may appear where they are run.
-    own = {"KALENDS_DATABASE_URL": database_url, "KALENDS_MEDIA_DIR": f"{gettempdir()}/kalends-test-media"}
-    return {**inherited, **own, **(more or {})}
+    # Tests of images set a directory; other tests must not create one in the working directory.
+    defaults = {"KALENDS_DATABASE_URL": database_url, "KALENDS_MEDIA_DIR": f"{gettempdir()}/kalends-test-media"}
+    return {**inherited, **defaults, **(extra or {})}
 
 
 def find_free_port() -> int:

@@ -1,4 +1,4 @@
-"""How large a run is: small in every one, at length with `KALENDS_SOAK=1` (`just soak`)."""
+"""The size of a run: small by default, large with `KALENDS_SOAK=1` (`just soak`)."""
 
 import os
 
@@ -6,5 +6,5 @@ SOAK = bool(os.environ.get("KALENDS_SOAK"))
 
 
 def scaled(small: int, large: int) -> int:
-    """A number for every run, and the larger one for a soak."""
+    """Return the first number in a normal run and the second in a soak."""
     return large if SOAK else small

@@ -95,7 +95,7 @@ def run_phase(phase: str, kit: Path, only: Sequence[str]) -> list[Result]:
             command: list[str | Path] = [sys.executable, kit / "conformance.py", "--show", "0"]
             command += [
                 "--base",
-                server.address + NAMESPACE,
+                server.base_url + NAMESPACE,
                 "--users",
                 users_file,
                 "--phase",
@@ -122,7 +122,7 @@ def run_phase(phase: str, kit: Path, only: Sequence[str]) -> list[Result]:
 def add_images(server: Server, user: Mapping[str, str | int]) -> list[int]:
     """Add the two images that the kit requires, the second a small one, and generate their sizes."""
     image_ids: list[int] = []
-    url = f"{server.address}/api/kalends/v1/media"
+    url = f"{server.base_url}/api/kalends/v1/media"
     with server.client(login=str(user["login"]), password=str(user["password"])) as client:
         for width, height in ((800, 600), (40, 30)):
             content = io.BytesIO()

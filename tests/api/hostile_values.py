@@ -3,10 +3,10 @@
 import random
 from typing import Any, Final
 
-_letters = random.Random(7)  # the same incompressible text in every run
-INCOMPRESSIBLE: Final = "".join(_letters.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=9_000))
+_rng = random.Random(7)  # the same incompressible text in every run
+INCOMPRESSIBLE: Final = "".join(_rng.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=9_000))
 
-EXTREMES: Final = (
+EXTREME_DATES: Final = (
     "0001-01-01",
     "0001-01-01 00:00:00",  # The driver takes this instant for minus infinity.
     "0001-01-01 00:00:01",
@@ -16,8 +16,8 @@ EXTREMES: Final = (
     "9999-12-31 23:59:59",
     "@-62135596800",
 )
-DATES: Final = (
-    *EXTREMES,
+HOSTILE_DATES: Final = (
+    *EXTREME_DATES,
     "0000-00-00 00:00:00",
     "10000-01-01",
     "2027-02-30",
@@ -28,7 +28,7 @@ DATES: Final = (
     "1806660000",
     "٢٠٢٧-٠١-٠١",
 )
-TEXTS: Final = (
+HOSTILE_TEXTS: Final = (
     "",
     " ",
     "0",
@@ -79,19 +79,19 @@ TEXTS: Final = (
     "-2",
     "2027",
 )
-NUMBERS: Final = (
+HOSTILE_NUMBERS: Final = (
     True, False, 0, -1, 1, 2**31, 2**53, 2**63 - 1, -(2**63), 2**64 - 1, 1.5, -0.0, 1e308, 5e-324, 1e22,
 )  # fmt: skip
 
 
-def deep(depth: int) -> Any:
+def nest_lists(depth: int) -> Any:
     value: Any = 1
     for _ in range(depth):
         value = [value]
     return value
 
 
-STRUCTURES: Final = (
+HOSTILE_STRUCTURES: Final = (
     None,
     [],
     [[]],
@@ -104,7 +104,7 @@ STRUCTURES: Final = (
     [-1],
     [2**63],
     [1.5, "x"],
-    deep(200),
+    nest_lists(200),
     ["a"] * 600,
     list(range(1, 700)),
     [f"name {n}" for n in range(250)],
@@ -124,9 +124,9 @@ STRUCTURES: Final = (
     {"venue": "I", "organizer": "I", "image": "http://a.example/\x00"},
     [{"venue": "V", "organizer": "O"}] * 60,
 )
-VALUES: Final = (*TEXTS, *NUMBERS, *STRUCTURES)
+ALL_VALUES: Final = (*HOSTILE_TEXTS, *HOSTILE_NUMBERS, *HOSTILE_STRUCTURES)
 # What has really broken something here, and one of each sort.
-WORST: Final = (
+WORST_VALUES: Final = (
     None, True, 2**63 - 1, 1e308, "", "0", "1" * 5000, "a\x00b", "http://a.example/\x00", "\ufb2c" * 200,
     "\ufdfa" * 200, "&lt;b " + "&" * 3_000, "<div>" * 150, INCOMPRESSIBLE, "' OR 1=1; --", [], [{}], ["a\x00"], {},
     {"id": 2**70},

@@ -1,7 +1,7 @@
-"""The application in this process, on a database of its own, and those who call it.
+"""The application in this process, on a separate database, and its callers.
 
 Requests go through the whole ASGI application; only the network is left out. Tests that need a
-process, a log or bytes on a socket start a real server (test_server.py).
+process, a log or bytes on a socket start a server (test_server_process.py).
 """
 
 import asyncio
@@ -21,50 +21,50 @@ from kalends.operations import accounts, sites
 from kalends.store.database import Database, Options, Transaction
 
 HOST = "calendar.test"
-NAMESPACE = "/api/calendar/events/v1"
-NS = f"http://{HOST}{NAMESPACE}"
+API_PATH = "/api/calendar/events/v1"
+API_URL = f"http://{HOST}{API_PATH}"
 ROLES = ("subscriber", "contributor", "author", "editor", "administrator")
 
 Message = MutableMapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Person:
+class User:
     id: int
     login: str
     password: str
 
 
-async def add_people(database_url: str) -> dict[str, Person]:
+async def add_users(database_url: str) -> dict[str, User]:
     """One user for each role, each with an application password."""
-    people: dict[str, Person] = {}
+    users: dict[str, User] = {}
     database = await Database.open(Options(url=database_url))
     try:
         async with database.transaction(HOST, utc_now(), writing=True) as tx:
             for role in ROLES:
                 user_id = await accounts.add_user(tx, role, role, f"{role}@example.org")
                 password = await accounts.add_application_password(tx, role, "tests")
-                people[role] = Person(user_id, role, password)
+                users[role] = User(user_id, role, password)
     finally:
         await database.close()
-    return people
+    return users
 
 
-class Interface:
+class RunningApp:
     """A running application. `people` are the users of its database, by role."""
 
     def __init__(
-        self, database_url: str, people: Mapping[str, Person], settings: Mapping[str, str] | None = None
+        self, database_url: str, users: Mapping[str, User], settings: Mapping[str, str] | None = None
     ) -> None:
         self.database_url = database_url
-        self.people = people
+        self.users = users
         self._runner = asyncio.Runner()
         self._directory = TemporaryDirectory(prefix="kalends-test-")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
-        own = {"KALENDS_DATABASE_URL": database_url, "KALENDS_MEDIA_DIR": f"{self._directory.name}/media"}
-        environment = {**inherited, **own, **(settings or {})}
+        defaults = {"KALENDS_DATABASE_URL": database_url, "KALENDS_MEDIA_DIR": f"{self._directory.name}/media"}
+        environment = {**inherited, **defaults, **(settings or {})}
         with patch.dict(os.environ, environment, clear=True):
-            self.app: Application = create_application()
+            self.asgi: Application = create_application()
         self._to_app: asyncio.Queue[Message] = asyncio.Queue()
         self._from_app: asyncio.Queue[Message] = asyncio.Queue()
         self._lifespan: asyncio.Task[None] | None = None
@@ -82,11 +82,11 @@ class Interface:
         return self._runner.run(work)
 
     def caller(self, role: str = "anonymous") -> "Caller":
-        person = self.people.get(role)
-        return Caller(self, person.id if person else 0, _credentials(person))
+        user = self.users.get(role)
+        return Caller(self, user.id if user else 0, make_auth(user))
 
     def sql(self, text: str, *values: object) -> list[asyncpg.Record]:
-        """Runs a statement as the owner of the database, past every fence."""
+        """Run a statement as the owner of the database, without row-level security."""
 
         async def fetch() -> list[asyncpg.Record]:
             connection = await asyncpg.connect(self.database_url)
@@ -97,10 +97,10 @@ class Interface:
 
         return self.run(fetch())
 
-    def operate[T](self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Runs an operation in a writing transaction, as a command would."""
+    def run_operation[T](self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run an operation in a writing transaction, as a command would."""
 
-        async def operate() -> T:
+        async def run() -> T:
             database = await Database.open(Options(url=self.database_url))
             try:
                 async with database.transaction(HOST, utc_now(), writing=True) as tx:
@@ -108,10 +108,10 @@ class Interface:
             finally:
                 await database.close()
 
-        return self.run(operate())
+        return self.run(run())
 
     def set_site(self, key: str, value: str) -> None:
-        self.operate(lambda tx: sites.set_site(tx, key, value))
+        self.run_operation(lambda tx: sites.set_site(tx, key, value))
 
     def raw(self, method: str, path: str, *, query: bytes = b"", headers: Sequence[tuple[str, str]] = (),
             body: Sequence[bytes] = (b"",)) -> tuple[int, dict[str, str], bytes]:  # fmt: skip
@@ -123,29 +123,29 @@ class Interface:
     ) -> tuple[int, dict[str, str], bytes]:
         pieces = [{"type": "http.request", "body": piece, "more_body": True} for piece in body]
         pieces[-1]["more_body"] = False
-        sent: list[Message] = []
+        messages: list[Message] = []
 
         async def receive() -> Message:
             return pieces.pop(0) if pieces else await asyncio.Event().wait()  # the client stays
 
         async def send(message: Message) -> None:
-            sent.append(message)
+            messages.append(message)
 
-        given = {name.lower() for name, _ in headers}
-        names = [*headers, *([] if "host" in given else [("host", HOST)])]
+        present = {name.lower() for name, _ in headers}
+        names = [*headers, *([] if "host" in present else [("host", HOST)])]
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
             "path": path, "raw_path": path.encode(errors="surrogateescape"), "query_string": query, "root_path": "",
             "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in names],
             "client": ("127.0.0.1", 1), "server": (HOST, 80),
         }  # fmt: skip
-        await self.app(scope, receive, send)
-        answered = {name.decode("latin-1"): value.decode("latin-1") for name, value in sent[0]["headers"]}
-        return sent[0]["status"], answered, b"".join(message.get("body", b"") for message in sent[1:])
+        await self.asgi(scope, receive, send)
+        response_headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in messages[0]["headers"]}
+        return messages[0]["status"], response_headers, b"".join(message.get("body", b"") for message in messages[1:])
 
     async def _start(self) -> None:
         self._lifespan = asyncio.create_task(
-            self.app({"type": "lifespan", "asgi": {"version": "3.0"}}, self._to_app.get, self._from_app.put)
+            self.asgi({"type": "lifespan", "asgi": {"version": "3.0"}}, self._to_app.get, self._from_app.put)
         )
         await self._to_app.put({"type": "lifespan.startup"})
         started = await self._from_app.get()
@@ -157,30 +157,30 @@ class Interface:
         await self._lifespan
 
 
-def _credentials(person: Person | None) -> httpx.BasicAuth | None:
-    return httpx.BasicAuth(person.login, person.password) if person else None
+def make_auth(user: User | None) -> httpx.BasicAuth | None:
+    return httpx.BasicAuth(user.login, user.password) if user else None
 
 
 @dataclass
 class Caller:
     """Somebody who asks; `id` is their user's, 0 for nobody."""
 
-    interface: Interface
+    app: RunningApp
     id: int
     auth: httpx.BasicAuth | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    address: str = "127.0.0.1"  # from which they ask
+    client_ip: str = "127.0.0.1"  # from which they ask
 
-    async def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+    async def request_async(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Paths are those below the namespace; one that begins with http is taken as it is."""
-        url = path if path.startswith("http") else f"{NS}{path}"
+        url = path if path.startswith("http") else f"{API_URL}{path}"
         options["headers"] = {**self.headers, **(options.get("headers") or {})}
-        transport = httpx.ASGITransport(app=self.interface.app, client=(self.address, 1))
+        transport = httpx.ASGITransport(app=self.app.asgi, client=(self.client_ip, 1))
         async with httpx.AsyncClient(transport=transport, auth=self.auth) as client:
             return await client.request(method, url, **options)
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        return self.interface.run(self.ask(method, path, **options))
+        return self.app.run(self.request_async(method, path, **options))
 
     def get(self, path: str, query: Any = None, **options: Any) -> httpx.Response:
         return self.request("GET", path, params=query, **options)
@@ -195,19 +195,19 @@ class Caller:
         return self.request("DELETE", path, **options)
 
     def create(self, kind: str, **fields: Any) -> dict[str, Any]:
-        return done(self.post(f"/{kind}", fields), 201)
+        return expect_json(self.post(f"/{kind}", fields), 201)
 
     def change(self, kind: str, record_id: int, **fields: Any) -> dict[str, Any]:
-        return done(self.patch(f"/{kind}/{record_id}", fields))
+        return expect_json(self.patch(f"/{kind}/{record_id}", fields))
 
     def trash(self, kind: str, record_id: int) -> dict[str, Any]:
-        return done(self.delete(f"/{kind}/{record_id}"))
+        return expect_json(self.delete(f"/{kind}/{record_id}"))
 
     def read(self, kind: str, record_id: int, **query: Any) -> dict[str, Any]:
-        return done(self.get(f"/{kind}/{record_id}", query))
+        return expect_json(self.get(f"/{kind}/{record_id}", query))
 
     def page(self, kind: str, **query: Any) -> dict[str, Any]:
-        return done(self.get(f"/{kind}", query))
+        return expect_json(self.get(f"/{kind}", query))
 
     def ids(self, kind: str, **query: Any) -> list[int]:
         """The IDs of a list, which must fit on one page and say so."""
@@ -216,18 +216,18 @@ class Caller:
         return [record["id"] for record in page[kind]]
 
 
-def done(answer: httpx.Response, status: int = 200) -> dict[str, Any]:
-    assert answer.status_code == status, f"{answer.status_code} instead of {status}: {answer.text[:1000]}"
-    body: dict[str, Any] = answer.json()
+def expect_json(response: httpx.Response, status: int = 200) -> dict[str, Any]:
+    assert response.status_code == status, f"{response.status_code} instead of {status}: {response.text[:1000]}"
+    body: dict[str, Any] = response.json()
     return body
 
 
-def assert_refused(answer: httpx.Response, status: int, code: str, *names: str) -> dict[str, Any]:
+def assert_error(response: httpx.Response, status: int, code: str, *names: str) -> dict[str, Any]:
     """The one error shape, with this status and code; for wrong parameters also exactly these names."""
-    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json; charset=UTF-8"), (
-        answer.text[:1000]
+    assert (response.status_code, response.headers["content-type"]) == (status, "application/json; charset=UTF-8"), (
+        response.text[:1000]
     )
-    body: dict[str, Any] = answer.json()
+    body: dict[str, Any] = response.json()
     assert set(body) == {"code", "message", "data"}, body
     assert (body["code"], body["data"]["status"]) == (code, status), body
     assert isinstance(body["message"], str)

@@ -15,18 +15,18 @@ class Sample:
 
     kind: str
     singular: str
-    name: str
-    text: str
+    name_param: str
+    text_param: str
     is_post: bool
     required: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def body(self, **more: Any) -> dict[str, Any]:
+    def body(self, **extra: Any) -> dict[str, Any]:
         """What creates a record that no other test has made."""
-        return {self.name: unique(self.singular), **self.required, **more}
+        return {self.name_param: unique(self.singular), **self.required, **extra}
 
-    def texts(self, **more: str) -> dict[str, str]:
+    def form(self, **extra: str) -> dict[str, str]:
         """The same for a form or a query string."""
-        return {name: str(value) for name, value in self.body(**more).items()}
+        return {name: str(value) for name, value in self.body(**extra).items()}
 
 
 # In a month: inside the two years that a list of events covers by default.
@@ -53,6 +53,6 @@ def unique(word: str) -> str:
     return f"{word.capitalize()} no{next(_numbers)}"
 
 
-def shown_text(sample: Sample, text: str) -> str:
+def format_text(sample: Sample, text: str) -> str:
     """How the plain text parameter comes back: an excerpt is shown in a paragraph."""
-    return f"<p>{text}</p>" if sample.text == "excerpt" and text else text
+    return f"<p>{text}</p>" if sample.text_param == "excerpt" and text else text

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from tests.api.running_app import Caller, Interface, done
+from tests.api.running_app import Caller, RunningApp, expect_json
 from tests.api.sample_records import Sample
 
 ORIGIN = "https://app.example.org"
 METHODS = "OPTIONS, GET, POST, PUT, PATCH, DELETE"
 
 
-def cross_origin(headers: Any) -> dict[str, str]:
+def select_cors_headers(headers: Any) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name.startswith("access-control-")}
 
 
 def test_all_origins_may_read_by_default(anonymous: Caller, editor: Caller, sample: Sample) -> None:
-    answers = [
+    responses = [
         anonymous.get(f"/{sample.kind}", headers={"Origin": ORIGIN}),
         anonymous.get(f"/{sample.kind}/999999", headers={"Origin": ORIGIN}),
         anonymous.post(f"/{sample.kind}", {}, headers={"Origin": ORIGIN}),
@@ -25,61 +25,61 @@ def test_all_origins_may_read_by_default(anonymous: Caller, editor: Caller, samp
         anonymous.get("/", headers={"Origin": ORIGIN}),
         anonymous.get("/nothing", headers={"Origin": ORIGIN}),
     ]
-    assert [answer.status_code for answer in answers] == [200, 404, 401, 201, 200, 404]
-    for answer in answers:
-        shown = cross_origin(answer.headers)
-        assert shown["access-control-allow-origin"] == "*" or "origin" in answer.headers["vary"].lower()
-        assert shown["access-control-allow-origin"] in (ORIGIN, "*")
-        assert "access-control-allow-credentials" not in shown
+    assert [response.status_code for response in responses] == [200, 404, 401, 201, 200, 404]
+    for response in responses:
+        cors_headers = select_cors_headers(response.headers)
+        assert cors_headers["access-control-allow-origin"] == "*" or "origin" in response.headers["vary"].lower()
+        assert cors_headers["access-control-allow-origin"] in (ORIGIN, "*")
+        assert "access-control-allow-credentials" not in cors_headers
 
 
 def test_response_headers_are_exposed_to_scripts(anonymous: Caller) -> None:
-    shown = cross_origin(anonymous.get("/events", headers={"Origin": ORIGIN}).headers)
-    exposed = {name.strip().lower() for name in shown["access-control-expose-headers"].split(",")}
+    cors_headers = select_cors_headers(anonymous.get("/events", headers={"Origin": ORIGIN}).headers)
+    exposed = {name.strip().lower() for name in cors_headers["access-control-expose-headers"].split(",")}
     assert {"x-tec-total", "x-tec-totalpages", "x-wp-total", "x-wp-totalpages", "link", "location"} <= exposed
     assert {"etag", "allow", "retry-after", "x-request-id"} <= exposed
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_preflight_needs_no_credentials(anonymous: Caller, sample: Sample, method: str) -> None:
-    asked = {
+    preflight_headers = {
         "Origin": ORIGIN,
         "Access-Control-Request-Method": method,
         "Access-Control-Request-Headers": "authorization, content-type, if-match, idempotency-key",
     }
     for path in (f"/{sample.kind}", f"/{sample.kind}/1"):
-        answer = anonymous.request("OPTIONS", path, headers=asked)
-        assert answer.status_code in (200, 204)
-        shown = cross_origin(answer.headers)
-        assert shown["access-control-allow-methods"] == METHODS
-        allowed = {name.strip().lower() for name in shown["access-control-allow-headers"].split(",")}
+        response = anonymous.request("OPTIONS", path, headers=preflight_headers)
+        assert response.status_code in (200, 204)
+        cors_headers = select_cors_headers(response.headers)
+        assert cors_headers["access-control-allow-methods"] == METHODS
+        allowed = {name.strip().lower() for name in cors_headers["access-control-allow-headers"].split(",")}
         assert {"authorization", "content-type", "if-match", "if-none-match", "idempotency-key"} <= allowed
-        assert "access-control-allow-credentials" not in shown
+        assert "access-control-allow-credentials" not in cors_headers
 
 
-def test_only_configured_origins_may_read(fresh: Callable[..., Interface]) -> None:
-    caller = fresh({"KALENDS_CORS_ORIGINS": f"{ORIGIN}, https://b.example.org/"}).caller()
+def test_only_configured_origins_may_read(start_app: Callable[..., RunningApp]) -> None:
+    caller = start_app({"KALENDS_CORS_ORIGINS": f"{ORIGIN}, https://b.example.org/"}).caller()
     for allowed in (ORIGIN, "https://b.example.org"):
-        answer = caller.get("/events", headers={"Origin": allowed})
-        assert cross_origin(answer.headers)["access-control-allow-origin"] == allowed
+        response = caller.get("/events", headers={"Origin": allowed})
+        assert select_cors_headers(response.headers)["access-control-allow-origin"] == allowed
     for other in ("https://c.example.org", ORIGIN + ".evil.test", ORIGIN.upper(), "null", "http://app.example.org"):
-        answer = caller.get("/events", headers={"Origin": other})
-        assert done(answer)["events"] == []
-        assert "access-control-allow-origin" not in answer.headers
-        assert "origin" in answer.headers["vary"].lower()
+        response = caller.get("/events", headers={"Origin": other})
+        assert expect_json(response)["events"] == []
+        assert "access-control-allow-origin" not in response.headers
+        assert "origin" in response.headers["vary"].lower()
     assert "access-control-allow-origin" not in caller.get("/events").headers
 
 
-def test_empty_setting_allows_no_origin(fresh: Callable[..., Interface]) -> None:
-    answer = fresh({"KALENDS_CORS_ORIGINS": ""}).caller().get("/events", headers={"Origin": ORIGIN})
-    assert (answer.status_code, "access-control-allow-origin" in answer.headers) == (200, False)
+def test_empty_setting_allows_no_origin(start_app: Callable[..., RunningApp]) -> None:
+    response = start_app({"KALENDS_CORS_ORIGINS": ""}).caller().get("/events", headers={"Origin": ORIGIN})
+    assert (response.status_code, "access-control-allow-origin" in response.headers) == (200, False)
 
 
-def test_cors_headers_do_not_depend_on_earlier_requests(fresh: Callable[..., Interface]) -> None:
+def test_cors_headers_do_not_depend_on_earlier_requests(start_app: Callable[..., RunningApp]) -> None:
     # BUG: of an answer from memory only the origin is its own; the other headers are those of whoever asked first,
     # so that after a request without an origin a script is not shown the totals.
-    caller = fresh({"KALENDS_CORS_ORIGINS": ORIGIN}).caller()
-    alone = cross_origin(caller.get("/events?page=1", headers={"Origin": ORIGIN}).headers)
+    caller = start_app({"KALENDS_CORS_ORIGINS": ORIGIN}).caller()
+    alone = select_cors_headers(caller.get("/events?page=1", headers={"Origin": ORIGIN}).headers)
     assert "X-WP-Total" in alone["access-control-expose-headers"]
     caller.get("/events")
-    assert cross_origin(caller.get("/events", headers={"Origin": ORIGIN}).headers) == alone
+    assert select_cors_headers(caller.get("/events", headers={"Origin": ORIGIN}).headers) == alone

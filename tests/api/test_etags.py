@@ -5,52 +5,57 @@ from typing import Any
 
 import pytest
 
-from tests.api.running_app import Caller, Interface, assert_refused, done
-from tests.api.sample_records import DATES, Sample, shown_text, unique
+from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
+from tests.api.sample_records import DATES, Sample, format_text, unique
 
 
 @pytest.fixture
 def record(editor: Caller, sample: Sample) -> dict[str, Any]:
-    return editor.create(sample.kind, **sample.body(**{sample.text: "before"}))
+    return editor.create(sample.kind, **sample.body(**{sample.text_param: "before"}))
 
 
-def tag_of(caller: Caller, kind: str, record_id: int) -> str:
+def read_etag(caller: Caller, kind: str, record_id: int) -> str:
     return caller.get(f"/{kind}/{record_id}").headers["etag"]
 
 
 def test_reads_and_writes_have_strong_etag(editor: Caller, sample: Sample) -> None:
-    made = editor.post(f"/{sample.kind}", sample.body())
-    path = f"/{sample.kind}/{made.json()['id']}"
-    for answer in (made, editor.get(path), editor.patch(path, {sample.text: "x"}), editor.request("HEAD", path)):
-        assert answer.headers["etag"].startswith('"')
-        assert answer.headers["etag"].endswith('"')
+    response = editor.post(f"/{sample.kind}", sample.body())
+    path = f"/{sample.kind}/{response.json()['id']}"
+    for reply in (
+        response,
+        editor.get(path),
+        editor.patch(path, {sample.text_param: "x"}),
+        editor.request("HEAD", path),
+    ):
+        assert reply.headers["etag"].startswith('"')
+        assert reply.headers["etag"].endswith('"')
     assert "etag" not in editor.get(f"/{sample.kind}/999999").headers
 
 
 @pytest.mark.parametrize("role", ["anonymous", "editor"])
-def test_known_list_is_304_until_it_changes(interface: Interface, sample: Sample, role: str) -> None:
-    caller, editor = interface.caller(role), interface.caller("editor")
+def test_known_list_is_304_until_it_changes(app: RunningApp, sample: Sample, role: str) -> None:
+    caller, editor = app.caller(role), app.caller("editor")
     word = unique("tagged").replace(" ", "")
     path = f"/{sample.kind}?hide_empty=0&search={word}"
     tag = caller.get(path).headers["etag"]
     for _ in range(2):
         known = caller.get(path, headers={"If-None-Match": tag})
         assert (known.status_code, known.content) == (304, b"")
-    made = editor.create(sample.kind, **sample.body(**{sample.name: word}))
+    created = editor.create(sample.kind, **sample.body(**{sample.name_param: word}))
     changed = caller.get(path, headers={"If-None-Match": tag})
-    assert [record["id"] for record in done(changed)[sample.kind]] == [made["id"]]
+    assert [record["id"] for record in expect_json(changed)[sample.kind]] == [created["id"]]
 
 
 def test_etag_changes_only_with_record(
     anonymous: Caller, editor: Caller, sample: Sample, record: dict[str, Any]
 ) -> None:
-    before = tag_of(anonymous, sample.kind, record["id"])
-    assert before == tag_of(anonymous, sample.kind, record["id"]) == tag_of(editor, sample.kind, record["id"])
-    editor.change(sample.kind, record["id"], **{sample.text: "after"})
-    after = tag_of(anonymous, sample.kind, record["id"])
+    before = read_etag(anonymous, sample.kind, record["id"])
+    assert before == read_etag(anonymous, sample.kind, record["id"]) == read_etag(editor, sample.kind, record["id"])
+    editor.change(sample.kind, record["id"], **{sample.text_param: "after"})
+    after = read_etag(anonymous, sample.kind, record["id"])
     assert after != before
     editor.create(sample.kind, **sample.body())
-    assert tag_of(anonymous, sample.kind, record["id"]) == after
+    assert read_etag(anonymous, sample.kind, record["id"]) == after
 
 
 def test_etag_depends_on_response_body(anonymous: Caller, sample: Sample, record: dict[str, Any]) -> None:
@@ -65,35 +70,35 @@ def test_matching_etag_is_304_without_body(
 ) -> None:
     # BUG: a weakened tag (a proxy that compresses makes one) and * are not recognised: RFC 9110, 13.1.2.
     path = f"/{sample.kind}/{record['id']}"
-    tag = tag_of(anonymous, sample.kind, record["id"])
+    tag = read_etag(anonymous, sample.kind, record["id"])
     for method in ("GET", "HEAD"):
-        answer = anonymous.request(method, path, headers={"If-None-Match": form.format(tag)})
-        assert (answer.status_code, answer.content) == (304, b"")
-        assert answer.headers["etag"] == tag
+        response = anonymous.request(method, path, headers={"If-None-Match": form.format(tag)})
+        assert (response.status_code, response.content) == (304, b"")
+        assert response.headers["etag"] == tag
 
 
 @pytest.mark.parametrize("header", ['"other"', "", "nonsense", ",,", '"0-0"'])
 def test_other_etag_gets_full_response(
     anonymous: Caller, sample: Sample, record: dict[str, Any], header: str
 ) -> None:
-    answer = anonymous.get(f"/{sample.kind}/{record['id']}", headers={"If-None-Match": header})
-    assert done(answer)["id"] == record["id"]
+    response = anonymous.get(f"/{sample.kind}/{record['id']}", headers={"If-None-Match": header})
+    assert expect_json(response)["id"] == record["id"]
 
 
 def test_changed_record_gets_full_response(
     anonymous: Caller, editor: Caller, sample: Sample, record: dict[str, Any]
 ) -> None:
-    tag = tag_of(anonymous, sample.kind, record["id"])
-    editor.change(sample.kind, record["id"], **{sample.text: "after"})
-    answer = anonymous.get(f"/{sample.kind}/{record['id']}", headers={"If-None-Match": tag})
-    assert done(answer)[sample.text] == shown_text(sample, "after")
+    tag = read_etag(anonymous, sample.kind, record["id"])
+    editor.change(sample.kind, record["id"], **{sample.text_param: "after"})
+    response = anonymous.get(f"/{sample.kind}/{record['id']}", headers={"If-None-Match": tag})
+    assert expect_json(response)[sample.text_param] == format_text(sample, "after")
 
 
 def test_etag_of_event_changes_with_linked_records(anonymous: Caller, editor: Caller) -> None:
     event = editor.create(
         "events", title=unique("shown"), venue={"venue": unique("v")}, categories=[unique("c")], **DATES
     )
-    tags = [tag_of(anonymous, "events", event["id"])]
+    tags = [read_etag(anonymous, "events", event["id"])]
     changes: list[tuple[str, int, dict[str, Any]]] = [
         ("venues", event["venue"]["id"], {"phone": "1"}),
         ("categories", event["categories"][0]["id"], {"name": unique("renamed")}),
@@ -101,24 +106,27 @@ def test_etag_of_event_changes_with_linked_records(anonymous: Caller, editor: Ca
     ]
     for kind, number, fields in changes:
         editor.change(kind, number, **fields)
-        tags.append(tag_of(anonymous, "events", event["id"]))
+        tags.append(read_etag(anonymous, "events", event["id"]))
     editor.create("events", title=unique("counts"), categories=[event["categories"][0]["id"]], **DATES)
-    tags.append(tag_of(anonymous, "events", event["id"]))
+    tags.append(read_etag(anonymous, "events", event["id"]))
     assert len(set(tags)) == 5
 
 
 def test_unreadable_record_is_not_304(anonymous: Caller, editor: Caller, post: Sample) -> None:
-    made = editor.create(post.kind, **post.body())
-    tag = tag_of(anonymous, post.kind, made["id"])
-    editor.change(post.kind, made["id"], status="draft")
-    answer = anonymous.get(f"/{post.kind}/{made['id']}", headers={"If-None-Match": tag})
-    assert_refused(answer, 403, f"{post.singular}-not-accessible")
+    record = editor.create(post.kind, **post.body())
+    tag = read_etag(anonymous, post.kind, record["id"])
+    editor.change(post.kind, record["id"], status="draft")
+    response = anonymous.get(f"/{post.kind}/{record['id']}", headers={"If-None-Match": tag})
+    assert_error(response, 403, f"{post.singular}-not-accessible")
 
 
 def test_if_none_match_is_ignored_for_writes(editor: Caller, sample: Sample, record: dict[str, Any]) -> None:
-    tag = tag_of(editor, sample.kind, record["id"])
+    tag = read_etag(editor, sample.kind, record["id"])
     path = f"/{sample.kind}/{record['id']}"
-    assert done(editor.patch(path, {sample.text: "x"}, headers={"If-None-Match": tag}))["id"] == record["id"]
+    assert (
+        expect_json(editor.patch(path, {sample.text_param: "x"}, headers={"If-None-Match": tag}))["id"]
+        == record["id"]
+    )
 
 
 # If-Match -------------------------------------------------------------------------------------
@@ -130,9 +138,9 @@ def test_write_with_current_etag_succeeds(
     editor: Caller, sample: Sample, record: dict[str, Any], method: str, form: str
 ) -> None:
     path = f"/{sample.kind}/{record['id']}"
-    headers = {"If-Match": form.format(tag_of(editor, sample.kind, record["id"]))}
-    changed = editor.request(method, path, json={sample.text: "after"}, headers=headers)
-    assert done(changed)[sample.text] == shown_text(sample, "after")
+    headers = {"If-Match": form.format(read_etag(editor, sample.kind, record["id"]))}
+    changed = editor.request(method, path, json={sample.text_param: "after"}, headers=headers)
+    assert expect_json(changed)[sample.text_param] == format_text(sample, "after")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
@@ -141,11 +149,13 @@ def test_write_with_stale_etag_is_412_and_changes_nothing(
     editor: Caller, sample: Sample, record: dict[str, Any], method: str, form: str
 ) -> None:
     path = f"/{sample.kind}/{record['id']}"
-    stale = tag_of(editor, sample.kind, record["id"])
-    editor.change(sample.kind, record["id"], **{sample.text: "between"})
-    answer = editor.request(method, path, json={sample.text: "lost"}, headers={"If-Match": form.format(stale)})
-    assert_refused(answer, 412, "rest_precondition_failed")
-    assert editor.read(sample.kind, record["id"])[sample.text] == shown_text(sample, "between")
+    stale = read_etag(editor, sample.kind, record["id"])
+    editor.change(sample.kind, record["id"], **{sample.text_param: "between"})
+    response = editor.request(
+        method, path, json={sample.text_param: "lost"}, headers={"If-Match": form.format(stale)}
+    )
+    assert_error(response, 412, "rest_precondition_failed")
+    assert editor.read(sample.kind, record["id"])[sample.text_param] == format_text(sample, "between")
 
 
 def test_etag_of_any_representation_is_valid_for_if_match(
@@ -153,38 +163,41 @@ def test_etag_of_any_representation_is_valid_for_if_match(
 ) -> None:
     path = f"/{sample.kind}/{record['id']}"
     tag = editor.get(f"{path}?_fields=id").headers["etag"]
-    changed = editor.patch(path, {sample.text: "x"}, headers={"If-Match": tag})
-    assert done(changed)["id"] == record["id"]
-    assert editor.patch(path, {sample.text: "y"}, headers={"If-Match": changed.headers["etag"]}).status_code == 200
+    changed = editor.patch(path, {sample.text_param: "x"}, headers={"If-Match": tag})
+    assert expect_json(changed)["id"] == record["id"]
+    assert (
+        editor.patch(path, {sample.text_param: "y"}, headers={"If-Match": changed.headers["etag"]}).status_code == 200
+    )
 
 
 def test_by_slug_route_checks_if_match(editor: Caller, post: Sample) -> None:
-    made = editor.create(post.kind, **post.body())
-    stale = tag_of(editor, post.kind, made["id"])
-    editor.change(post.kind, made["id"], **{post.text: "between"})
-    answer = editor.delete(f"/{post.kind}/by-slug/{made['slug']}", headers={"If-Match": stale})
-    assert_refused(answer, 412, "rest_precondition_failed")
+    record = editor.create(post.kind, **post.body())
+    stale = read_etag(editor, post.kind, record["id"])
+    editor.change(post.kind, record["id"], **{post.text_param: "between"})
+    response = editor.delete(f"/{post.kind}/by-slug/{record['slug']}", headers={"If-Match": stale})
+    assert_error(response, 412, "rest_precondition_failed")
 
 
 def test_permission_and_existence_are_checked_before_if_match(
     anonymous: Caller, author: Caller, editor: Caller, post: Sample
 ) -> None:
-    made = editor.create(post.kind, **post.body())
-    path, headers = f"/{post.kind}/{made['id']}", {"If-Match": '"0-0"'}
-    assert_refused(anonymous.patch(path, {}, headers=headers), 401, "rest_forbidden")
-    assert_refused(author.patch(path, {}, headers=headers), 403, "rest_forbidden")
+    record = editor.create(post.kind, **post.body())
+    path, headers = f"/{post.kind}/{record['id']}", {"If-Match": '"0-0"'}
+    assert_error(anonymous.patch(path, {}, headers=headers), 401, "rest_forbidden")
+    assert_error(author.patch(path, {}, headers=headers), 403, "rest_forbidden")
     unknown = editor.patch(f"/{post.kind}/999999", {}, headers=headers)
-    assert_refused(unknown, 404, f"rest-{post.singular}-not-found")
+    assert_error(unknown, 404, f"rest-{post.singular}-not-found")
 
 
 def test_concurrent_writers_with_same_etag_write_once(editor: Caller, sample: Sample, record: dict[str, Any]) -> None:
     path = f"/{sample.kind}/{record['id']}"
-    tag = tag_of(editor, sample.kind, record["id"])
+    tag = read_etag(editor, sample.kind, record["id"])
 
     async def race() -> list[int]:
         writes = [
-            editor.ask("PATCH", path, json={sample.text: f"writer {n}"}, headers={"If-Match": tag}) for n in range(6)
+            editor.request_async("PATCH", path, json={sample.text_param: f"writer {n}"}, headers={"If-Match": tag})
+            for n in range(6)
         ]
-        return [answer.status_code for answer in await asyncio.gather(*writes)]
+        return [response.status_code for response in await asyncio.gather(*writes)]
 
-    assert sorted(editor.interface.run(race())) == [200, 412, 412, 412, 412, 412]
+    assert sorted(editor.app.run(race())) == [200, 412, 412, 412, 412, 412]

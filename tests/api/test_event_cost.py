@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.api.running_app import Caller, Interface, assert_refused
+from tests.api.running_app import Caller, RunningApp, assert_error
 from tests.api.sample_records import DATES
 
 
-def event(caller: Caller, **fields: Any) -> dict[str, Any]:
+def create_event(caller: Caller, **fields: Any) -> dict[str, Any]:
     return caller.create("events", title="Priced", **DATES, **fields)
 
 
 @pytest.mark.parametrize(
-    ("sent", "cost", "symbol", "position", "values"),
+    ("raw_value", "cost", "symbol", "position", "values"),
     [
         (10, "$10", "", "", ["10"]),
         (10.5, "$10.5", "", "", ["10.5"]),
@@ -36,25 +36,25 @@ def event(caller: Caller, **fields: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_cost_is_formatted(
-    editor: Caller, sent: object, cost: str, symbol: str, position: str, values: list[str]
+    editor: Caller, raw_value: object, cost: str, symbol: str, position: str, values: list[str]
 ) -> None:
-    made = event(editor, cost=sent)
-    assert made["cost"] == cost
-    assert made["cost_details"] == {
+    record = create_event(editor, cost=raw_value)
+    assert record["cost"] == cost
+    assert record["cost_details"] == {
         "currency_symbol": symbol, "currency_code": "", "currency_position": position, "values": values
     }  # fmt: skip
-    offers = editor.read("events", made["id"]).get("json_ld", {}).get("offers")
+    offers = editor.read("events", record["id"]).get("json_ld", {}).get("offers")
     assert (offers is None) == (not any(value[:1].isdigit() or value == "free" for value in values))
 
 
 @pytest.mark.parametrize("wrong", [True, -5, "-5", {"a": 1}, [[1]], [None], [True], 1e16, "x" * 251])
 def test_invalid_cost_is_rejected(editor: Caller, wrong: object) -> None:
-    assert_refused(editor.post("/events", {"title": "x", **DATES, "cost": wrong}), 400, "rest_invalid_param", "cost")
+    assert_error(editor.post("/events", {"title": "x", **DATES, "cost": wrong}), 400, "rest_invalid_param", "cost")
 
 
-def test_currency_is_configured_per_site(fresh: Callable[..., Interface]) -> None:
-    interface = fresh()
-    made = interface.caller("editor").create("events", title="x", cost=5, **DATES)
-    interface.set_site("currency_symbol", "€")
-    interface.set_site("currency_position", "postfix")
-    assert (made["cost"], interface.caller().read("events", made["id"])["cost"]) == ("$5", "5€")
+def test_currency_is_configured_per_site(start_app: Callable[..., RunningApp]) -> None:
+    app = start_app()
+    record = app.caller("editor").create("events", title="x", cost=5, **DATES)
+    app.set_site("currency_symbol", "€")
+    app.set_site("currency_position", "postfix")
+    assert (record["cost"], app.caller().read("events", record["id"])["cost"]) == ("$5", "5€")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.running_app import Caller, assert_refused
+from tests.api.running_app import Caller, assert_error
 
 # Zone, wall time sent, wall time shown, instant, abbreviation. A skipped time moves on by the gap; of two
 # equal times the first is meant, and an offset names the second.
@@ -52,28 +52,28 @@ TIMES = [
 ]
 
 
-def instant(caller: Caller, zone: str, sent: str) -> dict[str, Any]:
-    return caller.create("events", title="Clock", start_date=sent, end_date=sent, timezone=zone)
+def create_event(caller: Caller, zone: str, text: str) -> dict[str, Any]:
+    return caller.create("events", title="Clock", start_date=text, end_date=text, timezone=zone)
 
 
-@pytest.mark.parametrize(("zone", "sent", "local", "utc", "abbreviation"), TIMES)
+@pytest.mark.parametrize(("zone", "text", "local", "utc", "abbreviation"), TIMES)
 def test_nonexistent_and_ambiguous_times_are_resolved(
-    anonymous: Caller, editor: Caller, zone: str, sent: str, local: str, utc: str, abbreviation: str
+    anonymous: Caller, editor: Caller, zone: str, text: str, local: str, utc: str, abbreviation: str
 ) -> None:
-    made = instant(editor, zone, sent)
-    shown = ("start_date", "end_date", "utc_start_date", "utc_end_date", "timezone_abbr")
+    record = create_event(editor, zone, text)
+    keys = ("start_date", "end_date", "utc_start_date", "utc_end_date", "timezone_abbr")
     expected = (local, local, utc, utc, abbreviation)
-    assert tuple(made[key] for key in shown) == expected
-    assert tuple(anonymous.read("events", made["id"])[key] for key in shown) == expected
+    assert tuple(record[key] for key in keys) == expected
+    assert tuple(anonymous.read("events", record["id"])[key] for key in keys) == expected
     # What was settled once stays, whatever else changes.
     for fields in (
         {"title": "Other"},
-        {"start_date": local if "T" not in sent else sent},
+        {"start_date": local if "T" not in text else text},
         {"timezone": zone.lower()},
         {"all_day": False},
     ):
-        changed = editor.change("events", made["id"], **fields)
-        assert tuple(changed[key] for key in shown) == expected, fields
+        changed = editor.change("events", record["id"], **fields)
+        assert tuple(changed[key] for key in keys) == expected, fields
 
 
 @pytest.mark.parametrize(
@@ -157,25 +157,25 @@ def test_nonexistent_and_ambiguous_times_are_resolved(
 def test_all_day_events_on_dst_change_days(
     editor: Caller, zone: str, day: str, start: str, end: str, utc_start: str, utc_end: str
 ) -> None:
-    made = editor.create("events", title="Day", start_date=day, end_date=day, timezone=zone, all_day=True)
-    shown = [made[key] for key in ("start_date", "end_date", "utc_start_date", "utc_end_date")]
-    assert shown == [start, end, utc_start, utc_end]
-    kept = editor.change("events", made["id"], title="Kept")
-    assert [kept[key] for key in ("start_date", "end_date", "utc_start_date", "utc_end_date")] == shown
+    record = editor.create("events", title="Day", start_date=day, end_date=day, timezone=zone, all_day=True)
+    times = [record[key] for key in ("start_date", "end_date", "utc_start_date", "utc_end_date")]
+    assert times == [start, end, utc_start, utc_end]
+    renamed = editor.change("events", record["id"], title="Kept")
+    assert [renamed[key] for key in ("start_date", "end_date", "utc_start_date", "utc_end_date")] == times
 
 
 def test_event_may_span_repeated_hour(editor: Caller) -> None:
-    made = editor.create(
+    record = editor.create(
         "events", title="Night", timezone="Europe/Paris",
         start_date="2027-10-31T02:30:00+02:00", end_date="2027-10-31T02:15:00+01:00",
     )  # fmt: skip
-    assert (made["start_date"], made["end_date"]) == ("2027-10-31 02:30:00", "2027-10-31 02:15:00")
-    assert (made["utc_start_date"], made["utc_end_date"]) == ("2027-10-31 00:30:00", "2027-10-31 01:15:00")
-    later = editor.change("events", made["id"], start_date="2027-10-31T02:45:00+02:00")
+    assert (record["start_date"], record["end_date"]) == ("2027-10-31 02:30:00", "2027-10-31 02:15:00")
+    assert (record["utc_start_date"], record["utc_end_date"]) == ("2027-10-31 00:30:00", "2027-10-31 01:15:00")
+    later = editor.change("events", record["id"], start_date="2027-10-31T02:45:00+02:00")
     assert (later["utc_start_date"], later["utc_end_date"]) == ("2027-10-31 00:45:00", "2027-10-31 01:15:00")
     # In another zone the second time is no longer there: the end would come before the start.
-    answer = editor.patch(f"/events/{made['id']}", {"timezone": "Europe/London"})
-    assert_refused(answer, 400, "rest_invalid_param", "end_date")
+    response = editor.patch(f"/events/{record['id']}", {"timezone": "Europe/London"})
+    assert_error(response, 400, "rest_invalid_param", "end_date")
 
 
 def test_start_in_dst_gap_after_end_is_rejected(editor: Caller) -> None:
@@ -185,13 +185,13 @@ def test_start_in_dst_gap_after_end_is_rejected(editor: Caller) -> None:
         "start_date": "2027-03-28 02:30",
         "end_date": "2027-03-28 03:15",
     }
-    assert_refused(editor.post("/events", body), 400, "rest_invalid_param", "end_date")
+    assert_error(editor.post("/events", body), 400, "rest_invalid_param", "end_date")
 
 
-def test_list_day_length_follows_site_timezone(fresh: Any) -> None:
-    interface = fresh()
-    interface.set_site("timezone", "Europe/Paris")
-    editor, anonymous = interface.caller("editor"), interface.caller()
+def test_list_day_length_follows_site_timezone(start_app: Any) -> None:
+    app = start_app()
+    app.set_site("timezone", "Europe/Paris")
+    editor, anonymous = app.caller("editor"), app.caller()
     times = ["2027-10-30T21:59:59Z", "2027-10-30T22:00:00Z", "2027-10-31T22:59:59Z", "2027-10-31T23:00:00Z"]
     ids = [editor.create("events", title="x", start_date=time, end_date=time)["id"] for time in times]
     assert anonymous.ids("events", start_date="2027-10-31", end_date="2027-10-31") == ids[1:3]

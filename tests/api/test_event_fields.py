@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.running_app import NS, Caller, Interface, assert_refused, done
+from tests.api.running_app import API_URL, Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import unique
 
 DATES = {"start_date": "2027-06-10 19:30:00", "end_date": "2027-06-10 22:00:00"}
@@ -13,22 +13,22 @@ FLAGS = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def new_york(interface: Interface) -> None:
-    interface.set_site("timezone", "America/New_York")
+def new_york(app: RunningApp) -> None:
+    app.set_site("timezone", "America/New_York")
 
 
-def event(caller: Caller, **fields: Any) -> dict[str, Any]:
+def create_event(caller: Caller, **fields: Any) -> dict[str, Any]:
     return caller.create("events", **{"title": unique("event"), **DATES, **fields})
 
 
-def details(stamp: str) -> dict[str, str]:
-    year, month, day, hour, minutes, seconds = re.split("[- :]", stamp)
+def date_parts(text: str) -> dict[str, str]:
+    year, month, day, hour, minutes, seconds = re.split("[- :]", text)
     return {"year": year, "month": month, "day": day, "hour": hour, "minutes": minutes, "seconds": seconds}
 
 
-def rest_of(record: dict[str, Any], *names: str) -> dict[str, Any]:
-    left_out = {"modified", "modified_utc", "json_ld", *names}
-    return {key: value for key, value in record.items() if key not in left_out}
+def without_keys(record: dict[str, Any], *names: str) -> dict[str, Any]:
+    omitted = {"modified", "modified_utc", "json_ld", *names}
+    return {key: value for key, value in record.items() if key not in omitted}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def full(editor: Caller) -> dict[str, Any]:
 def test_event_with_all_fields_has_exact_representation(
     anonymous: Caller, editor: Caller, full: dict[str, Any]
 ) -> None:
-    made = event(editor, **full)
+    record = create_event(editor, **full)
     url = "http://calendar.test/event/full-event/"
     by_kind = {
         "venue": editor.read("venues", full["venue"]),
@@ -60,15 +60,15 @@ def test_event_with_all_fields_has_exact_representation(
     for organizer in by_kind["organizer"]:
         organizer.pop("json_ld", None)
     expected = {
-        "id": made["id"],
-        "global_id": f"calendar.test?id={made['id']}",
-        "global_id_lineage": [f"calendar.test?id={made['id']}"],
+        "id": record["id"],
+        "global_id": f"calendar.test?id={record['id']}",
+        "global_id_lineage": [f"calendar.test?id={record['id']}"],
         "author": str(editor.id),
         "status": "publish",
         "date": "2026-01-15 08:00:00",
         "date_utc": "2026-01-15 13:00:00",
         "url": url,
-        "rest_url": f"{NS}/events/{made['id']}",
+        "rest_url": f"{API_URL}/events/{record['id']}",
         "title": "Full <em>event</em>",
         "description": "<p>One.</p>\n<p>Two.</p>",
         "excerpt": "<p>Short</p>",
@@ -76,13 +76,13 @@ def test_event_with_all_fields_has_exact_representation(
         "image": False,
         "all_day": False,
         "start_date": "2027-06-10 19:30:00",
-        "start_date_details": details("2027-06-10 19:30:00"),
+        "start_date_details": date_parts("2027-06-10 19:30:00"),
         "end_date": "2027-06-10 22:00:00",
-        "end_date_details": details("2027-06-10 22:00:00"),
+        "end_date_details": date_parts("2027-06-10 22:00:00"),
         "utc_start_date": "2027-06-10 17:30:00",
-        "utc_start_date_details": details("2027-06-10 17:30:00"),
+        "utc_start_date_details": date_parts("2027-06-10 17:30:00"),
         "utc_end_date": "2027-06-10 20:00:00",
-        "utc_end_date_details": details("2027-06-10 20:00:00"),
+        "utc_end_date_details": date_parts("2027-06-10 20:00:00"),
         "timezone": "Europe/Paris",
         "timezone_abbr": "CEST",
         "cost": "$10 – $20",
@@ -93,23 +93,23 @@ def test_event_with_all_fields_has_exact_representation(
         "hide_from_listings": False,
         "sticky": True,
         "featured": True,
-        "categories": [in_event(editor, "categories", one, 1) for one in reversed(full["categories"])],
-        "tags": [in_event(editor, "tags", full["tags"][0], 1)],
+        "categories": [embedded_term(editor, "categories", one, 1) for one in reversed(full["categories"])],
+        "tags": [embedded_term(editor, "tags", full["tags"][0], 1)],
         "venue": by_kind["venue"],
         "organizer": by_kind["organizer"],
         "custom_fields": [],
         "ticket_url": "https://tickets.example/1",
-        "uid": made["uid"],
+        "uid": record["uid"],
     }
-    assert rest_of(made) == expected
-    assert rest_of(anonymous.read("events", made["id"])) == expected
-    (listed,) = anonymous.page("events", include=made["id"])["events"]
-    assert rest_of(listed) == expected
-    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", made["uid"])
-    editor.trash("events", made["id"])
+    assert without_keys(record) == expected
+    assert without_keys(anonymous.read("events", record["id"])) == expected
+    (listed,) = anonymous.page("events", include=record["id"])["events"]
+    assert without_keys(listed) == expected
+    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", record["uid"])
+    editor.trash("events", record["id"])
 
 
-def in_event(caller: Caller, kind: str, term_id: int, count: int) -> dict[str, Any]:
+def embedded_term(caller: Caller, kind: str, term_id: int, count: int) -> dict[str, Any]:
     term = caller.read(kind, term_id)
     return {
         "name": term["name"], "slug": term["slug"], "term_group": 0, "term_taxonomy_id": term_id,
@@ -119,18 +119,18 @@ def in_event(caller: Caller, kind: str, term_id: int, count: int) -> dict[str, A
 
 
 def test_event_with_required_fields_has_same_keys(editor: Caller, full: dict[str, Any]) -> None:
-    least, most = event(editor), event(editor, **{**full, "slug": "most"})
-    assert least.keys() == most.keys()
+    minimal, complete = create_event(editor), create_event(editor, **{**full, "slug": "most"})
+    assert minimal.keys() == complete.keys()
     empty = {
         "description": "", "excerpt": "", "image": False, "all_day": False, "cost": "", "categories": [], "tags": [],
         "venue": [], "organizer": [], "custom_fields": [], "ticket_url": "", "timezone": "America/New_York",
-        "website": least["url"], **dict.fromkeys(FLAGS, False),
+        "website": minimal["url"], **dict.fromkeys(FLAGS, False),
     }  # fmt: skip
-    assert {key: least[key] for key in empty} == empty
+    assert {key: minimal[key] for key in empty} == empty
 
 
 def test_updating_one_field_keeps_all_others(editor: Caller, full: dict[str, Any]) -> None:
-    made = event(editor, **{**full, "slug": "kept"})
+    record = create_event(editor, **{**full, "slug": "kept"})
     changes: dict[str, tuple[Any, Any, set[str]]] = {
         "title": ("New", "New", set()),
         "description": ("New", "<p>New</p>", set()),
@@ -149,45 +149,45 @@ def test_updating_one_field_keeps_all_others(editor: Caller, full: dict[str, Any
         "hide_from_listings": (True, True, set()),
         "slug": ("kept-2", "kept-2", {"url"}),
     }
-    for name, (sent, shown, derived) in changes.items():
-        changed = editor.change("events", made["id"], **{name: sent})
-        assert changed[name] == shown
+    for name, (value, expected, derived) in changes.items():
+        changed = editor.change("events", record["id"], **{name: value})
+        assert changed[name] == expected
         counts = {"categories", "tags"}
-        assert rest_of(changed, name, *derived, *counts) == rest_of(made, name, *derived, *counts)
-        made = changed
+        assert without_keys(changed, name, *derived, *counts) == without_keys(record, name, *derived, *counts)
+        record = changed
 
 
 def test_empty_update_changes_nothing(editor: Caller) -> None:
-    made = event(editor)
-    path = f"/events/{made['id']}"
+    record = create_event(editor)
+    path = f"/events/{record['id']}"
     before = editor.get(path).headers["etag"]
-    revision = editor.interface.sql("SELECT revision FROM events WHERE id = $1", made["id"])
-    for nothing in ({}, {"title": made["title"]}, {"unknown": 1}, {"cost": ""}):
-        done(editor.patch(path, nothing))
-    assert editor.interface.sql("SELECT revision FROM events WHERE id = $1", made["id"]) == revision
+    revision = editor.app.sql("SELECT revision FROM events WHERE id = $1", record["id"])
+    for nothing in ({}, {"title": record["title"]}, {"unknown": 1}, {"cost": ""}):
+        expect_json(editor.patch(path, nothing))
+    assert editor.app.sql("SELECT revision FROM events WHERE id = $1", record["id"]) == revision
     assert editor.get(path).headers["etag"] == before
 
 
 @pytest.mark.parametrize("name", ["description", "excerpt", "cost", "website", "ticket_url"])
 @pytest.mark.parametrize("empty", ["", None])
 def test_empty_value_clears_text(editor: Caller, name: str, empty: str | None) -> None:
-    sent = "https://a.example" if name in ("website", "ticket_url") else "10"
-    made = event(editor, **{name: sent})
-    assert made[name] not in ("", made["url"])
-    for cleared in (editor.change("events", made["id"], **{name: empty}), event(editor, **{name: empty})):
+    value = "https://a.example" if name in ("website", "ticket_url") else "10"
+    record = create_event(editor, **{name: value})
+    assert record[name] not in ("", record["url"])
+    for cleared in (editor.change("events", record["id"], **{name: empty}), create_event(editor, **{name: empty})):
         assert cleared[name] == (cleared["url"] if name == "website" else "")
 
 
 def test_website_defaults_to_event_page(editor: Caller) -> None:
-    made = event(editor)
-    assert made["website"] == made["url"] == f"http://calendar.test/event/{made['slug']}/"
-    draft = event(editor, status="draft")
+    record = create_event(editor)
+    assert record["website"] == record["url"] == f"http://calendar.test/event/{record['slug']}/"
+    draft = create_event(editor, status="draft")
     assert draft["website"] == draft["url"] == f"http://calendar.test/?p={draft['id']}"
 
 
 @pytest.mark.parametrize("name", [*FLAGS, "all_day"])
 def test_booleans_accept_all_notations(editor: Caller, name: str) -> None:
-    for sent, shown in (
+    for value, expected in (
         (True, True),
         (1, True),
         ("yes", True),
@@ -196,18 +196,18 @@ def test_booleans_accept_all_notations(editor: Caller, name: str) -> None:
         ("0", False),
         ("no", False),
     ):
-        assert event(editor, **{name: sent})[name] is shown
+        assert create_event(editor, **{name: value})[name] is expected
     for wrong in ("", "bogus", 2, -1, [], {}, 1.5, "y"):
-        answer = editor.post("/events", {"title": "x", **DATES, name: wrong})
-        assert_refused(answer, 400, "rest_invalid_param", name)
-    assert event(editor, **{name: None})[name] is False
-    made = event(editor, **{name: True})
-    assert editor.change("events", made["id"], title="x")[name] is True
-    assert_refused(editor.patch(f"/events/{made['id']}", {name: None}), 400, "rest_invalid_param", name)
+        response = editor.post("/events", {"title": "x", **DATES, name: wrong})
+        assert_error(response, 400, "rest_invalid_param", name)
+    assert create_event(editor, **{name: None})[name] is False
+    record = create_event(editor, **{name: True})
+    assert editor.change("events", record["id"], title="x")[name] is True
+    assert_error(editor.patch(f"/events/{record['id']}", {name: None}), 400, "rest_invalid_param", name)
 
 
 @pytest.mark.parametrize(
-    ("sent", "shown"),
+    ("title", "expected"),
     [
         ('It\'s "quoted" -- and... <3', 'It\'s "quoted" -- and... <3'),
         ("Back\\slash \\\\ \\n", "Back\\slash \\\\ \\n"),
@@ -220,20 +220,22 @@ def test_booleans_accept_all_notations(editor: Caller, name: str) -> None:
         ("AT&T &amp; Co", "AT&T & Co"),
     ],
 )
-def test_titles_are_sanitized(editor: Caller, sent: str, shown: str) -> None:
-    assert event(editor, title=sent)["title"] == shown
+def test_titles_are_sanitized(editor: Caller, title: str, expected: str) -> None:
+    assert create_event(editor, title=title)["title"] == expected
 
 
 @pytest.mark.parametrize("title", ["", " ", "\x00", "<script>x</script>", 5, True, [], {}, "x" * 10_001])
 def test_invalid_title_is_rejected(editor: Caller, title: object) -> None:
-    assert_refused(editor.post("/events", {"title": title, **DATES}), 400, "rest_invalid_param", "title")
+    assert_error(editor.post("/events", {"title": title, **DATES}), 400, "rest_invalid_param", "title")
 
 
 @pytest.mark.parametrize("role", ["contributor", "author", "editor", "administrator"])
-def test_scripts_are_removed_for_all_roles(interface: Interface, role: str) -> None:
+def test_scripts_are_removed_for_all_roles(app: RunningApp, role: str) -> None:
     html = '<p onclick="x">a</p><script>1</script><iframe src="//x"></iframe><a href="javascript:y">l</a><img src="https://i.example/a.png">'
-    made = event(interface.caller(role), description=html, excerpt=html)
-    assert made["description"] == made["excerpt"] == '<p>a</p>\n<p><a>l</a><img src="https://i.example/a.png"></p>'
+    record = create_event(app.caller(role), description=html, excerpt=html)
+    assert (
+        record["description"] == record["excerpt"] == '<p>a</p>\n<p><a>l</a><img src="https://i.example/a.png"></p>'
+    )
 
 
 @pytest.mark.parametrize("name", ["website", "ticket_url"])
@@ -241,16 +243,18 @@ def test_scripts_are_removed_for_all_roles(interface: Interface, role: str) -> N
     "wrong", ["ftp://a.example", "javascript:x", "a.example", "http://", 5, True, ["http://a.example"], {}]
 )
 def test_urls_must_be_http_or_https(editor: Caller, name: str, wrong: object) -> None:
-    assert_refused(editor.post("/events", {"title": "x", **DATES, name: wrong}), 400, "rest_invalid_param", name)
+    assert_error(editor.post("/events", {"title": "x", **DATES, name: wrong}), 400, "rest_invalid_param", name)
 
 
 def test_json_ld_is_included_in_single_reads_only(anonymous: Caller, editor: Caller) -> None:
-    made = event(editor, title="A &lt;b&gt; & <b>B</b>", cost="10-20", venue={"venue": "LD Hall", "city": "Oslo"})
-    assert "json_ld" not in made
-    described = anonymous.read("events", made["id"])["json_ld"]
+    record = create_event(
+        editor, title="A &lt;b&gt; & <b>B</b>", cost="10-20", venue={"venue": "LD Hall", "city": "Oslo"}
+    )
+    assert "json_ld" not in record
+    described = anonymous.read("events", record["id"])["json_ld"]
     assert (described["@type"], described["startDate"]) == ("Event", "2027-06-10T19:30:00-04:00")
     assert described["location"]["address"] == {"@type": "PostalAddress", "addressLocality": "Oslo"}
     assert (described["offers"]["lowPrice"], described["offers"]["highPrice"]) == ("10", "20")
-    by_slug = done(anonymous.get(f"/events/by-slug/{made['slug']}"))
+    by_slug = expect_json(anonymous.get(f"/events/by-slug/{record['slug']}"))
     assert by_slug["json_ld"] == described
-    assert all("json_ld" not in one for one in anonymous.page("events", include=made["id"])["events"])
+    assert all("json_ld" not in one for one in anonymous.page("events", include=record["id"])["events"])

@@ -4,33 +4,33 @@ from typing import Any
 
 import pytest
 
-from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import DATES, SAMPLES, Sample, unique
 
 
-def event(caller: Caller, **fields: Any) -> dict[str, Any]:
+def create_event(caller: Caller, **fields: Any) -> dict[str, Any]:
     return caller.create("events", **{"title": unique("event"), **DATES, **fields})
 
 
-def linked(record: dict[str, Any], place: Sample) -> list[int]:
+def linked_ids(record: dict[str, Any], place: Sample) -> list[int]:
     """The IDs that an event shows, in their order."""
-    shown = record[place.singular]
-    return [one["id"] for one in (shown if isinstance(shown, list) else [shown])]
+    linked_records = record[place.singular]
+    return [one["id"] for one in (linked_records if isinstance(linked_records, list) else [linked_records])]
 
 
-def total(interface: Interface, kind: str) -> int:
-    (row,) = interface.sql(f"SELECT count(*) AS n FROM {kind}")
+def count_rows(app: RunningApp, kind: str) -> int:
+    (row,) = app.sql(f"SELECT count(*) AS n FROM {kind}")
     number: int = row["n"]
     return number
 
 
 @pytest.fixture
-def three(editor: Caller, place: Sample) -> list[int]:
+def record_ids(editor: Caller, place: Sample) -> list[int]:
     return [editor.create(place.kind, **place.body())["id"] for _ in range(3)]
 
 
-def test_records_are_linked_by_id_in_all_notations(editor: Caller, place: Sample, three: list[int]) -> None:
-    a, b, c = three
+def test_records_are_linked_by_id_in_all_notations(editor: Caller, place: Sample, record_ids: list[int]) -> None:
+    a, b, c = record_ids
     forms: list[tuple[Any, list[int]]] = [
         (a, [a]),
         (str(a), [a]),
@@ -41,7 +41,7 @@ def test_records_are_linked_by_id_in_all_notations(editor: Caller, place: Sample
         (f" {b} , {c} ,", [b, c]),
         ([f"{a},{b}", c], [a, b, c]),
         ({"id": a}, [a]),
-        ({"id": str(a), place.name: "ignored"}, [a]),
+        ({"id": str(a), place.name_param: "ignored"}, [a]),
         ([{"id": b}, c], [b, c]),
         ([a, a, b, a], [a, b]),
         (float(a), [a]),
@@ -54,34 +54,34 @@ def test_records_are_linked_by_id_in_all_notations(editor: Caller, place: Sample
         (None, []),
         ([{}], []),
     ]
-    for sent, ids in forms:
-        made = event(editor, **{place.singular: sent})
-        assert linked(made, place) == ids, sent
+    for value, ids in forms:
+        record = create_event(editor, **{place.singular: value})
+        assert linked_ids(record, place) == ids, value
 
 
 def test_venue_is_empty_list_object_or_list(editor: Caller) -> None:
     a, b = (editor.create("venues", venue=unique("v")) for _ in range(2))
-    assert event(editor)["venue"] == []
-    assert event(editor, venue=a["id"])["venue"] == a
-    assert event(editor, venue=[b["id"], a["id"]])["venue"] == [b, a]
-    assert event(editor, organizer=[])["organizer"] == []
+    assert create_event(editor)["venue"] == []
+    assert create_event(editor, venue=a["id"])["venue"] == a
+    assert create_event(editor, venue=[b["id"], a["id"]])["venue"] == [b, a]
+    assert create_event(editor, organizer=[])["organizer"] == []
 
 
-def test_forms_link_records_with_brackets(editor: Caller, place: Sample, three: list[int]) -> None:
+def test_forms_link_records_with_brackets(editor: Caller, place: Sample, record_ids: list[int]) -> None:
     base = {"title": "Form", **DATES}
     name = place.singular
-    pairs = [*base.items(), (f"{name}[]", str(three[1])), (f"{name}[]", str(three[0]))]
+    pairs = [*base.items(), (f"{name}[]", str(record_ids[1])), (f"{name}[]", str(record_ids[0]))]
     body = "&".join(f"{key}={value}" for key, value in pairs)
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    made = done(editor.request("POST", "/events", content=body, headers=headers), 201)
-    assert linked(made, place) == [three[1], three[0]]
+    created = expect_json(editor.request("POST", "/events", content=body, headers=headers), 201)
+    assert linked_ids(created, place) == [record_ids[1], record_ids[0]]
     new = unique("of form")
     inline = {**base, f"{name}[{name}]": new, f"{name}[phone]": "12"}
-    record = done(editor.request("POST", "/events", data=inline), 201)[name]
-    shown = record[0] if isinstance(record, list) else record
-    assert (shown[name], shown["phone"]) == (new, "12")
+    record = expect_json(editor.request("POST", "/events", data=inline), 201)[name]
+    linked_record = record[0] if isinstance(record, list) else record
+    assert (linked_record[name], linked_record["phone"]) == (new, "12")
     two = {**base, f"{name}[0][{name}]": unique("first"), f"{name}[1][{name}]": unique("second")}
-    assert len(linked(done(editor.request("POST", "/events", data=two), 201), place)) == 2
+    assert len(linked_ids(expect_json(editor.request("POST", "/events", data=two), 201), place)) == 2
 
 
 @pytest.mark.parametrize(
@@ -94,52 +94,62 @@ def test_forms_link_records_with_brackets(editor: Caller, place: Sample, three: 
 )  # fmt: skip
 def test_invalid_links_are_rejected(editor: Caller, place: Sample, wrong: Any) -> None:
     if isinstance(wrong, dict):
-        wrong = {key.replace("NAME", place.name): value for key, value in wrong.items()}
-    before = total(editor.interface, place.kind)
-    answer = editor.post("/events", {"title": "x", **DATES, place.singular: wrong})
-    assert_refused(answer, 400, "rest_invalid_param", place.singular)
-    assert total(editor.interface, place.kind) == before
+        wrong = {key.replace("NAME", place.name_param): value for key, value in wrong.items()}
+    before = count_rows(editor.app, place.kind)
+    response = editor.post("/events", {"title": "x", **DATES, place.singular: wrong})
+    assert_error(response, 400, "rest_invalid_param", place.singular)
+    assert count_rows(editor.app, place.kind) == before
 
 
 def test_record_of_another_kind_cannot_be_linked(editor: Caller, place: Sample) -> None:
-    other = event(editor)["id"]
-    answer = editor.post("/events", {"title": "x", **DATES, place.singular: other})
-    assert_refused(answer, 400, "rest_invalid_param", place.singular)
+    other = create_event(editor)["id"]
+    response = editor.post("/events", {"title": "x", **DATES, place.singular: other})
+    assert_error(response, 400, "rest_invalid_param", place.singular)
 
 
 def test_inline_data_creates_record_by_rules_of_its_kind(editor: Caller, place: Sample) -> None:
     name = unique("Inline")
-    sent = {
-        place.name: f"<b>{name}</b><script>x</script>",
+    fields = {
+        place.name_param: f"<b>{name}</b><script>x</script>",
         "phone": " 1 ",
         "website": "https://i.example",
         "unknown": 1,
     }
-    made = event(editor, status="draft", **{place.singular: sent})
-    (record_id,) = linked(made, place)
+    created = create_event(editor, status="draft", **{place.singular: fields})
+    (record_id,) = linked_ids(created, place)
     record = editor.read(place.kind, record_id)
-    assert (record[place.name], record["phone"], record["website"]) == (f"<b>{name}</b>", "1", "https://i.example")
+    assert (record[place.name_param], record["phone"], record["website"]) == (
+        f"<b>{name}</b>",
+        "1",
+        "https://i.example",
+    )
     assert (record["status"], record["author"]) == ("publish", str(editor.id))
     assert record["slug"] == name.lower().replace(" ", "-")
 
 
-def test_inline_data_and_ids_can_be_mixed(editor: Caller, place: Sample, three: list[int]) -> None:
-    made = event(editor, **{place.singular: [three[2], {place.name: unique("mixed")}, {"id": three[0]}]})
-    ids = linked(made, place)
-    assert (ids[0], ids[2]) == (three[2], three[0])
-    assert ids[1] not in three
+def test_inline_data_and_ids_can_be_mixed(editor: Caller, place: Sample, record_ids: list[int]) -> None:
+    record = create_event(
+        editor, **{place.singular: [record_ids[2], {place.name_param: unique("mixed")}, {"id": record_ids[0]}]}
+    )
+    ids = linked_ids(record, place)
+    assert (ids[0], ids[2]) == (record_ids[2], record_ids[0])
+    assert ids[1] not in record_ids
 
 
 def test_identical_inline_data_reuses_record_without_changing_it(
     author: Caller, editor: Caller, place: Sample
 ) -> None:
-    data = {place.name: unique("Same"), "phone": "12", "description": "d"}
+    data = {place.name_param: unique("Same"), "phone": "12", "description": "d"}
     record = editor.create(place.kind, **data)
     before = editor.get(f"/{place.kind}/{record['id']}").headers["etag"]
-    for sent in (data, {place.name: data[place.name]}, {place.name: data[place.name], "phone": "12"}):
-        assert linked(event(author, **{place.singular: sent}), place) == [record["id"]]
-    for sent in ({**data, "phone": "13"}, {**data, "description": "e"}, {**data, "website": "https://x.example"}):
-        assert linked(event(author, **{place.singular: sent}), place) != [record["id"]]
+    for fields in (
+        data,
+        {place.name_param: data[place.name_param]},
+        {place.name_param: data[place.name_param], "phone": "12"},
+    ):
+        assert linked_ids(create_event(author, **{place.singular: fields}), place) == [record["id"]]
+    for fields in ({**data, "phone": "13"}, {**data, "description": "e"}, {**data, "website": "https://x.example"}):
+        assert linked_ids(create_event(author, **{place.singular: fields}), place) != [record["id"]]
     assert editor.get(f"/{place.kind}/{record['id']}").headers["etag"] == before
 
 
@@ -148,20 +158,20 @@ def test_drafts_and_trashed_records_are_not_reused(author: Caller, editor: Calle
     trashed = editor.create(place.kind, **place.body())
     editor.trash(place.kind, trashed["id"])
     for record in (draft, trashed):
-        made = event(author, **{place.singular: {place.name: record[place.name]}})
-        assert linked(made, place) != [record["id"]]
+        created = create_event(author, **{place.singular: {place.name_param: record[place.name_param]}})
+        assert linked_ids(created, place) != [record["id"]]
 
 
 def test_repeated_inline_data_creates_one_record(editor: Caller, place: Sample) -> None:
-    data = {place.name: unique("Twice")}
-    assert len(linked(event(editor, **{place.singular: [data, data]}), place)) == 1
+    data = {place.name_param: unique("Twice")}
+    assert len(linked_ids(create_event(editor, **{place.singular: [data, data]}), place)) == 1
 
 
 def test_failed_write_leaves_no_linked_records(editor: Caller) -> None:
-    interface = editor.interface
+    app = editor.app
     tables = ("venues", "organizers", "categories", "tags", "events", "changes", "event_venues", "event_organizers")
-    before = [total(interface, table) for table in tables]
-    (counters,) = interface.sql("SELECT revision, last_post_id, last_term_id FROM sites")
+    before = [count_rows(app, table) for table in tables]
+    (counters,) = app.sql("SELECT revision, last_post_id, last_term_id FROM sites")
     good = {
         "venue": {"venue": unique("v")},
         "organizer": [{"organizer": unique("o")}],
@@ -178,61 +188,70 @@ def test_failed_write_leaves_no_linked_records(editor: Caller) -> None:
     ]
     for fields in failing:
         assert editor.post("/events", {"title": "x", **DATES, **fields}).status_code == 400
-    assert [total(interface, table) for table in tables] == before
-    assert interface.sql("SELECT revision, last_post_id, last_term_id FROM sites") == [counters]
-    assert len(linked(event(editor, **good), SAMPLES["venues"])) == 1
+    assert [count_rows(app, table) for table in tables] == before
+    assert app.sql("SELECT revision, last_post_id, last_term_id FROM sites") == [counters]
+    assert len(linked_ids(create_event(editor, **good), SAMPLES["venues"])) == 1
 
 
-def test_omitted_links_are_unchanged_and_empty_ones_removed(editor: Caller, place: Sample, three: list[int]) -> None:
-    made = event(editor, **{place.singular: three})
-    assert linked(editor.change("events", made["id"], title="x"), place) == three
+def test_omitted_links_are_unchanged_and_empty_ones_removed(
+    editor: Caller, place: Sample, record_ids: list[int]
+) -> None:
+    record = create_event(editor, **{place.singular: record_ids})
+    assert linked_ids(editor.change("events", record["id"], title="x"), place) == record_ids
     for empty in ("", [], None, 0):
-        assert linked(editor.change("events", made["id"], **{place.singular: empty}), place) == []
-        assert linked(editor.change("events", made["id"], **{place.singular: three[::-1]}), place) == three[::-1]
-    assert linked(editor.change("events", made["id"], **{place.singular: three[1]}), place) == [three[1]]
+        assert linked_ids(editor.change("events", record["id"], **{place.singular: empty}), place) == []
+        assert (
+            linked_ids(editor.change("events", record["id"], **{place.singular: record_ids[::-1]}), place)
+            == record_ids[::-1]
+        )
+    assert linked_ids(editor.change("events", record["id"], **{place.singular: record_ids[1]}), place) == [
+        record_ids[1]
+    ]
 
 
 # Rights ---------------------------------------------------------------------------------------
 
 
 def test_inline_records_of_contributor_are_pending(contributor: Caller, anonymous: Caller, place: Sample) -> None:
-    made = event(contributor, **{place.singular: {place.name: unique("Drafted"), "status": "publish"}})
-    (record_id,) = linked(made, place)
+    created = create_event(
+        contributor, **{place.singular: {place.name_param: unique("Drafted"), "status": "publish"}}
+    )
+    (record_id,) = linked_ids(created, place)
     record = contributor.read(place.kind, record_id)
     assert (record["status"], record["author"]) == ("pending", str(contributor.id))
-    assert_refused(anonymous.get(f"/{place.kind}/{record_id}"), 403, f"{place.singular}-not-accessible")
+    assert_error(anonymous.get(f"/{place.kind}/{record_id}"), 403, f"{place.singular}-not-accessible")
 
 
 def test_inline_data_cannot_set_another_author(author: Caller, editor: Caller, place: Sample) -> None:
-    sent = {place.name: unique("Foreign"), "author": editor.id}
-    answer = author.post("/events", {"title": "x", **DATES, place.singular: sent})
-    assert_refused(answer, 403, "rest_forbidden")
+    fields = {place.name_param: unique("Foreign"), "author": editor.id}
+    response = author.post("/events", {"title": "x", **DATES, place.singular: fields})
+    assert_error(response, 403, "rest_forbidden")
 
 
 @pytest.mark.parametrize("status", ["draft", "pending", "private", "future"])
-def test_unpublished_linked_records_are_hidden_from_others(interface: Interface, place: Sample, status: str) -> None:
-    editor, author = interface.caller("editor"), interface.caller("author")
+def test_unpublished_linked_records_are_hidden_from_others(app: RunningApp, place: Sample, status: str) -> None:
+    editor, author = app.caller("editor"), app.caller("author")
     hidden = editor.create(
         place.kind,
         **place.body(status=status, author=author.id, **({"date": "2090-01-01"} if status == "future" else {})),
     )
-    shown = editor.create(place.kind, **place.body())
+    public = editor.create(place.kind, **place.body())
     assert hidden["status"] == status
-    made = event(editor, **{place.singular: [hidden["id"], shown["id"]]})
+    record = create_event(editor, **{place.singular: [hidden["id"], public["id"]]})
     for role, ids in (
-        ("editor", [hidden["id"], shown["id"]]),
-        ("administrator", [hidden["id"], shown["id"]]),
-        ("author", [hidden["id"], shown["id"]]),
-        ("contributor", [shown["id"]]),
-        ("subscriber", [shown["id"]]),
-        ("anonymous", [shown["id"]]),
+        ("editor", [hidden["id"], public["id"]]),
+        ("administrator", [hidden["id"], public["id"]]),
+        ("author", [hidden["id"], public["id"]]),
+        ("contributor", [public["id"]]),
+        ("subscriber", [public["id"]]),
+        ("anonymous", [public["id"]]),
     ):
-        caller = interface.caller(role)
-        assert linked(caller.read("events", made["id"]), place) == ids, role
-        (listed,) = caller.page("events", include=made["id"])["events"]
-        assert linked(listed, place) == ids, role
+        caller = app.caller(role)
+        assert linked_ids(caller.read("events", record["id"]), place) == ids, role
+        (listed,) = caller.page("events", include=record["id"])["events"]
+        assert linked_ids(listed, place) == ids, role
         if hidden["id"] not in ids:
-            assert hidden[place.name] not in caller.get(f"/events/{made['id']}").text
+            assert hidden[place.name_param] not in caller.get(f"/events/{record['id']}").text
 
 
 def test_hidden_records_cannot_be_linked_by_others(contributor: Caller, editor: Caller, place: Sample) -> None:
@@ -240,8 +259,8 @@ def test_hidden_records_cannot_be_linked_by_others(contributor: Caller, editor: 
     trashed = editor.create(place.kind, **place.body())
     editor.trash(place.kind, trashed["id"])
     for record, caller in ((hidden, contributor), (trashed, contributor), (trashed, editor)):
-        answer = caller.post("/events", {"title": "x", **DATES, place.singular: record["id"]})
-        assert_refused(answer, 400, "rest_invalid_param", place.singular)
-    assert linked(event(editor, **{place.singular: hidden["id"]}), place) == [hidden["id"]]
+        response = caller.post("/events", {"title": "x", **DATES, place.singular: record["id"]})
+        assert_error(response, 400, "rest_invalid_param", place.singular)
+    assert linked_ids(create_event(editor, **{place.singular: hidden["id"]}), place) == [hidden["id"]]
     own = contributor.create(place.kind, **place.body())
-    assert linked(event(contributor, **{place.singular: own["id"]}), place) == [own["id"]]
+    assert linked_ids(create_event(contributor, **{place.singular: own["id"]}), place) == [own["id"]]

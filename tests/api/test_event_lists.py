@@ -5,39 +5,41 @@ from typing import Any
 
 import pytest
 
-from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 
 
 class Calendar:
     """A few events in a database of their own, by a letter each; all in January 2027."""
 
-    def __init__(self, interface: Interface) -> None:
-        self.interface = interface
-        self.editor, self.anonymous = interface.caller("editor"), interface.caller()
+    def __init__(self, app: RunningApp) -> None:
+        self.interface = app
+        self.editor, self.anonymous = app.caller("editor"), app.caller()
         editor = self.editor
         self.music = editor.create("categories", name="Music")["id"]
         self.rock = editor.create("categories", name="Rock", parent=self.music)["id"]
         self.art = editor.create("categories", name="Fine Art")["id"]
         self.red, self.blue = (editor.create("tags", name=name)["id"] for name in ("Red", "Blue"))
         self.hall = editor.create("venues", venue="Hall", geo_lat=48.8566, geo_lng=2.3522)["id"]
-        self.far = editor.create("venues", venue="Far", geo_lat=52.52, geo_lng=13.405)["id"]
-        self.bare = editor.create("venues", venue="Bare")["id"]
+        self.far_venue = editor.create("venues", venue="Far", geo_lat=52.52, geo_lng=13.405)["id"]
+        self.venue_without_location = editor.create("venues", venue="Bare")["id"]
         self.olga, self.pete = (editor.create("organizers", organizer=name)["id"] for name in ("Olga", "Pete"))
         self.events: dict[str, int] = {}
         self.add("a", "10", title="Alpha concert", description="Loud music needle1", categories=[self.music],
         tags=[self.red],
                  venue=self.hall, organizer=[self.olga], featured=True)  # fmt: skip
         self.add("b", "11", title="Bravo night", description="needle1 and needle2", categories=[self.rock],
-                 tags=[self.red, self.blue], venue=self.far, organizer=[self.olga, self.pete])  # fmt: skip
+                 tags=[self.red, self.blue], venue=self.far_venue, organizer=[self.olga, self.pete])  # fmt: skip
         self.add(
             "c",
             "12",
             title="Charlie 100%",
             excerpt="<b>needle3</b> in excerpt",
             categories=[self.art],
-            venue=self.bare,
+            venue=self.venue_without_location,
         )
-        self.add("d", "13", title="Delta", ticket_url="https://t.example", venue=[self.bare, self.hall])
+        self.add(
+            "d", "13", title="Delta", ticket_url="https://t.example", venue=[self.venue_without_location, self.hall]
+        )
         self.add("e", "14", title="Écho", date="2020-01-01 00:00:00")
         self.add("h", "15", title="Hidden needle1", hide_from_listings=True, categories=[self.music], featured=True)
         self.add(
@@ -46,7 +48,7 @@ class Calendar:
             title="Draft needle1",
             status="draft",
             venue=self.hall,
-            author=interface.people["contributor"].id,
+            author=app.users["contributor"].id,
         )
         self.add("p", "17", title="Private", status="private", categories=[self.music])
         self.add("t", "18", title="Trashed", tags=[self.red])
@@ -57,7 +59,7 @@ class Calendar:
         dates = {"start_date": f"2027-01-{day} 10:00", "end_date": f"2027-01-{day} 12:00"}
         self.events[letter] = self.editor.create("events", **{**dates, **fields})["id"]
 
-    def found(self, caller: Caller | None = None, **query: Any) -> str:
+    def search(self, caller: Caller | None = None, **query: Any) -> str:
         """The letters of a list, in its order."""
         letters = {number: letter for letter, number in self.events.items()}
         dates = {} if "include" in query else {"start_date": "2026-12-01", "end_date": "2027-12-31"}
@@ -68,14 +70,14 @@ class Calendar:
 
 
 @pytest.fixture(scope="module")
-def calendar(fresh_for_module: Callable[..., Interface]) -> Calendar:
-    return Calendar(fresh_for_module())
+def calendar(start_app_for_module: Callable[..., RunningApp]) -> Calendar:
+    return Calendar(start_app_for_module())
 
 
 def test_list_is_ordered_by_start_without_hidden_events(calendar: Calendar) -> None:
-    assert calendar.found() == "abcde"
-    assert calendar.found(calendar.editor) == "abcdexp"
-    assert calendar.found(calendar.interface.caller("contributor")) == "abcdex"
+    assert calendar.search() == "abcde"
+    assert calendar.search(calendar.editor) == "abcdexp"
+    assert calendar.search(calendar.interface.caller("contributor")) == "abcdex"
 
 
 @pytest.mark.parametrize(
@@ -89,14 +91,14 @@ def test_list_is_ordered_by_start_without_hidden_events(calendar: Calendar) -> N
     ],
 )  # fmt: skip
 def test_search_finds_words_phrases_and_exclusions(calendar: Calendar, words: str, letters: str) -> None:
-    assert calendar.found(search=words) == letters
+    assert calendar.search(search=words) == letters
 
 
 def test_search_index_follows_text_changes(calendar: Calendar) -> None:
     calendar.editor.change("events", calendar.events["e"], description="fresh words", excerpt="")
-    assert calendar.found(search="fresh") == "e"
+    assert calendar.search(search="fresh") == "e"
     calendar.editor.change("events", calendar.events["e"], description="")
-    assert (calendar.found(search="fresh"), calendar.found(search="echo")) == ("", "e")
+    assert (calendar.search(search="fresh"), calendar.search(search="echo")) == ("", "e")
 
 
 @pytest.mark.parametrize(
@@ -105,84 +107,84 @@ def test_search_index_follows_text_changes(calendar: Calendar) -> None:
     ("{rock},{art}", "bc"), ("{art},music", "abc")],
 )  # fmt: skip
 def test_category_filter_includes_descendants(calendar: Calendar, categories: str, letters: str) -> None:
-    assert calendar.found(categories=categories.format(**vars(calendar))) == letters
-    assert calendar.found(**{"categories[]": categories.format(**vars(calendar)).split(",")}) == letters
+    assert calendar.search(categories=categories.format(**vars(calendar))) == letters
+    assert calendar.search(**{"categories[]": categories.format(**vars(calendar)).split(",")}) == letters
 
 
 def test_tag_and_category_filters_combine(calendar: Calendar) -> None:
-    assert calendar.found(tags="red") == "ab"
-    assert calendar.found(tags=calendar.blue) == "b"
-    assert calendar.found(tags="red,blue") == "ab"
-    assert calendar.found(tags="red", categories="rock") == "b"
-    assert calendar.found(tags="blue", categories="fine-art") == ""
+    assert calendar.search(tags="red") == "ab"
+    assert calendar.search(tags=calendar.blue) == "b"
+    assert calendar.search(tags="red,blue") == "ab"
+    assert calendar.search(tags="red", categories="rock") == "b"
+    assert calendar.search(tags="blue", categories="fine-art") == ""
 
 
 def test_venue_and_organizer_filters(calendar: Calendar) -> None:
-    assert calendar.found(venue=calendar.hall) == "ad"
-    assert calendar.found(calendar.editor, venue=calendar.hall) == "adx"
-    assert calendar.found(venue=f"{calendar.far},{calendar.bare}") == "bcd"
-    assert calendar.found(organizer=calendar.olga) == "ab"
-    assert calendar.found(organizer=calendar.olga, venue=calendar.far) == "b"
-    assert calendar.found(organizer=f"{calendar.pete}", venue=calendar.hall) == ""
+    assert calendar.search(venue=calendar.hall) == "ad"
+    assert calendar.search(calendar.editor, venue=calendar.hall) == "adx"
+    assert calendar.search(venue=f"{calendar.far_venue},{calendar.venue_without_location}") == "bcd"
+    assert calendar.search(organizer=calendar.olga) == "ab"
+    assert calendar.search(organizer=calendar.olga, venue=calendar.far_venue) == "b"
+    assert calendar.search(organizer=f"{calendar.pete}", venue=calendar.hall) == ""
 
 
 @pytest.mark.parametrize("name", ["categories", "tags", "venue", "organizer"])
 @pytest.mark.parametrize("wrong", ["", "0", "999999", "none-such", ",", "-1"])
 def test_filters_by_unknown_records_are_rejected(calendar: Calendar, name: str, wrong: str) -> None:
-    assert_refused(calendar.anonymous.get("/events", {name: wrong}), 400, "rest_invalid_param", name)
+    assert_error(calendar.anonymous.get("/events", {name: wrong}), 400, "rest_invalid_param", name)
 
 
 def test_boolean_filters(calendar: Calendar) -> None:
-    assert calendar.found(featured="true") == calendar.found(featured="1") == "a"
-    assert calendar.found(featured="no") == "bcde"
-    assert calendar.found(ticketed="true") == "d"
-    assert calendar.found(ticketed="false") == "abce"
-    assert calendar.found(geoloc="true") == "abd"
-    assert calendar.found(geoloc="false") == "ce"
+    assert calendar.search(featured="true") == calendar.search(featured="1") == "a"
+    assert calendar.search(featured="no") == "bcde"
+    assert calendar.search(ticketed="true") == "d"
+    assert calendar.search(ticketed="false") == "abce"
+    assert calendar.search(geoloc="true") == "abd"
+    assert calendar.search(geoloc="false") == "ce"
     for name in ("featured", "ticketed", "geoloc"):
         for wrong in ("", "maybe"):
-            assert_refused(calendar.anonymous.get("/events", {name: wrong}), 400, "rest_invalid_param", name)
+            assert_error(calendar.anonymous.get("/events", {name: wrong}), 400, "rest_invalid_param", name)
 
 
 def test_distance_filter(calendar: Calendar) -> None:
     paris, berlin = {"geoloc_lat": 48.85, "geoloc_lng": 2.35}, {"geoloc_lat": 52.5, "geoloc_lng": 13.4}
-    assert calendar.found(**paris) == "ad"
-    assert calendar.found(**berlin) == "b"
-    assert calendar.found(**berlin, geoloc_radius=1000) == "abd"
-    assert calendar.found(**berlin, geoloc_radius=1) == ""
-    assert calendar.found(**berlin, geoloc_radius=1000, orderby="distance") == "bad"
-    assert calendar.found(**berlin, geoloc_radius=1000, orderby="distance", order="desc") in ("adb", "dab")
+    assert calendar.search(**paris) == "ad"
+    assert calendar.search(**berlin) == "b"
+    assert calendar.search(**berlin, geoloc_radius=1000) == "abd"
+    assert calendar.search(**berlin, geoloc_radius=1) == ""
+    assert calendar.search(**berlin, geoloc_radius=1000, orderby="distance") == "bad"
+    assert calendar.search(**berlin, geoloc_radius=1000, orderby="distance", order="desc") in ("adb", "dab")
 
 
 def test_coordinates_need_both_values_and_distance_order_needs_coordinates(calendar: Calendar) -> None:
     for name in ("geoloc_lat", "geoloc_lng"):
-        assert_refused(calendar.anonymous.get("/events", {name: 1}), 400, "rest_invalid_param", name)
+        assert_error(calendar.anonymous.get("/events", {name: 1}), 400, "rest_invalid_param", name)
     both = {"geoloc_lat": 91, "geoloc_lng": "x"}
-    assert_refused(calendar.anonymous.get("/events", both), 400, "rest_invalid_param", "geoloc_lat", "geoloc_lng")
-    assert_refused(calendar.anonymous.get("/events", {"orderby": "distance"}), 400, "rest_invalid_param", "orderby")
+    assert_error(calendar.anonymous.get("/events", both), 400, "rest_invalid_param", "geoloc_lat", "geoloc_lng")
+    assert_error(calendar.anonymous.get("/events", {"orderby": "distance"}), 400, "rest_invalid_param", "orderby")
 
 
 def test_include_ignores_dates_and_orders_by_publication(calendar: Calendar) -> None:
-    assert calendar.found(include=calendar.id_list("abeo")) == "eabo"
+    assert calendar.search(include=calendar.id_list("abeo")) == "eabo"
     dates = {"start_date": "2027-01-11", "starts_after": "2028-01-01", "strict_dates": "1"}
-    assert calendar.found(include=calendar.id_list("ab"), **dates) == "ab"
-    assert calendar.found(include=calendar.id_list("ab"), search="bravo") == "b"
-    assert calendar.found(include=f"{calendar.events['a']},999999") == "a"
+    assert calendar.search(include=calendar.id_list("ab"), **dates) == "ab"
+    assert calendar.search(include=calendar.id_list("ab"), search="bravo") == "b"
+    assert calendar.search(include=f"{calendar.events['a']},999999") == "a"
     for wrong in ("", "x", "0", "-1", "1.5"):
-        assert_refused(calendar.anonymous.get("/events", {"include": wrong}), 400, "rest_invalid_param", "include")
+        assert_error(calendar.anonymous.get("/events", {"include": wrong}), 400, "rest_invalid_param", "include")
 
 
 def test_include_omits_hidden_and_inaccessible_events(calendar: Calendar) -> None:
     everything = calendar.id_list("hxpta")
-    assert calendar.found(include=everything) == "a"
-    assert calendar.found(calendar.editor, include=everything) in ("axp", "xpa", "apx", "pxa")
-    assert calendar.found(calendar.editor, include=everything, status="trash") == "t"
-    assert calendar.found(calendar.editor, include=calendar.id_list("h"), status="publish,draft,private") == ""
+    assert calendar.search(include=everything) == "a"
+    assert calendar.search(calendar.editor, include=everything) in ("axp", "xpa", "apx", "pxa")
+    assert calendar.search(calendar.editor, include=everything, status="trash") == "t"
+    assert calendar.search(calendar.editor, include=calendar.id_list("h"), status="publish,draft,private") == ""
 
 
 def test_hidden_events_are_unlisted_but_readable(calendar: Calendar) -> None:
     for query in ({"search": "hidden"}, {"categories": "music"}, {"featured": "true"}):
-        assert "h" not in calendar.found(calendar.editor, **query)
+        assert "h" not in calendar.search(calendar.editor, **query)
     assert calendar.anonymous.read("events", calendar.events["h"])["title"] == "Hidden needle1"
 
 
@@ -192,11 +194,11 @@ def test_post_parent_filter(calendar: Calendar) -> None:
         calendar.events["a"],
         [calendar.events["b"], calendar.events["x"]],
     )
-    assert calendar.found(post_parent=calendar.events["a"]) == "b"
-    assert calendar.found(calendar.editor, post_parent=calendar.events["a"]) == "bx"
-    assert calendar.found(post_parent=calendar.events["b"]) == ""
+    assert calendar.search(post_parent=calendar.events["a"]) == "b"
+    assert calendar.search(calendar.editor, post_parent=calendar.events["a"]) == "bx"
+    assert calendar.search(post_parent=calendar.events["b"]) == ""
     for wrong in ("999999", "0", "x", ""):
-        assert_refused(
+        assert_error(
             calendar.anonymous.get("/events", {"post_parent": wrong}), 400, "rest_invalid_param", "post_parent"
         )
 
@@ -209,20 +211,20 @@ def test_status_filter_by_role(calendar: Calendar) -> None:
     }
     for role, by_status in roles.items():
         for status, letters in by_status.items():
-            assert calendar.found(calendar.interface.caller(role), status=status) == letters, (role, status)
+            assert calendar.search(calendar.interface.caller(role), status=status) == letters, (role, status)
     for role in ("anonymous", "subscriber"):
         caller = calendar.interface.caller(role)
-        assert calendar.found(caller, status="publish") == "abcde"
+        assert calendar.search(caller, status="publish") == "abcde"
         for status in ("draft", "publish,draft", ""):
-            assert_refused(caller.get("/events", {"status": status}), 400, "rest_invalid_param", "status")
+            assert_error(caller.get("/events", {"status": status}), 400, "rest_invalid_param", "status")
 
 
 @pytest.mark.parametrize(
     ("orderby", "letters"), [("start_date", "abcde"), ("end_date", "abcde"), ("title", "abcde"), ("date", "eabcd")]
 )
 def test_orders_and_their_cursors(calendar: Calendar, orderby: str, letters: str) -> None:
-    assert calendar.found(orderby=orderby) == letters
-    assert calendar.found(orderby=orderby, order="desc") == letters[::-1]
+    assert calendar.search(orderby=orderby) == letters
+    assert calendar.search(orderby=orderby, order="desc") == letters[::-1]
     for order, expected in (("asc", letters), ("desc", letters[::-1])):
         query = {
             "orderby": orderby,
@@ -232,12 +234,12 @@ def test_orders_and_their_cursors(calendar: Calendar, orderby: str, letters: str
             "end_date": "2027-12-31",
         }
         seen: list[int] = []
-        page = done(calendar.anonymous.get("/events", query))
+        page = expect_json(calendar.anonymous.get("/events", query))
         while True:
             seen += [event["id"] for event in page["events"]]
             if page["next_cursor"] is None:
                 break
-            page = done(calendar.anonymous.get("/events", {**query, "cursor": page["next_cursor"]}))
+            page = expect_json(calendar.anonymous.get("/events", {**query, "cursor": page["next_cursor"]}))
             assert (page["total"], "next_rest_url" in page) == (5, False)
         assert seen == [calendar.events[letter] for letter in expected]
 
@@ -245,14 +247,14 @@ def test_orders_and_their_cursors(calendar: Calendar, orderby: str, letters: str
 def test_cursor_is_bound_to_its_order(calendar: Calendar) -> None:
     page = calendar.anonymous.page("events", per_page=1, orderby="title")
     for query in ({}, {"orderby": "date"}, {"orderby": "title", "order": "desc"}):
-        answer = calendar.anonymous.get("/events", {"cursor": page["next_cursor"], **query})
-        assert_refused(answer, 400, "rest_invalid_param", "cursor")
+        response = calendar.anonymous.get("/events", {"cursor": page["next_cursor"], **query})
+        assert_error(response, 400, "rest_invalid_param", "cursor")
 
 
 def test_cursor_is_stable_under_concurrent_changes(calendar: Calendar) -> None:
     window = {"start_date": "2026-12-01", "end_date": "2027-12-31", "per_page": 2}
-    first = done(calendar.anonymous.get("/events", window))
+    first = expect_json(calendar.anonymous.get("/events", window))
     calendar.add("early", "02", title="Early")
-    second = done(calendar.anonymous.get("/events", {**window, "cursor": first["next_cursor"]}))
+    second = expect_json(calendar.anonymous.get("/events", {**window, "cursor": first["next_cursor"]}))
     assert [event["id"] for event in second["events"]] == [calendar.events["c"], calendar.events["d"]]
     calendar.editor.trash("events", calendar.events.pop("early"))

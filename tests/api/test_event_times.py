@@ -4,28 +4,28 @@ from typing import Any
 
 import pytest
 
-from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 
 
 @pytest.fixture(scope="module", autouse=True)
-def new_york(interface: Interface) -> None:
-    interface.set_site("timezone", "America/New_York")
+def new_york(app: RunningApp) -> None:
+    app.set_site("timezone", "America/New_York")
 
 
-def event(caller: Caller, start: str, end: str, **fields: Any) -> dict[str, Any]:
+def create_event(caller: Caller, start: str, end: str, **fields: Any) -> dict[str, Any]:
     return caller.create("events", title="Timed", start_date=start, end_date=end, **fields)
 
 
-def span(record: dict[str, Any]) -> tuple[str, str]:
+def local_times(record: dict[str, Any]) -> tuple[str, str]:
     return record["start_date"], record["end_date"]
 
 
-def instants(record: dict[str, Any]) -> tuple[str, str]:
+def utc_times(record: dict[str, Any]) -> tuple[str, str]:
     return record["utc_start_date"], record["utc_end_date"]
 
 
 @pytest.mark.parametrize(
-    ("sent", "local", "utc"),
+    ("text", "local", "utc"),
     [
         ("2027-04-01", "2027-04-01 00:00:00", "2027-04-01 04:00:00"),
         ("2027-04-01 10:30", "2027-04-01 10:30:00", "2027-04-01 14:30:00"),
@@ -43,10 +43,10 @@ def instants(record: dict[str, Any]) -> tuple[str, str]:
         ("9998-06-01 12:00", "9998-06-01 12:00:00", "9998-06-01 16:00:00"),
     ],
 )
-def test_date_notations(editor: Caller, sent: str, local: str, utc: str) -> None:
-    made = event(editor, sent, sent)
-    assert (span(made), instants(made)) == ((local, local), (utc, utc))
-    assert made["timezone"] == "America/New_York"
+def test_date_notations(editor: Caller, text: str, local: str, utc: str) -> None:
+    record = create_event(editor, text, text)
+    assert (local_times(record), utc_times(record)) == ((local, local), (utc, utc))
+    assert record["timezone"] == "America/New_York"
 
 
 @pytest.mark.parametrize("name", ["start_date", "end_date"])
@@ -61,7 +61,7 @@ def test_date_notations(editor: Caller, sent: str, local: str, utc: str) -> None
 )  # fmt: skip
 def test_invalid_dates_are_rejected(editor: Caller, name: str, wrong: object) -> None:
     body = {"title": "x", "start_date": "2027-04-01", "end_date": "2027-04-02", name: wrong}
-    assert_refused(editor.post("/events", body), 400, "rest_invalid_param", name)
+    assert_error(editor.post("/events", body), 400, "rest_invalid_param", name)
 
 
 def test_end_before_start_is_rejected(editor: Caller) -> None:
@@ -71,26 +71,26 @@ def test_end_before_start_is_rejected(editor: Caller) -> None:
         ("2027-04-02", "2027-04-01", {"all_day": True}),
         ("2027-04-02T10:00:00+02:00", "2027-04-02T09:00:00+02:00", {}),
     ):
-        answer = editor.post("/events", {"title": "x", "start_date": start, "end_date": end, **more})
-        assert_refused(answer, 400, "rest_invalid_param", "end_date")
-    made = event(editor, "2027-04-02 10:00", "2027-04-02 10:00")
-    assert span(made) == ("2027-04-02 10:00:00", "2027-04-02 10:00:00")
-    answer = editor.patch(f"/events/{made['id']}", {"end_date": "2027-04-02 09:00"})
-    assert_refused(answer, 400, "rest_invalid_param", "end_date")
-    answer = editor.patch(f"/events/{made['id']}", {"start_date": "2027-04-02 11:00"})
-    assert_refused(answer, 400, "rest_invalid_param", "start_date")
-    assert span(editor.read("events", made["id"])) == span(made)
+        response = editor.post("/events", {"title": "x", "start_date": start, "end_date": end, **more})
+        assert_error(response, 400, "rest_invalid_param", "end_date")
+    record = create_event(editor, "2027-04-02 10:00", "2027-04-02 10:00")
+    assert local_times(record) == ("2027-04-02 10:00:00", "2027-04-02 10:00:00")
+    response = editor.patch(f"/events/{record['id']}", {"end_date": "2027-04-02 09:00"})
+    assert_error(response, 400, "rest_invalid_param", "end_date")
+    response = editor.patch(f"/events/{record['id']}", {"start_date": "2027-04-02 11:00"})
+    assert_error(response, 400, "rest_invalid_param", "start_date")
+    assert local_times(editor.read("events", record["id"])) == local_times(record)
 
 
 def test_start_and_end_can_be_changed_separately(editor: Caller) -> None:
-    made = event(editor, "2027-06-10 19:30", "2027-06-10 22:00", timezone="Europe/Paris")
-    started = editor.change("events", made["id"], start_date="2027-06-10 18:00")
-    assert (span(started), instants(started)) == (
+    record = create_event(editor, "2027-06-10 19:30", "2027-06-10 22:00", timezone="Europe/Paris")
+    started = editor.change("events", record["id"], start_date="2027-06-10 18:00")
+    assert (local_times(started), utc_times(started)) == (
         ("2027-06-10 18:00:00", "2027-06-10 22:00:00"),
         ("2027-06-10 16:00:00", "2027-06-10 20:00:00"),
     )
-    ended = editor.change("events", made["id"], end_date="2027-06-10T21:00:00Z")
-    assert (span(ended), instants(ended)) == (
+    ended = editor.change("events", record["id"], end_date="2027-06-10T21:00:00Z")
+    assert (local_times(ended), utc_times(ended)) == (
         ("2027-06-10 18:00:00", "2027-06-10 23:00:00"),
         ("2027-06-10 16:00:00", "2027-06-10 21:00:00"),
     )
@@ -98,56 +98,62 @@ def test_start_and_end_can_be_changed_separately(editor: Caller) -> None:
 
 
 def test_changing_timezone_keeps_local_time(editor: Caller) -> None:
-    made = event(editor, "2027-06-10 19:30", "2027-06-10 22:00", timezone="Europe/Paris")
-    moved = editor.change("events", made["id"], timezone="Asia/Tokyo")
-    assert (span(moved), instants(moved)) == (span(made), ("2027-06-10 10:30:00", "2027-06-10 13:00:00"))
+    record = create_event(editor, "2027-06-10 19:30", "2027-06-10 22:00", timezone="Europe/Paris")
+    moved = editor.change("events", record["id"], timezone="Asia/Tokyo")
+    assert (local_times(moved), utc_times(moved)) == (
+        local_times(record),
+        ("2027-06-10 10:30:00", "2027-06-10 13:00:00"),
+    )
     assert (moved["timezone"], moved["timezone_abbr"]) == ("Asia/Tokyo", "JST")
-    both = editor.change("events", made["id"], timezone="Europe/Paris", start_date="2027-06-10T08:00:00Z")
-    assert (span(both), instants(both)) == (
+    both = editor.change("events", record["id"], timezone="Europe/Paris", start_date="2027-06-10T08:00:00Z")
+    assert (local_times(both), utc_times(both)) == (
         ("2027-06-10 10:00:00", "2027-06-10 22:00:00"),
         ("2027-06-10 08:00:00", "2027-06-10 20:00:00"),
     )
     for nothing in ("", None):
-        home = editor.change("events", made["id"], timezone=nothing)
-        assert (home["timezone"], span(home)) == ("America/New_York", span(both))
+        reset = editor.change("events", record["id"], timezone=nothing)
+        assert (reset["timezone"], local_times(reset)) == ("America/New_York", local_times(both))
 
 
-def test_changing_site_timezone_does_not_move_events(fresh: Any) -> None:
-    interface = fresh()
-    editor = interface.caller("editor")
-    made = event(editor, "2027-06-10 19:30", "2027-06-10 22:00")
-    interface.set_site("timezone", "Asia/Tokyo")
-    read = editor.read("events", made["id"])
-    assert (read["timezone"], span(read), instants(read)) == ("UTC", span(made), instants(made))
-    retitled = editor.change("events", made["id"], title="x", start_date="2027-06-10 19:00")
+def test_changing_site_timezone_does_not_move_events(start_app: Any) -> None:
+    app = start_app()
+    editor = app.caller("editor")
+    record = create_event(editor, "2027-06-10 19:30", "2027-06-10 22:00")
+    app.set_site("timezone", "Asia/Tokyo")
+    read = editor.read("events", record["id"])
+    assert (read["timezone"], local_times(read), utc_times(read)) == ("UTC", local_times(record), utc_times(record))
+    retitled = editor.change("events", record["id"], title="x", start_date="2027-06-10 19:00")
     assert (retitled["timezone"], retitled["utc_start_date"]) == ("UTC", "2027-06-10 19:00:00")
 
 
 def test_all_day_events(editor: Caller) -> None:
-    made = event(editor, "2027-07-01 15:00", "2027-07-02 09:00", all_day=True, timezone="Europe/Paris")
-    assert (span(made), instants(made)) == (
+    record = create_event(editor, "2027-07-01 15:00", "2027-07-02 09:00", all_day=True, timezone="Europe/Paris")
+    assert (local_times(record), utc_times(record)) == (
         ("2027-07-01 00:00:00", "2027-07-02 23:59:59"),
         ("2027-06-30 22:00:00", "2027-07-02 21:59:59"),
     )
-    shortened = editor.change("events", made["id"], end_date="2027-07-01 01:00")
-    assert (shortened["all_day"], span(shortened)) == (True, ("2027-07-01 00:00:00", "2027-07-01 23:59:59"))
-    moved = editor.change("events", made["id"], timezone="Asia/Tokyo")
-    assert (span(moved), instants(moved)) == (span(shortened), ("2027-06-30 15:00:00", "2027-07-01 14:59:59"))
-    timed = editor.change("events", made["id"], all_day=False)
-    assert (timed["all_day"], span(timed)) == (False, span(shortened))
-    timed = editor.change("events", made["id"], end_date="2027-07-01 12:00:00")
-    assert span(timed) == ("2027-07-01 00:00:00", "2027-07-01 12:00:00")
-    again = editor.change("events", made["id"], all_day="yes")
-    assert span(again) == ("2027-07-01 00:00:00", "2027-07-01 23:59:59")
+    shortened = editor.change("events", record["id"], end_date="2027-07-01 01:00")
+    assert (shortened["all_day"], local_times(shortened)) == (True, ("2027-07-01 00:00:00", "2027-07-01 23:59:59"))
+    moved = editor.change("events", record["id"], timezone="Asia/Tokyo")
+    assert (local_times(moved), utc_times(moved)) == (
+        local_times(shortened),
+        ("2027-06-30 15:00:00", "2027-07-01 14:59:59"),
+    )
+    timed = editor.change("events", record["id"], all_day=False)
+    assert (timed["all_day"], local_times(timed)) == (False, local_times(shortened))
+    timed = editor.change("events", record["id"], end_date="2027-07-01 12:00:00")
+    assert local_times(timed) == ("2027-07-01 00:00:00", "2027-07-01 12:00:00")
+    again = editor.change("events", record["id"], all_day="yes")
+    assert local_times(again) == ("2027-07-01 00:00:00", "2027-07-01 23:59:59")
 
 
 def test_all_day_date_is_local_date_of_instant(editor: Caller) -> None:
-    made = event(editor, "2027-07-01T23:00:00Z", "2027-07-01T23:30:00Z", all_day=True, timezone="Asia/Tokyo")
-    assert span(made) == ("2027-07-02 00:00:00", "2027-07-02 23:59:59")
+    record = create_event(editor, "2027-07-01T23:00:00Z", "2027-07-01T23:30:00Z", all_day=True, timezone="Asia/Tokyo")
+    assert local_times(record) == ("2027-07-02 00:00:00", "2027-07-02 23:59:59")
 
 
 @pytest.mark.parametrize(
-    ("sent", "zone", "abbreviation", "utc"),
+    ("timezone", "zone", "abbreviation", "utc"),
     [
         ("europe/PARIS", "Europe/Paris", "CEST", "2027-07-01 08:00:00"),
         ("Asia/Kolkata", "Asia/Kolkata", "IST", "2027-07-01 04:30:00"),
@@ -163,9 +169,9 @@ def test_all_day_date_is_local_date_of_instant(editor: Caller) -> None:
         ("Asia/Kathmandu", "Asia/Kathmandu", "+0545", "2027-07-01 04:15:00"),
     ],
 )
-def test_timezones_are_normalized(editor: Caller, sent: str, zone: str, abbreviation: str, utc: str) -> None:
-    made = event(editor, "2027-07-01 10:00", "2027-07-01 10:00", timezone=sent)
-    assert (made["timezone"], made["timezone_abbr"], made["utc_start_date"]) == (zone, abbreviation, utc)
+def test_timezones_are_normalized(editor: Caller, timezone: str, zone: str, abbreviation: str, utc: str) -> None:
+    record = create_event(editor, "2027-07-01 10:00", "2027-07-01 10:00", timezone=timezone)
+    assert (record["timezone"], record["timezone_abbr"], record["utc_start_date"]) == (zone, abbreviation, utc)
 
 
 @pytest.mark.parametrize(
@@ -174,26 +180,26 @@ def test_timezones_are_normalized(editor: Caller, sent: str, zone: str, abbrevia
 )
 def test_unknown_timezones_are_rejected(editor: Caller, wrong: object) -> None:
     body = {"title": "x", "start_date": "2027-04-01", "end_date": "2027-04-02", "timezone": wrong}
-    assert_refused(editor.post("/events", body), 400, "rest_invalid_param", "timezone")
+    assert_error(editor.post("/events", body), 400, "rest_invalid_param", "timezone")
 
 
 def test_list_filters_compare_instants(anonymous: Caller, editor: Caller) -> None:
     """Later on the wall, earlier in the world."""
-    tokyo = event(editor, "2028-03-02 08:00", "2028-03-02 09:00", timezone="Asia/Tokyo")["id"]
-    home = event(editor, "2028-03-01 19:00", "2028-03-01 20:00")["id"]
+    tokyo = create_event(editor, "2028-03-02 08:00", "2028-03-02 09:00", timezone="Asia/Tokyo")["id"]
+    local = create_event(editor, "2028-03-01 19:00", "2028-03-01 20:00")["id"]
     window = {"start_date": "2028-03-01", "end_date": "2028-03-01"}
-    assert anonymous.ids("events", **window) == [tokyo, home]
+    assert anonymous.ids("events", **window) == [tokyo, local]
     strict = {"start_date": "2028-03-01 18:00:01", "end_date": "2028-03-02", "strict_dates": "true"}
-    assert anonymous.ids("events", **strict) == [home]
+    assert anonymous.ids("events", **strict) == [local]
     strict["start_date"] = "2028-03-01T23:00:00Z"
-    assert anonymous.ids("events", **strict) == [tokyo, home]
+    assert anonymous.ids("events", **strict) == [tokyo, local]
 
 
 def test_moved_event_is_listed_at_new_time(anonymous: Caller, editor: Caller) -> None:
-    made = event(editor, "2028-05-01 10:00", "2028-05-01 11:00")["id"]
-    assert anonymous.ids("events", start_date="2028-05-01", end_date="2028-05-01") == [made]
-    editor.change("events", made, timezone="Pacific/Kiritimati")
+    record = create_event(editor, "2028-05-01 10:00", "2028-05-01 11:00")["id"]
+    assert anonymous.ids("events", start_date="2028-05-01", end_date="2028-05-01") == [record]
+    editor.change("events", record, timezone="Pacific/Kiritimati")
     assert anonymous.ids("events", start_date="2028-05-01", end_date="2028-05-01") == []
-    assert anonymous.ids("events", start_date="2028-04-30", end_date="2028-04-30") == [made]
-    done(editor.delete(f"/events/{made}"))
+    assert anonymous.ids("events", start_date="2028-04-30", end_date="2028-04-30") == [record]
+    expect_json(editor.delete(f"/events/{record}"))
     assert anonymous.ids("events", start_date="2028-04-30", end_date="2028-04-30") == []

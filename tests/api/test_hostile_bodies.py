@@ -6,19 +6,19 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.running_app import NAMESPACE, Caller, Interface, assert_refused, done
+from tests.api.running_app import API_PATH, Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import DATES, Sample, unique
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
-LIMIT = 2 * 1024 * 1024
+MAX_BODY_BYTES = 2 * 1024 * 1024
 
 
 def send(caller: Caller, body: bytes | str, content_type: str = JSON, path: str = "/venues") -> httpx.Response:
     return caller.request("POST", path, content=body, headers={"Content-Type": content_type})
 
 
-UNREADABLE = {
+INVALID_JSON = {
     "broken": b'{"venue": "x"',
     "trailing comma": b'{"venue": "x",}',
     "two values": b'{"venue": "x"} {"venue": "y"}',
@@ -45,13 +45,13 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize("body", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("body", INVALID_JSON.values(), ids=INVALID_JSON)
 def test_invalid_json_is_rejected(editor: Caller, body: bytes) -> None:
-    data = assert_refused(send(editor, body), 400, "rest_invalid_json")
+    data = assert_error(send(editor, body), 400, "rest_invalid_json")
     assert data.keys() == {"status", "json_error_code", "json_error_message"}
 
 
-READABLE = {
+UNUSUAL_JSON = {
     "NUL": (b'{"venue": "a\\u0000b"}', "ab"),
     "duplicate keys": (b'{"venue": "first", "venue": "last"}', "last"),
     "a surrogate pair": (b'{"venue": "\\ud83d\\ude00"}', "\U0001f600"),
@@ -64,53 +64,51 @@ READABLE = {
 }
 
 
-@pytest.mark.parametrize(("body", "name"), READABLE.values(), ids=READABLE)
+@pytest.mark.parametrize(("body", "name"), UNUSUAL_JSON.values(), ids=UNUSUAL_JSON)
 def test_unusual_json_is_accepted(editor: Caller, body: bytes, name: str) -> None:
-    assert done(send(editor, body), 201)["venue"] == name
+    assert expect_json(send(editor, body), 201)["venue"] == name
 
 
 @pytest.mark.parametrize("digits", [19, 20, 40, 1000])
 @pytest.mark.parametrize("field", ["author", "image", "geo_lat", "date", "status", "show_map", "zip"])
 def test_huge_integers_are_rejected(editor: Caller, field: str, digits: int) -> None:
     body = f'{{"venue": "x", "{field}": {"9" * digits}}}'
-    answer = send(editor, body)
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["code"] in ("rest_invalid_param", "rest_invalid_json")
+    response = send(editor, body)
+    assert response.status_code == 400, response.text
+    assert response.json()["code"] in ("rest_invalid_param", "rest_invalid_json")
 
 
 @pytest.mark.parametrize("path", ["/events", "/events/1", "/events/by-slug/a", "/tags"])
-def test_body_over_limit_is_413(interface: Interface, editor: Caller, path: str) -> None:
+def test_body_over_limit_is_413(app: RunningApp, editor: Caller, path: str) -> None:
     for content_type in (JSON, FORM, "multipart/form-data; boundary=x", "text/plain"):
-        assert_refused(send(editor, b"x" * (LIMIT + 1), content_type, path), 413, "rest_body_too_large")
+        assert_error(send(editor, b"x" * (MAX_BODY_BYTES + 1), content_type, path), 413, "rest_body_too_large")
     # The length is refused before anything is read, and what has no length while it is read.
-    credentials = ("authorization", authorization_of(editor))
-    claimed = [credentials, ("content-length", str(LIMIT + 1)), ("content-type", JSON)]
-    assert interface.raw("POST", NAMESPACE + path, headers=claimed, body=[b"{}"])[0] == 413
-    lying = [credentials, ("content-length", "2"), ("content-type", JSON)]
-    pieces = [b"x" * 300_000] * 8
-    assert interface.raw("POST", NAMESPACE + path, headers=lying, body=pieces)[0] == 413
-    assert (
-        interface.raw("POST", NAMESPACE + path, headers=[credentials, ("content-type", JSON)], body=pieces)[0] == 413
-    )
+    credentials = ("authorization", authorization_header(editor))
+    too_long_header = [credentials, ("content-length", str(MAX_BODY_BYTES + 1)), ("content-type", JSON)]
+    assert app.raw("POST", API_PATH + path, headers=too_long_header, body=[b"{}"])[0] == 413
+    false_header = [credentials, ("content-length", "2"), ("content-type", JSON)]
+    chunks = [b"x" * 300_000] * 8
+    assert app.raw("POST", API_PATH + path, headers=false_header, body=chunks)[0] == 413
+    assert app.raw("POST", API_PATH + path, headers=[credentials, ("content-type", JSON)], body=chunks)[0] == 413
 
 
-def authorization_of(caller: Caller) -> str:
+def authorization_header(caller: Caller) -> str:
     return next(caller.auth.auth_flow(httpx.Request("GET", "http://a"))).headers["authorization"]  # type: ignore[union-attr]
 
 
-def test_body_at_limit_is_accepted(fresh: Any) -> None:
-    caller = fresh({"KALENDS_MAX_BODY_BYTES": "1024"}).caller("editor")
+def test_body_at_limit_is_accepted(start_app: Any) -> None:
+    caller = start_app({"KALENDS_MAX_BODY_BYTES": "1024"}).caller("editor")
     body = json.dumps({"venue": "x", "pad": ""})
     padding = "p" * (1024 - len(body))
-    assert done(send(caller, json.dumps({"venue": "x", "pad": padding})), 201)["venue"] == "x"
-    assert_refused(send(caller, json.dumps({"venue": "x", "pad": padding + "p"})), 413, "rest_body_too_large")
+    assert expect_json(send(caller, json.dumps({"venue": "x", "pad": padding})), 201)["venue"] == "x"
+    assert_error(send(caller, json.dumps({"venue": "x", "pad": padding + "p"})), 413, "rest_body_too_large")
 
 
-def test_chunked_body_is_reassembled(interface: Interface, editor: Caller) -> None:
+def test_chunked_body_is_reassembled(app: RunningApp, editor: Caller) -> None:
     text = json.dumps({"name": unique("pieces"), "description": "日本"}, ensure_ascii=False).encode()
-    headers = [("authorization", authorization_of(editor)), ("content-type", JSON)]
-    pieces = [text[at : at + 1] for at in range(len(text))]
-    status, _, body = interface.raw("POST", f"{NAMESPACE}/tags", headers=headers, body=pieces)
+    headers = [("authorization", authorization_header(editor)), ("content-type", JSON)]
+    chunks = [text[at : at + 1] for at in range(len(text))]
+    status, _, body = app.raw("POST", f"{API_PATH}/tags", headers=headers, body=chunks)
     assert (status, json.loads(body)["description"]) == (201, "日本")
 
 
@@ -118,7 +116,7 @@ def test_long_text_within_limit_is_stored(editor: Caller) -> None:
     long = "word " * 51_000  # 255,000 characters
     record = editor.create("venues", venue=unique("long"), description=long)
     assert record["description"] == f"<p>{long.strip()}</p>"
-    assert_refused(
+    assert_error(
         editor.post("/venues", {"venue": "x", "description": "x" * 256_001}), 400, "rest_invalid_param", "description"
     )
 
@@ -143,10 +141,10 @@ def test_text_that_grows_when_sanitized_is_stored_or_rejected(
     required: dict[str, Any] = {"events": {"title": "x", **DATES}}.get(
         kind, {"venue": "x", "organizer": "x", "name": "y"}
     )
-    answer = editor.post(f"/{kind}", {**required, field: text})
-    assert answer.status_code in (201, 400), answer.text
-    if answer.status_code == 400:
-        assert_refused(answer, 400, "rest_invalid_param", field)
+    response = editor.post(f"/{kind}", {**required, field: text})
+    assert response.status_code in (201, 400), response.text
+    if response.status_code == 400:
+        assert_error(response, 400, "rest_invalid_param", field)
 
 
 # Forms ----------------------------------------------------------------------------------------
@@ -154,8 +152,8 @@ def test_text_that_grows_when_sanitized_is_stored_or_rejected(
 
 def test_form_with_too_many_fields_is_rejected(editor: Caller, sample: Sample) -> None:
     body = "&".join(f"a{n}=1" for n in range(1001))
-    assert_refused(send(editor, body, FORM, f"/{sample.kind}"), 400, "rest_invalid_form")
-    assert_refused(editor.get(f"/{sample.kind}?{body}"), 400, "rest_invalid_form")
+    assert_error(send(editor, body, FORM, f"/{sample.kind}"), 400, "rest_invalid_form")
+    assert_error(editor.get(f"/{sample.kind}?{body}"), 400, "rest_invalid_form")
 
 
 @pytest.mark.parametrize(
@@ -167,8 +165,8 @@ def test_form_with_too_many_fields_is_rejected(editor: Caller, sample: Sample) -
     ],
 )
 def test_bracket_nesting_is_limited(editor: Caller, body: str) -> None:
-    assert_refused(send(editor, body, FORM, "/events"), 400, "rest_invalid_param", "venue")
-    assert_refused(editor.get(f"/events?{body}"), 400, "rest_invalid_param", "venue")
+    assert_error(send(editor, body, FORM, "/events"), 400, "rest_invalid_param", "venue")
+    assert_error(editor.get(f"/events?{body}"), 400, "rest_invalid_param", "venue")
 
 
 @pytest.mark.parametrize(
@@ -184,14 +182,14 @@ def test_malformed_brackets_cause_no_server_error(editor: Caller, body: str) -> 
 
 @pytest.mark.parametrize("body", [b"venue=%ff", b"venue=%c3%28", b"venue=\xff", b"%ff=x", b"venue=%ed%a0%80"])
 def test_invalid_utf8_in_form_is_rejected(editor: Caller, body: bytes) -> None:
-    assert_refused(send(editor, body, FORM), 400, "rest_invalid_form")
+    assert_error(send(editor, body, FORM), 400, "rest_invalid_form")
 
 
 def test_malformed_percent_escapes_in_form_are_literal(editor: Caller) -> None:
-    assert done(send(editor, b"venue=100%25+%zz+%", FORM), 201)["venue"] == "100% %zz %"
+    assert expect_json(send(editor, b"venue=100%25+%zz+%", FORM), 201)["venue"] == "100% %zz %"
 
 
-PARTS = {
+MALFORMED_MULTIPART = {
     "no boundary": ("multipart/form-data", b"--x\r\n"),
     "an empty boundary": ("multipart/form-data; boundary=", b"--\r\n"),
     "another boundary": ("multipart/form-data; boundary=y",
@@ -228,12 +226,12 @@ PARTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("content_type", "body"), PARTS.values(), ids=PARTS)
+@pytest.mark.parametrize(("content_type", "body"), MALFORMED_MULTIPART.values(), ids=MALFORMED_MULTIPART)
 def test_malformed_multipart_form_causes_no_server_error(editor: Caller, content_type: str, body: bytes) -> None:
-    answer = send(editor, body, content_type)
-    assert answer.status_code in (201, 400), answer.text
-    if answer.status_code == 400:
-        assert answer.json()["code"] in ("rest_invalid_form", "rest_missing_callback_param", "rest_invalid_param")
+    response = send(editor, body, content_type)
+    assert response.status_code in (201, 400), response.text
+    if response.status_code == 400:
+        assert response.json()["code"] in ("rest_invalid_form", "rest_missing_callback_param", "rest_invalid_param")
 
 
 def test_malformed_global_parameters_are_ignored(editor: Caller) -> None:
@@ -243,5 +241,5 @@ def test_malformed_global_parameters_are_ignored(editor: Caller) -> None:
     for name in ("_fields", "_envelope", "_method", "password", "context"):
         for value in (None, 5, True, {}, {"a": 1}, [None, 5, {}], deep, "a." * 5_000, "\x00"):
             if (name, value) != ("_envelope", True):
-                answer = editor.post("/tags", {"name": unique("odd"), name: value})
-                assert answer.status_code == 201, (name, answer.text)
+                response = editor.post("/tags", {"name": unique("odd"), name: value})
+                assert response.status_code == 201, (name, response.text)

@@ -12,49 +12,49 @@ import pytest
 
 from kalends.core.params import DATE_TIME, Param
 from kalends.kinds import BY_NAME, KINDS
-from tests.api.hostile_values import DATES, EXTREMES, TEXTS, VALUES, WORST
-from tests.api.running_app import Caller, Interface
+from tests.api.hostile_values import ALL_VALUES, EXTREME_DATES, HOSTILE_DATES, HOSTILE_TEXTS, WORST_VALUES
+from tests.api.running_app import Caller, RunningApp
 from tests.api.sample_records import Sample
 
 
-def fault(answer: httpx.Response, *what: object) -> str | None:
+def describe_server_error(response: httpx.Response, *context: object) -> str | None:
     """What to print of an answer that no request may get."""
-    if answer.status_code < 500 and not (answer.status_code >= 400 and "code" not in answer.json()):
+    if response.status_code < 500 and not (response.status_code >= 400 and "code" not in response.json()):
         return None
-    return f"{answer.status_code} for {', '.join(ascii(part)[:60] for part in what)}"
+    return f"{response.status_code} for {', '.join(ascii(part)[:60] for part in context)}"
 
 
-def assert_none(faults: list[str | None]) -> None:
-    found = [text for text in faults if text]
-    assert not found, f"{len(found)} faults\n" + "\n".join(found)
+def assert_no_errors(errors: list[str | None]) -> None:
+    messages = [text for text in errors if text]
+    assert not messages, f"{len(messages)} faults\n" + "\n".join(messages)
 
 
 def test_hostile_field_values_cause_no_server_error(editor: Caller, sample: Sample) -> None:
-    faults: list[str | None] = []
+    errors: list[str | None] = []
     path = f"/{sample.kind}/{editor.create(sample.kind, **sample.body())['id']}"
-    first = first_of_each_rule()
+    first = first_param_per_parser()
     for field in BY_NAME[sample.kind].fields:
         # Of all fields that are read by one rule the first gets every value, the others the worst.
-        values = VALUES if first[rule_of(field)] is field else WORST
-        for value in values if field.type is not DATE_TIME else (*values, *DATES):
+        values = ALL_VALUES if first[parser_identity(field)] is field else WORST_VALUES
+        for value in values if field.type is not DATE_TIME else (*values, *HOSTILE_DATES):
             if field.required:
-                made = send(editor, "POST", f"/{sample.kind}", {**sample.body(), field.name: value})
-                faults.append(fault(made, "create", field.name, value))
+                record = send(editor, "POST", f"/{sample.kind}", {**sample.body(), field.name: value})
+                errors.append(describe_server_error(record, "create", field.name, value))
             changed = send(editor, "PATCH", path, {field.name: value})
-            faults.append(fault(changed, "update", field.name, value))
-        faults.append(fault(editor.get(path), "read", field.name))
-    assert_none(faults)
+            errors.append(describe_server_error(changed, "update", field.name, value))
+        errors.append(describe_server_error(editor.get(path), "read", field.name))
+    assert_no_errors(errors)
 
 
-def first_of_each_rule() -> dict[object, Param]:
-    found: dict[object, Param] = {}
+def first_param_per_parser() -> dict[object, Param]:
+    result: dict[object, Param] = {}
     for kind in KINDS:
         for field in kind.fields:
-            found.setdefault(rule_of(field), field)
-    return found
+            result.setdefault(parser_identity(field), field)
+    return result
 
 
-def rule_of(param: Param) -> object:
+def parser_identity(param: Param) -> object:
     """The function that reads a parameter, with what it was made for."""
     read = param.type.read
     return read.__code__, tuple(id(cell.cell_contents) for cell in read.__closure__ or ())
@@ -68,27 +68,31 @@ def send(caller: Caller, method: str, path: str, body: object) -> httpx.Response
 
 def test_lists_display_hostile_values(editor: Caller, sample: Sample) -> None:
     for value in ("\x1b[31m", "<b>x", "&amp;lt; ", "\ufdfa", "\U0001f600", "%", "'"):
-        editor.create(sample.kind, **sample.body(**{sample.name: f"{value}{sample.body()[sample.name]}"}))
+        editor.create(sample.kind, **sample.body(**{sample.name_param: f"{value}{sample.body()[sample.name_param]}"}))
     page = 1
     while True:
-        answer = editor.get(
+        response = editor.get(
             f"/{sample.kind}", {"hide_empty": 0, "per_page": 50, "page": page, "start_date": "0002-01-01"}
         )
-        assert answer.status_code == 200
-        if page >= answer.json()["total_pages"]:
+        assert response.status_code == 200
+        if page >= response.json()["total_pages"]:
             break
         page += 1
 
 
 def test_hostile_list_parameters_cause_no_server_error(editor: Caller, anonymous: Caller, sample: Sample) -> None:
-    faults: list[str | None] = []
+    errors: list[str | None] = []
     rules: set[object] = set()
     for row in BY_NAME[sample.kind].filters:
-        name, rule = row.param.name, rule_of(row.param)
-        texts = [text for text in (WORST if rule in rules else TEXTS) if isinstance(text, str) and len(text) < 5_000]
+        name, rule = row.param.name, parser_identity(row.param)
+        texts = [
+            text
+            for text in (WORST_VALUES if rule in rules else HOSTILE_TEXTS)
+            if isinstance(text, str) and len(text) < 5_000
+        ]
         rules.add(rule)
         for value in texts:
-            faults.append(fault(editor.get(f"/{sample.kind}", {name: value}), name, value))
+            errors.append(describe_server_error(editor.get(f"/{sample.kind}", {name: value}), name, value))
         for query in (
             f"{name}[]=1&{name}[]=x",
             f"{name}[a][b]=1",
@@ -96,24 +100,28 @@ def test_hostile_list_parameters_cause_no_server_error(editor: Caller, anonymous
             f"{name}[=",
             name,
         ):
-            faults.append(fault(anonymous.get(f"/{sample.kind}?{query}"), query))
-    assert_none(faults)
+            errors.append(describe_server_error(anonymous.get(f"/{sample.kind}?{query}"), query))
+    assert_no_errors(errors)
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "America/New_York"])
-def test_extreme_dates_cause_no_server_error_in_any_timezone(interface: Interface, editor: Caller, zone: str) -> None:
-    interface.set_site("timezone", zone)
-    faults: list[str | None] = []
+def test_extreme_dates_cause_no_server_error_in_any_timezone(app: RunningApp, editor: Caller, zone: str) -> None:
+    app.set_site("timezone", zone)
+    errors: list[str | None] = []
     event = editor.create("events", title="Far", start_date="2027-01-01", end_date="2027-01-02")
-    for value in EXTREMES:
+    for value in EXTREME_DATES:
         for name in ("date", "date_utc", "start_date", "end_date"):
             changed = editor.patch(f"/events/{event['id']}", {name: value})
-            faults.append(fault(changed, "update", name, value))
+            errors.append(describe_server_error(changed, "update", name, value))
         for row in BY_NAME["events"].filters:
             if row.param.type is DATE_TIME:
                 for strict in ("0", "1"):
                     query = {row.param.name: value, "strict_dates": strict}
-                    faults.append(fault(editor.get("/events", query), row.param.name, value, f"strict={strict}"))
-        faults.append(fault(editor.post("/venues", {"venue": "Far", "date_utc": value}), "venue", value))
-    interface.set_site("timezone", "UTC")
-    assert_none(faults)
+                    errors.append(
+                        describe_server_error(editor.get("/events", query), row.param.name, value, f"strict={strict}")
+                    )
+        errors.append(
+            describe_server_error(editor.post("/venues", {"venue": "Far", "date_utc": value}), "venue", value)
+        )
+    app.set_site("timezone", "UTC")
+    assert_no_errors(errors)

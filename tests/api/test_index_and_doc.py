@@ -9,63 +9,63 @@ import pytest
 from kalends.api.catalog import Endpoint
 from kalends.api.routes import ROUTES
 from kalends.core.params import Param
-from tests.api.running_app import NS, Caller, Interface, assert_refused, done
+from tests.api.running_app import API_URL, Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import Sample
 
 ALIAS = "http://calendar.test/wp-json/tribe/events/v1"
 # The tables of interface.md: parameters that may be sent, by route and method.
-EVENT = """
+EVENT_PARAMS = """
     title start_date end_date author date date_utc description slug excerpt status timezone all_day image cost
     website show_map show_map_link hide_from_listings sticky featured categories tags venue organizer"""
-VENUE = """
+VENUE_PARAMS = """
     venue author date date_utc description status show_map show_map_link address city country province state
     zip phone stateprovince website image"""
-ORGANIZER = "organizer author date date_utc description status phone website email image"
-EVENT_LIST = """
+ORGANIZER_PARAMS = "organizer author date date_utc description status phone website email image"
+EVENT_LIST_PARAMS = """
     page per_page start_date end_date starts_before starts_after ends_before ends_after strict_dates search
     categories tags venue organizer featured status geoloc geoloc_lat geoloc_lng include post_parent ticketed"""
-PLACE_LIST = "page per_page search event has_events only_with_upcoming status"
-TERM_LIST = "page per_page search exclude include order orderby hide_empty post event slug"
-DECLARED = {
-    ("/events", "GET"): EVENT_LIST,
-    ("/events", "POST"): EVENT,
+PLACE_LIST_PARAMS = "page per_page search event has_events only_with_upcoming status"
+TERM_LIST_PARAMS = "page per_page search exclude include order orderby hide_empty post event slug"
+DECLARED_PARAMS = {
+    ("/events", "GET"): EVENT_LIST_PARAMS,
+    ("/events", "POST"): EVENT_PARAMS,
     ("/events/1", "GET"): "id password",
     ("/events/1", "DELETE"): "id password",
-    ("/events/1", "PATCH"): "id password " + EVENT,
+    ("/events/1", "PATCH"): "id password " + EVENT_PARAMS,
     ("/events/by-slug/a", "GET"): "slug",
-    ("/events/by-slug/a", "PUT"): EVENT,
-    ("/venues", "GET"): PLACE_LIST,
-    ("/venues", "POST"): VENUE,
-    ("/venues/1", "POST"): "id " + VENUE,
-    ("/venues/by-slug/a", "PATCH"): "slug " + VENUE,
-    ("/organizers", "GET"): PLACE_LIST,
-    ("/organizers", "POST"): ORGANIZER,
+    ("/events/by-slug/a", "PUT"): EVENT_PARAMS,
+    ("/venues", "GET"): PLACE_LIST_PARAMS,
+    ("/venues", "POST"): VENUE_PARAMS,
+    ("/venues/1", "POST"): "id " + VENUE_PARAMS,
+    ("/venues/by-slug/a", "PATCH"): "slug " + VENUE_PARAMS,
+    ("/organizers", "GET"): PLACE_LIST_PARAMS,
+    ("/organizers", "POST"): ORGANIZER_PARAMS,
     ("/organizers/by-slug/a", "DELETE"): "slug",
-    ("/categories", "GET"): TERM_LIST + " parent",
+    ("/categories", "GET"): TERM_LIST_PARAMS + " parent",
     ("/categories", "POST"): "name description slug parent",
     ("/categories/1", "PATCH"): "id name description slug parent",
-    ("/tags", "GET"): TERM_LIST,
+    ("/tags", "GET"): TERM_LIST_PARAMS,
     ("/tags", "POST"): "name description slug",
     ("/tags/1", "DELETE"): "id",
 }
 
 
-@pytest.mark.parametrize(("path", "method"), DECLARED)
+@pytest.mark.parametrize(("path", "method"), DECLARED_PARAMS)
 def test_all_parameters_are_declared(anonymous: Caller, path: str, method: str) -> None:
-    described = done(anonymous.request("OPTIONS", path))
+    described = expect_json(anonymous.request("OPTIONS", path))
     (endpoint,) = [entry for entry in described["endpoints"] if method in entry["methods"]]
-    assert set(DECLARED[path, method].split()) <= set(endpoint["args"])
+    assert set(DECLARED_PARAMS[path, method].split()) <= set(endpoint["args"])
 
 
 def test_required_parameters_differ_between_create_and_update(anonymous: Caller, sample: Sample) -> None:
-    required = {sample.name, *sample.required}
-    create = done(anonymous.request("OPTIONS", f"/{sample.kind}"))["endpoints"][1]["args"]
+    required = {sample.name_param, *sample.required}
+    create = expect_json(anonymous.request("OPTIONS", f"/{sample.kind}"))["endpoints"][1]["args"]
     assert {name for name, row in create.items() if row["required"]} == required
-    update = done(anonymous.request("OPTIONS", f"/{sample.kind}/1"))["endpoints"][2]["args"]
+    update = expect_json(anonymous.request("OPTIONS", f"/{sample.kind}/1"))["endpoints"][2]["args"]
     assert {name for name, row in update.items() if row["required"]} == {"id"}
 
 
-def endpoints() -> Iterator[tuple[str, Endpoint, Param]]:
+def iter_params() -> Iterator[tuple[str, Endpoint, Param]]:
     for route in ROUTES:
         for endpoint in route.endpoints:
             for param in endpoint.params:
@@ -73,65 +73,65 @@ def endpoints() -> Iterator[tuple[str, Endpoint, Param]]:
 
 
 def test_index_lists_all_parameters_with_schema(anonymous: Caller) -> None:
-    index = done(anonymous.get("/"))
+    index = expect_json(anonymous.get("/"))
     assert index.keys() == {"namespace", "routes", "_links"}
     assert index["namespace"] == "calendar/events/v1"
     assert index["_links"] == {"up": [{"href": "http://calendar.test/api/"}]}
     expected = ["", "/doc", *(route.pattern for route in ROUTES)]
     assert list(index["routes"]) == [f"/calendar/events/v1{pattern}" for pattern in expected]
-    for pattern, endpoint, param in endpoints():
-        shown = index["routes"][f"/calendar/events/v1{pattern}"]["endpoints"]
-        (args,) = [entry["args"] for entry in shown if entry["methods"] == list(endpoint.methods)]
+    for pattern, endpoint, param in iter_params():
+        endpoint_rows = index["routes"][f"/calendar/events/v1{pattern}"]["endpoints"]
+        (args,) = [entry["args"] for entry in endpoint_rows if entry["methods"] == list(endpoint.methods)]
         row = args[param.name]
         assert row["description"]
         assert {name: row.get(name) for name in param.type.schema} == dict(param.type.schema)
 
 
 def test_index_contains_computed_defaults(anonymous: Caller) -> None:
-    args = done(anonymous.request("OPTIONS", "/events"))["endpoints"][0]["args"]
+    args = expect_json(anonymous.request("OPTIONS", "/events"))["endpoints"][0]["args"]
     assert (args["page"]["default"], args["per_page"]["default"]) == (1, 12)
     start, end = args["start_date"]["default"], args["end_date"]["default"]
     assert (start[10:], end[10:]) == (" 00:00:00", " 23:59:59")
     assert int(end[:4]) == int(start[:4]) + 2
-    assert "default" not in done(anonymous.request("OPTIONS", "/events"))["endpoints"][1]["args"]["start_date"]
+    assert "default" not in expect_json(anonymous.request("OPTIONS", "/events"))["endpoints"][1]["args"]["start_date"]
 
 
 def test_index_links_to_routes_without_placeholders(anonymous: Caller) -> None:
-    routes = done(anonymous.get(""))["routes"]
+    routes = expect_json(anonymous.get(""))["routes"]
     linked = {path: row["_links"]["self"][0]["href"] for path, row in routes.items() if "_links" in row}
     paths = ["", "/doc", "/events", "/venues", "/organizers", "/categories", "/tags"]
-    assert linked == {f"/calendar/events/v1{path}": f"{NS}{path}" for path in paths}
+    assert linked == {f"/calendar/events/v1{path}": f"{API_URL}{path}" for path in paths}
     for href in linked.values():
         assert anonymous.get(href).status_code == 200
 
 
 def test_index_accepts_its_own_namespace_only(anonymous: Caller) -> None:
     same = anonymous.get("/?namespace=calendar/events/v1&context=view")
-    assert done(same) == done(anonymous.get("/"))
-    assert_refused(anonymous.get("/?namespace=wp/v2"), 404, "rest_invalid_namespace")
+    assert expect_json(same) == expect_json(anonymous.get("/"))
+    assert_error(anonymous.get("/?namespace=wp/v2"), 404, "rest_invalid_namespace")
 
 
 def test_doc_is_openapi_document_of_same_routes(anonymous: Caller) -> None:
-    doc = done(anonymous.get("/doc"))
+    doc = expect_json(anonymous.get("/doc"))
     assert doc["openapi"].startswith("3.")
     assert doc["info"].keys() >= {"title", "version", "description"}
-    assert doc["servers"] == [{"url": NS}]
-    shown = {path: sorted(operations) for path, operations in doc["paths"].items()}
+    assert doc["servers"] == [{"url": API_URL}]
+    methods_by_path = {path: sorted(operations) for path, operations in doc["paths"].items()}
     expected = {
         route.pattern.replace(r"(?P<id>\d+)", "{id}").replace("(?P<slug>[^/]+)", "{slug}"): sorted(
             method.lower() for method in route.methods
         )
         for route in ROUTES
     }
-    assert shown == {"/": ["get"], "/doc": ["get"], **expected}
-    assert len(shown) == 15
+    assert methods_by_path == {"/": ["get"], "/doc": ["get"], **expected}
+    assert len(methods_by_path) == 15
     body = doc["paths"]["/events"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert body == {"$ref": "#/components/schemas/EventNew"}
     create = doc["components"]["schemas"]["EventNew"]
     assert create["required"] == ["title", "start_date", "end_date"]
-    assert set(create["properties"]) >= set(EVENT.split())
+    assert set(create["properties"]) >= set(EVENT_PARAMS.split())
     names = [row["name"] for row in doc["paths"]["/events"]["get"]["parameters"] if "name" in row]
-    assert set(names) >= set(EVENT_LIST.split())
+    assert set(names) >= set(EVENT_LIST_PARAMS.split())
     in_path = [row for row in doc["paths"]["/events/{id}"]["get"]["parameters"] if row.get("in") == "path"]
     assert [(row["name"], row["required"]) for row in in_path] == [("id", True)]
 
@@ -140,32 +140,32 @@ def test_doc_is_openapi_document_of_same_routes(anonymous: Caller) -> None:
 
 
 @pytest.fixture
-def aliased(fresh: Callable[..., Interface]) -> Interface:
-    return fresh({"KALENDS_API_ALIASES": "/wp-json/tribe/events/v1, /other/calendar/v1/"})
+def app_with_aliases(start_app: Callable[..., RunningApp]) -> RunningApp:
+    return start_app({"KALENDS_API_ALIASES": "/wp-json/tribe/events/v1, /other/calendar/v1/"})
 
 
-def every_address(value: Any) -> Iterator[str]:
+def iter_urls(value: Any) -> Iterator[str]:
     """Every address of the interface in an answer, however deep."""
     if isinstance(value, dict):
         for entry in value.values():
-            yield from every_address(entry)
+            yield from iter_urls(entry)
     elif isinstance(value, list):
         for entry in value:
-            yield from every_address(entry)
+            yield from iter_urls(entry)
     elif isinstance(value, str) and "/v1" in value:
         yield value
 
 
-def test_links_keep_requested_path_prefix(aliased: Interface) -> None:
-    editor = aliased.caller("editor")
+def test_links_keep_requested_path_prefix(app_with_aliases: RunningApp) -> None:
+    editor = app_with_aliases.caller("editor")
     body = {
         "title": "Aliased", "start_date": "2027-01-01", "end_date": "2027-01-01", "venue": {"venue": "Hall"},
         "organizer": {"organizer": "Olga"}, "categories": ["Music"], "tags": ["Red"],
     }  # fmt: skip
-    made = editor.post(f"{ALIAS}/events", body)
-    event = done(made, 201)
-    assert made.headers["location"] == event["rest_url"] == f"{ALIAS}/events/{event['id']}"
-    assert made.headers["link"].startswith("<http://calendar.test/wp-json/>;")
+    response = editor.post(f"{ALIAS}/events", body)
+    event = expect_json(response, 201)
+    assert response.headers["location"] == event["rest_url"] == f"{ALIAS}/events/{event['id']}"
+    assert response.headers["link"].startswith("<http://calendar.test/wp-json/>;")
     editor.create("events", **{**body, "title": "Second"})
     paths = [
         "/events?per_page=1",
@@ -177,56 +177,56 @@ def test_links_keep_requested_path_prefix(aliased: Interface) -> None:
         "/venues",
     ]
     for path in paths:
-        for prefix in (ALIAS, "http://calendar.test/other/calendar/v1", NS):
-            addresses = set(every_address(done(editor.get(f"{prefix}{path}"))))
-            addresses = {address for address in addresses if address.startswith("http")}
+        for prefix in (ALIAS, "http://calendar.test/other/calendar/v1", API_URL):
+            urls = set(iter_urls(expect_json(editor.get(f"{prefix}{path}"))))
+            urls = {url for url in urls if url.startswith("http")}
             if path != "/venues?":
-                assert all(address.startswith(prefix) for address in addresses), (path, prefix, addresses)
+                assert all(address.startswith(prefix) for address in urls), (path, prefix, urls)
 
 
-def test_index_of_alias_has_its_own_namespace(aliased: Interface) -> None:
-    caller = aliased.caller()
-    index = done(caller.get(ALIAS))
+def test_index_of_alias_has_its_own_namespace(app_with_aliases: RunningApp) -> None:
+    caller = app_with_aliases.caller()
+    index = expect_json(caller.get(ALIAS))
     assert index["namespace"] == "tribe/events/v1"
     assert index["_links"] == {"up": [{"href": "http://calendar.test/wp-json/"}]}
     assert "/tribe/events/v1/events" in index["routes"]
-    assert done(caller.get(f"{ALIAS}?namespace=tribe/events/v1")) == index
-    assert_refused(caller.get(f"{ALIAS}?namespace=calendar/events/v1"), 404, "rest_invalid_namespace")
-    assert_refused(caller.get(f"{ALIAS}/nothing"), 404, "rest_no_route")
+    assert expect_json(caller.get(f"{ALIAS}?namespace=tribe/events/v1")) == index
+    assert_error(caller.get(f"{ALIAS}?namespace=calendar/events/v1"), 404, "rest_invalid_namespace")
+    assert_error(caller.get(f"{ALIAS}/nothing"), 404, "rest_no_route")
 
 
 def test_aliases_are_disabled_by_default(anonymous: Caller) -> None:
-    assert_refused(anonymous.get(f"{ALIAS}/events"), 404, "rest_no_route")
+    assert_error(anonymous.get(f"{ALIAS}/events"), 404, "rest_no_route")
 
 
-def test_api_root_is_configurable(fresh: Callable[..., Interface]) -> None:
-    for root, ns in (("/rest", "/rest/calendar/events/v1"), ("", "/calendar/events/v1")):
-        caller = fresh({"KALENDS_API_ROOT": root}).caller()
-        page = caller.get(f"http://calendar.test{ns}/events")
-        assert urlsplit(done(page)["rest_url"]).path == f"{ns}/events/"
+def test_api_root_is_configurable(start_app: Callable[..., RunningApp]) -> None:
+    for root, api_path in (("/rest", "/rest/calendar/events/v1"), ("", "/calendar/events/v1")):
+        caller = start_app({"KALENDS_API_ROOT": root}).caller()
+        page = caller.get(f"http://calendar.test{api_path}/events")
+        assert urlsplit(expect_json(page)["rest_url"]).path == f"{api_path}/events/"
         assert page.headers["link"].startswith(f"<http://calendar.test{root}/>;")
-        assert_refused(caller.get("/events"), 404, "rest_no_route")
+        assert_error(caller.get("/events"), 404, "rest_no_route")
 
 
 # Watching -------------------------------------------------------------------------------------
 
 
-def test_health_and_readiness(interface: Interface, anonymous: Caller) -> None:
+def test_health_and_readiness(app: RunningApp, anonymous: Caller) -> None:
     for path, text in (("/healthz", "ok\n"), ("/readyz", "ready\n")):
-        answer = anonymous.get(f"http://calendar.test{path}")
-        assert (answer.status_code, answer.text) == (200, text)
-        assert answer.headers["x-request-id"]
+        response = anonymous.get(f"http://calendar.test{path}")
+        assert (response.status_code, response.text) == (200, text)
+        assert response.headers["x-request-id"]
 
 
-def test_schema_mismatch_is_healthy_but_not_ready(fresh: Callable[..., Interface]) -> None:
-    interface = fresh()
-    caller = interface.caller()
-    (row,) = interface.sql("UPDATE alembic_version SET version_num = '0000' RETURNING version_num")
+def test_schema_mismatch_is_healthy_but_not_ready(start_app: Callable[..., RunningApp]) -> None:
+    app = start_app()
+    caller = app.caller()
+    (row,) = app.sql("UPDATE alembic_version SET version_num = '0000' RETURNING version_num")
     assert row["version_num"] == "0000"
-    answer = caller.get("http://calendar.test/readyz")
-    assert_refused(answer, 503, "rest_unavailable")
-    assert "kalends migrate" in answer.json()["message"]
-    assert answer.headers["retry-after"]
-    interface.sql("DROP TABLE alembic_version")
-    assert_refused(caller.get("http://calendar.test/readyz"), 503, "rest_unavailable")
+    response = caller.get("http://calendar.test/readyz")
+    assert_error(response, 503, "rest_unavailable")
+    assert "kalends migrate" in response.json()["message"]
+    assert response.headers["retry-after"]
+    app.sql("DROP TABLE alembic_version")
+    assert_error(caller.get("http://calendar.test/readyz"), 503, "rest_unavailable")
     assert caller.get("http://calendar.test/healthz").status_code == 200

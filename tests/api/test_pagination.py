@@ -5,92 +5,94 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from tests.api.running_app import HOST, NS, Caller, assert_refused, done
+from tests.api.running_app import API_URL, HOST, Caller, assert_error, expect_json
 from tests.api.sample_records import SAMPLES, Sample, unique
 
 
 @pytest.fixture(scope="module")
-def five(editor: Caller) -> Any:
-    """Makes five records of a kind that share a word nobody else uses, once for each kind."""
-    made: dict[str, tuple[str, list[int]]] = {}
+def create_five_records(editor: Caller) -> Any:
+    """Create five records of a kind that share a unique word, once per kind."""
+    records_by_kind: dict[str, tuple[str, list[int]]] = {}
 
-    def make(sample: Sample) -> tuple[str, list[int]]:
-        if sample.kind not in made:
+    def create_five(sample: Sample) -> tuple[str, list[int]]:
+        if sample.kind not in records_by_kind:
             word = unique("pageful").replace(" ", "")
             names = [f"{word} {letter} & ä=+1" for letter in "abcde"]
-            ids = [editor.create(sample.kind, **sample.body(**{sample.name: name}))["id"] for name in names]
-            made[sample.kind] = word, ids
-        return made[sample.kind]
+            ids = [editor.create(sample.kind, **sample.body(**{sample.name_param: name}))["id"] for name in names]
+            records_by_kind[sample.kind] = word, ids
+        return records_by_kind[sample.kind]
 
-    return make
+    return create_five
 
 
-def query_of(url: str) -> dict[str, str]:
+def parse_query(url: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(url).query, strict_parsing=True))
 
 
-def test_list_envelope(anonymous: Caller, sample: Sample, five: Any) -> None:
-    word, ids = five(sample)
-    page = done(anonymous.get(f"/{sample.kind}", {"search": word, "hide_empty": 0}))
+def test_list_envelope(anonymous: Caller, sample: Sample, create_five_records: Any) -> None:
+    word, ids = create_five_records(sample)
+    page = expect_json(anonymous.get(f"/{sample.kind}", {"search": word, "hide_empty": 0}))
     extra = {"next_cursor": None} if sample.kind == "events" else {}
     records = page.pop(sample.kind)
     assert sorted(record["id"] for record in records) == ids
     assert page == {
-        "rest_url": f"{NS}/{sample.kind}/?" + ("hide_empty=0&" if not sample.is_post else "") + f"search={word}",
+        "rest_url": f"{API_URL}/{sample.kind}/?" + ("hide_empty=0&" if not sample.is_post else "") + f"search={word}",
         "total": 5,
         "total_pages": 1,
         **extra,
     }
 
 
-def test_totals_are_repeated_in_headers_of_both_prefixes(anonymous: Caller, sample: Sample, five: Any) -> None:
-    word, _ = five(sample)
+def test_totals_are_repeated_in_headers_of_both_prefixes(
+    anonymous: Caller, sample: Sample, create_five_records: Any
+) -> None:
+    word, _ = create_five_records(sample)
     query = {"search": word, "hide_empty": 0, "per_page": 2}
     for method in ("GET", "HEAD"):
         headers = anonymous.request(method, f"/{sample.kind}", params=query).headers
-        shown = {name: headers[name] for name in headers if name.endswith(("total", "totalpages"))}
-        assert shown == {"x-tec-total": "5", "x-tec-totalpages": "3", "x-wp-total": "5", "x-wp-totalpages": "3"}
+        totals = {name: headers[name] for name in headers if name.endswith(("total", "totalpages"))}
+        assert totals == {"x-tec-total": "5", "x-tec-totalpages": "3", "x-wp-total": "5", "x-wp-totalpages": "3"}
 
 
-def test_links_lead_through_all_pages_and_back(anonymous: Caller, sample: Sample, five: Any) -> None:
-    word, ids = five(sample)
+def test_links_lead_through_all_pages_and_back(anonymous: Caller, sample: Sample, create_five_records: Any) -> None:
+    word, ids = create_five_records(sample)
     filters = {"search": f"{word} & ä=+1", "per_page": "2"} if sample.is_post else {"search": word, "per_page": "2"}
     filters |= {} if sample.is_post else {"hide_empty": "0"}
-    page = done(anonymous.get(f"/{sample.kind}", {"page": 1, **filters}))
-    seen, addresses = [], []
+    page = expect_json(anonymous.get(f"/{sample.kind}", {"page": 1, **filters}))
+    seen, urls = [], []
     while True:
         seen += [record["id"] for record in page[sample.kind]]
-        addresses.append(page["rest_url"])
+        urls.append(page["rest_url"])
         if "next_rest_url" not in page:
             break
-        assert query_of(page["next_rest_url"]) == {**filters, "page": str(len(addresses) + 1)}
-        page = done(anonymous.get(page["next_rest_url"]))
+        assert parse_query(page["next_rest_url"]) == {**filters, "page": str(len(urls) + 1)}
+        page = expect_json(anonymous.get(page["next_rest_url"]))
     assert sorted(seen) == ids
-    assert [query_of(url) for url in addresses] == [
+    assert [parse_query(url) for url in urls] == [
         filters,
         {**filters, "page": "2"},
         {**filters, "page": "3"},
     ]
-    previous = done(anonymous.get(page["previous_rest_url"]))
-    assert previous["rest_url"] == addresses[1]
-    first = done(anonymous.get(previous["previous_rest_url"]))
-    assert first["rest_url"] == addresses[0]
+    previous = expect_json(anonymous.get(page["previous_rest_url"]))
+    assert previous["rest_url"] == urls[1]
+    first = expect_json(anonymous.get(previous["previous_rest_url"]))
+    assert first["rest_url"] == urls[0]
     assert "previous_rest_url" not in first
 
 
-def test_link_header_matches_body_links(anonymous: Caller, sample: Sample, five: Any) -> None:
-    word, _ = five(sample)
-    answer = anonymous.get(f"/{sample.kind}", {"search": word, "per_page": 2, "page": 2, "hide_empty": 0})
-    page = done(answer)
-    assert answer.headers["link"] == (
+def test_link_header_matches_body_links(anonymous: Caller, sample: Sample, create_five_records: Any) -> None:
+    word, _ = create_five_records(sample)
+    response = anonymous.get(f"/{sample.kind}", {"search": word, "per_page": 2, "page": 2, "hide_empty": 0})
+    page = expect_json(response)
+    assert response.headers["link"] == (
         f'<http://{HOST}/api/>; rel="https://api.w.org/", '
         f'<{page["previous_rest_url"]}>; rel="prev", <{page["next_rest_url"]}>; rel="next"'
     )
 
 
-def test_links_preserve_list_notation(editor: Caller, post: Sample, five: Any) -> None:
-    word, ids = five(post)
-    page = done(editor.get(f"/{post.kind}?search={word}&status[]=publish&status[]=draft&per_page=3"))
+def test_links_preserve_list_notation(editor: Caller, post: Sample, create_five_records: Any) -> None:
+    word, ids = create_five_records(post)
+    page = expect_json(editor.get(f"/{post.kind}?search={word}&status[]=publish&status[]=draft&per_page=3"))
     pairs = parse_qsl(urlsplit(page["next_rest_url"]).query)
     assert pairs == [
         ("per_page", "3"),
@@ -99,7 +101,7 @@ def test_links_preserve_list_notation(editor: Caller, post: Sample, five: Any) -
         ("status[]", "draft"),
         ("page", "2"),
     ]
-    rest = done(editor.get(page["next_rest_url"]))
+    rest = expect_json(editor.get(page["next_rest_url"]))
     assert sorted(record["id"] for record in page[post.kind] + rest[post.kind]) == ids
 
 
@@ -124,23 +126,23 @@ EVENT_FILTERS = {
 }
 
 
-def test_links_of_events_preserve_all_filters(editor: Caller, five: Any) -> None:
-    five(SAMPLES["events"])
-    page = done(editor.get("/events", EVENT_FILTERS))
-    assert query_of(page["rest_url"]) == EVENT_FILTERS
-    assert query_of(page["next_rest_url"]) == {**EVENT_FILTERS, "page": "2"}
+def test_links_of_events_preserve_all_filters(editor: Caller, create_five_records: Any) -> None:
+    create_five_records(SAMPLES["events"])
+    page = expect_json(editor.get("/events", EVENT_FILTERS))
+    assert parse_query(page["rest_url"]) == EVENT_FILTERS
+    assert parse_query(page["next_rest_url"]) == {**EVENT_FILTERS, "page": "2"}
 
 
-def test_invalid_paging_parameters_are_rejected(anonymous: Caller, sample: Sample, five: Any) -> None:
-    five(sample)
+def test_invalid_paging_parameters_are_rejected(anonymous: Caller, sample: Sample, create_five_records: Any) -> None:
+    create_five_records(sample)
     for name in ("page", "per_page"):
         for wrong in ("0", "-1", "1.5", "x", "", "1,2", "99999999999999999999", "1e400", "٣x", " "):
-            assert_refused(anonymous.get(f"/{sample.kind}", {name: wrong}), 400, "rest_invalid_param", name)
-    assert_refused(anonymous.get(f"/{sample.kind}?per_page[]=1&per_page[]=2"), 400, "rest_invalid_param", "per_page")
+            assert_error(anonymous.get(f"/{sample.kind}", {name: wrong}), 400, "rest_invalid_param", name)
+    assert_error(anonymous.get(f"/{sample.kind}?per_page[]=1&per_page[]=2"), 400, "rest_invalid_param", "per_page")
 
 
-def test_unusual_number_notations_are_accepted(anonymous: Caller, sample: Sample, five: Any) -> None:
-    word, _ = five(sample)
+def test_unusual_number_notations_are_accepted(anonymous: Caller, sample: Sample, create_five_records: Any) -> None:
+    word, _ = create_five_records(sample)
     for spelled in ("2", "2.0", "+2", " 2", "0002", "2e0"):
         page = anonymous.page(sample.kind, search=word, hide_empty=0, per_page=spelled)
         assert (len(page[sample.kind]), page["total_pages"]) == (2, 3), spelled
@@ -149,38 +151,40 @@ def test_unusual_number_notations_are_accepted(anonymous: Caller, sample: Sample
 def test_per_page_is_capped_at_fifty(anonymous: Caller, editor: Caller, sample: Sample) -> None:
     word = unique("crowd").replace(" ", "")
     for n in range(51):
-        editor.create(sample.kind, **sample.body(**{sample.name: f"{word} {n}"}))
+        editor.create(sample.kind, **sample.body(**{sample.name_param: f"{word} {n}"}))
     for per_page in (51, 1000, 9007199254740991):
         page = anonymous.page(sample.kind, search=word, hide_empty=0, per_page=per_page)
         assert (len(page[sample.kind]), page["total"], page["total_pages"]) == (50, 51, 2)
     assert len(anonymous.page(sample.kind, search=word, hide_empty=0)[sample.kind]) == 12
 
 
-def test_page_beyond_last_is_404_for_posts_and_empty_for_terms(anonymous: Caller, sample: Sample, five: Any) -> None:
-    word, _ = five(sample)
+def test_page_beyond_last_is_404_for_posts_and_empty_for_terms(
+    anonymous: Caller, sample: Sample, create_five_records: Any
+) -> None:
+    word, _ = create_five_records(sample)
     for beyond in (2, 9007199254740991):
-        answer = anonymous.get(f"/{sample.kind}", {"search": word, "hide_empty": 0, "page": beyond})
+        response = anonymous.get(f"/{sample.kind}", {"search": word, "hide_empty": 0, "page": beyond})
         if sample.is_post:
-            assert_refused(answer, 404, f"{sample.singular}-archive-page-not-found")
+            assert_error(response, 404, f"{sample.singular}-archive-page-not-found")
         else:
-            page = done(answer)
+            page = expect_json(response)
             assert (page[sample.kind], page["total"], "previous_rest_url" in page) == ([], 5, True)
 
 
-def test_empty_list_is_an_empty_page(anonymous: Caller, sample: Sample, five: Any) -> None:
-    word, ids = five(sample)
+def test_empty_list_is_an_empty_page(anonymous: Caller, sample: Sample, create_five_records: Any) -> None:
+    word, ids = create_five_records(sample)
     assert len(ids) == anonymous.page(sample.kind, search=word, hide_empty=0)["total"]
     page = anonymous.page(sample.kind, search="nothingofthekind", hide_empty=0)
     assert (page[sample.kind], page["total"], page["total_pages"]) == ([], 0, 0)
     assert not {"next_rest_url", "previous_rest_url"} & page.keys()
 
 
-def test_default_page_size_is_configured_per_site(fresh: Any) -> None:
-    interface = fresh()
-    editor = interface.caller("editor")
+def test_default_page_size_is_configured_per_site(start_app: Any) -> None:
+    app = start_app()
+    editor = app.caller("editor")
     for n in range(4):
         editor.create("tags", name=f"Tag {n}")
-    interface.set_site("per_page", "3")
+    app.set_site("per_page", "3")
     page = editor.page("tags", hide_empty=0)
     assert (len(page["tags"]), page["total_pages"]) == (3, 2)
     assert len(editor.page("tags", hide_empty=0, per_page=4)["tags"]) == 4

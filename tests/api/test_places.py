@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import SAMPLES, Sample, unique
 
 # What is sent, and how it comes back; an empty value would be left out.
-FULL: dict[str, dict[str, tuple[Any, Any]]] = {
+FULL_FIELDS: dict[str, dict[str, tuple[Any, Any]]] = {
     "venues": {
         "description": ("A hall.\n\nWith <b>seats</b>.", "<p>A hall.</p>\n<p>With <b>seats</b>.</p>"),
         "address": ("1 <i>High</i> Street", "1 High Street"),
@@ -28,56 +28,56 @@ FULL: dict[str, dict[str, tuple[Any, Any]]] = {
         "email": ("people@example.org", "people@example.org"),
     },
 }
-PLAIN = [
+PLAIN_FIELDS = [
     *[
         ("venues", name)
         for name in ("address", "city", "country", "province", "state", "zip", "phone", "stateprovince")
     ],
     ("organizers", "phone"),
 ]
-CLEARED = [(kind, name) for kind, fields in FULL.items() for name in fields]
+ALL_FIELDS = [(kind, name) for kind, fields in FULL_FIELDS.items() for name in fields]
 
 
-def full(caller: Caller, place: Sample, **more: Any) -> dict[str, Any]:
-    fields = {name: sent for name, (sent, _) in FULL[place.kind].items()}
+def create_full_record(caller: Caller, place: Sample, **more: Any) -> dict[str, Any]:
+    fields = {name: value for name, (value, _) in FULL_FIELDS[place.kind].items()}
     return caller.create(place.kind, **place.body(**fields, **more))
 
 
-def rest_of(record: dict[str, Any], name: str) -> dict[str, Any]:
+def without_field(record: dict[str, Any], name: str) -> dict[str, Any]:
     """What must stay when a field changes: all but its time, itself, and what is derived from it."""
     derived = {"stateprovince"} if name in ("state", "province", "country") else set()
-    left_out = {"modified", "modified_utc", name, *derived}
-    return {key: value for key, value in record.items() if key not in left_out}
+    omitted = {"modified", "modified_utc", name, *derived}
+    return {key: value for key, value in record.items() if key not in omitted}
 
 
 def test_record_with_all_fields_has_exact_representation(anonymous: Caller, editor: Caller, place: Sample) -> None:
     name = unique("Große Halle")
-    made = full(editor, place, **{place.name: name, "date": "2025-05-01 10:00:00"})
+    record = create_full_record(editor, place, **{place.name_param: name, "date": "2025-05-01 10:00:00"})
     slug = name.lower().replace("ß", "ss").replace(" ", "-")
     expected = {
-        "id": made["id"],
-        "global_id": f"calendar.test?id={made['id']}",
-        "global_id_lineage": [f"calendar.test?id={made['id']}"],
+        "id": record["id"],
+        "global_id": f"calendar.test?id={record['id']}",
+        "global_id_lineage": [f"calendar.test?id={record['id']}"],
         "author": str(editor.id),
         "status": "publish",
         "date": "2025-05-01 10:00:00",
         "date_utc": "2025-05-01 10:00:00",
-        "modified": made["modified"],
-        "modified_utc": made["modified"],
+        "modified": record["modified"],
+        "modified_utc": record["modified"],
         "url": f"http://calendar.test/{place.singular}/{slug}/",
-        place.name: name,
+        place.name_param: name,
         "slug": slug,
-        **{key: shown for key, (_, shown) in FULL[place.kind].items()},
+        **{key: output for key, (_, output) in FULL_FIELDS[place.kind].items()},
         **({"show_map": True, "show_map_link": True} if place.kind == "venues" else {}),
     }
-    assert made == expected
-    read = anonymous.read(place.kind, made["id"])
+    assert record == expected
+    read = anonymous.read(place.kind, record["id"])
     read.pop("json_ld", None)
     assert read == expected
 
 
 def test_record_with_name_only_omits_empty_fields(editor: Caller, place: Sample) -> None:
-    made = editor.create(place.kind, **place.body())
+    record = editor.create(place.kind, **place.body())
     common = {
         "id",
         "global_id",
@@ -90,43 +90,46 @@ def test_record_with_name_only_omits_empty_fields(editor: Caller, place: Sample)
         "modified_utc",
     }
     switches = {"show_map", "show_map_link"} if place.kind == "venues" else set()
-    assert made.keys() == common | {"url", "slug", place.name} | switches
+    assert record.keys() == common | {"url", "slug", place.name_param} | switches
 
 
-@pytest.mark.parametrize(("kind", "name"), CLEARED)
+@pytest.mark.parametrize(("kind", "name"), ALL_FIELDS)
 @pytest.mark.parametrize("empty", ["", None])
 def test_empty_value_clears_only_that_field(editor: Caller, kind: str, name: str, empty: str | None) -> None:
-    made = full(editor, SAMPLES[kind])
-    changed = editor.change(kind, made["id"], **{name: empty})
+    record = create_full_record(editor, SAMPLES[kind])
+    changed = editor.change(kind, record["id"], **{name: empty})
     assert name not in changed
-    assert rest_of(changed, name) == rest_of(made, name)
+    assert without_field(changed, name) == without_field(record, name)
 
 
-@pytest.mark.parametrize(("kind", "name"), CLEARED)
+@pytest.mark.parametrize(("kind", "name"), ALL_FIELDS)
 def test_fields_can_be_changed_separately(editor: Caller, kind: str, name: str) -> None:
-    made = full(editor, SAMPLES[kind])
-    sent = {"website": "https://new.example/", "email": "new@example.org"}.get(name, "new")
-    shown = "<p>new</p>" if name == "description" else sent
-    changed = editor.change(kind, made["id"], **{name: sent})
-    assert changed[name] == shown
-    assert rest_of(changed, name) == rest_of(made, name)
+    record = create_full_record(editor, SAMPLES[kind])
+    value = {"website": "https://new.example/", "email": "new@example.org"}.get(name, "new")
+    expected = "<p>new</p>" if name == "description" else value
+    changed = editor.change(kind, record["id"], **{name: value})
+    assert changed[name] == expected
+    assert without_field(changed, name) == without_field(record, name)
 
 
 def test_empty_update_changes_nothing(editor: Caller, place: Sample) -> None:
-    made = full(editor, place)
-    before = editor.get(f"/{place.kind}/{made['id']}")
-    assert done(editor.patch(f"/{place.kind}/{made['id']}", {})) == made
-    assert done(editor.patch(f"/{place.kind}/{made['id']}", {place.name: made[place.name]})) == made
-    assert editor.get(f"/{place.kind}/{made['id']}").headers["etag"] == before.headers["etag"]
+    record = create_full_record(editor, place)
+    before = editor.get(f"/{place.kind}/{record['id']}")
+    assert expect_json(editor.patch(f"/{place.kind}/{record['id']}", {})) == record
+    assert (
+        expect_json(editor.patch(f"/{place.kind}/{record['id']}", {place.name_param: record[place.name_param]}))
+        == record
+    )
+    assert editor.get(f"/{place.kind}/{record['id']}").headers["etag"] == before.headers["etag"]
 
 
-@pytest.mark.parametrize(("kind", "name"), PLAIN)
+@pytest.mark.parametrize(("kind", "name"), PLAIN_FIELDS)
 def test_plain_fields_are_plain_text(editor: Caller, kind: str, name: str) -> None:
-    made = editor.create(kind, **SAMPLES[kind].body(**{name: " <script>x</script>a\n<b>b</b>\x00 &amp; c "}))
-    assert made[name] == "a b & c"
-    assert editor.change(kind, made["id"], **{name: "0"})[name] == "0"
+    record = editor.create(kind, **SAMPLES[kind].body(**{name: " <script>x</script>a\n<b>b</b>\x00 &amp; c "}))
+    assert record[name] == "a b & c"
+    assert editor.change(kind, record["id"], **{name: "0"})[name] == "0"
     for wrong in (5, True, [], {}, "x" * 1001):
-        assert_refused(editor.patch(f"/{kind}/{made['id']}", {name: wrong}), 400, "rest_invalid_param", name)
+        assert_error(editor.patch(f"/{kind}/{record['id']}", {name: wrong}), 400, "rest_invalid_param", name)
 
 
 @pytest.mark.parametrize(
@@ -135,17 +138,17 @@ def test_plain_fields_are_plain_text(editor: Caller, kind: str, name: str) -> No
      "http://a b", "https://user:word@a.example", 5, True, ["http://a.example"], "http://a.example:99999"],
 )  # fmt: skip
 def test_website_must_be_http_url(editor: Caller, place: Sample, website: object) -> None:
-    assert_refused(editor.post(f"/{place.kind}", place.body(website=website)), 400, "rest_invalid_param", "website")
+    assert_error(editor.post(f"/{place.kind}", place.body(website=website)), 400, "rest_invalid_param", "website")
 
 
 @pytest.mark.parametrize("email", ["x", "a@", "@b", "a@b@c", "<b>a@b</b>", "a b@c", 5, ["a@b"], "a" * 251 + "@b.c"])
 def test_email_must_contain_single_at_sign(editor: Caller, email: object) -> None:
-    answer = editor.post("/organizers", {"organizer": unique("o"), "email": email})
-    assert_refused(answer, 400, "rest_invalid_param", "email")
+    response = editor.post("/organizers", {"organizer": unique("o"), "email": email})
+    assert_error(response, 400, "rest_invalid_param", "email")
 
 
 @pytest.mark.parametrize(
-    ("sent", "stateprovince"),
+    ("fields", "stateprovince"),
     [
         ({"state": "Texas"}, "Texas"),
         ({"state": "Texas", "country": "US"}, "Texas"),
@@ -156,31 +159,31 @@ def test_email_must_contain_single_at_sign(editor: Caller, email: object) -> Non
     ],
 )
 def test_stateprovince_is_derived_from_state_or_province(
-    editor: Caller, sent: dict[str, str], stateprovince: str
+    editor: Caller, fields: dict[str, str], stateprovince: str
 ) -> None:
-    made = editor.create("venues", venue=unique("v"), **sent)
-    assert made["stateprovince"] == stateprovince
-    assert {name: made[name] for name in sent} == sent
+    record = editor.create("venues", venue=unique("v"), **fields)
+    assert record["stateprovince"] == stateprovince
+    assert {name: record[name] for name in fields} == fields
 
 
 def test_derived_stateprovince_follows_its_sources(editor: Caller) -> None:
-    made = editor.create("venues", venue=unique("v"), state="Texas", province="P")
-    assert made["stateprovince"] == "Texas"
-    assert editor.change("venues", made["id"], phone="1")["stateprovince"] == "Texas"
-    assert editor.change("venues", made["id"], state="Ohio")["stateprovince"] == "Ohio"
-    assert editor.change("venues", made["id"], country="Canada")["stateprovince"] == "P"
-    assert "stateprovince" not in editor.change("venues", made["id"], stateprovince="")
+    record = editor.create("venues", venue=unique("v"), state="Texas", province="P")
+    assert record["stateprovince"] == "Texas"
+    assert editor.change("venues", record["id"], phone="1")["stateprovince"] == "Texas"
+    assert editor.change("venues", record["id"], state="Ohio")["stateprovince"] == "Ohio"
+    assert editor.change("venues", record["id"], country="Canada")["stateprovince"] == "P"
+    assert "stateprovince" not in editor.change("venues", record["id"], stateprovince="")
 
 
 def test_explicit_stateprovince_is_preserved(editor: Caller) -> None:
-    made = editor.create("venues", venue=unique("v"), state="Texas", province="P", stateprovince="Own")
-    assert editor.change("venues", made["id"], phone="1")["stateprovince"] == "Own"
-    assert editor.change("venues", made["id"], country="Canada")["stateprovince"] == "Own"
+    record = editor.create("venues", venue=unique("v"), state="Texas", province="P", stateprovince="Own")
+    assert editor.change("venues", record["id"], phone="1")["stateprovince"] == "Own"
+    assert editor.change("venues", record["id"], country="Canada")["stateprovince"] == "Own"
 
 
 @pytest.mark.parametrize("name", ["show_map", "show_map_link"])
 def test_venue_booleans_accept_all_notations(editor: Caller, name: str) -> None:
-    for sent, shown in (
+    for value, expected in (
         (True, True),
         (False, False),
         (1, True),
@@ -189,28 +192,28 @@ def test_venue_booleans_accept_all_notations(editor: Caller, name: str) -> None:
         ("OFF", False),
         ("1", True),
     ):
-        made = editor.create("venues", venue=unique("v"), **{name: sent})
-        assert made[name] is shown
-        assert editor.change("venues", made["id"], phone="1")[name] is shown
+        record = editor.create("venues", venue=unique("v"), **{name: value})
+        assert record[name] is expected
+        assert editor.change("venues", record["id"], phone="1")[name] is expected
     for wrong in ("", "bogus", 2, [], {}, "y"):
-        answer = editor.post("/venues", {"venue": unique("v"), name: wrong})
-        assert_refused(answer, 400, "rest_invalid_param", name)
+        response = editor.post("/venues", {"venue": unique("v"), name: wrong})
+        assert_error(response, 400, "rest_invalid_param", name)
     assert editor.create("venues", venue=unique("v"), **{name: None})[name] is True
 
 
 def test_coordinates_must_be_set_together(editor: Caller) -> None:
-    made = editor.create("venues", venue=unique("v"), geo_lat="47.37", geo_lng=8.54)
-    assert (made["geo_lat"], made["geo_lng"]) == (47.37, 8.54)
-    assert editor.change("venues", made["id"], geo_lat=-90)["geo_lat"] == -90
-    assert "geo_lat" not in editor.change("venues", made["id"], geo_lat=None, geo_lng=None)
+    record = editor.create("venues", venue=unique("v"), geo_lat="47.37", geo_lng=8.54)
+    assert (record["geo_lat"], record["geo_lng"]) == (47.37, 8.54)
+    assert editor.change("venues", record["id"], geo_lat=-90)["geo_lat"] == -90
+    assert "geo_lat" not in editor.change("venues", record["id"], geo_lat=None, geo_lng=None)
     for wrong in ({"geo_lat": 1}, {"geo_lng": 1}, {"geo_lat": 91, "geo_lng": 1}, {"geo_lat": 1, "geo_lng": -181}):
         assert editor.post("/venues", {"venue": unique("v"), **wrong}).status_code == 400
-    assert editor.patch(f"/venues/{made['id']}", {"geo_lat": 1}).status_code == 400
+    assert editor.patch(f"/venues/{record['id']}", {"geo_lat": 1}).status_code == 400
 
 
 def test_zero_coordinates_are_preserved(editor: Caller) -> None:
-    made = editor.create("venues", venue=unique("v"), geo_lat=0, geo_lng=0)
-    assert (made["geo_lat"], made["geo_lng"]) == (0, 0)
+    record = editor.create("venues", venue=unique("v"), geo_lat=0, geo_lng=0)
+    assert (record["geo_lat"], record["geo_lng"]) == (0, 0)
 
 
 def test_equal_names_create_separate_records(author: Caller, editor: Caller, place: Sample) -> None:
@@ -222,19 +225,19 @@ def test_equal_names_create_separate_records(author: Caller, editor: Caller, pla
 
 
 def test_slug_is_immutable(editor: Caller, place: Sample) -> None:
-    made = editor.create(place.kind, **place.body(slug="my-own"))
-    assert made["slug"] == made[place.name].lower().replace(" ", "-")
-    changed = editor.change(place.kind, made["id"], **{place.name: unique("renamed"), "slug": "my-own"})
-    assert changed["slug"] == made["slug"]
+    record = editor.create(place.kind, **place.body(slug="my-own"))
+    assert record["slug"] == record[place.name_param].lower().replace(" ", "-")
+    changed = editor.change(place.kind, record["id"], **{place.name_param: unique("renamed"), "slug": "my-own"})
+    assert changed["slug"] == record["slug"]
 
 
 # Images ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def image(interface: Interface) -> dict[str, Any]:
+def image(app: RunningApp) -> dict[str, Any]:
     """An image of the media library, as records show it."""
-    interface.sql(
+    app.sql(
         """INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize, sizes)
             VALUES (1, 900000, 1, 'http://calendar.test/media/a.jpg', 'jpg', 10, 20, 300,
                 '{"thumb": {"width": 5}}')"""
@@ -248,15 +251,15 @@ def image(interface: Interface) -> dict[str, Any]:
 
 @pytest.mark.parametrize("named", [900000, "900000", "http://calendar.test/media/a.jpg"])
 def test_image_is_set_by_id_or_url(editor: Caller, post: Sample, image: dict[str, Any], named: object) -> None:
-    made = editor.create(post.kind, **post.body(image=named))
-    assert made["image"] == image
-    assert editor.change(post.kind, made["id"], description="x")["image"] == image
+    record = editor.create(post.kind, **post.body(image=named))
+    assert record["image"] == image
+    assert editor.change(post.kind, record["id"], description="x")["image"] == image
 
 
 @pytest.mark.parametrize("none", ["", 0, "0", False, None])
 def test_image_can_be_removed(editor: Caller, post: Sample, image: dict[str, Any], none: object) -> None:
-    made = editor.create(post.kind, **post.body(image=image["id"]))
-    assert editor.change(post.kind, made["id"], image=none).get("image", False) is False
+    record = editor.create(post.kind, **post.body(image=image["id"]))
+    assert editor.change(post.kind, record["id"], image=none).get("image", False) is False
     assert editor.create(post.kind, **post.body(image=none)).get("image", False) is False
 
 
@@ -265,7 +268,7 @@ def test_image_can_be_removed(editor: Caller, post: Sample, image: dict[str, Any
 )
 def test_unknown_image_is_rejected(editor: Caller, post: Sample, image: object, wrong: object) -> None:
     assert image
-    assert_refused(editor.post(f"/{post.kind}", post.body(image=wrong)), 400, "rest_invalid_param", "image")
+    assert_error(editor.post(f"/{post.kind}", post.body(image=wrong)), 400, "rest_invalid_param", "image")
 
 
 def test_image_url_needs_permission_to_publish(
@@ -273,5 +276,5 @@ def test_image_url_needs_permission_to_publish(
 ) -> None:
     assert author.create(post.kind, **post.body(image=image["url"]))["image"] == image
     assert contributor.create(post.kind, **post.body(image=image["id"]))["image"] == image
-    answer = contributor.post(f"/{post.kind}", post.body(image=image["url"]))
-    assert_refused(answer, 400, "rest_invalid_param", "image")
+    response = contributor.post(f"/{post.kind}", post.body(image=image["url"]))
+    assert_error(response, 400, "rest_invalid_param", "image")

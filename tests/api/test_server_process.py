@@ -11,42 +11,42 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.api.running_app import Person
-from tests.conftest import address, temporary_database
+from tests.api.running_app import User
+from tests.conftest import replace_database, temporary_database
 from tests.servers import Server
 
-NS = "/api/calendar/events/v1"
+API_PATH = "/api/calendar/events/v1"
 
 
 @pytest.fixture(scope="module")
 def server(
-    postgres_url: str, peopled: tuple[str, dict[str, Person]], start_server: Callable[..., Server]
+    postgres_url: str, user_template: tuple[str, dict[str, User]], start_server: Callable[..., Server]
 ) -> Iterator[Server]:
-    template, _ = peopled
+    template, _ = user_template
     with temporary_database(postgres_url, template=template) as name:
-        running = start_server(address(postgres_url, name))
+        running = start_server(replace_database(postgres_url, name))
         yield running
         running.stop()
 
 
-def talk(server: Server, request: bytes) -> tuple[int, bytes]:
-    """Sends bytes as they are; status and whole answer."""
-    host = urlsplit(server.address)
+def send_raw(server: Server, request: bytes) -> tuple[int, bytes]:
+    """Send raw bytes and return the status and the whole response."""
+    host = urlsplit(server.base_url)
     with socket.create_connection((host.hostname, host.port or 80), timeout=10) as connection:
         connection.sendall(request)
         connection.settimeout(10)
-        answer = b""
-        while piece := connection.recv(65536):
-            answer += piece
-    assert answer.startswith(b"HTTP/1.1 "), answer[:200]
-    return int(answer[9:12]), answer
+        response = b""
+        while chunk := connection.recv(65536):
+            response += chunk
+    assert response.startswith(b"HTTP/1.1 "), response[:200]
+    return int(response[9:12]), response
 
 
-def plain(line: bytes, *headers: bytes, body: bytes = b"") -> bytes:
+def build_request(line: bytes, *headers: bytes, body: bytes = b"") -> bytes:
     return b"\r\n".join([line, b"Host: calendar.test", b"Connection: close", *headers, b"", body])
 
 
-def log_of(server: Server, request_id: str) -> list[dict[str, Any]]:
+def read_log_entries(server: Server, request_id: str) -> list[dict[str, Any]]:
     """The lines of the log that name a request; the last one is written after the answer."""
     for _ in range(100):
         if f'"{request_id}"' in server.read_log():
@@ -56,7 +56,7 @@ def log_of(server: Server, request_id: str) -> list[dict[str, Any]]:
     return [line for line in lines if line.get("request_id") == request_id]
 
 
-TARGETS = {
+HOSTILE_TARGETS = {
     "a raw byte in the query": b"/events?search=\xff",
     "raw UTF-8 in the query": "/events?search=ä".encode(),
     "an escaped byte in the path": b"/events/by-slug/%ff",
@@ -70,13 +70,13 @@ TARGETS = {
 }
 
 
-@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("target", HOSTILE_TARGETS.values(), ids=HOSTILE_TARGETS)
 def test_hostile_request_lines_cause_no_server_error(server: Server, target: bytes) -> None:
-    status, answer = talk(server, plain(b"GET " + NS.encode() + target + b" HTTP/1.1"))
-    assert 200 <= status < 500, answer
+    status, response = send_raw(server, build_request(b"GET " + API_PATH.encode() + target + b" HTTP/1.1"))
+    assert 200 <= status < 500, response
 
 
-HEADER_LINES = {
+HOSTILE_HEADER_LINES = {
     "a length that is no number": b"Content-Length: x",
     "a length of 5,000 digits": b"Content-Length: " + b"9" * 5000,
     "a raw byte": b"Authorization: Basic \xff",
@@ -88,50 +88,52 @@ HEADER_LINES = {
 }
 
 
-@pytest.mark.parametrize("line", HEADER_LINES.values(), ids=HEADER_LINES)
+@pytest.mark.parametrize("line", HOSTILE_HEADER_LINES.values(), ids=HOSTILE_HEADER_LINES)
 def test_hostile_header_lines_cause_no_server_error(server: Server, line: bytes) -> None:
-    status, answer = talk(server, plain(b"GET " + NS.encode() + b"/events HTTP/1.1", line))
-    assert 200 <= status < 500, answer
+    status, response = send_raw(server, build_request(b"GET " + API_PATH.encode() + b"/events HTTP/1.1", line))
+    assert 200 <= status < 500, response
 
 
-def authorization(peopled: tuple[str, dict[str, Person]]) -> bytes:
+def authorization_line(peopled: tuple[str, dict[str, User]]) -> bytes:
     """The header of a subscriber, who may read but not write."""
-    person = peopled[1]["subscriber"]
-    return b"Authorization: Basic " + base64.b64encode(f"{person.login}:{person.password}".encode())
+    user = peopled[1]["subscriber"]
+    return b"Authorization: Basic " + base64.b64encode(f"{user.login}:{user.password}".encode())
 
 
-def test_chunked_body_is_accepted_and_limited(server: Server, peopled: tuple[str, dict[str, Person]]) -> None:
-    head = b"POST " + NS.encode() + b"/tags HTTP/1.1"
-    headers = (b"Content-Type: application/json", b"Transfer-Encoding: chunked", authorization(peopled))
-    status, answer = talk(server, plain(head, *headers, body=b"b\r\n" + b'{"name":"x"' + b"\r\n1\r\n}\r\n0\r\n\r\n"))
-    assert (status, b"rest_forbidden" in answer) == (403, True)
+def test_chunked_body_is_accepted_and_limited(server: Server, user_template: tuple[str, dict[str, User]]) -> None:
+    head = b"POST " + API_PATH.encode() + b"/tags HTTP/1.1"
+    headers = (b"Content-Type: application/json", b"Transfer-Encoding: chunked", authorization_line(user_template))
+    status, response = send_raw(
+        server, build_request(head, *headers, body=b"b\r\n" + b'{"name":"x"' + b"\r\n1\r\n}\r\n0\r\n\r\n")
+    )
+    assert (status, b"rest_forbidden" in response) == (403, True)
     many = b"".join(b"10000\r\n" + b"x" * 65536 + b"\r\n" for _ in range(33)) + b"0\r\n\r\n"
-    status, answer = talk(server, plain(head, *headers, body=many))
-    assert (status, b"rest_body_too_large" in answer) == (413, True)
+    status, response = send_raw(server, build_request(head, *headers, body=many))
+    assert (status, b"rest_body_too_large" in response) == (413, True)
 
 
 def test_head_over_socket_has_no_body(server: Server) -> None:
-    status, answer = talk(server, plain(b"HEAD " + NS.encode() + b"/events HTTP/1.1"))
+    status, response = send_raw(server, build_request(b"HEAD " + API_PATH.encode() + b"/events HTTP/1.1"))
     assert status == 200
-    assert answer.endswith(b"\r\n\r\n")
-    length = re.search(rb"(?i)content-length: (\d+)", answer)
+    assert response.endswith(b"\r\n\r\n")
+    length = re.search(rb"(?i)content-length: (\d+)", response)
     assert length is None or int(length[1]) > 0
 
 
-def test_aborted_request_body_is_logged_as_408(server: Server, peopled: tuple[str, dict[str, Person]]) -> None:
-    host, port = server.address.removeprefix("http://").split(":")
-    head = f"POST {NS}/tags HTTP/1.1\r\nHost: x\r\nX-Request-ID: left-1\r\nContent-Length: 100\r\n"
-    head += authorization(peopled).decode() + "\r\n\r\n"
+def test_aborted_request_body_is_logged_as_408(server: Server, user_template: tuple[str, dict[str, User]]) -> None:
+    host, port = server.base_url.removeprefix("http://").split(":")
+    head = f"POST {API_PATH}/tags HTTP/1.1\r\nHost: x\r\nX-Request-ID: left-1\r\nContent-Length: 100\r\n"
+    head += authorization_line(user_template).decode() + "\r\n\r\n"
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(head.encode() + b'{"name": ')
-    assert [(line["event"], line["status"]) for line in log_of(server, "left-1")] == [("request", 408)]
+    assert [(line["event"], line["status"]) for line in read_log_entries(server, "left-1")] == [("request", 408)]
 
 
-def test_access_log_contains_no_secrets(server: Server, peopled: tuple[str, dict[str, Person]]) -> None:
-    person = peopled[1]["editor"]
-    with server.client(login=person.login, password=person.password) as client:
-        made = client.post(
-            f"{NS}/events",
+def test_access_log_contains_no_secrets(server: Server, user_template: tuple[str, dict[str, User]]) -> None:
+    user = user_template[1]["editor"]
+    with server.client(login=user.login, password=user.password) as client:
+        response = client.post(
+            f"{API_PATH}/events",
             json={
                 "title": "Logged",
                 "start_date": "2027-01-01",
@@ -140,32 +142,35 @@ def test_access_log_contains_no_secrets(server: Server, peopled: tuple[str, dict
             },
             headers={"X-Request-ID": "log-1"},
         )
-        assert made.status_code == 201
-        read = client.get(f"{NS}/events/{made.json()['id']}?password=s3cret-word", headers={"X-Request-ID": "log-2"})
+        assert response.status_code == 201
+        read = client.get(
+            f"{API_PATH}/events/{response.json()['id']}?password=s3cret-word", headers={"X-Request-ID": "log-2"}
+        )
         assert read.status_code == 200
-        wrong = client.get(f"{NS}/events?password=t0psecret&search=x", headers={"X-Request-ID": "log-3"})
+        wrong = client.get(f"{API_PATH}/events?password=t0psecret&search=x", headers={"X-Request-ID": "log-3"})
         assert wrong.status_code == 200
     with server.client() as client:
-        client.get(f"{NS}/tags", auth=("editor", "wr0ng-w0rd"), headers={"X-Request-ID": "log-4"})
-    lines = [line for number in range(1, 5) for line in log_of(server, f"log-{number}")]
+        client.get(f"{API_PATH}/tags", auth=("editor", "wr0ng-w0rd"), headers={"X-Request-ID": "log-4"})
+    lines = [line for number in range(1, 5) for line in read_log_entries(server, f"log-{number}")]
     assert [(line["method"], line["status"], line["user"]) for line in lines] == [
-        ("POST", 201, person.id),
-        ("GET", 200, person.id),
-        ("GET", 200, person.id),
+        ("POST", 201, user.id),
+        ("GET", 200, user.id),
+        ("GET", 200, user.id),
         ("GET", 401, None),
     ]
-    assert [line["path"] for line in lines][1] == f"{NS}/events/{made.json()['id']}"
+    assert [line["path"] for line in lines][1] == f"{API_PATH}/events/{response.json()['id']}"
     log = server.read_log()
-    for secret in ("s3cret-word", "t0psecret", "wr0ng-w0rd", person.password, person.password.replace(" ", ""), "?"):
+    for secret in ("s3cret-word", "t0psecret", "wr0ng-w0rd", user.password, user.password.replace(" ", ""), "?"):
         assert secret not in log
 
 
 def test_log_entry_stays_on_one_line(server: Server) -> None:
     before = len(server.read_log().splitlines())
-    talk(
+    send_raw(
         server,
-        plain(
-            b"GET " + NS.encode() + b"/events/by-slug/a%0d%0a%7b%22forged%22%3a1%7d HTTP/1.1", b"X-Request-ID: log-5"
+        build_request(
+            b"GET " + API_PATH.encode() + b"/events/by-slug/a%0d%0a%7b%22forged%22%3a1%7d HTTP/1.1",
+            b"X-Request-ID: log-5",
         ),
     )
     deadline = time.monotonic() + 5  # The line is written after the answer.

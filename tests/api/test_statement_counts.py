@@ -7,13 +7,13 @@ import pytest
 
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
-from tests.api.running_app import Caller, Interface
+from tests.api.running_app import Caller, RunningApp
 from tests.api.sample_records import DATES
 
-MOST = 9
+MAX_STATEMENTS = 9
 # Each filter that names records looks them up first.
-MOST_WITH_FOUR_LOOKUPS = 11
-METHODS = ("fetch_all", "fetch_one", "fetch_value", "execute")
+MAX_STATEMENTS_WITH_LOOKUPS = 11
+TRANSACTION_METHODS = ("fetch_all", "fetch_one", "fetch_value", "execute")
 
 
 @pytest.fixture
@@ -21,24 +21,24 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The SQL of every statement that requests run from here on."""
     seen: list[str] = []
 
-    def counting(method: Callable[..., Any]) -> Callable[..., Any]:
-        async def ask(self: Transaction, sql: Sql) -> Any:
+    def record_statements(method: Callable[..., Any]) -> Callable[..., Any]:
+        async def run_statement(self: Transaction, sql: Sql) -> Any:
             seen.append(" ".join(sql.text.split()))
             return await method(self, sql)
 
-        return ask
+        return run_statement
 
-    for name in METHODS:
-        monkeypatch.setattr(Transaction, name, counting(getattr(Transaction, name)))
+    for name in TRANSACTION_METHODS:
+        monkeypatch.setattr(Transaction, name, record_statements(getattr(Transaction, name)))
     return seen
 
 
-class Full:
+class FilledSite:
     """Databases with one, three and fifty of everything, each event with links of every kind."""
 
-    def __init__(self, interface: Interface, size: int) -> None:
-        self.interface = interface
-        editor = interface.caller("editor")
+    def __init__(self, app: RunningApp, size: int) -> None:
+        self.interface = app
+        editor = app.caller("editor")
         self.ids: dict[str, list[int]] = {
             kind: [] for kind in ("events", "venues", "organizers", "categories", "tags")
         }
@@ -58,9 +58,9 @@ class Full:
 
 
 @pytest.fixture(scope="module")
-def sizes(fresh_for_module: Callable[..., Interface]) -> dict[int, Full]:
-    # Without answers and records kept in memory: what is asked when they are not there.
-    return {size: Full(fresh_for_module({"KALENDS_CACHE_MB": "0"}), size) for size in (1, 3, 50)}
+def sizes(start_app_for_module: Callable[..., RunningApp]) -> dict[int, FilledSite]:
+    # The caches of responses and records are off, so that all statements are counted.
+    return {size: FilledSite(start_app_for_module({"KALENDS_CACHE_MB": "0"}), size) for size in (1, 3, 50)}
 
 
 # Query by kind; {id} is the first record of the kind that is named.
@@ -95,47 +95,52 @@ LISTS = {
 }
 
 
-def asked(full: Full, caller: Caller, path: str, statements: list[str]) -> list[str]:
+def collect_statements(full: FilledSite, caller: Caller, path: str, statements: list[str]) -> list[str]:
     joiner = "&" if "?" in path else "?"
     target = path.format(**{kind: ids[0] for kind, ids in full.ids.items()}) + f"{joiner}per_page=50"
     for _ in range(2):
         caller.get("/")  # The use of a password is noted after the first answer of an hour.
     statements.clear()
-    answer = caller.get(target)
-    assert answer.status_code == 200, answer.text
+    response = caller.get(target)
+    assert response.status_code == 200, response.text
     return list(statements)
 
 
 @pytest.mark.parametrize("role", ["anonymous", "author", "editor"])
 @pytest.mark.parametrize("path", LISTS.values(), ids=LISTS)
 def test_list_statement_count_is_independent_of_size(
-    sizes: dict[int, Full], statements: list[str], path: str, role: str
+    sizes: dict[int, FilledSite], statements: list[str], path: str, role: str
 ) -> None:
-    counts = {size: len(asked(full, full.interface.caller(role), path, statements)) for size, full in sizes.items()}
+    counts = {
+        size: len(collect_statements(full, full.interface.caller(role), path, statements))
+        for size, full in sizes.items()
+    }
     assert len(set(counts.values())) == 1, counts
-    most = MOST_WITH_FOUR_LOOKUPS if path == LISTS["events by everything"] else MOST
-    signing_in = int(role != "anonymous")
-    assert 0 < counts[50] <= most + signing_in, counts
+    maximum = MAX_STATEMENTS_WITH_LOOKUPS if path == LISTS["events by everything"] else MAX_STATEMENTS
+    login_statements = int(role != "anonymous")
+    assert 0 < counts[50] <= maximum + login_statements, counts
 
 
 @pytest.mark.parametrize("path", ["/events/{events}", "/venues/{venues}", "/categories/{categories}", "/tags/{tags}"])
-def test_single_read_needs_few_statements(sizes: dict[int, Full], statements: list[str], path: str) -> None:
-    counts = {size: len(asked(full, full.interface.caller(), path, statements)) for size, full in sizes.items()}
+def test_single_read_needs_few_statements(sizes: dict[int, FilledSite], statements: list[str], path: str) -> None:
+    counts = {
+        size: len(collect_statements(full, full.interface.caller(), path, statements)) for size, full in sizes.items()
+    }
     assert len(set(counts.values())) == 1, counts
     assert 0 < counts[50] <= 5, counts
 
 
-def test_fixture_lists_have_expected_size(sizes: dict[int, Full]) -> None:
+def test_fixture_lists_have_expected_size(sizes: dict[int, FilledSite]) -> None:
     for size, full in sizes.items():
         for kind in ("events", "venues", "organizers", "categories", "tags"):
             assert len(full.interface.caller().ids(kind, hide_empty=0)) == size
 
 
-def test_finding_free_slug_needs_few_statements(fresh: Callable[..., Interface], statements: list[str]) -> None:
-    interface = fresh()
-    editor = interface.caller("editor")
+def test_finding_free_slug_needs_few_statements(start_app: Callable[..., RunningApp], statements: list[str]) -> None:
+    app = start_app()
+    editor = app.caller("editor")
     editor.create("venues", venue="Same")
-    interface.sql(
+    app.sql(
         """INSERT INTO venues (site_id, id, revision, author_id, status, slug, published_at, modified_utc, title)
             SELECT 1, 1000 + n, -n, 1, 'publish', 'same-' || n, now(), now(), 'Same'
             FROM generate_series(2, 5000) n"""

@@ -8,21 +8,21 @@ from hypothesis import strategies as st
 
 from kalends.core.cost import format_cost, read_cost
 from kalends.core.errors import InvalidValue
-from tests.core.vector_rows import may_be_refused, quick, rows, step
+from tests.core.vector_rows import load_rows, may_be_rejected, quick_settings, row_id
 
 
-@pytest.mark.parametrize("row", rows("cost"), ids=step)
+@pytest.mark.parametrize("row", load_rows("cost"), ids=row_id)
 def test_costs_match_conformance_vectors(row: dict[str, Any]) -> None:
     try:
-        shown, details = format_cost(read_cost(row["input"]["cost"]), "$", "prefix")
+        formatted, details = format_cost(read_cost(row["input"]["cost"]), "$", "prefix")
     except InvalidValue:
-        assert may_be_refused(row)
+        assert may_be_rejected(row)
         return
-    assert {"cost": shown, "cost_details": details} == row["output"]
+    assert {"cost": formatted, "cost_details": details} == row["output"]
 
 
 @pytest.mark.parametrize(
-    ("sent", "shown", "values", "symbol", "position"),
+    ("value", "formatted", "values", "symbol", "position"),
     [
         ("€10-€20", "€10 – €20", ["10", "20"], "€", "prefix"),
         ("10€ - 20€", "10€ – 20€", ["10", "20"], "€", "postfix"),
@@ -44,10 +44,10 @@ def test_costs_match_conformance_vectors(row: dict[str, Any]) -> None:
     ],
 )
 def test_cost_parsing_and_formatting(
-    sent: object, shown: str, values: list[str], symbol: str, position: Literal["prefix", "postfix", ""]
+    value: object, formatted: str, values: list[str], symbol: str, position: Literal["prefix", "postfix", ""]
 ) -> None:
-    assert format_cost(read_cost(sent), "$", "prefix") == (
-        shown,
+    assert format_cost(read_cost(value), "$", "prefix") == (
+        formatted,
         {"currency_symbol": symbol, "currency_code": "", "currency_position": position, "values": values},
     )
 
@@ -57,7 +57,7 @@ def test_site_currency_symbol_may_follow_amount() -> None:
     assert format_cost("$10", "zł", "postfix")[0] == "$10"
 
 
-NO_COSTS: list[object] = [
+INVALID_COSTS: list[object] = [
     -1,
     -0.5,
     "-5",
@@ -85,23 +85,23 @@ NO_COSTS: list[object] = [
 ]
 
 
-@pytest.mark.parametrize("sent", NO_COSTS)
-def test_invalid_costs_are_rejected(sent: object) -> None:
+@pytest.mark.parametrize("value", INVALID_COSTS)
+def test_invalid_costs_are_rejected(value: object) -> None:
     with pytest.raises(InvalidValue):
-        read_cost(sent)
+        read_cost(value)
 
 
-@quick
+@quick_settings
 @given(
     st.text(st.sampled_from("0123456789.,'- €$aé%<>&;\u202f"), max_size=40)
     | st.lists(st.integers(0, 10**9) | st.floats(0, 1e9), max_size=8)
 )
-def test_normalized_cost_is_stable_and_formattable(sent: object) -> None:
+def test_normalized_cost_is_stable_and_formattable(value: object) -> None:
     try:
-        stored = read_cost(sent)
+        stored = read_cost(value)
     except InvalidValue:
         return
     assert read_cost(stored) == stored
-    shown, details = format_cost(stored, "$", "prefix")
-    assert bool(shown) == bool(stored)
+    formatted, details = format_cost(stored, "$", "prefix")
+    assert bool(formatted) == bool(stored)
     assert isinstance(details["values"], list)

@@ -37,14 +37,14 @@ def test_non_public_addresses_are_blocked(text: str) -> None:
 def test_operator_can_allow_networks_and_ports() -> None:
     rows = [read_allowed_network(text) for text in ("10.1.0.0/16", "10.2.3.4:8080", "[fd00::1]:8080", "fd01::/16")]
 
-    def permitted(address: str) -> list[int]:
+    def allowed_ports(address: str) -> list[int]:
         return [port for port in (22, 80, 443, 8080) if may_connect(ip_address(address), port, rows)]
 
-    assert permitted("10.1.9.9") == [80, 443]
-    assert permitted("10.2.3.4") == [8080]
-    assert permitted("fd00::1") == [8080]
-    assert permitted("fd01::5") == [80, 443]
-    assert permitted("10.2.3.5") == permitted("fd00::2") == permitted("127.0.0.1") == []
+    assert allowed_ports("10.1.9.9") == [80, 443]
+    assert allowed_ports("10.2.3.4") == [8080]
+    assert allowed_ports("fd00::1") == [8080]
+    assert allowed_ports("fd01::5") == [80, 443]
+    assert allowed_ports("10.2.3.5") == allowed_ports("fd00::2") == allowed_ports("127.0.0.1") == []
 
 
 @pytest.mark.parametrize("text", ["", "intranet", "10.1.0.0/99", "10.1.2.3:port", "[fd00::1"])
@@ -68,8 +68,8 @@ def test_invalid_networks_cannot_be_allowed(text: str) -> None:
 )
 def test_url_is_parsed_into_target(text: str, host: str, port: int, path: str, authority: str) -> None:
     target = read_target(text)
-    found = (target.host.replace("::ffff:127.0.0.1", "::ffff:7f00:1"), target.port, target.path)
-    assert found == (host, port, path)
+    parsed = (target.host.replace("::ffff:127.0.0.1", "::ffff:7f00:1"), target.port, target.path)
+    assert parsed == (host, port, path)
     assert target.authority.replace("::ffff:127.0.0.1", "::ffff:7f00:1") == authority
 
 

@@ -13,13 +13,13 @@ from kalends.core import html_limits
 from kalends.core.errors import InvalidValue
 from kalends.core.html_limits import VOID, enforce_html_limits
 from kalends.core.sanitize import clean_html
-from tests.core.vector_rows import quick
+from tests.core.vector_rows import quick_settings
 
-SIZE = 256_000
+MAX_DESCRIPTION = 256_000
 
-HOSTILE = {
+HOSTILE_MARKUP = {
     "nested": "<div>" * 20_000,
-    "nested to the limit": "<b>" * (SIZE // 3),
+    "nested to the limit": "<b>" * (MAX_DESCRIPTION // 3),
     "nested formatting": "".join(f"<p><b id={n}>" for n in range(2000)),
     "many tags": "<b></b>" * 36_000,
     "many attributes": "<b " + " ".join(f"a{n}" for n in range(35_000)) + ">x</b>",
@@ -34,15 +34,15 @@ HOSTILE = {
     "names that only look alike": "<lin\u212a>" * 2000,
     "spaces that are none": '<div\u00a0a="></div>">' * 2000,
 }
-ODD_BUT_CHEAP = {
+UNUSUAL_MARKUP = {
     "tags without end": "<a " * 3000,
     "open quotation marks": "<a b='" * 9000,
-    "signs": "<" * SIZE,
-    "comments without end": "<!--" * (SIZE // 4),
+    "signs": "<" * MAX_DESCRIPTION,
+    "comments without end": "<!--" * (MAX_DESCRIPTION // 4),
     "end tags": "</p>" * 9000,
-    "half end tags": "</" * (SIZE // 2),
-    "entities": "&amp;" * (SIZE // 5),
-    "text": "word " * (SIZE // 5),
+    "half end tags": "</" * (MAX_DESCRIPTION // 2),
+    "entities": "&amp;" * (MAX_DESCRIPTION // 5),
+    "text": "word " * (MAX_DESCRIPTION // 5),
     "flat": "<p>text <b>bold</b></p>" * 4900,
     "items without end": "<ul>" + "<li>x" * 9000 + "</ul>",
     "table without ends": "<table>" + "<tr><td>x<td>y" * 3000 + "</table>",
@@ -51,34 +51,34 @@ ODD_BUT_CHEAP = {
 }
 
 
-def seconds(html: str) -> float:
+def minimum_seconds(html: str) -> float:
     """The least of three, since the machine has other work."""
-    spent = []
+    durations = []
     for _ in range(3):
-        begin = time.process_time()
+        start = time.process_time()
         with suppress(InvalidValue):
             enforce_html_limits(html)
-        spent.append(time.process_time() - begin)
-    return min(spent)
+        durations.append(time.process_time() - start)
+    return min(durations)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", HOSTILE_MARKUP)
 def test_hostile_markup_is_rejected_quickly(name: str) -> None:
     with pytest.raises(InvalidValue):
-        enforce_html_limits(HOSTILE[name][:SIZE])
-    assert seconds(HOSTILE[name]) < 0.05
+        enforce_html_limits(HOSTILE_MARKUP[name][:MAX_DESCRIPTION])
+    assert minimum_seconds(HOSTILE_MARKUP[name]) < 0.05
 
 
 def test_descriptions_are_limited_before_sanitizing() -> None:
     with pytest.raises(InvalidValue, match="at most 10000 tags"):
-        clean_html(HOSTILE["nested"])
+        clean_html(HOSTILE_MARKUP["nested"])
     with pytest.raises(InvalidValue, match="nest at most 100 deep"):
         clean_html("<div>" * 101)
 
 
-@pytest.mark.parametrize("name", ODD_BUT_CHEAP)
+@pytest.mark.parametrize("name", UNUSUAL_MARKUP)
 def test_unusual_markup_is_cheap(name: str) -> None:
-    assert seconds(ODD_BUT_CHEAP[name]) < 0.4  # While coverage is counted and others work, too.
+    assert minimum_seconds(UNUSUAL_MARKUP[name]) < 0.4  # While coverage is counted and others work, too.
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_ordinary_markup_is_accepted(html: str) -> None:
     assert enforce_html_limits(html) == html
 
 
-class Depth(HTMLParser):
+class DepthParser(HTMLParser):
     deepest = depth = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -112,7 +112,7 @@ class Depth(HTMLParser):
         self.depth -= 1
 
 
-NAMES = [
+TAG_NAMES = [
     "b",
     "i",
     "a",
@@ -130,8 +130,8 @@ NAMES = [
     "pre",
     "span",
 ]
-NAMES += ["button", "form", "option", "ruby", "rt", "details", "center", "font", "nobr", "marquee", "object"]
-NAMES += [
+TAG_NAMES += ["button", "form", "option", "ruby", "rt", "details", "center", "font", "nobr", "marquee", "object"]
+TAG_NAMES += [
     "select",
     "svg",
     "math",
@@ -145,7 +145,7 @@ NAMES += [
     "mtext",
     "desc",
 ]
-TOKENS = [f"<{name}>" for name in NAMES] + [f"</{name}>" for name in NAMES]
+TOKENS = [f"<{name}>" for name in TAG_NAMES] + [f"</{name}>" for name in TAG_NAMES]
 TOKENS += [
     "<!--",
     "-->",
@@ -164,7 +164,7 @@ TOKENS += [
 ]
 
 
-@quick
+@quick_settings
 @given(st.lists(st.sampled_from(TOKENS), min_size=1, max_size=7).map("".join))
 def test_accepted_markup_is_not_deeply_nested(pattern: str) -> None:
     """Whatever leaks a level each time it is repeated would be 400 levels deep."""
@@ -174,11 +174,11 @@ def test_accepted_markup_is_not_deeply_nested(pattern: str) -> None:
             html = enforce_html_limits(pattern * 400)
         except InvalidValue:
             return
-    reader = Depth()
+    reader = DepthParser()
     reader.feed(
         nh3.clean(
             html,
-            tags=set(NAMES) - {"style", "template", "textarea", "title", "xmp"},
+            tags=set(TAG_NAMES) - {"style", "template", "textarea", "title", "xmp"},
             clean_content_tags=set(),
         )
     )

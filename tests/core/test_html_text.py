@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalends.core.sanitize import clean_html, to_paragraphs, to_plain_text
-from tests.core.vector_rows import quick
+from tests.core.vector_rows import quick_settings
 
 
 @pytest.mark.parametrize(
-    ("stored", "shown"),
+    ("stored", "formatted"),
     [
         ("", ""),
         ("0", "<p>0</p>"),
@@ -37,9 +37,9 @@ from tests.core.vector_rows import quick
         ("a &lt; b", "<p>a &lt; b</p>"),
     ],
 )
-def test_plain_text_becomes_paragraphs_and_blocks_are_preserved(stored: str, shown: str) -> None:
-    assert to_paragraphs(stored) == shown
-    assert to_paragraphs(shown) == shown
+def test_plain_text_becomes_paragraphs_and_blocks_are_preserved(stored: str, formatted: str) -> None:
+    assert to_paragraphs(stored) == formatted
+    assert to_paragraphs(formatted) == formatted
 
 
 PIECES = [
@@ -72,14 +72,14 @@ PIECES += [
 ]
 
 
-@quick
+@quick_settings
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_paragraph_formatting_preserves_words_and_is_idempotent(soup: str) -> None:
     stored = clean_html(soup)
-    shown = to_paragraphs(stored)
-    assert to_plain_text(shown) == to_plain_text(to_paragraphs(shown))
-    assert to_plain_text(shown).replace(" ", "") == to_plain_text(stored).replace(" ", "")
-    assert to_paragraphs(shown) == shown
+    formatted = to_paragraphs(stored)
+    assert to_plain_text(formatted) == to_plain_text(to_paragraphs(formatted))
+    assert to_plain_text(formatted).replace(" ", "") == to_plain_text(stored).replace(" ", "")
+    assert to_paragraphs(formatted) == formatted
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The type of a file is told by its content, and its name by its hash."""
+"""The type of a file follows from its content, and its name from its hash."""
 
 import pytest
 

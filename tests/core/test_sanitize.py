@@ -22,7 +22,7 @@ from kalends.core.sanitize import (
     clean_title,
     fold,
 )
-from tests.core.vector_rows import quick
+from tests.core.vector_rows import quick_settings
 from tests.core.xss_vectors import VECTORS
 
 Clean = Callable[[str], str]
@@ -64,10 +64,10 @@ PIECES += [
     "x",
 ]
 PIECES += ["</script>", "<style>", "<li>", "<div>", "</div>", "&#1;", "&nbsp;", "é", "e\u0301", "\x00", " 3 "]
-soups = st.lists(st.sampled_from(PIECES) | st.text(max_size=3).filter(str.isprintable), max_size=12).map("".join)
+tag_soups = st.lists(st.sampled_from(PIECES) | st.text(max_size=3).filter(str.isprintable), max_size=12).map("".join)
 
 
-class Reader(HTMLParser):
+class TagCollector(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
@@ -77,7 +77,7 @@ class Reader(HTMLParser):
 
 
 def assert_harmless(text: str, allowed: frozenset[str]) -> None:
-    reader = Reader()
+    reader = TagCollector()
     reader.feed(text)
     reader.close()
     for tag, attributes in reader.tags:
@@ -105,8 +105,8 @@ def test_attack_vectors_are_neutralized(vector: str, clean: Clean, allowed: froz
 
 @pytest.mark.parametrize(("clean", "allowed"), CLEANERS)
 def test_sanitizing_any_tag_soup_is_idempotent(clean: Clean, allowed: frozenset[str]) -> None:
-    @quick
-    @given(soups)
+    @quick_settings
+    @given(tag_soups)
     def check(soup: str) -> None:
         try:
             cleaned = clean(soup)
@@ -119,7 +119,7 @@ def test_sanitizing_any_tag_soup_is_idempotent(clean: Clean, allowed: frozenset[
 
 
 @pytest.mark.parametrize(
-    ("sent", "stored"),
+    ("text", "stored"),
     [
         ("  a\r\nb\rc\u2028d \t", "a\nb\nc\nd"),
         ("Nul\x00byte\x1f\x7f\x85", "Nulbyte"),
@@ -128,8 +128,8 @@ def test_sanitizing_any_tag_soup_is_idempotent(clean: Clean, allowed: frozenset[
         ("\\n stays \\\\", "\\n stays \\\\"),
     ],
 )
-def test_text_is_normalized(sent: str, stored: str) -> None:
-    assert clean_text(sent, 100) == stored
+def test_text_is_normalized(text: str, stored: str) -> None:
+    assert clean_text(text, 100) == stored
 
 
 def test_text_length_is_limited() -> None:
@@ -146,7 +146,7 @@ def test_text_length_is_limited() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "stored"),
+    ("title", "stored"),
     [
         ("It's \"quoted\" -- and... 1990's 2x3 (c) <3", "It's \"quoted\" -- and... 1990's 2x3 (c) <3"),
         ('Back\\slash \\\\ \\n "q"', 'Back\\slash \\\\ \\n "q"'),
@@ -167,13 +167,13 @@ def test_text_length_is_limited() -> None:
         ("0", "0"),
     ],
 )
-def test_titles_are_preserved(sent: str, stored: str) -> None:
-    assert clean_title(sent) == stored
+def test_titles_are_preserved(title: str, stored: str) -> None:
+    assert clean_title(title) == stored
     assert clean_title(stored) == stored
 
 
 @pytest.mark.parametrize(
-    ("sent", "stored"),
+    ("text", "stored"),
     [
         ('<b>Bold</b> & "q" category <script>alert(1)</script>', 'Bold & "q" category'),
         ("<b>1</b> Main <script>x</script> & Co", "1 Main & Co"),
@@ -186,25 +186,25 @@ def test_titles_are_preserved(sent: str, stored: str) -> None:
         ("0", "0"),
     ],
 )
-def test_plain_fields_lose_only_markup(sent: str, stored: str) -> None:
-    assert clean_plain(sent) == stored
-    assert clean_name(sent) == stored
+def test_plain_fields_lose_only_markup(text: str, stored: str) -> None:
+    assert clean_plain(text) == stored
+    assert clean_name(text) == stored
 
 
 @pytest.mark.parametrize(
-    ("sent", "stored"),
+    ("description", "stored"),
     [
         ("Some <b>bold</b> text & more", "Some <b>bold</b> text &amp; more"),
         ("Some <b>bold</b> text &amp; more", "Some <b>bold</b> text &amp; more"),
         ('<p>x</p><script>y</script><a href="http://a.test">l</a>', 'x<a href="http://a.test">l</a>'),
     ],
 )
-def test_term_description_keeps_links_and_emphasis(sent: str, stored: str) -> None:
-    assert clean_term_description(sent) == stored
+def test_term_description_keeps_links_and_emphasis(description: str, stored: str) -> None:
+    assert clean_term_description(description) == stored
 
 
 @pytest.mark.parametrize(
-    ("sent", "stored"),
+    ("description", "stored"),
     [
         ("line one\nline two", "line one\nline two"),
         ("A &amp; B & C &lt;x&gt;", "A &amp; B &amp; C &lt;x&gt;"),
@@ -219,8 +219,8 @@ def test_term_description_keeps_links_and_emphasis(sent: str, stored: str) -> No
         ("0", "0"),
     ],
 )
-def test_description_keeps_markup(sent: str, stored: str) -> None:
-    assert clean_html(sent) == stored
+def test_description_keeps_markup(description: str, stored: str) -> None:
+    assert clean_html(description) == stored
 
 
 @pytest.mark.parametrize(
@@ -241,14 +241,14 @@ def test_text_folding(text: str, folded: str) -> None:
     assert fold(text) == folded
 
 
-@quick
+@quick_settings
 @given(st.text())
 def test_text_folding_is_idempotent(text: str) -> None:
     assert fold(fold(text)) == fold(text)
     assert fold(text.upper().lower()) == fold(text.upper())
 
 
-@quick
+@quick_settings
 @given(st.text(max_size=60))
 def test_plain_text_never_gains_markup(text: str) -> None:
     try:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kalends.core.errors import InvalidValue
 from kalends.core.sanitize import fold
 from kalends.core.search import SearchWords, has_trigram, like_pattern, read_search
-from tests.core.vector_rows import quick
+from tests.core.vector_rows import quick_settings
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_searches_are_limited(text: str) -> None:
         read_search(text)
 
 
-@quick
+@quick_settings
 @given(st.text(max_size=200))
 def test_words_are_folded_and_never_empty(text: str) -> None:
     try:
@@ -59,7 +59,7 @@ def test_words_are_folded_and_never_empty(text: str) -> None:
         assert fold(word) == word
 
 
-@quick
+@quick_settings
 @given(st.text(st.sampled_from("ab%_\\")), st.text(st.sampled_from("ab%_\\")))
 def test_like_pattern_matches_exactly_texts_containing_word(word: str, text: str) -> None:
     assert like(text, like_pattern(word)) == (word in text)
@@ -74,7 +74,7 @@ def like(text: str, pattern: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("word", "found"), [("abc", True), ("a", False), ("ab", False), ("a-b-c", False), ("été", True)]
+    ("word", "expected"), [("abc", True), ("a", False), ("ab", False), ("a-b-c", False), ("été", True)]
 )
-def test_trigram_index_needs_three_consecutive_characters(word: str, found: bool) -> None:
-    assert has_trigram(word) is found
+def test_trigram_index_needs_three_consecutive_characters(word: str, expected: bool) -> None:
+    assert has_trigram(word) is expected

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalends.core.slugs import MAX_BYTES, TRASHED_SUFFIX, add_number, add_suffix, make_slug, normalize_lookup
-from tests.core.vector_rows import quick, rows, step
+from tests.core.vector_rows import load_rows, quick_settings, row_id
 
-SLUG = re.compile(r"(?:[a-z0-9_-]|%[89a-f][0-9a-f])*")
-CREATED = [row for row in rows("slugs") if row.get("output", {}).get("slug")]
+SLUG_PATTERN = re.compile(r"(?:[a-z0-9_-]|%[89a-f][0-9a-f])*")
+VECTOR_ROWS = [row for row in load_rows("slugs") if row.get("output", {}).get("slug")]
 words = st.text(st.sampled_from("aZé ß-_./%日本🎉\u200dß&;<>b\u0301Я٣'¼") | st.characters(exclude_categories=["Cs"]))
 
 
-@pytest.mark.parametrize("row", CREATED, ids=step)
+@pytest.mark.parametrize("row", VECTOR_ROWS, ids=row_id)
 def test_slugs_match_conformance_vectors(row: dict[str, Any]) -> None:
-    sent, expected = row["input"], row["output"]["slug"]
-    name = sent.get("title") or sent.get("venue") or sent.get("name") or ""
-    made = make_slug(sent.get("slug") or "") or make_slug(name)
-    taken_by_a_sibling = row["step"] == "categories.create.same_name_other_parent"
-    assert expected in (made, add_number(made, 2), add_number(made, 3)) or taken_by_a_sibling
+    fields, expected = row["input"], row["output"]["slug"]
+    name = fields.get("title") or fields.get("venue") or fields.get("name") or ""
+    record = make_slug(fields.get("slug") or "") or make_slug(name)
+    is_sibling_conflict = row["step"] == "categories.create.same_name_other_parent"
+    assert expected in (record, add_number(record, 2), add_number(record, 3)) or is_sibling_conflict
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,18 @@ def test_slug_from_text(text: str, slug: str) -> None:
     assert make_slug(text) == slug
 
 
-@quick
+@quick_settings
 @given(words)
 def test_slugs_are_short_ascii_and_stable(text: str) -> None:
     slug = make_slug(text)
-    assert SLUG.fullmatch(slug)
+    assert SLUG_PATTERN.fullmatch(slug)
     assert len(slug) <= MAX_BYTES
     assert make_slug(slug) == slug
     assert normalize_lookup(unquote(slug)) == slug
     assert normalize_lookup(slug.upper()) == slug
 
 
-@quick
+@quick_settings
 @given(st.text(st.sampled_from("a日é🎉-яb"), min_size=150, max_size=300), st.integers(2, 10**6))
 def test_slug_is_never_truncated_inside_a_character(text: str, n: int) -> None:
     slug = make_slug(text)
@@ -78,7 +78,7 @@ def test_numbering() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "stored"),
+    ("slug", "stored"),
     [
         ("My-Slug", "my-slug"),
         ("日本", "%e6%97%a5%e6%9c%ac"),
@@ -89,5 +89,5 @@ def test_numbering() -> None:
         ("Я", "%d1%8f"),
     ],
 )
-def test_slug_from_url_is_normalized_like_stored_slug(sent: str, stored: str) -> None:
-    assert normalize_lookup(sent) == stored
+def test_slug_from_url_is_normalized_like_stored_slug(slug: str, stored: str) -> None:
+    assert normalize_lookup(slug) == stored

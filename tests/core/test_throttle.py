@@ -10,22 +10,22 @@ LIMIT = Limit(burst=3, seconds=10)
 NOON = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 
-def after(seconds: float) -> datetime:
+def seconds_after_noon(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
 def test_burst_is_free_then_attempts_are_delayed() -> None:
     assert [seconds_to_wait(LIMIT, count, NOON, NOON) for count in (0, 2, 3, 4)] == [0, 0, 10, 20]
-    assert [seconds_to_wait(LIMIT, 3, NOON, after(n)) for n in (9, 10)] == [1, 0]
+    assert [seconds_to_wait(LIMIT, 3, NOON, seconds_after_noon(n)) for n in (9, 10)] == [1, 0]
 
 
 def test_attempts_are_forgiven_gradually() -> None:
-    assert [remaining_count(LIMIT, 3, NOON, after(n)) for n in (0, 10, 25, 1000)] == [3, 2, 0.5, 0]
+    assert [remaining_count(LIMIT, 3, NOON, seconds_after_noon(n)) for n in (0, 10, 25, 1000)] == [3, 2, 0.5, 0]
 
 
 def test_backward_time_adjustment_adds_no_delay() -> None:
-    assert remaining_count(LIMIT, 1, NOON, after(-3600)) == 1
-    assert seconds_to_wait(LIMIT, 1, NOON, after(-3600)) == 0
+    assert remaining_count(LIMIT, 1, NOON, seconds_after_noon(-3600)) == 1
+    assert seconds_to_wait(LIMIT, 1, NOON, seconds_after_noon(-3600)) == 0
 
 
 @pytest.mark.parametrize(

@@ -17,26 +17,26 @@ from kalends.core.times import (
     resolve,
     to_utc,
 )
-from tests.core.vector_rows import SITE_ZONE, may_be_accepted, may_be_refused, rows, step
+from tests.core.vector_rows import SITE_ZONE, load_rows, may_be_accepted, may_be_rejected, row_id
 
-EVENT_ROWS = [row for table in ("dates", "dst", "all_day", "timezones") for row in rows(table)]
+EVENT_ROWS = [row for table in ("dates", "dst", "all_day", "timezones") for row in load_rows(table)]
 
 # Held to be wrong in the kit: legacy names are read, and come back as today's names.
-TODAYS_NAMES = {
+CANONICAL_NAMES = {
     "events.create.timezone_old_alias": "Asia/Kolkata",
     "events.create.timezone_us_eastern": "America/New_York",
 }
 
 
-def create(sent: dict[str, Any]) -> dict[str, Any]:
+def resolve_event_dates(fields: dict[str, Any]) -> dict[str, Any]:
     """The part of creating an event that concerns dates; types and absence are the parameters' business."""
-    if not all(isinstance(sent[name], str) for name in ("start_date", "end_date")):
+    if not all(isinstance(fields[name], str) for name in ("start_date", "end_date")):
         raise InvalidValue("not text")
-    if not isinstance(sent.get("timezone") or "", str):
+    if not isinstance(fields.get("timezone") or "", str):
         raise InvalidValue("not text")
-    zone = read_zone(sent.get("timezone") or SITE_ZONE)
-    all_day = parse_bool(False if sent.get("all_day") is None else sent["all_day"])
-    span = event_span(read_datetime(sent["start_date"]), read_datetime(sent["end_date"]), zone, all_day)
+    zone = read_zone(fields.get("timezone") or SITE_ZONE)
+    all_day = parse_bool(False if fields.get("all_day") is None else fields["all_day"])
+    span = event_span(read_datetime(fields["start_date"]), read_datetime(fields["end_date"]), zone, all_day)
     return {
         "start_date": format_datetime(span.start.wall),
         "end_date": format_datetime(span.end.wall),
@@ -48,36 +48,36 @@ def create(sent: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("row", EVENT_ROWS, ids=step)
+@pytest.mark.parametrize("row", EVENT_ROWS, ids=row_id)
 def test_event_dates_match_conformance_vectors(row: dict[str, Any]) -> None:
     try:
-        created = create(row["input"])
+        created = resolve_event_dates(row["input"])
     except InvalidValue:
-        assert may_be_refused(row)
+        assert may_be_rejected(row)
         return
     assert may_be_accepted(row)
     expected = dict(row.get("output", {}))
-    if row["step"] in TODAYS_NAMES:
-        expected["timezone"] = TODAYS_NAMES[row["step"]]
+    if row["step"] in CANONICAL_NAMES:
+        expected["timezone"] = CANONICAL_NAMES[row["step"]]
     assert {name: created[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("name", TODAYS_NAMES)
+@pytest.mark.parametrize("name", CANONICAL_NAMES)
 def test_legacy_timezone_names_can_be_preserved(name: str) -> None:
-    (row,) = [row for row in rows("timezones") if row["step"] == name]
+    (row,) = [row for row in load_rows("timezones") if row["step"] == name]
     assert normalize_zone(row["input"]["timezone"].upper()) == row["output"]["timezone"]
 
 
-@pytest.mark.parametrize("row", rows("publication_dates"), ids=step)
+@pytest.mark.parametrize("row", load_rows("publication_dates"), ids=row_id)
 def test_publication_dates_match_conformance_vectors(row: dict[str, Any]) -> None:
-    sent = row["input"]
+    fields = row["input"]
     if "error" in row:
         with pytest.raises(InvalidValue):
-            read_datetime(sent["date"])
+            read_datetime(fields["date"])
         return
-    if "date_utc" in sent:
-        utc = to_utc(read_datetime(sent["date_utc"]), "UTC")
+    if "date_utc" in fields:
+        utc = to_utc(read_datetime(fields["date_utc"]), "UTC")
     else:
-        utc = resolve(read_datetime(sent["date"]), SITE_ZONE).utc
+        utc = resolve(read_datetime(fields["date"]), SITE_ZONE).utc
     assert format_datetime(utc) == row["output"]["date_utc"]
     assert format_datetime(local_of(utc, SITE_ZONE)) == row["output"]["date"]

@@ -26,20 +26,20 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def at(wall: str, utc_text: str, fold: int = 0) -> LocalTime:
-    return LocalTime(datetime.fromisoformat(wall), fold, utc(utc_text))
+def local_time_at(local: str, utc_text: str, fold: int = 0) -> LocalTime:
+    return LocalTime(datetime.fromisoformat(local), fold, utc(utc_text))
 
 
-def settled(text: str, zone: str) -> LocalTime:
+def parse_local(text: str, zone: str) -> LocalTime:
     return resolve(read_datetime(text), zone)
 
 
-def whole_day(day: str, zone: str) -> Span:
+def all_day_span(day: str, zone: str) -> Span:
     return event_span(read_datetime(day), read_datetime(day), zone, all_day=True)
 
 
 @pytest.mark.parametrize(
-    ("text", "moment"),
+    ("text", "expected"),
     [
         ("2027-04-01", DateTimeInput(datetime(2027, 4, 1), None, is_date_only=True)),
         ("2027-04-01 10:30", DateTimeInput(datetime(2027, 4, 1, 10, 30), None, is_date_only=False)),
@@ -64,11 +64,11 @@ def whole_day(day: str, zone: str) -> Span:
         ("9998-12-31", DateTimeInput(datetime(9998, 12, 31), None, is_date_only=True)),
     ],
 )
-def test_iso_notations_are_parsed(text: str, moment: DateTimeInput) -> None:
-    assert read_datetime(text) == moment
+def test_iso_notations_are_parsed(text: str, expected: DateTimeInput) -> None:
+    assert read_datetime(text) == expected
 
 
-NO_DATES = [
+INVALID_DATES = [
     "",
     " ",
     "2027",
@@ -111,7 +111,7 @@ NO_DATES = [
 ]
 
 
-@pytest.mark.parametrize("text", NO_DATES)
+@pytest.mark.parametrize("text", INVALID_DATES)
 def test_invalid_notations_are_rejected(text: str) -> None:
     with pytest.raises(InvalidValue):
         read_datetime(text)
@@ -121,76 +121,84 @@ def test_invalid_notations_are_rejected(text: str) -> None:
     ("zone", "text", "local_time"),
     [
         # Spring: the clock jumps, the time moves forward by the jump.
-        ("America/New_York", "2027-03-14 01:59:59", at("2027-03-14 01:59:59", "2027-03-14 06:59:59")),
-        ("America/New_York", "2027-03-14 02:00:00", at("2027-03-14 03:00:00", "2027-03-14 07:00:00")),
-        ("America/New_York", "2027-03-14 02:30:00", at("2027-03-14 03:30:00", "2027-03-14 07:30:00")),
-        ("America/New_York", "2027-03-14 03:00:00", at("2027-03-14 03:00:00", "2027-03-14 07:00:00")),
-        ("Europe/Paris", "2027-03-28 02:30:00", at("2027-03-28 03:30:00", "2027-03-28 01:30:00")),
-        ("Australia/Lord_Howe", "2027-10-03 02:15:00", at("2027-10-03 02:45:00", "2027-10-02 15:45:00")),
-        ("America/Sao_Paulo", "2018-11-04 00:15:00", at("2018-11-04 01:15:00", "2018-11-04 03:15:00")),
-        ("Africa/Cairo", "2027-04-30 00:30:00", at("2027-04-30 01:30:00", "2027-04-29 22:30:00")),
-        ("Antarctica/Troll", "2027-03-28 01:30:00", at("2027-03-28 03:30:00", "2027-03-28 01:30:00")),
-        ("Pacific/Apia", "2011-12-30 12:00:00", at("2011-12-31 12:00:00", "2011-12-30 22:00:00")),
+        ("America/New_York", "2027-03-14 01:59:59", local_time_at("2027-03-14 01:59:59", "2027-03-14 06:59:59")),
+        ("America/New_York", "2027-03-14 02:00:00", local_time_at("2027-03-14 03:00:00", "2027-03-14 07:00:00")),
+        ("America/New_York", "2027-03-14 02:30:00", local_time_at("2027-03-14 03:30:00", "2027-03-14 07:30:00")),
+        ("America/New_York", "2027-03-14 03:00:00", local_time_at("2027-03-14 03:00:00", "2027-03-14 07:00:00")),
+        ("Europe/Paris", "2027-03-28 02:30:00", local_time_at("2027-03-28 03:30:00", "2027-03-28 01:30:00")),
+        ("Australia/Lord_Howe", "2027-10-03 02:15:00", local_time_at("2027-10-03 02:45:00", "2027-10-02 15:45:00")),
+        ("America/Sao_Paulo", "2018-11-04 00:15:00", local_time_at("2018-11-04 01:15:00", "2018-11-04 03:15:00")),
+        ("Africa/Cairo", "2027-04-30 00:30:00", local_time_at("2027-04-30 01:30:00", "2027-04-29 22:30:00")),
+        ("Antarctica/Troll", "2027-03-28 01:30:00", local_time_at("2027-03-28 03:30:00", "2027-03-28 01:30:00")),
+        ("Pacific/Apia", "2011-12-30 12:00:00", local_time_at("2011-12-31 12:00:00", "2011-12-30 22:00:00")),
         # Autumn: the first of two equal times is meant.
-        ("America/New_York", "2027-11-07 01:30:00", at("2027-11-07 01:30:00", "2027-11-07 05:30:00")),
-        ("Europe/Paris", "2027-10-31 02:30:00", at("2027-10-31 02:30:00", "2027-10-31 00:30:00")),
-        ("Australia/Lord_Howe", "2027-04-04 01:45:00", at("2027-04-04 01:45:00", "2027-04-03 14:45:00")),
-        ("Africa/Cairo", "2027-10-28 23:30:00", at("2027-10-28 23:30:00", "2027-10-28 20:30:00")),
-        ("Antarctica/Troll", "2027-10-31 02:30:00", at("2027-10-31 02:30:00", "2027-10-31 00:30:00")),
+        ("America/New_York", "2027-11-07 01:30:00", local_time_at("2027-11-07 01:30:00", "2027-11-07 05:30:00")),
+        ("Europe/Paris", "2027-10-31 02:30:00", local_time_at("2027-10-31 02:30:00", "2027-10-31 00:30:00")),
+        ("Australia/Lord_Howe", "2027-04-04 01:45:00", local_time_at("2027-04-04 01:45:00", "2027-04-03 14:45:00")),
+        ("Africa/Cairo", "2027-10-28 23:30:00", local_time_at("2027-10-28 23:30:00", "2027-10-28 20:30:00")),
+        ("Antarctica/Troll", "2027-10-31 02:30:00", local_time_at("2027-10-31 02:30:00", "2027-10-31 00:30:00")),
         # An offset names one of them.
-        ("America/New_York", "2027-11-07T01:30:00-04:00", at("2027-11-07 01:30:00", "2027-11-07 05:30:00")),
+        (
+            "America/New_York",
+            "2027-11-07T01:30:00-04:00",
+            local_time_at("2027-11-07 01:30:00", "2027-11-07 05:30:00"),
+        ),
         (
             "America/New_York",
             "2027-11-07T01:30:00-05:00",
-            at("2027-11-07 01:30:00", "2027-11-07 06:30:00", 1),
+            local_time_at("2027-11-07 01:30:00", "2027-11-07 06:30:00", 1),
         ),
-        ("Europe/Paris", "2027-10-31T01:30:00Z", at("2027-10-31 02:30:00", "2027-10-31 01:30:00", 1)),
-        ("Australia/Lord_Howe", "2027-04-03T15:15:00Z", at("2027-04-04 01:45:00", "2027-04-03 15:15:00", 1)),
-        ("Antarctica/Troll", "2027-10-31T02:30:00Z", at("2027-10-31 02:30:00", "2027-10-31 02:30:00", 1)),
-        ("UTC+5:30", "2027-07-01 10:00:00", at("2027-07-01 10:00:00", "2027-07-01 04:30:00")),
+        ("Europe/Paris", "2027-10-31T01:30:00Z", local_time_at("2027-10-31 02:30:00", "2027-10-31 01:30:00", 1)),
+        (
+            "Australia/Lord_Howe",
+            "2027-04-03T15:15:00Z",
+            local_time_at("2027-04-04 01:45:00", "2027-04-03 15:15:00", 1),
+        ),
+        ("Antarctica/Troll", "2027-10-31T02:30:00Z", local_time_at("2027-10-31 02:30:00", "2027-10-31 02:30:00", 1)),
+        ("UTC+5:30", "2027-07-01 10:00:00", local_time_at("2027-07-01 10:00:00", "2027-07-01 04:30:00")),
     ],
 )
 def test_local_time_is_resolved(zone: str, text: str, local_time: LocalTime) -> None:
-    assert settled(text, zone) == local_time
+    assert parse_local(text, zone) == local_time
 
 
 @pytest.mark.parametrize(
     ("zone", "day", "span"),
     [
-        ("Europe/Paris", "2027-06-01", Span(at("2027-06-01 00:00:00", "2027-05-31 22:00:00"),
-                                             at("2027-06-01 23:59:59", "2027-06-01 21:59:59"))),
+        ("Europe/Paris", "2027-06-01", Span(local_time_at("2027-06-01 00:00:00", "2027-05-31 22:00:00"),
+                                             local_time_at("2027-06-01 23:59:59", "2027-06-01 21:59:59"))),
         # Midnight does not exist: the day begins with its first second.
-        ("America/Sao_Paulo", "2018-11-04", Span(at("2018-11-04 01:00:00", "2018-11-04 03:00:00"),
-                                                  at("2018-11-04 23:59:59", "2018-11-05 01:59:59"))),
-        ("Africa/Cairo", "2027-04-30", Span(at("2027-04-30 01:00:00", "2027-04-29 22:00:00"),
-                                             at("2027-04-30 23:59:59", "2027-04-30 20:59:59"))),
+        ("America/Sao_Paulo", "2018-11-04", Span(local_time_at("2018-11-04 01:00:00", "2018-11-04 03:00:00"),
+                                                  local_time_at("2018-11-04 23:59:59", "2018-11-05 01:59:59"))),
+        ("Africa/Cairo", "2027-04-30", Span(local_time_at("2027-04-30 01:00:00", "2027-04-29 22:00:00"),
+                                             local_time_at("2027-04-30 23:59:59", "2027-04-30 20:59:59"))),
         # The last hour comes twice: the day ends with the second one.
-        ("Africa/Cairo", "2027-10-28", Span(at("2027-10-28 00:00:00", "2027-10-27 21:00:00"),
-                                             at("2027-10-28 23:59:59", "2027-10-28 21:59:59", 1))),
-        ("America/Sao_Paulo", "2018-02-17", Span(at("2018-02-17 00:00:00", "2018-02-17 02:00:00"),
-                                                  at("2018-02-17 23:59:59", "2018-02-18 02:59:59", 1))),
+        ("Africa/Cairo", "2027-10-28", Span(local_time_at("2027-10-28 00:00:00", "2027-10-27 21:00:00"),
+                                             local_time_at("2027-10-28 23:59:59", "2027-10-28 21:59:59", 1))),
+        ("America/Sao_Paulo", "2018-02-17", Span(local_time_at("2018-02-17 00:00:00", "2018-02-17 02:00:00"),
+                                                  local_time_at("2018-02-17 23:59:59", "2018-02-18 02:59:59", 1))),
         # The first hour comes twice: the day begins with the first one.
-        ("America/Havana", "2027-11-07", Span(at("2027-11-07 00:00:00", "2027-11-07 04:00:00"),
-                                               at("2027-11-07 23:59:59", "2027-11-08 04:59:59"))),
+        ("America/Havana", "2027-11-07", Span(local_time_at("2027-11-07 00:00:00", "2027-11-07 04:00:00"),
+                                               local_time_at("2027-11-07 23:59:59", "2027-11-08 04:59:59"))),
         # The jump goes over midnight: one day ends early, the next begins late.
-        ("America/Toronto", "1919-03-30", Span(at("1919-03-30 00:00:00", "1919-03-30 05:00:00"),
-                                                at("1919-03-30 23:29:59", "1919-03-31 04:29:59"))),
-        ("America/Toronto", "1919-03-31", Span(at("1919-03-31 00:30:00", "1919-03-31 04:30:00"),
-                                                at("1919-03-31 23:59:59", "1919-04-01 03:59:59"))),
+        ("America/Toronto", "1919-03-30", Span(local_time_at("1919-03-30 00:00:00", "1919-03-30 05:00:00"),
+                                                local_time_at("1919-03-30 23:29:59", "1919-03-31 04:29:59"))),
+        ("America/Toronto", "1919-03-31", Span(local_time_at("1919-03-31 00:30:00", "1919-03-31 04:30:00"),
+                                                local_time_at("1919-03-31 23:59:59", "1919-04-01 03:59:59"))),
         # The day does not exist at all: the next one takes its place.
-        ("Pacific/Apia", "2011-12-30", Span(at("2011-12-31 00:00:00", "2011-12-30 10:00:00"),
-                                             at("2011-12-31 23:59:59", "2011-12-31 09:59:59"))),
+        ("Pacific/Apia", "2011-12-30", Span(local_time_at("2011-12-31 00:00:00", "2011-12-30 10:00:00"),
+                                             local_time_at("2011-12-31 23:59:59", "2011-12-31 09:59:59"))),
     ],
 )  # fmt: skip
 def test_all_day_event_spans_first_to_last_second(zone: str, day: str, span: Span) -> None:
-    assert whole_day(day, zone) == span
+    assert all_day_span(day, zone) == span
     assert day_begins(read_datetime(day), zone) == span.start.utc
     assert day_ends(read_datetime(day), zone) == span.end.utc
 
 
 def test_all_day_date_is_local_date_of_instant() -> None:
     late = read_datetime("2027-06-01T23:30:00Z")
-    assert event_span(late, late, "Asia/Tokyo", all_day=True) == whole_day("2027-06-02", "Asia/Tokyo")
+    assert event_span(late, late, "Asia/Tokyo", all_day=True) == all_day_span("2027-06-02", "Asia/Tokyo")
     assert day_begins(late, "Asia/Tokyo") == utc("2027-06-01 15:00:00")
     assert day_ends(late, "America/New_York") == utc("2027-06-02 03:59:59")
 
@@ -221,7 +229,7 @@ def test_end_before_start_is_compared_by_instant() -> None:
 )
 def test_dates_outside_supported_years_are_rejected(text: str, zone: str) -> None:
     with pytest.raises(InvalidValue, match="years 1 to 9998"):
-        settled(text, zone)
+        parse_local(text, zone)
 
 
 def test_instant_is_exact() -> None:

@@ -6,15 +6,15 @@ import pytest
 
 from kalends.core.errors import InvalidValue
 from kalends.core.urls import read_email, read_website
-from tests.core.vector_rows import may_be_accepted, may_be_refused, rows, step
+from tests.core.vector_rows import load_rows, may_be_accepted, may_be_rejected, row_id
 
 
-@pytest.mark.parametrize("row", rows("websites"), ids=step)
+@pytest.mark.parametrize("row", load_rows("websites"), ids=row_id)
 def test_websites_match_conformance_vectors(row: dict[str, Any]) -> None:
     try:
         website = read_website(row["input"]["website"])
     except InvalidValue:
-        assert may_be_refused(row)
+        assert may_be_rejected(row)
         return
     assert may_be_accepted(row)
     expected = row.get("output", {}).get("website", website)
@@ -22,7 +22,7 @@ def test_websites_match_conformance_vectors(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "stored"),
+    ("url", "stored"),
     [
         ("HTTPS://Example.org/Path", "https://Example.org/Path"),
         ("http://localhost:8080/x", "http://localhost:8080/x"),
@@ -36,12 +36,12 @@ def test_websites_match_conformance_vectors(row: dict[str, Any]) -> None:
         ("https://example.org/@user", "https://example.org/@user"),
     ],
 )
-def test_urls_are_preserved(sent: str, stored: str) -> None:
-    assert read_website(sent) == stored
+def test_urls_are_preserved(url: str, stored: str) -> None:
+    assert read_website(url) == stored
     assert read_website(stored) == stored
 
 
-NO_WEBSITES: list[object] = [
+INVALID_URLS: list[object] = [
     "http://",
     "http:///x",
     "https:example.org",
@@ -72,19 +72,19 @@ NO_WEBSITES: list[object] = [
 ]
 
 
-@pytest.mark.parametrize("sent", NO_WEBSITES)
-def test_invalid_urls_are_rejected(sent: object) -> None:
+@pytest.mark.parametrize("url", INVALID_URLS)
+def test_invalid_urls_are_rejected(url: object) -> None:
     with pytest.raises(InvalidValue):
-        read_website(sent)
+        read_website(url)
 
 
-@pytest.mark.parametrize("sent", ["", "jane@example.org", "a+b.c@sub.example.org", "jörg@münchen.example", "a@b"])
-def test_email_with_single_at_sign_is_accepted(sent: str) -> None:
-    assert read_email(f" {sent} ") == sent
+@pytest.mark.parametrize("email", ["", "jane@example.org", "a+b.c@sub.example.org", "jörg@münchen.example", "a@b"])
+def test_email_with_single_at_sign_is_accepted(email: str) -> None:
+    assert read_email(f" {email} ") == email
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "email",
     [
         "not-an-email",
         "a<b>@example.org",
@@ -97,6 +97,6 @@ def test_email_with_single_at_sign_is_accepted(sent: str) -> None:
         "x" * 300,
     ],
 )
-def test_invalid_email_addresses_are_rejected(sent: str) -> None:
+def test_invalid_email_addresses_are_rejected(email: str) -> None:
     with pytest.raises(InvalidValue):
-        read_email(sent)
+        read_email(email)

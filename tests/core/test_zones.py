@@ -23,7 +23,7 @@ from kalends.core.zones import (
 
 
 @pytest.mark.parametrize(
-    ("sent", "stored"),
+    ("name", "stored"),
     [
         ("Europe/Paris", "Europe/Paris"),
         ("europe/PARIS", "Europe/Paris"),
@@ -59,12 +59,12 @@ from kalends.core.zones import (
         ("UTC-0:30", "UTC-0:30"),
     ],
 )
-def test_timezone_is_stored_under_canonical_name(sent: str, stored: str) -> None:
-    assert read_zone(sent) == stored
+def test_timezone_is_stored_under_canonical_name(name: str, stored: str) -> None:
+    assert read_zone(name) == stored
     assert read_zone(stored) == stored
 
 
-NO_ZONES = [
+INVALID_ZONES = [
     "",
     "0",
     "Z",
@@ -98,10 +98,10 @@ NO_ZONES = [
 ]
 
 
-@pytest.mark.parametrize("sent", NO_ZONES)
-def test_other_notations_are_rejected(sent: str) -> None:
+@pytest.mark.parametrize("name", INVALID_ZONES)
+def test_other_notations_are_rejected(name: str) -> None:
     with pytest.raises(InvalidValue):
-        read_zone(sent)
+        read_zone(name)
 
 
 def test_all_tzdata_names_and_canonical_names_are_usable() -> None:
@@ -136,7 +136,7 @@ def test_unknown_stored_timezone_is_an_error() -> None:
 
 def test_tzdata_package_takes_precedence_over_system() -> None:
     assert tzdata_version() == resources.files("tzdata").joinpath("zoneinfo", "tzdata.zi").read_text()[10:15]
-    assert asked({}) == f"{tzdata_version()} 2027-07-01 10:00:00+00:00"
+    assert run_with_environment({}) == f"{tzdata_version()} 2027-07-01 10:00:00+00:00"
 
 
 def test_tzdata_can_be_overridden(tmp_path: Path) -> None:
@@ -145,20 +145,20 @@ def test_tzdata_can_be_overridden(tmp_path: Path) -> None:
     (tmp_path / "Europe").mkdir()
     (tmp_path / "tzdata.zi").write_text("# version 2099z\n" + names, encoding="utf-8")
     (tmp_path / "Europe/Paris").write_bytes(package.joinpath("Asia", "Tokyo").read_bytes())
-    assert asked({"PYTHONTZPATH": str(tmp_path)}) == "2099z 2027-07-01 03:00:00+00:00"
+    assert run_with_environment({"PYTHONTZPATH": str(tmp_path)}) == "2099z 2027-07-01 03:00:00+00:00"
 
 
-def asked(environment: dict[str, str]) -> str:
+def run_with_environment(environment: dict[str, str]) -> str:
     program = (
         "from datetime import datetime; from kalends.core.times import *;"
         "print(tzdata_version(), utc_of(datetime(2027, 7, 1, 12), 'Europe/Paris'))"
     )
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONTZPATH"}
-    answer = subprocess.run(
+    response = subprocess.run(
         [sys.executable, "-c", program],
         env=inherited | environment,
         capture_output=True,
         text=True,
         check=True,
     )
-    return answer.stdout.strip()
+    return response.stdout.strip()

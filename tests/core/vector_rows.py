@@ -7,24 +7,26 @@ from typing import Any
 
 from hypothesis import settings
 
-TABLES = Path(__file__).parent / "tables"
+VECTOR_DIRECTORY = Path(__file__).parent / "conformance_vectors"
 SITE_ZONE = "America/New_York"
 
-quick = settings(deadline=None, max_examples=150)
+quick_settings = settings(deadline=None, max_examples=150)
 
 
 @cache
-def rows(table: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((TABLES / f"{table}.json").read_text(encoding="utf-8"))["rows"]
-    assert found
-    return found
+def load_rows(table: str) -> list[dict[str, Any]]:
+    result: list[dict[str, Any]] = json.loads((VECTOR_DIRECTORY / f"{table}.json").read_text(encoding="utf-8"))[
+        "rows"
+    ]
+    assert result
+    return result
 
 
-def step(row: dict[str, Any]) -> str:
+def row_id(row: dict[str, Any]) -> str:
     return str(row["step"])
 
 
-def may_be_refused(row: dict[str, Any]) -> bool:
+def may_be_rejected(row: dict[str, Any]) -> bool:
     return "error" in row or any(other["status"] == 400 for other in row.get("also", ()))
 
 

@@ -1,4 +1,4 @@
-"""Every answer that any test gets from the application in its process is held against /doc."""
+"""A plugin that validates every response of the application in the test process against /doc."""
 
 from collections.abc import Iterator
 from unittest.mock import patch
@@ -6,10 +6,10 @@ from unittest.mock import patch
 import pytest
 
 from kalends.asgi import Application
-from tests.description.response_validation import checked
+from tests.description.response_validation import wrap_application
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _answers_are_described() -> Iterator[None]:
-    with patch.object(Application, "__call__", checked(Application.__call__)):
+def _responses_match_document() -> Iterator[None]:
+    with patch.object(Application, "__call__", wrap_application(Application.__call__)):
         yield

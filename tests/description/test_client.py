@@ -4,22 +4,22 @@ import httpx
 import pytest
 
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
-from tests.api.running_app import NS, Interface
-from tests.description.client import Client, Refused, models
+from tests.api.running_app import API_URL, RunningApp
+from tests.description.client import ApiError, Client, models
 from tools import client as generator
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_generated_client_models_are_current() -> None:
     assert generator.MODELS.read_text() == generator.render(), "run `just client`"
 
 
-def test_client_supports_all_verbs_of_all_kinds(interface: Interface) -> None:
-    person = interface.people["administrator"]
-    interface.run(_use(Client(NS, (person.login, person.password), transport=httpx.ASGITransport(app=interface.app))))
+def test_client_supports_all_verbs_of_all_kinds(app: RunningApp) -> None:
+    user = app.users["administrator"]
+    app.run(_use_client(Client(API_URL, (user.login, user.password), transport=httpx.ASGITransport(app=app.asgi))))
 
 
-async def _use(client: Client) -> None:
+async def _use_client(client: Client) -> None:
     async with client:
         venue = await client.venues.create(models.VenueNew(venue="Town hall", city="Bonn"))
         organizer = await client.organizers.create(models.OrganizerNew(organizer="The city"))
@@ -43,7 +43,7 @@ async def _use(client: Client) -> None:
         assert (page.total, [row.id for row in page.events]) == (1, [event.id])
         assert (await client.events.read(event.id)).uid == event.uid
         assert (await client.events.delete(event.id)).status == models.Status.trash
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ApiError) as error:
             await client.events.delete(event.id)
-        assert (refused.value.status, refused.value.code) == (410, "event-is-in-trash")
+        assert (error.value.status, error.value.code) == (410, "event-is-in-trash")
         assert (await client.tags.list(hide_empty=False)).total == 1

@@ -18,11 +18,11 @@ from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core import errors
 from kalends.http.language import LANGUAGES
 from kalends.kinds import KINDS
-from tests.description.response_validation import resolved
+from tests.description.response_validation import resolve_reference
 from tools import examples
 
-BOTH = pytest.mark.parametrize("interface", [INTERFACE, EXTENSION], ids=lambda interface: interface.namespace)
-WORDS = {"description", "summary", "title", "message"}
+BOTH_APIS = pytest.mark.parametrize("interface", [INTERFACE, EXTENSION], ids=lambda interface: interface.namespace)
+TEXT_KEYS = {"description", "summary", "title", "message"}
 
 
 def read_document(interface: Interface, language: str = "en") -> dict[str, Any]:
@@ -30,36 +30,36 @@ def read_document(interface: Interface, language: str = "en") -> dict[str, Any]:
     return found
 
 
-def endpoints(interface: Interface) -> Iterator[tuple[str, str, Endpoint]]:
+def iter_endpoints(interface: Interface) -> Iterator[tuple[str, str, Endpoint]]:
     for route in interface.routes:
         for endpoint in route.endpoints:
             for method in endpoint.methods:
                 yield document.build_path(route), method.lower(), endpoint
 
 
-@BOTH
+@BOTH_APIS
 def test_openapi_document_is_valid(interface: Interface) -> None:
     validate(read_document(interface))
 
 
-@BOTH
+@BOTH_APIS
 def test_all_routes_methods_and_parameters_are_documented(interface: Interface) -> None:
     described = read_document(interface)
     assert set(described["paths"]) == {"/", "/doc", *(document.build_path(route) for route in interface.routes)}
-    for path, method, endpoint in endpoints(interface):
+    for path, method, endpoint in iter_endpoints(interface):
         operation = described["paths"][path][method]
-        parameters = [resolved(described, row) for row in operation["parameters"]]
+        parameters = [resolve_reference(described, row) for row in operation["parameters"]]
         named = {row["name"] for row in parameters}
         for body in operation.get("requestBody", {}).get("content", {}).values():
             # A body that is a file has no fields.
-            named |= set(resolved(described, body.get("schema", {})).get("properties", {}))
+            named |= set(resolve_reference(described, body.get("schema", {})).get("properties", {}))
         assert named >= {p.name for p in (*endpoint.path_params, *endpoint.params)}, (path, method)
         for p in endpoint.params:
             assert p.description
         assert operation["summary"]
 
 
-@BOTH
+@BOTH_APIS
 def test_operation_ids_are_unique(interface: Interface) -> None:
     names = [
         operation["operationId"] for path in read_document(interface)["paths"].values() for operation in path.values()
@@ -67,10 +67,10 @@ def test_operation_ids_are_unique(interface: Interface) -> None:
     assert len(names) == len(set(names))
 
 
-@BOTH
+@BOTH_APIS
 def test_all_endpoints_have_a_response_schema(interface: Interface) -> None:
     names = read_document(interface)["components"]["schemas"].keys()
-    for path, _, endpoint in endpoints(interface):
+    for path, _, endpoint in iter_endpoints(interface):
         assert endpoint.returns in names, path
         assert endpoint.body_schema in {"", *names}, path
 
@@ -78,12 +78,12 @@ def test_all_endpoints_have_a_response_schema(interface: Interface) -> None:
 def test_extensions_are_marked() -> None:
     described = read_document(INTERFACE)
     rows = {row["name"]: row for row in described["paths"]["/events"]["get"]["parameters"] if "name" in row}
-    ours = {
+    extension_names = {
         p.name for kind in KINDS if kind.name == "events" for row in kind.filters if (p := row.param).is_extension
     }
-    assert ours == {name for name, row in rows.items() if row.get("x-extension")}
-    assert {"cursor", "overlaps_from"} <= ours
-    assert all(operations.EXTENSION_NOTE in rows[name]["description"] for name in ours)
+    assert extension_names == {name for name, row in rows.items() if row.get("x-extension")}
+    assert {"cursor", "overlaps_from"} <= extension_names
+    assert all(operations.EXTENSION_NOTE in rows[name]["description"] for name in extension_names)
     assert described["components"]["schemas"]["EventNew"]["properties"]["ticket_url"]["x-extension"] is True
     assert read_document(EXTENSION)["paths"]["/changes"]["get"]["x-extension"] is True
 
@@ -91,35 +91,35 @@ def test_extensions_are_marked() -> None:
 # Error codes ----------------------------------------------------------------------------------
 
 
-def codes_of_the_code() -> set[tuple[int | None, str]]:
+def collect_error_codes() -> set[tuple[int | None, str]]:
     """Status and code of every ApiError that core/errors.py makes; * stands for a kind."""
     tree = ast.parse(Path(errors.__file__).read_text())
-    found: set[tuple[int | None, str]] = set()
+    codes: set[tuple[int | None, str]] = set()
     for call in ast.walk(tree):
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "ApiError":
             continue
         status, code = call.args[0], call.args[1]
         text = code.value if isinstance(code, ast.Constant) else re.sub(r"\{[^}]*\}", "*", ast.unparse(code)[2:-1])
-        found.add((status.value if isinstance(status, ast.Constant) else None, str(text)))
-    return found
+        codes.add((status.value if isinstance(status, ast.Constant) else None, str(text)))
+    return codes
 
 
 def test_documented_error_codes_match_code() -> None:
     table = {(row.status, row.code) for row in ERROR_CODES if row not in BATCH} | {(None, "rest_batch_failed")}
     known = {(403, "event-no-longer-available"): (403, "*-no-longer-available")}
-    assert {known.get(pair, pair) for pair in table} == codes_of_the_code()
+    assert {known.get(pair, pair) for pair in table} == collect_error_codes()
 
 
 def test_all_error_codes_are_documented() -> None:
     described = {
         name for interface in (INTERFACE, EXTENSION) for name in read_document(interface)["components"]["responses"]
     }
-    told = {code for name in described for code in name.split(".")[1:]}
-    wanted = {row.code for row in ERROR_CODES if "*" not in row.code} - {"rest_no_route"}
-    assert wanted <= told
+    documented = {code for name in described for code in name.split(".")[1:]}
+    expected = {row.code for row in ERROR_CODES if "*" not in row.code} - {"rest_no_route"}
+    assert expected <= documented
     for row in ERROR_CODES:
         pattern = re.compile(row.code.replace("*", "[a-z]+"))
-        assert row.code == "rest_no_route" or any(pattern.fullmatch(code) for code in told), row.code
+        assert row.code == "rest_no_route" or any(pattern.fullmatch(code) for code in documented), row.code
 
 
 def test_errors_docstring_lists_all_codes() -> None:
@@ -133,17 +133,17 @@ def test_errors_docstring_lists_all_codes() -> None:
 # Examples -------------------------------------------------------------------------------------
 
 
-@BOTH
+@BOTH_APIS
 def test_response_examples_match_schemas(interface: Interface) -> None:
     described = read_document(interface)
     seen = 0
     for path in described["paths"].values():
         for operation in path.values():
             for response in operation["responses"].values():
-                content = resolved(described, response).get("content", {}).get("application/json", {})
+                content = resolve_reference(described, response).get("content", {}).get("application/json", {})
                 schema = {**content.get("schema", {}), "components": described["components"]}
                 for example in content.get("examples", {}).values():
-                    jsonschema_rs.validate(schema, resolved(described, example)["value"])
+                    jsonschema_rs.validate(schema, resolve_reference(described, example)["value"])
                     seen += 1
     assert seen > 50
 
@@ -165,31 +165,35 @@ def test_examples_match_current_responses() -> None:
 # Languages ------------------------------------------------------------------------------------
 
 
-def strip(value: Any) -> Any:
+def strip_texts(value: Any) -> Any:
     """Everything but words: descriptions, titles, and the messages inside examples of refusals."""
     if isinstance(value, dict):
         if set(value) == {"code", "message", "data"} and isinstance(value["message"], str):
-            return {"code": value["code"], "data": _shape(value["data"])}
-        return {key: strip(inner) for key, inner in value.items() if not (key in WORDS and isinstance(inner, str))}
-    return [strip(inner) for inner in value] if isinstance(value, list) else value
+            return {"code": value["code"], "data": _data_shape(value["data"])}
+        return {
+            key: strip_texts(inner)
+            for key, inner in value.items()
+            if not (key in TEXT_KEYS and isinstance(inner, str))
+        }
+    return [strip_texts(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _shape(value: Any) -> Any:
+def _data_shape(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _shape(inner) for key, inner in value.items()}
+        return {key: _data_shape(inner) for key, inner in value.items()}
     return value if isinstance(value, int) else type(value).__name__
 
 
-@BOTH
+@BOTH_APIS
 def test_documents_of_all_languages_have_same_structure(interface: Interface) -> None:
-    bare = {language: strip(read_document(interface, language)) for language in LANGUAGES}
-    assert len(bare) == 8
-    assert all(found == bare["en"] for found in bare.values())
+    structures = {language: strip_texts(read_document(interface, language)) for language in LANGUAGES}
+    assert len(structures) == 8
+    assert all(structure == structures["en"] for structure in structures.values())
     full = {json.dumps(read_document(interface, language)) for language in LANGUAGES}
     assert len(full) == 8
 
 
 def test_documented_headers_are_used() -> None:
-    told = json.dumps([read_document(INTERFACE), read_document(EXTENSION)])
+    documents = json.dumps([read_document(INTERFACE), read_document(EXTENSION)])
     for name in headers.HEADERS:
-        assert f"#/components/headers/{name}" in told or name in headers.COMMON_HEADERS, name
+        assert f"#/components/headers/{name}" in documents or name in headers.COMMON_HEADERS, name

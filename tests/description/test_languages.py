@@ -8,7 +8,7 @@ import pytest
 from kalends.core.messages import Message
 from kalends.http.language import LANGUAGES, choose_language, find_language, translator
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
-from tests.api.running_app import NS, Caller, Interface, done
+from tests.api.running_app import API_URL, Caller, RunningApp, expect_json
 from tools import translations
 
 
@@ -87,24 +87,24 @@ def test_values_are_interpolated_into_translated_message() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_errors_are_translated(anonymous: Caller, language: str) -> None:
     english = anonymous.get("/events", {"per_page": "x"}).json()
-    answer = anonymous.get("/events", {"per_page": "x"}, headers={"Accept-Language": language})
-    assert (answer.headers["content-language"], answer.status_code) == (language, 400)
-    assert "Accept-Language" in answer.headers["vary"]
-    body = answer.json()
+    response = anonymous.get("/events", {"per_page": "x"}, headers={"Accept-Language": language})
+    assert (response.headers["content-language"], response.status_code) == (language, 400)
+    assert "Accept-Language" in response.headers["vary"]
+    body = response.json()
     assert (body["message"] == english["message"]) == (language == "en")
-    assert (body["code"], _keys(body["data"])) == (english["code"], _keys(english["data"]))
+    assert (body["code"], _key_structure(body["data"])) == (english["code"], _key_structure(english["data"]))
     assert body["data"]["params"]["per_page"] in body["message"]
     assert "`per_page`" in body["message"]
 
 
-def _keys(value: Any) -> Any:
-    return {key: _keys(inner) for key, inner in value.items()} if isinstance(value, dict) else type(value)
+def _key_structure(value: Any) -> Any:
+    return {key: _key_structure(inner) for key, inner in value.items()} if isinstance(value, dict) else type(value)
 
 
-def test_lang_parameter_overrides_header_and_header_overrides_site(interface: Interface, anonymous: Caller) -> None:
-    interface.set_site("language", "nl")
+def test_lang_parameter_overrides_header_and_header_overrides_site(app: RunningApp, anonymous: Caller) -> None:
+    app.set_site("language", "nl")
     try:
-        said = [
+        languages = [
             anonymous.get("/events/999", query, headers=headers).headers["content-language"]
             for query, headers in (
                 ({}, {}),
@@ -112,23 +112,23 @@ def test_lang_parameter_overrides_header_and_header_overrides_site(interface: In
                 ({"lang": "it"}, {"Accept-Language": "es"}),
             )
         ]
-        assert said == ["nl", "es", "it"]
+        assert languages == ["nl", "es", "it"]
         assert anonymous.get("/events/999").json()["message"] == "Dit evenement bestaat niet."
         assert anonymous.get("/events/999").json()["code"] == "rest-event-not-found"
     finally:
-        interface.set_site("language", "en")
+        app.set_site("language", "en")
 
 
 def test_descriptions_are_translated_and_records_are_not(anonymous: Caller) -> None:
     index = anonymous.get("/", {"lang": "de"})
     assert index.headers["content-language"] == "de"
-    args = done(index)["routes"]["/calendar/events/v1/events"]["endpoints"][1]["args"]
+    args = expect_json(index)["routes"]["/calendar/events/v1/events"]["endpoints"][1]["args"]
     assert args["title"]["description"] == "Der Titel der Veranstaltung"
     options = anonymous.request("OPTIONS", "/tags", headers={"Accept-Language": "ja"})
-    assert done(options)["endpoints"][1]["args"]["name"]["description"] == "タグの名前"
+    assert expect_json(options)["endpoints"][1]["args"]["name"]["description"] == "タグの名前"
     document = anonymous.get("/doc", {"lang": "fr"})
     assert document.headers["content-language"] == "fr"
-    assert done(document)["paths"]["/events"]["get"]["summary"] == "Lister les événements"
+    assert expect_json(document)["paths"]["/events"]["get"]["summary"] == "Lister les événements"
     records = anonymous.get("/events", headers={"Accept-Language": "fr"})
     assert "content-language" not in records.headers
     assert "Accept-Language" not in records.headers["vary"]
@@ -143,5 +143,5 @@ def test_document_supports_conditional_requests(anonymous: Caller) -> None:
 
 
 def test_errors_outside_api_are_translated(anonymous: Caller) -> None:
-    answer = anonymous.get(NS.partition("/api")[0] + "/nothing", headers={"Accept-Language": "es"})
-    assert (answer.status_code, answer.json()["message"]) == (404, "No hay nada en esta ruta.")
+    response = anonymous.get(API_URL.partition("/api")[0] + "/nothing", headers={"Accept-Language": "es"})
+    assert (response.status_code, response.json()["message"]) == (404, "No hay nada en esta ruta.")

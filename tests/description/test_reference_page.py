@@ -10,13 +10,13 @@ from kalends.api.description.reference import FILES, POLICY
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.http.language import LANGUAGES
 from tests.api.conftest import *  # noqa: F403 - the fixtures of an application in this process
-from tests.api.running_app import Caller, Interface, assert_refused
+from tests.api.running_app import Caller, RunningApp, assert_error
 
 DOCS = "http://calendar.test/docs"
 VOID = {"meta", "link", "input", "br"}
 
 
-class Reader(HTMLParser):
+class PageParser(HTMLParser):
     """Whether elements are closed in their order, and what the page names."""
 
     def __init__(self) -> None:
@@ -27,13 +27,13 @@ class Reader(HTMLParser):
         self.inline: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
+        attributes = {name: value or "" for name, value in attrs}
         if tag not in VOID:
             self.open.append(tag)
-        if "id" in given:
-            self.ids.append(given["id"])
-        self.links += [given[name] for name in ("href", "src", "action") if name in given]
-        self.inline += [name for name in given if name.startswith("on") or name == "style"]
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        self.links += [attributes[name] for name in ("href", "src", "action") if name in attributes]
+        self.inline += [name for name in attributes if name.startswith("on") or name == "style"]
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -41,22 +41,22 @@ class Reader(HTMLParser):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_page_is_valid_in_each_language(anonymous: Caller, language: str) -> None:
-    answer = anonymous.get(DOCS, {"lang": language})
-    assert (answer.status_code, answer.headers["content-language"]) == (200, language)
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert (answer.headers["content-security-policy"], answer.headers["vary"]) == (POLICY, "Accept-Language")
-    reader = Reader()
-    reader.feed(answer.text)
+    response = anonymous.get(DOCS, {"lang": language})
+    assert (response.status_code, response.headers["content-language"]) == (200, language)
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert (response.headers["content-security-policy"], response.headers["vary"]) == (POLICY, "Accept-Language")
+    reader = PageParser()
+    reader.feed(response.text)
     assert reader.open == []
     assert len(reader.ids) == len(set(reader.ids))
     assert reader.inline == []
-    assert f'<html lang="{language}">' in answer.text
+    assert f'<html lang="{language}">' in response.text
     anchors = [link[1:] for link in reader.links if link.startswith("#")]
     assert set(anchors) <= set(reader.ids)
     assert all(link.startswith(("#", "/")) for link in reader.links), "nothing comes from another host"
     for interface in (INTERFACE, EXTENSION):
         for route in interface.routes:
-            assert build_path(route) in answer.text
+            assert build_path(route) in response.text
 
 
 def test_policy_forbids_inline_and_third_party_content() -> None:
@@ -66,24 +66,24 @@ def test_policy_forbids_inline_and_third_party_content() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_page_assets_are_served(anonymous: Caller, name: str) -> None:
-    answer = anonymous.get(f"{DOCS}/{name}")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith(FILES[name])
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "://" not in re.sub(r'xmlns="[^"]*"', "", answer.text)
+    response = anonymous.get(f"{DOCS}/{name}")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith(FILES[name])
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert "://" not in re.sub(r'xmlns="[^"]*"', "", response.text)
 
 
 def test_only_page_assets_are_served(anonymous: Caller) -> None:
     for path in ("/nothing.js", "/../doc.py", "/static/reference.css", "/%2e%2e/doc.py"):
-        assert_refused(anonymous.get(DOCS + path), 404, "rest_no_route")
-    assert_refused(anonymous.post(DOCS, {}), 405, "rest_method_not_allowed")
+        assert_error(anonymous.get(DOCS + path), 404, "rest_no_route")
+    assert_error(anonymous.post(DOCS, {}), 405, "rest_method_not_allowed")
     assert anonymous.request("HEAD", DOCS).status_code == 200
 
 
-def test_page_language_defaults_to_site_language(interface: Interface, anonymous: Caller) -> None:
-    interface.set_site("language", "it")
+def test_page_language_defaults_to_site_language(app: RunningApp, anonymous: Caller) -> None:
+    app.set_site("language", "it")
     try:
         assert anonymous.get(DOCS).headers["content-language"] == "it"
         assert anonymous.get(DOCS, headers={"Accept-Language": "de"}).headers["content-language"] == "de"
     finally:
-        interface.set_site("language", "en")
+        app.set_site("language", "en")

@@ -1,5 +1,5 @@
-"""An application per test, as the tests of the interface have it, and readers of feeds that are not ours."""
+"""An application per test, with the fixtures of tests/api."""
 
-from tests.api.conftest import fresh, fresh_for_module, peopled
+from tests.api.conftest import start_app, start_app_for_module
 
-__all__ = ["fresh", "fresh_for_module", "peopled"]
+__all__ = ["start_app", "start_app_for_module"]

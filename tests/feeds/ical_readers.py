@@ -16,7 +16,7 @@ NODE = Path(__file__).resolve().parent.parent / "node"
 
 
 @dataclass(frozen=True)
-class Read:
+class FeedEntry:
     """One entry as a reader understood it. `start` and `end` are instants; of whole days, the days."""
 
     uid: str
@@ -29,16 +29,16 @@ class Read:
     all_day: bool
 
 
-def read_with_icalendar(text: str) -> list[Read]:
+def read_with_icalendar(text: str) -> list[FeedEntry]:
     calendar = icalendar.Calendar.from_ical(text)
     zones = {str(zone["TZID"]): zone.to_tz(lookup_tzid=False) for zone in calendar.walk("VTIMEZONE")}
-    return [_read(event, zones) for event in calendar.walk("VEVENT")]
+    return [_parse_event(event, zones) for event in calendar.walk("VEVENT")]
 
 
-def _read(event: Any, zones: dict[str, Any]) -> Read:
-    start = _instant(event["DTSTART"], zones)
-    end = _instant(event["DTEND"], zones) if "DTEND" in event else start
-    return Read(
+def _parse_event(event: Any, zones: dict[str, Any]) -> FeedEntry:
+    start = _utc_instant(event["DTSTART"], zones)
+    end = _utc_instant(event["DTEND"], zones) if "DTEND" in event else start
+    return FeedEntry(
         uid=str(event["UID"]),
         sequence=int(event["SEQUENCE"]),
         status=str(event["STATUS"]),
@@ -50,22 +50,22 @@ def _read(event: Any, zones: dict[str, Any]) -> Read:
     )
 
 
-def _instant(value: Any, zones: dict[str, Any]) -> str:
+def _utc_instant(value: Any, zones: dict[str, Any]) -> str:
     """By the rules that the feed itself brings, not by those of this machine."""
-    found: date | datetime = value.dt
-    if not isinstance(found, datetime):
-        return found.isoformat()
+    time: date | datetime = value.dt
+    if not isinstance(time, datetime):
+        return time.isoformat()
     zone = value.params.get("TZID")
     if zone is not None:
-        found = found.replace(tzinfo=zones[str(zone)])
-    return found.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        time = time.replace(tzinfo=zones[str(zone)])
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class IcalJs:
     """A Node process that reads one feed after the other."""
 
     def __enter__(self) -> Self:
-        script = Path(__file__).with_name("read.mjs")
+        script = Path(__file__).with_name("read_ical.mjs")
         self._process = subprocess.Popen(
             ["node", str(script), str(NODE / "node_modules/ical.js/dist/ical.js")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -77,38 +77,43 @@ class IcalJs:
         self._process.wait(10)
         self._process.stdout.close()
 
-    def read(self, text: str) -> list[Read]:
+    def read(self, text: str) -> list[FeedEntry]:
         self._process.stdin.write(json.dumps(text) + "\n")
         self._process.stdin.flush()
-        return [Read(**entry) for entry in json.loads(self._process.stdout.readline())]
+        return [FeedEntry(**entry) for entry in json.loads(self._process.stdout.readline())]
 
 
 class Subscriber:
     """A calendar that is fed: one entry per UID, replaced only by what is not older."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, Read] = {}
+        self.entries: dict[str, FeedEntry] = {}
 
-    def take(self, found: list[Read]) -> None:
-        uids = [entry.uid for entry in found]
+    def update(self, entries: list[FeedEntry]) -> None:
+        uids = [entry.uid for entry in entries]
         assert len(uids) == len(set(uids)), "one UID twice in a feed"
-        for entry in found:
-            held = self.entries.get(entry.uid)
-            assert held is None or entry.sequence >= held.sequence, "SEQUENCE fell"
-            assert held is None or entry == held or _same_plan(entry, held) or entry.sequence > held.sequence
+        for entry in entries:
+            previous = self.entries.get(entry.uid)
+            assert previous is None or entry.sequence >= previous.sequence, "SEQUENCE fell"
+            assert (
+                previous is None
+                or entry == previous
+                or _same_schedule(entry, previous)
+                or entry.sequence > previous.sequence
+            )
             self.entries[entry.uid] = entry
         # A subscription shows what the feed has: what is gone from it goes.
         self.entries = {uid: entry for uid, entry in self.entries.items() if uid in set(uids)}
 
 
-def _same_plan(one: Read, other: Read) -> bool:
+def _same_schedule(one: FeedEntry, other: FeedEntry) -> bool:
     """Time, place and status are the same: SEQUENCE need not differ."""
     return [getattr(one, name) == getattr(other, name) for name in ("start", "end", "status", "location")] == [
         True
     ] * 4
 
 
-def unfolded(text: str) -> list[str]:
+def unfold_lines(text: str) -> list[str]:
     return text.replace("\r\n ", "").split("\r\n")
 
 

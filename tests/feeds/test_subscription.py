@@ -1,4 +1,4 @@
-"""A subscriber never has an event twice, never at a wrong instant, and is never told the same thing anew."""
+"""A subscriber never has duplicate events, wrong instants or repeated notifications."""
 
 import os
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.api.conftest import Start
-from tests.api.running_app import Caller, Interface
-from tests.feeds.ical_readers import IcalJs, Read, Subscriber, next_day, read_with_icalendar
+from tests.api.conftest import StartApp
+from tests.api.running_app import Caller, RunningApp
+from tests.feeds.ical_readers import FeedEntry, IcalJs, Subscriber, next_day, read_with_icalendar
 
-CHANGES = 500 if os.environ.get("KALENDS_SOAK") else 50
+CHANGE_COUNT = 500 if os.environ.get("KALENDS_SOAK") else 50
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "UTC", "UTC+5:30", "Asia/Tokyo")
 # Around the ends and beginnings of summer time in several of these, and hours that come twice or not at all.
 STARTS = (
@@ -29,27 +29,27 @@ def ical_js() -> Iterator[IcalJs]:
         yield reader
 
 
-def feed_of(interface: Interface, path: str = "/events.ics", query: bytes = b"") -> str:
-    status, headers, body = interface.raw("GET", path, query=query)
+def read_feed(app: RunningApp, path: str = "/events.ics", query: bytes = b"") -> str:
+    status, headers, body = app.raw("GET", path, query=query)
     assert status == 200, body
     assert headers["content-type"] == "text/calendar; charset=utf-8"
     return body.decode()
 
 
-def expected(record: dict[str, Any], sequence: int) -> Read:
+def expected_entry(record: dict[str, Any], sequence: int) -> FeedEntry:
     """What every reader has to understand, from the interface's own answer."""
-    whole = record["all_day"]
+    all_day = record["all_day"]
     utc = [record[f"utc_{side}_date"].replace(" ", "T") + "Z" for side in ("start", "end")]
     days = [record["start_date"][:10], next_day(record["end_date"][:10])]
-    start, end = days if whole else utc
-    return Read(record["uid"], sequence, "CONFIRMED", record["title"], place_of(record), start, end, whole)
+    start, end = days if all_day else utc
+    return FeedEntry(record["uid"], sequence, "CONFIRMED", record["title"], venue_name(record), start, end, all_day)
 
 
-def place_of(record: dict[str, Any]) -> str:
+def venue_name(record: dict[str, Any]) -> str:
     return record["venue"]["venue"] if record["venue"] else ""
 
 
-class Author:
+class EventEditor:
     """Changes one event in ways that a subscriber can get wrong."""
 
     def __init__(self, editor: Caller) -> None:
@@ -62,8 +62,8 @@ class Author:
         )  # fmt: skip
 
     def change(self) -> dict[str, Any]:
-        turn = self.random.choice(("time", "zone", "place", "venue", "status", "whole days", "title"))
-        return getattr(self, turn.replace(" ", "_"))()
+        action = self.random.choice(("time", "zone", "place", "venue", "status", "whole days", "title"))
+        return getattr(self, action.replace(" ", "_"))()
 
     def time(self) -> dict[str, Any]:
         start = self.random.choice(STARTS)
@@ -94,50 +94,50 @@ class Author:
         return self._write(title=f"Moving {self.random.randrange(1000)}")
 
     def _write(self, **values: Any) -> dict[str, Any]:
-        answer = self.editor.post(f"/events/{self.event['id']}", values)
-        if answer.status_code == 400:  # A shorter night can put the end before the start.
+        response = self.editor.post(f"/events/{self.event['id']}", values)
+        if response.status_code == 400:  # A shorter night can put the end before the start.
             return self.editor.get(f"/events/{self.event['id']}").json()
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        assert response.status_code == 200, response.text
+        return response.json()
 
 
-def test_subscriber_has_one_correct_entry_after_each_change(fresh: Start, ical_js: IcalJs) -> None:
-    interface = fresh()
-    interface.set_site("timezone", "Europe/Berlin")
-    author = Author(interface.caller("editor"))
-    people = [(Subscriber(), read_with_icalendar), (Subscriber(), ical_js.read)]
-    shown = cancelled = 0
-    for _ in range(CHANGES):
+def test_subscriber_has_one_correct_entry_after_each_change(start_app: StartApp, ical_js: IcalJs) -> None:
+    app = start_app()
+    app.set_site("timezone", "Europe/Berlin")
+    author = EventEditor(app.caller("editor"))
+    subscribers = [(Subscriber(), read_with_icalendar), (Subscriber(), ical_js.read)]
+    confirmed = cancelled = 0
+    for _ in range(CHANGE_COUNT):
         record = author.change()
-        text = feed_of(interface)
-        assert feed_of(interface) == text
-        for subscriber, read in people:
-            subscriber.take(read(text))
+        text = read_feed(app)
+        assert read_feed(app) == text
+        for subscriber, read in subscribers:
+            subscriber.update(read(text))
             entry = subscriber.entries.get(record["uid"])
             if record["status"] == "publish":
-                assert entry == expected(record, entry.sequence)
-                shown += 1
+                assert entry == expected_entry(record, entry.sequence)
+                confirmed += 1
             elif entry is not None:
-                # It is off, and nothing but that is told.
+                # The event is cancelled, and the feed contains no other change.
                 assert (entry.status, entry.summary, entry.location) == ("CANCELLED", "Cancelled", "")
                 cancelled += 1
-    assert shown > CHANGES
+    assert confirmed > CHANGE_COUNT
     assert cancelled > 2
 
 
-def test_feed_bytes_are_identical_in_all_processes(fresh: Start) -> None:
-    interface = fresh({"KALENDS_CACHE_MB": "0"})
-    author = Author(interface.caller("editor"))
-    text = feed_of(interface)
-    tag = interface.raw("GET", "/events.ics")[1]["etag"]
-    with Interface(interface.database_url, interface.people) as other:
-        assert feed_of(other) == text
+def test_feed_bytes_are_identical_in_all_processes(start_app: StartApp) -> None:
+    app = start_app({"KALENDS_CACHE_MB": "0"})
+    author = EventEditor(app.caller("editor"))
+    text = read_feed(app)
+    tag = app.raw("GET", "/events.ics")[1]["etag"]
+    with RunningApp(app.database_url, app.users) as other:
+        assert read_feed(other) == text
         # A change of something that the feed does not show leaves it as it is.
         author.editor.create("organizers", organizer="Nobody's")
-        assert feed_of(other) == text
+        assert read_feed(other) == text
         status, _, body = other.raw("GET", "/events.ics", headers=[("if-none-match", tag)])
         assert (status, body) == (304, b"")
     author.place()
     author._write(title="Another")
-    assert feed_of(interface) != text
-    assert interface.raw("GET", "/events.ics", headers=[("if-none-match", tag)])[0] == 200
+    assert read_feed(app) != text
+    assert app.raw("GET", "/events.ics", headers=[("if-none-match", tag)])[0] == 200

@@ -3,9 +3,9 @@
 from tests.api.running_app import HOST
 
 EXTENSION_PATH = "/api/kalends/v1"
-EXTENSION = f"http://{HOST}{EXTENSION_PATH}"
+EXTENSION_URL = f"http://{HOST}{EXTENSION_PATH}"
 
 
-def tell(text: str) -> None:
+def report(text: str) -> None:
     """Figures for who reads along; pytest shows them with -s or -rP."""
     print(text)  # noqa: T201

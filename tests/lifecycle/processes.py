@@ -61,7 +61,7 @@ class Worker:
 
 
 def run_command(database_url: str, *arguments: str, settings: Mapping[str, str] | None = None) -> Result:
-    """`kalends …` in this process, with what it says: a process of its own takes seconds to begin."""
+    """Run `kalends …` in this process and return its output: a new process takes seconds to start."""
     inherited: dict[str, str | None] = {name: None for name in os.environ if name.startswith("KALENDS_")}
     return CliRunner().invoke(
         app, arguments, env={**inherited, "KALENDS_DATABASE_URL": database_url, **(settings or {})}
@@ -69,11 +69,11 @@ def run_command(database_url: str, *arguments: str, settings: Mapping[str, str] 
 
 
 def kill_postgres(server: postgres.Server) -> None:
-    """Ends all processes of the cluster at once; what was committed is on disk or with the kernel."""
-    family = [server.pid, *_children(server.pid)]
-    for pid in family:
+    """Kill all processes of the cluster. Committed data is on disk or in the page cache."""
+    pids = [server.pid, *_children(server.pid)]
+    for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in family), 10)
+    wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), 10)
     # Where nobody collects dead processes the number in this file still looks alive.
     (server.directory / "postmaster.pid").unlink()
 
@@ -83,8 +83,8 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def wait_until(condition: Callable[[], bool], patience: float, step: float = 0.05) -> None:
-    deadline = time.monotonic() + patience
+def wait_until(condition: Callable[[], bool], timeout: float, step: float = 0.05) -> None:
+    deadline = time.monotonic() + timeout
     while not condition():
-        assert time.monotonic() < deadline, f"not so after {patience} s"
+        assert time.monotonic() < deadline, f"not so after {timeout} s"
         time.sleep(step)

@@ -10,28 +10,28 @@ from typing import Any
 
 import httpx
 
-from tests.api.running_app import NAMESPACE
+from tests.api.running_app import API_PATH
 from tests.api.sample_records import DATES
 from tests.lifecycle.lifecycle_fixtures import EXTENSION_PATH
 
 POSTS = ("events", "venues", "organizers")
-NAMES = {"events": "title", "venues": "venue", "organizers": "organizer"}
+TITLE_PARAMS = {"events": "title", "venues": "venue", "organizers": "organizer"}
 
 
 @dataclass
-class Known:
+class KnownRecords:
     """The IDs that writers know of, and the ones that they leave alone."""
 
     ids: dict[str, list[int]] = field(default_factory=lambda: defaultdict[str, list[int]](list))
-    kept: dict[str, set[int]] = field(default_factory=lambda: defaultdict[str, set[int]](set))
+    stable_ids: dict[str, set[int]] = field(default_factory=lambda: defaultdict[str, set[int]](set))
     lock: threading.Lock = field(default_factory=threading.Lock)
-    answers: Counter[int] = field(default_factory=Counter[int])
+    status_counts: Counter[int] = field(default_factory=Counter[int])
 
 
 class Writer:
-    def __init__(self, client: httpx.Client, known: Known, seed: int) -> None:
-        self.client, self.known, self.chance = client, known, Random(seed)
-        acts: dict[Callable[[], None], int] = {
+    def __init__(self, client: httpx.Client, known: KnownRecords, seed: int) -> None:
+        self.client, self.known, self.rng = client, known, Random(seed)
+        actions: dict[Callable[[], None], int] = {
             self.create_event: 6,
             self.create_place: 3,
             self.create_term: 2,
@@ -47,124 +47,135 @@ class Writer:
             self.rename_term: 2,
             self.delete_term: 2,
         }
-        self._acts, self._weights = list(acts), list(acts.values())
+        self._actions, self._weights = list(actions), list(actions.values())
 
-    def act(self) -> None:
-        self.chance.choices(self._acts, self._weights)[0]()
+    def write_randomly(self) -> None:
+        self.rng.choices(self._actions, self._weights)[0]()
 
     def create_event(self) -> None:
-        self._create("events", {"title": self._word(), **DATES, **self._links(), **self._state(), **self._date()})
+        self._create(
+            "events",
+            {
+                "title": self._random_name(),
+                **DATES,
+                **self._random_links(),
+                **self._random_state(),
+                **self._random_date(),
+            },
+        )
 
     def create_place(self) -> None:
-        kind = self.chance.choice(("venues", "organizers"))
-        self._create(kind, {NAMES[kind]: self._word(), "status": self._status()})
+        kind = self.rng.choice(("venues", "organizers"))
+        self._create(kind, {TITLE_PARAMS[kind]: self._random_name(), "status": self._random_status()})
 
     def create_term(self) -> None:
-        kind = self.chance.choice(("categories", "tags"))
-        parent = {"parent": self._some("categories")} if kind == "categories" and self._heads() else {}
-        self._create(kind, {"name": self._word(), **parent})
+        kind = self.rng.choice(("categories", "tags"))
+        parent = {"parent": self._random_id("categories")} if kind == "categories" and self._coin_flip() else {}
+        self._create(kind, {"name": self._random_name(), **parent})
 
     def schedule(self) -> None:
-        kind = self.chance.choice(POSTS)
-        self._change(kind, {"status": "publish", **self._soon()})
+        kind = self.rng.choice(POSTS)
+        self._change(kind, {"status": "publish", **self._near_future()})
 
     def change_text(self) -> None:
-        kind = self.chance.choice(POSTS)
-        self._change(kind, {NAMES[kind]: self._word(), "description": self._word()})
+        kind = self.rng.choice(POSTS)
+        self._change(kind, {TITLE_PARAMS[kind]: self._random_name(), "description": self._random_name()})
 
     def change_links(self) -> None:
-        self._change("events", self._links())
+        self._change("events", self._random_links())
 
     def change_status(self) -> None:
-        self._change(self.chance.choice(POSTS), {"status": self._status()})
+        self._change(self.rng.choice(POSTS), {"status": self._random_status()})
 
     def hide(self) -> None:
-        self._change("events", {"hide_from_listings": self._heads()})
+        self._change("events", {"hide_from_listings": self._coin_flip()})
 
     def protect(self) -> None:
-        self._change("events", {"new_password": "secret" if self._heads() else ""})
+        self._change("events", {"new_password": "secret" if self._coin_flip() else ""})
 
     def trash(self) -> None:
-        kind = self.chance.choice(POSTS)
+        kind = self.rng.choice(POSTS)
         self._delete(kind)
 
     def restore(self) -> None:
-        kind = self.chance.choice(POSTS)
-        self._ask("POST", f"{EXTENSION_PATH}/{kind}/{self._some(kind)}/restore")
+        kind = self.rng.choice(POSTS)
+        self._request("POST", f"{EXTENSION_PATH}/{kind}/{self._random_id(kind)}/restore")
 
     def move_category(self) -> None:
-        self._change("categories", {"parent": self._some("categories") if self._heads() else 0}, all_of_them=True)
+        self._change(
+            "categories", {"parent": self._random_id("categories") if self._coin_flip() else 0}, include_stable=True
+        )
 
     def rename_term(self) -> None:
-        self._change(self.chance.choice(("categories", "tags")), {"name": self._word()}, all_of_them=True)
+        self._change(self.rng.choice(("categories", "tags")), {"name": self._random_name()}, include_stable=True)
 
     def delete_term(self) -> None:
-        self._delete(self.chance.choice(("categories", "tags")))
+        self._delete(self.rng.choice(("categories", "tags")))
 
     # Helpers, in the order they are called ---------------------------------------------------
 
     def _create(self, kind: str, body: dict[str, Any]) -> None:
-        answer = self._ask("POST", f"{NAMESPACE}/{kind}", body)
-        if answer.status_code == 201:
+        response = self._request("POST", f"{API_PATH}/{kind}", body)
+        if response.status_code == 201:
             with self.known.lock:
-                self.known.ids[kind].append(answer.json()["id"])
+                self.known.ids[kind].append(response.json()["id"])
 
-    def _change(self, kind: str, body: dict[str, Any], *, all_of_them: bool = False) -> None:
-        record_id = self._some(kind)
-        if all_of_them or record_id not in self.known.kept[kind]:
-            self._ask("PATCH", f"{NAMESPACE}/{kind}/{record_id}", body)
+    def _change(self, kind: str, body: dict[str, Any], *, include_stable: bool = False) -> None:
+        record_id = self._random_id(kind)
+        if include_stable or record_id not in self.known.stable_ids[kind]:
+            self._request("PATCH", f"{API_PATH}/{kind}/{record_id}", body)
 
     def _delete(self, kind: str) -> None:
-        record_id = self._some(kind)
-        if record_id not in self.known.kept[kind]:
-            self._ask("DELETE", f"{NAMESPACE}/{kind}/{record_id}")
+        record_id = self._random_id(kind)
+        if record_id not in self.known.stable_ids[kind]:
+            self._request("DELETE", f"{API_PATH}/{kind}/{record_id}")
 
-    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
-        answer = self.client.request(method, path, json=body)
+    def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+        reply = self.client.request(method, path, json=body)
         with self.known.lock:
-            self.known.answers[answer.status_code] += 1
+            self.known.status_counts[reply.status_code] += 1
         # Others trash and delete what this one writes to: such answers are right. So is "busy".
-        assert answer.status_code in (200, 201, 400, 404, 410, 503), answer.text
-        return answer
+        assert reply.status_code in (200, 201, 400, 404, 410, 503), reply.text
+        return reply
 
-    def _links(self) -> dict[str, Any]:
+    def _random_links(self) -> dict[str, Any]:
         links = {
-            "venue": self._several("venues"),
-            "organizer": self._several("organizers"),
-            "categories": self._several("categories"),
-            "tags": self._several("tags"),
+            "venue": self._random_ids("venues"),
+            "organizer": self._random_ids("organizers"),
+            "categories": self._random_ids("categories"),
+            "tags": self._random_ids("tags"),
         }
-        return {name: ids for name, ids in links.items() if self._heads()}
+        return {name: ids for name, ids in links.items() if self._coin_flip()}
 
-    def _several(self, kind: str) -> list[int]:
+    def _random_ids(self, kind: str) -> list[int]:
         """Often the ones that stay, so that filters by them find something."""
-        pool = list(self.known.kept[kind]) if self._heads() else self.known.ids[kind][-30:]
-        return sorted(set(self.chance.choices(pool, k=self.chance.randint(0, 2)))) if pool else []
+        pool = list(self.known.stable_ids[kind]) if self._coin_flip() else self.known.ids[kind][-30:]
+        return sorted(set(self.rng.choices(pool, k=self.rng.randint(0, 2)))) if pool else []
 
-    def _some(self, kind: str) -> int:
+    def _random_id(self, kind: str) -> int:
         ids = self.known.ids[kind]
         # Mostly a young one, so that writers meet.
-        recent = ids[-40:] if self.chance.random() < 0.7 else ids
-        return self.chance.choice(recent) if recent else 0
+        recent = ids[-40:] if self.rng.random() < 0.7 else ids
+        return self.rng.choice(recent) if recent else 0
 
-    def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"status": self._status(), "hide_from_listings": self.chance.random() < 0.1}
-        if self.chance.random() < 0.1:
+    def _random_state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"status": self._random_status(), "hide_from_listings": self.rng.random() < 0.1}
+        if self.rng.random() < 0.1:
             state["new_password"] = "secret"
         return state
 
-    def _status(self) -> str:
-        return self.chance.choice(("publish", "publish", "publish", "draft", "pending", "private"))
+    def _random_status(self) -> str:
+        return self.rng.choice(("publish", "publish", "publish", "draft", "pending", "private"))
 
-    def _date(self) -> dict[str, Any]:
-        return self._soon() if self.chance.random() < 0.2 else {}
+    def _random_date(self) -> dict[str, Any]:
+        return self._near_future() if self.rng.random() < 0.2 else {}
 
-    def _soon(self) -> dict[str, Any]:
-        at = datetime.now(UTC) + timedelta(seconds=self.chance.randint(1, 4))
+    def _near_future(self) -> dict[str, Any]:
+        at = datetime.now(UTC) + timedelta(seconds=self.rng.randint(1, 4))
         return {"date_utc": at.strftime("%Y-%m-%d %H:%M:%S")}
 
-    def _heads(self) -> bool:
-        return self.chance.random() < 0.5
+    def _coin_flip(self) -> bool:
+        return self.rng.random() < 0.5
 
-    def _word(self) -> str:
-        return f"Word {self.chance.getrandbits(40):x}"
+    def _random_name(self) -> str:
+        return f"Word {self.rng.getrandbits(40):x}"

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import psycopg
 
-from tests.api.running_app import NAMESPACE, done
+from tests.api.running_app import API_PATH, expect_json
 from tests.lifecycle.lifecycle_fixtures import EXTENSION_PATH
 from tests.soak import scaled
 
-Copy = dict[str, dict[str, Any]]
+SyncedCopy = dict[str, dict[str, Any]]
 
 LINKS = {
     "venue": ("event_venues", "venue_id"),
@@ -21,10 +21,10 @@ LINKS = {
     "categories": ("event_categories", "category_id"),
     "tags": ("event_tags", "tag_id"),
 }
-PAGES = (1, scaled(40, 500))  # so many records are asked for at once
-ALL_TIME = {"start_date": "0002-01-01", "end_date": "9990-01-01"}
+PAGE_SIZES = (1, scaled(40, 500))  # records per request
+WIDE_WINDOW = {"start_date": "0002-01-01", "end_date": "9990-01-01"}
 # What a protected event does not show, and what stands there instead (behaviour 6.3).
-BLANK: dict[str, Any] = {
+BLANKED_FIELDS: dict[str, Any] = {
     **dict.fromkeys(("description", "excerpt", "cost", "website", "ticket_url"), ""),
     **dict.fromkeys(
         ("all_day", "show_map", "show_map_link", "hide_from_listings", "sticky", "featured"),
@@ -35,7 +35,7 @@ BLANK: dict[str, Any] = {
 }
 
 
-class Follower:
+class SyncClient:
     """Keeps a copy. Whatever was not saved is lost when it is stopped; token and copy are saved together."""
 
     def __init__(
@@ -43,27 +43,27 @@ class Follower:
         client: httpx.Client,
         seed: int,
         query: Mapping[str, Any] | None = None,
-        pages: tuple[int, int] = PAGES,
+        page_sizes: tuple[int, int] = PAGE_SIZES,
     ) -> None:
-        self.client, self.query, self.pages = client, query or {}, pages
-        self.chance = Random(seed)
+        self.client, self.query, self.page_sizes = client, query or {}, page_sizes
+        self.rng = Random(seed)
         self.token: int | str = 0
-        self.copy: Copy = {}
-        self.saved: tuple[int | str, Copy] = (0, {})
-        self.restarts = self.beginnings = self.requests = 0
+        self.copy: SyncedCopy = {}
+        self.saved: tuple[int | str, SyncedCopy] = (0, {})
+        self.restarts = self.initial_syncs = self.requests = 0
 
-    def step(self) -> bool:
-        """Asks once; whether there is more to ask for."""
-        query = {**self.query, "since": self.token, "per_page": self.chance.randint(*self.pages)}
-        answer = self.client.get(f"{EXTENSION_PATH}/changes", params=query)
+    def fetch_page(self) -> bool:
+        """Request one page and return whether more follow."""
+        query = {**self.query, "since": self.token, "per_page": self.rng.randint(*self.page_sizes)}
+        response = self.client.get(f"{EXTENSION_PATH}/changes", params=query)
         self.requests += 1
-        if answer.status_code == 410:
+        if response.status_code == 410:
             self.token, self.copy = 0, {}
-            self.beginnings += 1
+            self.initial_syncs += 1
             return True
-        if answer.status_code == 503:
+        if response.status_code == 503:
             return True
-        page = done(answer)
+        page = expect_json(response)
         for change in page["changes"]:
             key = f"{change['kind']}/{change['id']}"
             if change["deleted"]:
@@ -74,7 +74,7 @@ class Follower:
         return bool(page["more"])
 
     def catch_up(self) -> None:
-        while self.step():
+        while self.fetch_page():
             pass
 
     def save(self) -> None:
@@ -84,52 +84,52 @@ class Follower:
         self.token, self.copy = self.saved[0], dict(self.saved[1])
         self.restarts += 1
 
-    def live(self) -> None:
+    def run_step(self) -> None:
         """One step of a life in which it is now and then saved, and now and then stopped."""
-        self.step()
-        if self.chance.random() < 0.3:
+        self.fetch_page()
+        if self.rng.random() < 0.3:
             self.save()
-        if self.chance.random() < 0.1:
+        if self.rng.random() < 0.1:
             self.restart()
 
 
-def view_of(
-    client: httpx.Client, database_url: str, *, edits: bool = False, query: Mapping[str, Any] | None = None
-) -> Copy:
+def read_site(
+    client: httpx.Client, database_url: str, *, is_editor: bool = False, query: Mapping[str, Any] | None = None
+) -> SyncedCopy:
     """What this client can see of the site, read through lists and single reads, in the form of the feed.
 
     Links come from the database: the feed tells IDs, where a representation embeds what may be seen.
     """
-    view: Copy = {}
+    records: SyncedCopy = {}
     if not query:
         for kind in ("venues", "organizers", "categories", "tags"):
             more = {"hide_empty": "false"} if kind in ("categories", "tags") else {}
             for record in _all_pages(client, kind, more):
-                kept = {name: value for name, value in record.items() if name not in ("count", "url") or not more}
-                view[f"{kind}/{record['id']}"] = kept
+                fields = {name: value for name, value in record.items() if name not in ("count", "url") or not more}
+                records[f"{kind}/{record['id']}"] = fields
     with psycopg.connect(database_url) as connection:
-        events = list(_all_pages(client, "events", {**ALL_TIME, **(query or {})}))
-        if edits:
+        events = list(_all_pages(client, "events", {**WIDE_WINDOW, **(query or {})}))
+        if is_editor:
             events += _hidden_events(client, connection)
         links = _links(connection)
         protected = {row[0] for row in connection.execute("SELECT id FROM events WHERE password_hash IS NOT NULL")}
     for event in events:
         flat = {**event, **{name: links[name].get(event["id"], []) for name in LINKS}}
-        view[f"events/{event['id']}"] = {**flat, **BLANK} if event["id"] in protected else flat
-    return view
+        records[f"events/{event['id']}"] = {**flat, **BLANKED_FIELDS} if event["id"] in protected else flat
+    return records
 
 
 def _all_pages(client: httpx.Client, kind: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     page, pages = 1, 1
     while page <= pages:
-        body = done(client.get(f"{NAMESPACE}/{kind}", params={**query, "page": page, "per_page": 50}))
+        body = expect_json(client.get(f"{API_PATH}/{kind}", params={**query, "page": page, "per_page": 50}))
         yield from body[kind]
         page, pages = page + 1, body["total_pages"]
 
 
 def _hidden_events(client: httpx.Client, connection: psycopg.Connection) -> list[dict[str, Any]]:
     hidden = connection.execute("SELECT id FROM events WHERE hide_from_listings AND status <> 'trash'")
-    events = [done(client.get(f"{NAMESPACE}/events/{row[0]}", params={"context": "edit"})) for row in hidden]
+    events = [expect_json(client.get(f"{API_PATH}/events/{row[0]}", params={"context": "edit"})) for row in hidden]
     return [{name: value for name, value in event.items() if name != "json_ld"} for event in events]
 
 
@@ -145,22 +145,24 @@ def _links(connection: psycopg.Connection) -> dict[str, dict[int, list[int]]]:
     }
 
 
-def digest(copy: Copy) -> str:
+def digest(copy: SyncedCopy) -> str:
     return hashlib.sha256(json.dumps(copy, sort_keys=True).encode()).hexdigest()
 
 
-def differences(copy: Copy, view: Copy) -> list[str]:
+def describe_differences(copy: SyncedCopy, expected: SyncedCopy) -> list[str]:
     """In words, for the message of a test that fails."""
-    said = [f"{key} is not told of: {view[key].get('status', 'a term')}" for key in view - copy.keys()]
-    said += [f"{key} is kept though it is gone" for key in copy.keys() - view.keys()]
-    for key in copy.keys() & view.keys():
-        names = [name for name in {*copy[key], *view[key]} if copy[key].get(name) != view[key].get(name)]
+    messages = [f"{key} is missing: {expected[key].get('status', 'a term')}" for key in expected - copy.keys()]
+    messages += [f"{key} is kept though it is gone" for key in copy.keys() - expected.keys()]
+    for key in copy.keys() & expected.keys():
+        names = [name for name in {*copy[key], *expected[key]} if copy[key].get(name) != expected[key].get(name)]
         if names:
-            said.append(f"{key}: " + ", ".join(f"{n} {copy[key].get(n)!r}, not {view[key].get(n)!r}" for n in names))
-    return sorted(said)
+            messages.append(
+                f"{key}: " + ", ".join(f"{n} {copy[key].get(n)!r}, not {expected[key].get(n)!r}" for n in names)
+            )
+    return sorted(messages)
 
 
-def assert_same(follower: Follower, view: Copy) -> None:
-    if digest(follower.copy) != digest(view):
-        said = differences(follower.copy, view)
-        raise AssertionError(f"{len(said)} records differ with {follower.query}:\n" + "\n".join(said)[:3000])
+def assert_equal_copies(client: SyncClient, expected: SyncedCopy) -> None:
+    if digest(client.copy) != digest(expected):
+        messages = describe_differences(client.copy, expected)
+        raise AssertionError(f"{len(messages)} records differ with {client.query}:\n" + "\n".join(messages)[:3000])

@@ -11,29 +11,29 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from tests.api.running_app import Interface
+from tests.api.running_app import RunningApp
 from tests.api.sample_records import SAMPLES
-from tests.lifecycle.conftest import Place
+from tests.lifecycle.conftest import UserDatabase
 from tests.lifecycle.processes import Worker, run_command, wait_until
 
-PATIENCE = 60  # A worker takes a second to begin, and much longer on a busy machine.
+WORKER_TIMEOUT = 60  # A worker takes a second to begin, and much longer on a busy machine.
 # A record that cannot be published, whatever the reason in real life.
-BREAK = """
+ADD_FAILING_TRIGGER = """
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         IF NEW.title = 'Broken' AND NEW.status = 'publish' THEN RAISE 'broken'; END IF;
         RETURN NEW;
     END $$;
     CREATE TRIGGER refuse BEFORE UPDATE ON venues FOR EACH ROW EXECUTE FUNCTION refuse();
 """
-REPAIR = "DROP TRIGGER refuse ON venues"
+DROP_FAILING_TRIGGER = "DROP TRIGGER refuse ON venues"
 
 
-class Jobs:
+class JobQueue:
     """The queue of a site, and an editor who schedules."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: UserDatabase) -> None:
         self.url = place.url
-        self.interface = Interface(place.url, place.people)
+        self.app = RunningApp(place.url, place.users)
 
     def rows(self, text: str, *values: object) -> list[dict[str, Any]]:
         with psycopg.connect(self.url, row_factory=dict_row) as connection:
@@ -42,63 +42,62 @@ class Jobs:
 
     def schedule(self, title: str) -> int:
         """A venue that is due at once, and its job."""
-        editor = self.interface.caller("editor")
-        made: int = editor.create("venues", venue=title, date_utc="2098-01-01 00:00:00")["id"]
-        self.rows("UPDATE venues SET published_at = now() - interval '1 minute' WHERE id = %s", made)
-        return made
+        editor = self.app.caller("editor")
+        record: int = editor.create("venues", venue=title, date_utc="2098-01-01 00:00:00")["id"]
+        self.rows("UPDATE venues SET published_at = now() - interval '1 minute' WHERE id = %s", record)
+        return record
 
     def job(self, record_id: int) -> dict[str, Any]:
-        found = self.rows(
+        matches = self.rows(
             "SELECT id, status::text, attempts, scheduled_at, extract(epoch FROM scheduled_at - now()) AS wait "
             "FROM procrastinate_jobs WHERE task_name = 'publish' AND (args ->> 'record_id')::bigint = %s",
             record_id,
         )
-        return found[0] if found else {"status": "done"}
+        return matches[0] if matches else {"status": "done"}
 
     def status(self, record_id: int) -> str:
         status: str = self.rows("SELECT status FROM venues WHERE id = %s", record_id)[0]["status"]
         return status
 
-    def hurry(self, record_id: int) -> None:
+    def run_now(self, record_id: int) -> None:
         """The job of a record may begin now."""
         self.rows("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE id = %s", self.job(record_id)["id"])
 
 
 @pytest.fixture
-def jobs(place: Place) -> Iterator[Jobs]:
-    queue = Jobs(place)
-    with queue.interface:
+def jobs(user_database: UserDatabase) -> Iterator[JobQueue]:
+    queue = JobQueue(user_database)
+    with queue.app:
         yield queue
 
 
-def test_job_is_enqueued_in_transaction_of_its_change(jobs: Jobs) -> None:
-    editor = jobs.interface.caller("editor")
+def test_job_is_enqueued_in_transaction_of_its_change(jobs: JobQueue) -> None:
+    editor = jobs.app.caller("editor")
     venue = editor.create("venues", venue="Later", date_utc="2098-01-01 00:00:00")["id"]
-    told = jobs.rows("SELECT task_name, args, scheduled_at::text FROM procrastinate_jobs")
+    jobs_enqueued = jobs.rows("SELECT task_name, args, scheduled_at::text FROM procrastinate_jobs")
     arguments = {"kind": "venues", "record_id": venue, "site_id": 1}
-    assert told == [{"task_name": "publish", "args": arguments, "scheduled_at": "2098-01-01 00:00:00+00"}]
-    refused = editor.post("/events", {**SAMPLES["events"].body(date_utc="2098-01-01"), "venue": [10**9]})
-    assert refused.status_code == 400
+    assert jobs_enqueued == [{"task_name": "publish", "args": arguments, "scheduled_at": "2098-01-01 00:00:00+00"}]
+    rejection = editor.post("/events", {**SAMPLES["events"].body(date_utc="2098-01-01"), "venue": [10**9]})
+    assert rejection.status_code == 400
     editor.change("venues", venue, phone="1")
     assert len(jobs.rows("SELECT id FROM procrastinate_jobs")) == 1
 
 
-@pytest.mark.slow
-def test_failing_job_is_retried_with_backoff_and_can_be_rerun(jobs: Jobs, tmp_path: Path) -> None:
+def test_failing_job_is_retried_with_backoff_and_can_be_rerun(jobs: JobQueue, tmp_path: Path) -> None:
     broken, waiting = jobs.schedule("Broken"), jobs.schedule("Later")
-    jobs.rows(BREAK)
-    jobs.hurry(broken)
+    jobs.rows(ADD_FAILING_TRIGGER)
+    jobs.run_now(broken)
     delays = []
     with Worker.start(jobs.url, tmp_path / "worker.log") as worker:
-        for tries in range(1, 5):
-            wait_until(lambda tries=tries: jobs.job(broken)["attempts"] == tries, PATIENCE)  # type: ignore[misc]
+        for attempts in range(1, 5):
+            wait_until(lambda tries=attempts: jobs.job(broken)["attempts"] == tries, WORKER_TIMEOUT)  # type: ignore[misc]
             delays.append(float(jobs.job(broken)["wait"]))
-            jobs.hurry(broken)
+            jobs.run_now(broken)
         assert delays == sorted(delays)
         assert delays[-1] > 4 * delays[0] > 0, delays
         jobs.rows("UPDATE procrastinate_jobs SET attempts = 100 WHERE id = %s", jobs.job(broken)["id"])
-        jobs.hurry(broken)
-        wait_until(lambda: jobs.job(broken)["status"] == "failed", PATIENCE)
+        jobs.run_now(broken)
+        wait_until(lambda: jobs.job(broken)["status"] == "failed", WORKER_TIMEOUT)
 
         job_id = str(jobs.job(broken)["id"])
         lines = {line.split()[0]: line for line in run_command(jobs.url, "job", "list").stdout.splitlines()}
@@ -107,42 +106,40 @@ def test_failing_job_is_retried_with_backoff_and_can_be_rerun(jobs: Jobs, tmp_pa
         assert [line.split()[0] for line in failed] == [job_id]
         assert jobs.status(broken) == "future"
 
-        jobs.rows(REPAIR)
+        jobs.rows(DROP_FAILING_TRIGGER)
         again = run_command(jobs.url, "job", "retry", job_id)
         assert (again.exit_code, again.output) == (0, "")
-        wait_until(lambda: jobs.job(broken)["status"] == "done", PATIENCE)
+        wait_until(lambda: jobs.job(broken)["status"] == "done", WORKER_TIMEOUT)
         assert jobs.status(broken) == "publish"
-        wait_until(lambda: jobs.status(waiting) == "publish", PATIENCE)
+        wait_until(lambda: jobs.status(waiting) == "publish", WORKER_TIMEOUT)
         assert worker.stop() == 0
 
 
-def test_unknown_job_is_reported_without_traceback(jobs: Jobs) -> None:
-    answer = run_command(jobs.url, "job", "retry", "999999")
-    assert (answer.exit_code, type(answer.exception)) == (1, SystemExit), answer.exception
-    assert "999999" in answer.stderr
+def test_unknown_job_is_reported_without_traceback(jobs: JobQueue) -> None:
+    response = run_command(jobs.url, "job", "retry", "999999")
+    assert (response.exit_code, type(response.exception)) == (1, SystemExit), response.exception
+    assert "999999" in response.stderr
 
 
-@pytest.mark.slow
-def test_failing_record_does_not_block_other_publications(jobs: Jobs, tmp_path: Path) -> None:
+def test_failing_record_does_not_block_other_publications(jobs: JobQueue, tmp_path: Path) -> None:
     """Their jobs are lost; what finds them is the search for what is overdue."""
     broken = jobs.schedule("Broken")
     jobs.rows("UPDATE venues SET published_at = published_at - interval '1 hour'")
-    sound = jobs.schedule("Sound")
-    jobs.rows(BREAK)
+    valid = jobs.schedule("Sound")
+    jobs.rows(ADD_FAILING_TRIGGER)
     jobs.rows("DELETE FROM procrastinate_jobs")
     with Worker.start(jobs.url, tmp_path / "worker.log"):
-        wait_until(lambda: jobs.status(sound) == "publish", PATIENCE)
+        wait_until(lambda: jobs.status(valid) == "publish", WORKER_TIMEOUT)
     assert jobs.status(broken) == "future"
 
 
-@pytest.mark.slow
-def test_worker_finishes_current_job_on_sigterm(jobs: Jobs, tmp_path: Path) -> None:
+def test_worker_finishes_current_job_on_sigterm(jobs: JobQueue, tmp_path: Path) -> None:
     venue = jobs.schedule("In hand")
     with Worker.start(jobs.url, tmp_path / "worker.log") as worker, psycopg.connect(jobs.url) as holder:
         # The job waits for the site, which somebody else is writing to.
         holder.execute("SELECT FROM sites WHERE id = 1 FOR UPDATE")
-        jobs.hurry(venue)
-        wait_until(lambda: jobs.job(venue)["status"] == "doing", PATIENCE)
+        jobs.run_now(venue)
+        wait_until(lambda: jobs.job(venue)["status"] == "doing", WORKER_TIMEOUT)
         worker.process.terminate()
         time.sleep(0.5)
         assert worker.is_running()

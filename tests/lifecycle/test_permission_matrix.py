@@ -2,25 +2,25 @@
 
 import pytest
 
-from tests.api.running_app import Interface
-from tests.lifecycle.lifecycle_fixtures import tell
-from tests.lifecycle.permission_matrix import Table, cells
+from tests.api.running_app import RunningApp
+from tests.lifecycle.lifecycle_fixtures import report
+from tests.lifecycle.permission_matrix import MatrixSite, iter_cells
 
 POSTS = ("events", "venues", "organizers")
 
 
 def test_matrix_has_thousands_of_cells() -> None:
-    assert sum(1 for kind in POSTS for _ in cells(kind)) >= 5000
+    assert sum(1 for kind in POSTS for _ in iter_cells(kind)) >= 5000
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", POSTS)
-def test_responses_match_expected_permissions(interface: Interface, kind: str) -> None:
-    table = Table(interface, kind)
-    asked, wrong = 0, []
-    for cell in cells(kind):
-        asked += 1
-        if (got := table.ask(cell)) != cell.expected:
-            wrong.append(f"{cell}: {got}")
-    tell(f"{kind}: {asked:,} cells checked by {table.requests:,} requests")
-    assert wrong == [], f"{len(wrong)} of {asked}"
+def test_responses_match_expected_permissions(app: RunningApp, kind: str) -> None:
+    table = MatrixSite(app, kind)
+    count, wrong = 0, []
+    for cell in iter_cells(kind):
+        count += 1
+        if (actual := table.evaluate(cell)) != cell.expected:
+            wrong.append(f"{cell}: {actual}")
+    report(f"{kind}: {count:,} cells checked by {table.requests:,} requests")
+    assert wrong == [], f"{len(wrong)} of {count}"

@@ -12,9 +12,9 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from kalends.store.migrations import migrate
-from tests.api.interface import Interface, add_people, done
-from tests.conftest import address, temporary_database
-from tests.life.kit import EXTENSION
+from tests.api.running_app import RunningApp, add_users, expect_json
+from tests.conftest import replace_database, temporary_database
+from tests.lifecycle.lifecycle_fixtures import EXTENSION_URL
 
 AUTHOR, EVENT, VENUE, DUE, IMAGE = 4, 1, 2, 3, 4
 CREATED, RETITLED, POSTPONED, GIVEN_AWAY, VENUE_CREATED, DUE_CREATED, IMAGE_CREATED = range(1, 8)
@@ -152,7 +152,7 @@ def list_functions(connection: psycopg.Connection[Any]) -> dict[str, tuple[Any, 
 @pytest.fixture(scope="module")
 def upgraded(postgres_url: str) -> Iterator[Upgraded]:
     with temporary_database(postgres_url) as name:
-        url = address(postgres_url, name)
+        url = replace_database(postgres_url, name)
         migrate(url, revision="0009")
         with psycopg.connect(url) as connection:
             before = list_functions(connection)
@@ -164,9 +164,9 @@ def upgraded(postgres_url: str) -> Iterator[Upgraded]:
 
 
 @pytest.fixture(scope="module")
-def interface(upgraded: Upgraded) -> Iterator[Interface]:
-    people = asyncio.run(add_people(upgraded.url))
-    with Interface(upgraded.url, people) as running:
+def app(upgraded: Upgraded) -> Iterator[RunningApp]:
+    users = asyncio.run(add_users(upgraded.url))
+    with RunningApp(upgraded.url, users) as running:
         yield running
 
 
@@ -219,9 +219,9 @@ def test_worker_functions_read_the_renamed_columns(upgraded: Upgraded) -> None:
         assert connection.execute("SELECT host, site_id FROM site_revisions(ARRAY['any'])").fetchall() == [("any", 1)]
 
 
-def test_history_from_before_the_upgrade_is_readable(interface: Interface) -> None:
-    editor = interface.caller("editor")
-    history = done(editor.get(f"{EXTENSION}/events/{EVENT}/history?before={GIVEN_AWAY + 1}"))["history"]
+def test_history_from_before_the_upgrade_is_readable(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    history = expect_json(editor.get(f"{EXTENSION_URL}/events/{EVENT}/history?before={GIVEN_AWAY + 1}"))["history"]
     changes = {entry["revision"]: entry["changes"] for entry in history}
     assert changes[GIVEN_AWAY] == {"author": {"before": 1, "after": AUTHOR}}
     assert changes[POSTPONED] == {"date_utc": {"before": "2026-01-01 09:00:00", "after": "2026-01-02 09:00:00"}}
@@ -231,14 +231,14 @@ def test_history_from_before_the_upgrade_is_readable(interface: Interface) -> No
     assert {entry["date_utc"] for entry in history} == {"2026-01-01 09:00:00"}
 
 
-def test_event_from_before_the_upgrade_is_restored(interface: Interface) -> None:
-    editor = interface.caller("editor")
-    restored = done(editor.post(f"{EXTENSION}/events/{EVENT}/restore", {"revision": CREATED}))
+def test_event_from_before_the_upgrade_is_restored(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    restored = expect_json(editor.post(f"{EXTENSION_URL}/events/{EVENT}/restore", {"revision": CREATED}))
     assert (restored["title"], restored["slug"], restored["author"], restored["date_utc"]) == (
         "First",
         "first",
         "1",
         "2026-01-01 09:00:00",
     )
-    history = done(editor.get(f"{EXTENSION}/events/{EVENT}/history?per_page=1"))["history"]
+    history = expect_json(editor.get(f"{EXTENSION_URL}/events/{EVENT}/history?per_page=1"))["history"]
     assert list(history[0]["changes"]) == ["slug", "title", "author", "date_utc"]

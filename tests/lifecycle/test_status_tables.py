@@ -6,7 +6,7 @@ from itertools import product
 from kalends.core.statuses import LISTED, NEW, REQUIRED_RIGHTS, STATUSES, TABLE, TRANSITIONS, resolve_status
 from kalends.operations.permissions import PUBLISHED_STATUSES
 from tests.lifecycle import expected_permissions
-from tests.lifecycle.expected_permissions import Answer, Case
+from tests.lifecycle.expected_permissions import Case, ExpectedResponse
 from tools import statuses
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -25,10 +25,14 @@ def test_diagram_contains_exactly_all_transitions() -> None:
 
 
 def test_requested_status_is_resolved_by_rules() -> None:
-    for role, asked, scheduled in product(("contributor", "author", "editor"), STATUSES, (False, True)):
+    for role, status, scheduled in product(("contributor", "author", "editor"), STATUSES, (False, True)):
         date = NOW + timedelta(days=1 if scheduled else -1)
-        settled = resolve_status(asked, may_publish=role != "contributor", published_at=date, now=NOW)
-        assert settled == expected_permissions.settled(role, asked, scheduled=scheduled), (role, asked, scheduled)
+        resolved = resolve_status(status, may_publish=role != "contributor", published_at=date, now=NOW)
+        assert resolved == expected_permissions.resolve_status(role, status, scheduled=scheduled), (
+            role,
+            status,
+            scheduled,
+        )
 
 
 def test_transitions_need_permissions_of_rules() -> None:
@@ -43,18 +47,18 @@ def test_transitions_need_permissions_of_rules() -> None:
     for before, after in product((NEW, *STATUSES), STATUSES):
         if before == NEW:
             may_author, may_contributor = (
-                expected_permissions.creating(role, after) for role in ("author", "contributor")
+                expected_permissions.expect_create(role, after) for role in ("author", "contributor")
             )
         else:
             was = "draft" if before == "trash" else ""
             may_author, may_contributor = (
-                expected_permissions.moving(Case("events", role, True, before, was), after)
+                expected_permissions.expect_status_change(Case("events", role, True, before, was), after)
                 for role in ("author", "contributor")
             )
         right = moves.get((before, after))
-        assert (right is None) == (may_author == Answer(400, "rest_invalid_param")), (before, after)
+        assert (right is None) == (may_author == ExpectedResponse(400, "rest_invalid_param")), (before, after)
         if right and before not in PUBLISHED_STATUSES:
-            assert (may_contributor.says == after) == (right == "edit"), (before, after)
+            assert (may_contributor.detail == after) == (right == "edit"), (before, after)
 
 
 def test_status_table_matches_rules() -> None:
@@ -63,12 +67,12 @@ def test_status_table_matches_rules() -> None:
         was = "draft" if name == "trash" else ""
         stranger = Case("venues", "anonymous", False, name, was)
         contributor = Case("venues", "contributor", True, name, was)
-        assert status.is_public == (expected_permissions.reading(stranger).http == 200), name
-        assert status.is_public == (expected_permissions.embedding(stranger) == "whole"), name
-        assert status.is_public == (expected_permissions.listing(stranger, "") == "whole"), name
-        assert status.is_listed == (name in LISTED) == (expected_permissions.listing(contributor, "") == "whole"), (
-            name
-        )
+        assert status.is_public == (expected_permissions.expect_read(stranger).status_code == 200), name
+        assert status.is_public == (expected_permissions.expect_embedding(stranger) == "whole"), name
+        assert status.is_public == (expected_permissions.expect_listing(stranger, "") == "whole"), name
+        assert (
+            status.is_listed == (name in LISTED) == (expected_permissions.expect_listing(contributor, "") == "whole")
+        ), name
         assert (
             status.contributor_may_edit
             == expected_permissions.may_edit(contributor)

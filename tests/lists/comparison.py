@@ -1,139 +1,139 @@
-"""Asks the site what the model was asked, and compares all that a list says: records, order, totals, links."""
+"""Compare the lists of the site with those of the model: records, order, totals and links."""
 
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.lists.dataset import Event, Place, Query, Refused, Term, World
-from tests.lists.event_model import is_shut, list_events
-from tests.lists.list_site import BASE, Site
+from tests.lists.dataset import Dataset, Event, Place, Query, RejectedQuery, Term
+from tests.lists.event_model import is_locked, list_events
+from tests.lists.list_site import BASE, ListSite
 from tests.lists.place_and_term_models import list_places, list_terms
 
-MOST_PER_PAGE = 50
+MAX_PER_PAGE = 50
 
-type Found = Sequence[Event | Place | Term]
+type Records = Sequence[Event | Place | Term]
 
 
-def compare(site: Site, world: World, query: Query) -> None:
+def compare_with_model(site: ListSite, dataset: Dataset, query: Query) -> None:
     __tracebackhide__ = True
     try:
-        expected = expected_list(world, query)
-    except Refused as refused:
-        _compare_refusal(site, world, query, refused)
+        expected = expected_list(dataset, query)
+    except RejectedQuery as error:
+        _compare_error(site, dataset, query, error)
         return
-    if query.walk == "pages":
-        _walk_by_page(site, world, query, expected)
-    elif query.walk == "cursors":
-        _walk_by_cursor(site, world, query, expected)
+    if query.paging == "pages":
+        _walk_by_page(site, dataset, query, expected)
+    elif query.paging == "cursors":
+        _walk_by_cursor(site, dataset, query, expected)
     else:
-        answer = site.ask(f"/{query.kind}", query.role, query.params)
-        _compare_page(_Answer(world, query, answer), expected, int(query.last("page") or 1))
+        response = site.get_list(f"/{query.kind}", query.role, query.params)
+        _compare_page(_ListResponse(dataset, query, response), expected, int(query.last_value("page") or 1))
 
 
-def expected_list(world: World, query: Query) -> Found:
+def expected_list(dataset: Dataset, query: Query) -> Records:
     if query.kind == "events":
-        return list_events(world, query)
-    return list_places(world, query) if query.kind in ("venues", "organizers") else list_terms(world, query)
+        return list_events(dataset, query)
+    return list_places(dataset, query) if query.kind in ("venues", "organizers") else list_terms(dataset, query)
 
 
-class _Answer:
-    """An answer with what it answers, so that a difference can be told."""
+class _ListResponse:
+    """A response with its request, for messages about differences."""
 
-    def __init__(self, world: World, query: Query, response: Any) -> None:
-        self.world = world
+    def __init__(self, dataset: Dataset, query: Query, response: Any) -> None:
+        self.world = dataset
         self.query = query
         self.status: int = response.status_code
         self.headers = response.headers
         self.body: dict[str, Any] = response.json()
-        self.sent = parse_qsl(response.request.url.query.decode(), keep_blank_values=True)
+        self.query_pairs = parse_qsl(response.request.url.query.decode(), keep_blank_values=True)
 
-    def check(self, what: str, found: object, expected: object) -> None:
+    def check(self, subject: str, actual: object, expected: object) -> None:
         __tracebackhide__ = True
-        asked = f"GET /{self.query.kind} as {self.query.role}: {self.sent}"
+        request_line = f"GET /{self.query.kind} as {self.query.role}: {self.query_pairs}"
         when = f"now {self.world.now}, site {self.world.zone}"
-        assert found == expected, f"{what}: {found!r}, but the model says {expected!r}\n{asked}\n{when}"
+        assert actual == expected, f"{subject}: {actual!r}, but the model says {expected!r}\n{request_line}\n{when}"
 
 
-def _compare_refusal(site: Site, world: World, query: Query, refused: Refused) -> None:
-    answer = _Answer(world, query, site.ask(f"/{query.kind}", query.role, query.params))
-    answer.check("status", answer.status, 400)
-    answer.check("code", answer.body["code"], "rest_invalid_param")
-    named = set(answer.body["data"]["params"])
+def _compare_error(site: ListSite, dataset: Dataset, query: Query, error: RejectedQuery) -> None:
+    response = _ListResponse(dataset, query, site.get_list(f"/{query.kind}", query.role, query.params))
+    response.check("status", response.status, 400)
+    response.check("code", response.body["code"], "rest_invalid_param")
+    named = set(response.body["data"]["params"])
     # All that is wrong, or the first of it, is named; nothing else is.
-    answer.check("refused", sorted(named & set(refused.params)), sorted(named))
+    response.check("refused", sorted(named & set(error.params)), sorted(named))
 
 
-def _walk_by_page(site: Site, world: World, query: Query, expected: Found) -> None:
-    """Follows the links to the end, and the one link back from there."""
-    answer = _Answer(world, query, site.ask(f"/{query.kind}", query.role, query.params))
+def _walk_by_page(site: ListSite, dataset: Dataset, query: Query, expected: Records) -> None:
+    """Follow the links to the end, and the one link back from there."""
+    response = _ListResponse(dataset, query, site.get_list(f"/{query.kind}", query.role, query.params))
     page = 1
-    _compare_page(answer, expected, page)
-    while following := answer.body.get("next_rest_url"):
+    _compare_page(response, expected, page)
+    while next_url := response.body.get("next_rest_url"):
         page += 1
-        answer = _Answer(world, query, site.ask(following, query.role))
-        _compare_page(answer, expected, page)
-    if previous := answer.body.get("previous_rest_url"):
-        _compare_page(_Answer(world, query, site.ask(previous, query.role)), expected, page - 1)
+        response = _ListResponse(dataset, query, site.get_list(next_url, query.role))
+        _compare_page(response, expected, page)
+    if previous_url := response.body.get("previous_rest_url"):
+        _compare_page(_ListResponse(dataset, query, site.get_list(previous_url, query.role)), expected, page - 1)
 
 
-def _walk_by_cursor(site: Site, world: World, query: Query, expected: Found) -> None:
-    answer = _Answer(world, query, site.ask(f"/{query.kind}", query.role, query.params))
+def _walk_by_cursor(site: ListSite, dataset: Dataset, query: Query, expected: Records) -> None:
+    response = _ListResponse(dataset, query, site.get_list(f"/{query.kind}", query.role, query.params))
     page = 1
-    _compare_page(answer, expected, page)
-    while cursor := answer.body["next_cursor"]:
+    _compare_page(response, expected, page)
+    while cursor := response.body["next_cursor"]:
         page += 1
         params = (*query.params, ("cursor", cursor))
-        answer = _Answer(world, query, site.ask(f"/{query.kind}", query.role, params))
-        _compare_page(answer, expected, page, by_cursor=True)
+        response = _ListResponse(dataset, query, site.get_list(f"/{query.kind}", query.role, params))
+        _compare_page(response, expected, page, by_cursor=True)
 
 
-def _compare_page(answer: _Answer, expected: Found, page: int, *, by_cursor: bool = False) -> None:
+def _compare_page(response: _ListResponse, expected: Records, page: int, *, by_cursor: bool = False) -> None:
     __tracebackhide__ = True
-    query, body = answer.query, answer.body
-    per_page = min(int(query.last("per_page") or answer.world.per_page), MOST_PER_PAGE)
-    shown = expected[(page - 1) * per_page : page * per_page]
+    query, body = response.query, response.body
+    per_page = min(int(query.last_value("per_page") or response.world.per_page), MAX_PER_PAGE)
+    page_records = expected[(page - 1) * per_page : page * per_page]
     pages = -(-len(expected) // per_page)
     is_post = query.kind in ("events", "venues", "organizers")
-    if page > 1 and not shown and is_post:
-        answer.check("status", answer.status, 404)
-        answer.check("code", body["code"], f"{query.kind[:-1]}-archive-page-not-found")
+    if page > 1 and not page_records and is_post:
+        response.check("status", response.status, 404)
+        response.check("code", body["code"], f"{query.kind[:-1]}-archive-page-not-found")
         return
-    answer.check("status", answer.status, 200)
-    answer.check("records", [record["id"] for record in body[query.kind]], [record.id for record in shown])
+    response.check("status", response.status, 200)
+    response.check("records", [record["id"] for record in body[query.kind]], [record.id for record in page_records])
     totals = [body["total"], body["total_pages"]]
-    answer.check("totals", totals, [len(expected), pages])
+    response.check("totals", totals, [len(expected), pages])
     for prefix in ("X-TEC", "X-WP"):
-        found = [int(answer.headers[f"{prefix}-{name}"]) for name in ("Total", "TotalPages")]
-        answer.check(f"totals in {prefix}", found, totals)
+        header_totals = [int(response.headers[f"{prefix}-{name}"]) for name in ("Total", "TotalPages")]
+        response.check(f"totals in {prefix}", header_totals, totals)
     has_next, has_previous = page < pages and not by_cursor, page > 1 and not by_cursor
-    _compare_links(answer, page, has_next=has_next, has_previous=has_previous)
+    _compare_links(response, page, has_next=has_next, has_previous=has_previous)
     if query.kind == "events":
-        answer.check("next_cursor", bool(body["next_cursor"]), page < pages)
-        shut = [is_shut(query, event) for event in shown if isinstance(event, Event)]
-        answer.check("protected", [event["all_day"] is None for event in body["events"]], shut)
+        response.check("next_cursor", bool(body["next_cursor"]), page < pages)
+        locked = [is_locked(query, event) for event in page_records if isinstance(event, Event)]
+        response.check("protected", [event["all_day"] is None for event in body["events"]], locked)
 
 
-def _compare_links(answer: _Answer, page: int, *, has_next: bool, has_previous: bool) -> None:
+def _compare_links(response: _ListResponse, page: int, *, has_next: bool, has_previous: bool) -> None:
     """Links are there exactly when there is such a page, and keep every parameter that was sent."""
     __tracebackhide__ = True
     # Tags have no parents: there the parameter is unknown, and means nothing.
-    dropped = ("page", "parent") if answer.query.kind == "tags" else ("page",)
-    kept = sorted((pair for pair in answer.sent if pair[0] not in dropped), key=lambda pair: pair[0])
-    wanted = {"rest_url": page if not any(name == "cursor" for name, _ in kept) else 1}
+    dropped = ("page", "parent") if response.query.kind == "tags" else ("page",)
+    pairs = sorted((pair for pair in response.query_pairs if pair[0] not in dropped), key=lambda pair: pair[0])
+    expected_pages = {"rest_url": page if not any(name == "cursor" for name, _ in pairs) else 1}
     if has_next:
-        wanted["next_rest_url"] = page + 1
+        expected_pages["next_rest_url"] = page + 1
     if has_previous:
-        wanted["previous_rest_url"] = page - 1
+        expected_pages["previous_rest_url"] = page - 1
     for name in ("rest_url", "next_rest_url", "previous_rest_url"):
-        answer.check(f"{name} present", name in answer.body, name in wanted)
-        if name not in wanted:
+        response.check(f"{name} present", name in response.body, name in expected_pages)
+        if name not in expected_pages:
             continue
-        link = urlsplit(answer.body[name])
-        address = f"{link.scheme}://{link.netloc}{link.path}"
-        answer.check(f"address of {name}", address, f"{BASE}/{answer.query.kind}/")
-        number = [("page", str(wanted[name]))] if wanted[name] > 1 else []
-        found = parse_qsl(link.query, keep_blank_values=True)
-        answer.check(f"parameters of {name}", found, [*kept, *number])
-    header = [part for part in answer.headers["Link"].split(", ") if "api.w.org" not in part]
-    links = {"prev": answer.body.get("previous_rest_url"), "next": answer.body.get("next_rest_url")}
-    answer.check("Link", header, [f'<{url}>; rel="{rel}"' for rel, url in links.items() if url])
+        link = urlsplit(response.body[name])
+        link_url = f"{link.scheme}://{link.netloc}{link.path}"
+        response.check(f"address of {name}", link_url, f"{BASE}/{response.query.kind}/")
+        number = [("page", str(expected_pages[name]))] if expected_pages[name] > 1 else []
+        link_pairs = parse_qsl(link.query, keep_blank_values=True)
+        response.check(f"parameters of {name}", link_pairs, [*pairs, *number])
+    header = [part for part in response.headers["Link"].split(", ") if "api.w.org" not in part]
+    links = {"prev": response.body.get("previous_rest_url"), "next": response.body.get("next_rest_url")}
+    response.check("Link", header, [f'<{url}>; rel="{rel}"' for rel, url in links.items() if url])

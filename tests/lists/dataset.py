@@ -18,7 +18,7 @@ class Post:
     id: int
     author: int = USERS["editor"]
     status: str = "publish"
-    before_trash: str = ""
+    status_before_trash: str = ""
     published: datetime = EPOCH
     modified: datetime = EPOCH
     title: str = "x"
@@ -51,8 +51,8 @@ class Event(Post):
     markup: str = ""
     zone: str = "UTC"
     all_day: bool = False
-    start_wall: datetime = datetime(2027, 1, 1)
-    end_wall: datetime = datetime(2027, 1, 1)
+    start_local: datetime = datetime(2027, 1, 1)
+    end_local: datetime = datetime(2027, 1, 1)
     start: datetime = EPOCH
     end: datetime = EPOCH
     hidden: bool = False
@@ -67,7 +67,7 @@ class Event(Post):
 
 
 @dataclass(frozen=True)
-class World:
+class Dataset:
     """One site with all its records. `anchors` are the instants that its events and queries crowd around."""
 
     now: datetime
@@ -90,9 +90,9 @@ class World:
         return next((event for event in self.events if event.id == event_id), None)
 
 
-def links_of(event: Event, kind: str) -> tuple[int, ...]:
-    found: tuple[int, ...] = getattr(event, kind)
-    return found
+def linked_ids(event: Event, kind: str) -> tuple[int, ...]:
+    ids: tuple[int, ...] = getattr(event, kind)
+    return ids
 
 
 @dataclass(frozen=True)
@@ -105,25 +105,25 @@ class Query:
     kind: str
     role: str = "anonymous"
     params: tuple[tuple[str, str], ...] = ()
-    walk: str = "one"
+    paging: str = "one"
 
-    def last(self, name: str) -> str | None:
+    def last_value(self, name: str) -> str | None:
         """The value of a parameter that has one; sent twice, the later counts."""
-        found = [value for sent, value in self.params if sent == name]
-        return found[-1] if found else None
+        values = [value for param, value in self.params if param == name]
+        return values[-1] if values else None
 
-    def all(self, name: str) -> list[str] | None:
+    def all_values(self, name: str) -> list[str] | None:
         """The entries of a list parameter: `a=1,2`, `a=1&a=2` and `a[]=1&a[]=2` are the same."""
-        found = [value for sent, value in self.params if sent in (name, f"{name}[]")]
-        return [entry.strip() for value in found for entry in value.split(",")] if found else None
+        values = [value for param, value in self.params if param in (name, f"{name}[]")]
+        return [entry.strip() for value in values for entry in value.split(",")] if values else None
 
-    def is_on(self, name: str) -> bool | None:
+    def boolean(self, name: str) -> bool | None:
         """A switch; None where it was not sent."""
-        value = self.last(name)
+        value = self.last_value(name)
         return None if value is None else value.lower() in ("true", "1", "yes", "on")
 
 
-class Refused(Exception):
+class RejectedQuery(Exception):
     """The query is to be answered with 400 that names one of these parameters."""
 
     def __init__(self, *params: str) -> None:
@@ -131,17 +131,17 @@ class Refused(Exception):
         self.params = params
 
 
-def gather[R](
-    parts: Iterable[Callable[[World, Query], list[Callable[[R], bool]]]], world: World, query: Query
+def collect_conditions[R](
+    builders: Iterable[Callable[[Dataset, Query], list[Callable[[R], bool]]]], dataset: Dataset, query: Query
 ) -> list[Callable[[R], bool]]:
     """The conditions of all parts of a query; all that is refused is gathered too."""
     conditions: list[Callable[[R], bool]] = []
-    refused: list[str] = []
-    for part in parts:
+    rejected: list[str] = []
+    for build in builders:
         try:
-            conditions += part(world, query)
-        except Refused as refusal:
-            refused += refusal.params
-    if refused:
-        raise Refused(*refused)
+            conditions += build(dataset, query)
+        except RejectedQuery as error:
+            rejected += error.params
+    if rejected:
+        raise RejectedQuery(*rejected)
     return conditions

@@ -5,16 +5,16 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from tests.lists.dataset import Event, Place, Query, Refused, Term, World, gather
-from tests.lists.geodesy import Point, metres_between
-from tests.lists.permission_model import is_listed, may_edit, may_read, statuses_of
-from tests.lists.search_words import is_found
-from tests.lists.zone_model import read_date, seconds_of_day, two_years_after, wall_of
+from tests.lists.dataset import Dataset, Event, Place, Query, RejectedQuery, Term, collect_conditions
+from tests.lists.geodesy import Point, distance_in_metres
+from tests.lists.permission_model import is_listed, may_edit, may_read, requested_statuses
+from tests.lists.search_words import matches_search
+from tests.lists.zone_model import day_bounds, read_date, to_local, two_years_after
 
-RELATIVE = ("starts_after", "starts_before", "ends_after", "ends_before", "overlaps_from", "overlaps_to")
-DATES = ("start_date", "end_date", *RELATIVE)
+RELATIVE_DATES = ("starts_after", "starts_before", "ends_after", "ends_before", "overlaps_from", "overlaps_to")
+DATE_PARAMS = ("start_date", "end_date", *RELATIVE_DATES)
 # Filters by what a list does not show of a protected event.
-GUARDED = (
+PASSWORD_GUARDED = (
     "search", "categories", "tags", "venue", "organizer", "featured", "ticketed", "geoloc",
     "geoloc_lat", "geoloc_lng",
 )  # fmt: skip
@@ -22,45 +22,47 @@ GUARDED = (
 type Condition = Callable[[Event], bool]
 
 
-def list_events(world: World, query: Query) -> list[Event]:
+def list_events(dataset: Dataset, query: Query) -> list[Event]:
     """All events of the list, in order, whatever its pages."""
-    conditions = gather(PARTS, world, query)
-    found = [event for event in world.events if all(condition(event) for condition in conditions)]
-    found.sort(key=_order(world, query), reverse=(query.last("order") or "").lower() == "desc")
-    return found
+    conditions = collect_conditions(CONDITION_BUILDERS, dataset, query)
+    matches = [event for event in dataset.events if all(condition(event) for condition in conditions)]
+    matches.sort(key=_sort_key(dataset, query), reverse=(query.last_value("order") or "").lower() == "desc")
+    return matches
 
 
-def is_shut(query: Query, event: Event) -> bool:
+def is_locked(query: Query, event: Event) -> bool:
     """Whether a list shows only the outside of this event."""
-    return bool(event.password) and query.last("password") != event.password
+    return bool(event.password) and query.last_value("password") != event.password
 
 
-def _visible(_: World, query: Query) -> list[Condition]:
-    statuses_of(query)
+def _visibility_conditions(_: Dataset, query: Query) -> list[Condition]:
+    requested_statuses(query)
     return [lambda event: is_listed(query, event) and not event.hidden]
 
 
 # When ----------------------------------------------------------------------------------------
 
 
-def _dates(world: World, query: Query) -> list[Condition]:
-    if query.all("include") is not None:
+def _date_conditions(dataset: Dataset, query: Query) -> list[Condition]:
+    if query.all_values("include") is not None:
         return []
-    sent = {name: text for name in DATES if (text := query.last(name)) is not None}
-    conditions = [_date(name, text, world, bool(query.is_on("strict_dates"))) for name, text in sent.items()]
-    if any(name in sent for name in RELATIVE):
+    bounds = {name: text for name in DATE_PARAMS if (text := query.last_value(name)) is not None}
+    conditions = [
+        _date_condition(name, text, dataset, bool(query.boolean("strict_dates"))) for name, text in bounds.items()
+    ]
+    if any(name in bounds for name in RELATIVE_DATES):
         return conditions
-    today = wall_of(world.now, world.zone).date()
-    if "start_date" not in sent:
-        conditions.append(_date("start_date", today.isoformat(), world, False))
-    if "end_date" not in sent:
-        conditions.append(_date("end_date", two_years_after(today).isoformat(), world, False))
+    today = to_local(dataset.now, dataset.zone).date()
+    if "start_date" not in bounds:
+        conditions.append(_date_condition("start_date", today.isoformat(), dataset, False))
+    if "end_date" not in bounds:
+        conditions.append(_date_condition("end_date", two_years_after(today).isoformat(), dataset, False))
     return conditions
 
 
-def _date(name: str, text: str, world: World, strict: bool) -> Condition:
-    instant, day = read_date(text, world.zone)
-    first, last = (instant, instant) if strict else seconds_of_day(day, world.zone)
+def _date_condition(name: str, text: str, dataset: Dataset, strict: bool) -> Condition:
+    instant, day = read_date(text, dataset.zone)
+    first, last = (instant, instant) if strict else day_bounds(day, dataset.zone)
     table: dict[str, Condition] = {
         "start_date": lambda event: event.start >= first,
         "end_date": lambda event: event.end <= last,
@@ -77,76 +79,78 @@ def _date(name: str, text: str, world: World, strict: bool) -> Condition:
 # What ----------------------------------------------------------------------------------------
 
 
-def _words(_: World, query: Query) -> list[Condition]:
-    search = query.last("search")
+def _search_conditions(_: Dataset, query: Query) -> list[Condition]:
+    search = query.last_value("search")
     if search is None:
         return []
-    return [lambda event: is_found(search, [event.title, event.excerpt, event.description])]
+    return [lambda event: matches_search(search, [event.title, event.excerpt, event.description])]
 
 
-def _guarded(_: World, query: Query) -> list[Condition]:
+def _guarded_conditions(_: Dataset, query: Query) -> list[Condition]:
     """A hit would tell what is inside a protected event, so only those find it who may look inside."""
-    if not any(query.all(name) for name in GUARDED):
+    if not any(query.all_values(name) for name in PASSWORD_GUARDED):
         return []
-    return [lambda event: not is_shut(query, event) or may_edit(query.role, event)]
+    return [lambda event: not is_locked(query, event) or may_edit(query.role, event)]
 
 
-def _flags(_: World, query: Query) -> list[Condition]:
+def _flag_conditions(_: Dataset, query: Query) -> list[Condition]:
     conditions: list[Condition] = []
-    if (featured := query.is_on("featured")) is not None:
+    if (featured := query.boolean("featured")) is not None:
         conditions.append(lambda event: event.featured == featured)
-    if (ticketed := query.is_on("ticketed")) is not None:
+    if (ticketed := query.boolean("ticketed")) is not None:
         conditions.append(lambda event: bool(event.ticket_url) == ticketed)
-    if (included := query.all("include")) is not None:
+    if (included := query.all_values("include")) is not None:
         conditions.append(lambda event: str(event.id) in included)
     return conditions
 
 
-def _parent(world: World, query: Query) -> list[Condition]:
-    parent = query.last("post_parent")
+def _parent_conditions(dataset: Dataset, query: Query) -> list[Condition]:
+    parent = query.last_value("post_parent")
     if parent is None:
         return []
-    if world.event(int(parent)) is None:
-        raise Refused("post_parent")
+    if dataset.event(int(parent)) is None:
+        raise RejectedQuery("post_parent")
     return [lambda event: event.parent == int(parent)]
 
 
-def _venue(world: World, query: Query) -> list[Condition]:
-    sent = query.all("venue")
-    wanted = _readable(query, world.venues, _known(sent or [], {venue.id for venue in world.venues}, "venue"))
-    return [] if sent is None else [lambda event: bool(wanted & set(event.venues))]
+def _venue_conditions(dataset: Dataset, query: Query) -> list[Condition]:
+    values = query.all_values("venue")
+    ids = _filter_readable(
+        query, dataset.venues, _check_ids(values or [], {venue.id for venue in dataset.venues}, "venue")
+    )
+    return [] if values is None else [lambda event: bool(ids & set(event.venues))]
 
 
-def _organizer(world: World, query: Query) -> list[Condition]:
-    sent = query.all("organizer")
-    known = _known(sent or [], {organizer.id for organizer in world.organizers}, "organizer")
-    wanted = _readable(query, world.organizers, known)
-    return [] if sent is None else [lambda event: bool(wanted & set(event.organizers))]
+def _organizer_conditions(dataset: Dataset, query: Query) -> list[Condition]:
+    values = query.all_values("organizer")
+    known = _check_ids(values or [], {organizer.id for organizer in dataset.organizers}, "organizer")
+    ids = _filter_readable(query, dataset.organizers, known)
+    return [] if values is None else [lambda event: bool(ids & set(event.organizers))]
 
 
-def _readable(query: Query, places: tuple[Place, ...], wanted: set[int]) -> set[int]:
-    """Which events are linked to a hidden record is told to those who may read it."""
-    return {place.id for place in places if place.id in wanted and may_read(query.role, place)}
+def _filter_readable(query: Query, places: tuple[Place, ...], ids: set[int]) -> set[int]:
+    """Match links to a hidden record only for callers who may read it."""
+    return {place.id for place in places if place.id in ids and may_read(query.role, place)}
 
 
-def _categories(world: World, query: Query) -> list[Condition]:
-    sent = query.all("categories")
-    asked = {find_term(entry, world.categories, "categories").id for entry in sent or []}
-    wanted = {term.id for term in world.categories if asked & line_of(term, world.categories)}
-    return [] if sent is None else [lambda event: bool(wanted & set(event.categories))]
+def _category_conditions(dataset: Dataset, query: Query) -> list[Condition]:
+    values = query.all_values("categories")
+    selected = {find_term(entry, dataset.categories, "categories").id for entry in values or []}
+    ids = {term.id for term in dataset.categories if selected & ancestor_ids(term, dataset.categories)}
+    return [] if values is None else [lambda event: bool(ids & set(event.categories))]
 
 
-def _tags(world: World, query: Query) -> list[Condition]:
-    sent = query.all("tags")
-    wanted = {find_term(entry, world.tags, "tags").id for entry in sent or []}
-    return [] if sent is None else [lambda event: bool(wanted & set(event.tags))]
+def _tag_conditions(dataset: Dataset, query: Query) -> list[Condition]:
+    values = query.all_values("tags")
+    ids = {find_term(entry, dataset.tags, "tags").id for entry in values or []}
+    return [] if values is None else [lambda event: bool(ids & set(event.tags))]
 
 
-def _known(sent: list[str], ids: set[int], name: str) -> set[int]:
-    asked = {int(entry) for entry in sent}
-    if asked - ids:
-        raise Refused(name)
-    return asked
+def _check_ids(values: list[str], ids: set[int], name: str) -> set[int]:
+    selected = {int(entry) for entry in values}
+    if selected - ids:
+        raise RejectedQuery(name)
+    return selected
 
 
 def find_term(entry: str, terms: tuple[Term, ...], name: str) -> Term:
@@ -157,62 +161,62 @@ def find_term(entry: str, terms: tuple[Term, ...], name: str) -> Term:
     for term in terms:
         if entry.lower() in (term.slug, unquote(term.slug)):
             return term
-    raise Refused(name)
+    raise RejectedQuery(name)
 
 
-def line_of(term: Term, terms: tuple[Term, ...]) -> set[int]:
+def ancestor_ids(term: Term, terms: tuple[Term, ...]) -> set[int]:
     """The category and all that stand above it."""
-    above = next((other for other in terms if other.id == term.parent), None)
-    return {term.id} | (line_of(above, terms) if above else set())
+    parent = next((other for other in terms if other.id == term.parent), None)
+    return {term.id} | (ancestor_ids(parent, terms) if parent else set())
 
 
 # Where ---------------------------------------------------------------------------------------
 
 
-def _points(world: World, event: Event) -> list[Point]:
+def _event_points(dataset: Dataset, event: Event) -> list[Point]:
     """Where the event is: at those of its venues that are published and have coordinates."""
     return [
         venue.point
-        for venue in world.venues
+        for venue in dataset.venues
         if venue.id in event.venues and venue.status == "publish" and venue.point is not None
     ]
 
 
-def _asked_point(query: Query) -> Point | None:
-    latitude, longitude = query.last("geoloc_lat"), query.last("geoloc_lng")
+def _requested_point(query: Query) -> Point | None:
+    latitude, longitude = query.last_value("geoloc_lat"), query.last_value("geoloc_lng")
     if (latitude is None) != (longitude is None):
-        raise Refused("geoloc_lat", "geoloc_lng")
+        raise RejectedQuery("geoloc_lat", "geoloc_lng")
     return (float(latitude), float(longitude)) if latitude and longitude else None
 
 
-def _located(world: World, query: Query) -> list[Condition]:
-    located = query.is_on("geoloc")
-    return [] if located is None else [lambda event: bool(_points(world, event)) == located]
+def _location_conditions(dataset: Dataset, query: Query) -> list[Condition]:
+    located = query.boolean("geoloc")
+    return [] if located is None else [lambda event: bool(_event_points(dataset, event)) == located]
 
 
-def _near(world: World, query: Query) -> list[Condition]:
-    point = _asked_point(query)
+def _distance_conditions(dataset: Dataset, query: Query) -> list[Condition]:
+    point = _requested_point(query)
     if point is None:
         return []
-    metres = float(query.last("geoloc_radius") or 40) * 1000
-    return [lambda event: any(metres_between(point, place) <= metres for place in _points(world, event))]
+    metres = float(query.last_value("geoloc_radius") or 40) * 1000
+    return [lambda event: any(distance_in_metres(point, place) <= metres for place in _event_points(dataset, event))]
 
 
 # In which order ------------------------------------------------------------------------------
 
 
-def _orderable(_: World, query: Query) -> list[Condition]:
+def _check_order(_: Dataset, query: Query) -> list[Condition]:
     # Half a point is refused for itself; without its latitude it is none.
-    if query.last("orderby") == "distance" and query.last("geoloc_lat") is None:
-        raise Refused("orderby")
+    if query.last_value("orderby") == "distance" and query.last_value("geoloc_lat") is None:
+        raise RejectedQuery("orderby")
     return []
 
 
-def _order(world: World, query: Query) -> Callable[[Event], tuple[Any, ...]]:
+def _sort_key(dataset: Dataset, query: Query) -> Callable[[Event], tuple[Any, ...]]:
     def distance(event: Event) -> float:
-        point = _asked_point(query)
+        point = _requested_point(query)
         assert point is not None
-        return min(metres_between(point, place) for place in _points(world, event))
+        return min(distance_in_metres(point, place) for place in _event_points(dataset, event))
 
     keys: dict[str, Callable[[Event], tuple[Any, ...]]] = {
         "start_date": lambda event: (event.start, event.published, event.id),
@@ -222,19 +226,21 @@ def _order(world: World, query: Query) -> Callable[[Event], tuple[Any, ...]]:
         "modified": lambda event: (event.modified, event.id),
         "distance": lambda event: (distance(event), event.id),
     }
-    return keys[query.last("orderby") or ("date" if query.all("include") is not None else "start_date")]
+    return keys[query.last_value("orderby") or ("date" if query.all_values("include") is not None else "start_date")]
 
 
-PARTS = (
-    _visible, _dates, _words, _guarded, _flags, _parent, _venue, _organizer, _categories, _tags, _located, _near,
-    _orderable,
+CONDITION_BUILDERS = (
+    _visibility_conditions, _date_conditions, _search_conditions, _guarded_conditions, _flag_conditions,
+    _parent_conditions, _venue_conditions, _organizer_conditions, _category_conditions, _tag_conditions,
+    _location_conditions, _distance_conditions,
+    _check_order,
 )  # fmt: skip
 
 
-def day_counts(world: World) -> dict[tuple[str, datetime], tuple[int, int]]:
+def day_counts(dataset: Dataset) -> dict[tuple[str, datetime], tuple[int, int]]:
     """How many events, hidden ones aside, start and end on each day of UTC, by status."""
     counts: dict[tuple[str, datetime], tuple[int, int]] = {}
-    for event in world.events:
+    for event in dataset.events:
         if event.hidden:
             continue
         for instant, is_start in ((event.start, True), (event.end, False)):

@@ -9,12 +9,12 @@ FLATTENING = 1 / 298.257223563
 POLE = EQUATOR * (1 - FLATTENING)
 
 
-def metres_between(here: Point, there: Point) -> float:
+def distance_in_metres(first: Point, second: Point) -> float:
     """Not for places that lie almost opposite each other: there the formula does not settle."""
-    if here == there:
+    if first == second:
         return 0.0
-    u1, u2 = (atan((1 - FLATTENING) * tan(radians(latitude))) for latitude in (here[0], there[0]))
-    difference = radians(there[1] - here[1])
+    u1, u2 = (atan((1 - FLATTENING) * tan(radians(latitude))) for latitude in (first[0], second[0]))
+    difference = radians(second[1] - first[1])
     longitude = difference
     for _ in range(200):
         sin_sigma = sqrt(
@@ -30,11 +30,11 @@ def metres_between(here: Point, there: Point) -> float:
         around = sigma + c * sin_sigma * (middle + c * cos_sigma * (2 * middle**2 - 1))
         longitude = difference + (1 - c) * FLATTENING * sin_alpha * around
         if abs(longitude - before) < 1e-13:
-            return _arc(sigma, sin_sigma, cos_sigma, middle, cos2_alpha)
-    raise ArithmeticError(f"{here} and {there} lie opposite each other")
+            return _arc_length(sigma, sin_sigma, cos_sigma, middle, cos2_alpha)
+    raise ArithmeticError(f"{first} and {second} lie opposite each other")
 
 
-def _arc(sigma: float, sin_sigma: float, cos_sigma: float, middle: float, cos2_alpha: float) -> float:
+def _arc_length(sigma: float, sin_sigma: float, cos_sigma: float, middle: float, cos2_alpha: float) -> float:
     u = cos2_alpha * (EQUATOR**2 - POLE**2) / POLE**2
     a = 1 + u / 16384 * (4096 + u * (-768 + u * (320 - 175 * u)))
     b = u / 1024 * (256 + u * (-128 + u * (74 - 47 * u)))

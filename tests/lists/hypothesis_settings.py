@@ -12,16 +12,18 @@ from tests.soak import SOAK
 seed = st.integers(0, 2**32)
 
 
-def seeds(least: int, most: int) -> SearchStrategy[list[int]]:
+def seed_lists(minimum: int, maximum: int) -> SearchStrategy[list[int]]:
     """So many numbers. One that is 0 is left out, so that what fails shrinks to the few that matter."""
-    return st.lists(seed, min_size=least, max_size=most).map(lambda drawn: [number for number in drawn if number])
+    return st.lists(seed, min_size=minimum, max_size=maximum).map(
+        lambda drawn: [number for number in drawn if number]
+    )
 
 
-def quick(examples: int, soaked: int = 10) -> Callable[[Any], Any]:
-    """Settings of a test that makes a data set per example; a soak has so many times more of them."""
+def list_settings(examples: int, soak_factor: int = 10) -> Callable[[Any], Any]:
+    """Return the settings of a test with one data set per example; `just soak` multiplies the examples."""
     return settings(
         deadline=None,
-        max_examples=examples * (soaked if SOAK else 1),
+        max_examples=examples * (soak_factor if SOAK else 1),
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
         phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     )

@@ -1,6 +1,6 @@
 """Who sees which post in a list (behaviour 2.2 and 8.6, decision unpublished-in-lists)."""
 
-from tests.lists.dataset import ROLES, STATUSES, USERS, Post, Query, Refused
+from tests.lists.dataset import ROLES, STATUSES, USERS, Post, Query, RejectedQuery
 
 
 def may_edit(role: str, post: Post) -> bool:
@@ -10,7 +10,7 @@ def may_edit(role: str, post: Post) -> bool:
     if rank < ROLES.index("contributor") or post.author != USERS[role]:
         return False
     # What a contributor wrote is out of their hands once it is published, in the trash too.
-    status = post.before_trash if post.status == "trash" else post.status
+    status = post.status_before_trash if post.status == "trash" else post.status
     return role == "author" or status not in ("publish", "future")
 
 
@@ -22,18 +22,18 @@ def may_read(role: str, post: Post) -> bool:
     return role != "anonymous" and post.author == USERS[role]
 
 
-def statuses_of(query: Query) -> list[str]:
-    """The statuses that are asked for: all but trash unless told; readers may only ask for publish."""
-    sent = query.all("status")
-    if sent is None:
+def requested_statuses(query: Query) -> list[str]:
+    """Return the requested statuses. The default is all except trash; readers may request only `publish`."""
+    values = query.all_values("status")
+    if values is None:
         return [status for status in STATUSES if status != "trash"]
-    asked = ["publish", "private"] if sent == [""] else sent
-    if any(status not in STATUSES for status in asked):
-        raise Refused("status")
-    if query.role in ("anonymous", "subscriber") and set(asked) != {"publish"}:
-        raise Refused("status")
-    return asked
+    statuses = ["publish", "private"] if values == [""] else values
+    if any(status not in STATUSES for status in statuses):
+        raise RejectedQuery("status")
+    if query.role in ("anonymous", "subscriber") and set(statuses) != {"publish"}:
+        raise RejectedQuery("status")
+    return statuses
 
 
 def is_listed(query: Query, post: Post) -> bool:
-    return post.status in statuses_of(query) and may_read(query.role, post)
+    return post.status in requested_statuses(query) and may_read(query.role, post)

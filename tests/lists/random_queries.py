@@ -5,37 +5,37 @@ from datetime import UTC, datetime, timedelta, timezone
 from random import Random
 from urllib.parse import unquote
 
-from tests.lists.dataset import EPOCH, ROLES, STATUSES, Query, World
-from tests.lists.event_model import DATES
-from tests.lists.random_datasets import PASSWORDS, POINTS, STEPS
-from tests.lists.search_words import SOUGHT
-from tests.lists.zone_model import DAY, SECOND, wall_of
+from tests.lists.dataset import EPOCH, ROLES, STATUSES, Dataset, Query
+from tests.lists.event_model import DATE_PARAMS
+from tests.lists.random_datasets import OFFSETS, PASSWORDS, POINTS
+from tests.lists.search_words import SEARCH_WORDS
+from tests.lists.zone_model import DAY, SECOND, to_local
 
 type Params = list[tuple[str, str]]
-type Ingredient = Callable[[Random, World], Params]
+type ParamGenerator = Callable[[Random, Dataset], Params]
 
-SWITCHES = ("true", "false", "1", "0", "Yes", "off")
-FAR = ("0002-01-01", "1500-02-28 23:59:59", "1969-12-31", "2400-02-29", "9990-12-31")
+BOOLEANS = ("true", "false", "1", "0", "Yes", "off")
+FAR_DATES = ("0002-01-01", "1500-02-28 23:59:59", "1969-12-31", "2400-02-29", "9990-12-31")
 # Those who see more ask more.
-ASKING = (*ROLES, "author", "editor", "editor", "editor", "administrator")
+QUERY_ROLES = (*ROLES, "author", "editor", "editor", "editor", "administrator")
 # No record of any data set has this ID.
-UNKNOWN = "4711"
+UNKNOWN_ID = "4711"
 
 
-def make_event_query(seed: int, world: World, ingredients: Sequence[Ingredient]) -> Query:
+def make_event_query(seed: int, dataset: Dataset, generators: Sequence[ParamGenerator]) -> Query:
     """None to four parameters or groups of them, a role, a page, and how far the list is read."""
     rng = Random(seed)
-    params = mix(rng, world, rng.sample(ingredients, k=rng.choice((0, 1, 1, 1, 2, 2, 3, 4))))
+    params = combine_params(rng, dataset, rng.sample(generators, k=rng.choice((0, 1, 1, 1, 2, 2, 3, 4))))
     walk = rng.choice(("one", "one", "pages", "cursors"))
-    return Query("events", rng.choice(ASKING), (*params, *make_page(rng, walk)), walk)
+    return Query("events", rng.choice(QUERY_ROLES), (*params, *make_page(rng, walk)), walk)
 
 
-def mix(rng: Random, world: World, ingredients: Sequence[Ingredient]) -> Params:
+def combine_params(rng: Random, dataset: Dataset, generators: Sequence[ParamGenerator]) -> Params:
     """The parameters of all of them; where two would send the same one, only those of the first."""
     params: Params = []
-    for make in ingredients:
+    for generate in generators:
         names = {name.removesuffix("[]") for name, _ in params}
-        params += [pair for pair in make(rng, world) if pair[0].removesuffix("[]") not in names]
+        params += [pair for pair in generate(rng, dataset) if pair[0].removesuffix("[]") not in names]
     return params
 
 
@@ -48,11 +48,11 @@ def make_page(rng: Random, walk: str) -> Params:
     ]
 
 
-def one(name: str, values: Sequence[str]) -> Ingredient:
+def single_param(name: str, values: Sequence[str]) -> ParamGenerator:
     return lambda rng, _: [(name, rng.choice(values))]
 
 
-def listed(rng: Random, name: str, values: Sequence[str]) -> Params:
+def list_param(rng: Random, name: str, values: Sequence[str]) -> Params:
     """One to four entries of a list, in one of the ways in which a list can be sent."""
     entries = rng.choices(values, k=rng.randint(1, 4))
     spelling = rng.randint(0, 5)
@@ -66,20 +66,20 @@ def listed(rng: Random, name: str, values: Sequence[str]) -> Params:
 # Dates ---------------------------------------------------------------------------------------
 
 
-def choose_instant(rng: Random, world: World) -> datetime:
+def choose_instant(rng: Random, dataset: Dataset) -> datetime:
     """Where it matters: where an event starts or ends, at an instant of the data set, or a second beside."""
-    if world.events and rng.random() < 0.5:
-        event = rng.choice(world.events)
+    if dataset.events and rng.random() < 0.5:
+        event = rng.choice(dataset.events)
         return rng.choice((event.start, event.end)) + rng.choice((-1, -1, 0, 0, 1)) * SECOND
-    return rng.choice(world.anchors) + rng.choice(STEPS)
+    return rng.choice(dataset.anchors) + rng.choice(OFFSETS)
 
 
-def make_date(rng: Random, world: World) -> str:
+def make_date(rng: Random, dataset: Dataset) -> str:
     """An instant in one of the ways to write it; sometimes one that is centuries away."""
     if rng.random() < 0.15:
-        return rng.choice(FAR)
-    instant = choose_instant(rng, world)
-    wall = wall_of(instant, world.zone)
+        return rng.choice(FAR_DATES)
+    instant = choose_instant(rng, dataset)
+    wall = to_local(instant, dataset.zone)
     spellings = (
         wall.date().isoformat(),
         wall.date().isoformat(),
@@ -93,31 +93,33 @@ def make_date(rng: Random, world: World) -> str:
     return rng.choice(spellings)
 
 
-def make_window(rng: Random, world: World) -> Params:
+def make_window(rng: Random, dataset: Dataset) -> Params:
     """One to three limits, perhaps contradicting each other, exactly or by whole days."""
-    limits = [(name, make_date(rng, world)) for name in rng.sample(DATES, k=rng.choice((1, 1, 1, 1, 2, 2, 3)))]
+    limits = [
+        (name, make_date(rng, dataset)) for name in rng.sample(DATE_PARAMS, k=rng.choice((1, 1, 1, 1, 2, 2, 3)))
+    ]
     return [
         *limits,
         *rng.choice(([], [("strict_dates", "true")], [("strict_dates", "1")], [("strict_dates", "Yes")])),
     ]
 
 
-def make_narrow_window(rng: Random, world: World) -> Params:
+def make_narrow_window(rng: Random, dataset: Dataset) -> Params:
     """A window of a few seconds, exactly, in the words of one of the pairs."""
-    instant = choose_instant(rng, world)
-    begin, end = (_stamp(instant + n * SECOND, world) for n in (0, rng.randint(-2, 3)))
+    instant = choose_instant(rng, dataset)
+    start, end = (_format_local(instant + n * SECOND, dataset) for n in (0, rng.randint(-2, 3)))
     first, last = rng.choice(
         (("start_date", "end_date"), ("starts_after", "ends_before"), ("overlaps_from", "overlaps_to"),
          ("ends_after", "starts_before"), ("starts_after", "starts_before"))
     )  # fmt: skip
-    return [(first, begin), (last, end), ("strict_dates", "true")]
+    return [(first, start), (last, end), ("strict_dates", "true")]
 
 
-def _stamp(instant: datetime, world: World) -> str:
-    return wall_of(instant, world.zone).isoformat(" ")
+def _format_local(instant: datetime, dataset: Dataset) -> str:
+    return to_local(instant, dataset.zone).isoformat(" ")
 
 
-def make_no_window(_: Random, __: World) -> Params:
+def make_unlimited_window(_: Random, __: Dataset) -> Params:
     """A limit that limits nothing: the default window is gone."""
     return [("ends_after", "0002-01-01")]
 
@@ -125,11 +127,11 @@ def make_no_window(_: Random, __: World) -> Params:
 # Words ---------------------------------------------------------------------------------------
 
 
-def make_search(rng: Random, __: World) -> Params:
+def make_search(rng: Random, __: Dataset) -> Params:
     """Words and phrases, wanted and unwanted, perhaps with a quotation mark that nothing closes."""
     parts = []
     for _ in range(rng.choice((1, 1, 2, 3))):
-        words = " ".join(rng.choices(SOUGHT, k=rng.choice((1, 1, 2))))
+        words = " ".join(rng.choices(SEARCH_WORDS, k=rng.choice((1, 1, 2))))
         parts.append(rng.choice(("", "", "-")) + rng.choice(("{}", "{}", '"{}"', "“{}”", '"{}')).format(words))
     return [("search", rng.choice((" ", "  ")).join(parts))]
 
@@ -137,7 +139,7 @@ def make_search(rng: Random, __: World) -> Params:
 # Events --------------------------------------------------------------------------------------
 
 
-def make_circle(rng: Random, _: World) -> Params:
+def make_distance_filter(rng: Random, _: Dataset) -> Params:
     """A point, perhaps with a radius and the order by distance; sometimes half a point, which is refused."""
     latitude, longitude = rng.choice((*POINTS, (52.3906, 13.0645), (0.0, -30.0)))
     point = [("geoloc_lat", f"{latitude}"), ("geoloc_lng", f"{longitude}")]
@@ -148,43 +150,43 @@ def make_circle(rng: Random, _: World) -> Params:
     return [*point, *([("geoloc_radius", radius)] if radius else []), *order]
 
 
-def make_statuses(rng: Random, _: World) -> Params:
+def make_statuses(rng: Random, _: Dataset) -> Params:
     if rng.random() < 0.3:
         return [("status", rng.choice(("publish", "publish", "", "any")))]
-    return listed(rng, "status", ("publish",) * 3 + STATUSES)
+    return list_param(rng, "status", ("publish",) * 3 + STATUSES)
 
 
-def make_ids(name: str, kind: str) -> Ingredient:
-    """Records by their ID; seldom one that does not exist."""
+def make_ids(name: str, kind: str) -> ParamGenerator:
+    """Draw IDs of records, rarely one that does not exist."""
 
-    def make(rng: Random, world: World) -> Params:
-        known = [str(record.id) for record in getattr(world, kind)]
-        return listed(rng, name, known if known and rng.random() < 0.9 else [*known, UNKNOWN])
+    def make(rng: Random, dataset: Dataset) -> Params:
+        known = [str(record.id) for record in getattr(dataset, kind)]
+        return list_param(rng, name, known if known and rng.random() < 0.9 else [*known, UNKNOWN_ID])
 
     return make
 
 
-def make_terms(kind: str) -> Ingredient:
+def make_terms(kind: str) -> ParamGenerator:
     """Terms by ID and by slug, the latter also decoded and in capitals."""
 
-    def make(rng: Random, world: World) -> Params:
-        known = [name for t in world.terms(kind) for name in (str(t.id), t.slug, unquote(t.slug).upper())]
-        return listed(rng, kind, known if known and rng.random() < 0.9 else [*known, UNKNOWN])
+    def make(rng: Random, dataset: Dataset) -> Params:
+        known = [name for t in dataset.terms(kind) for name in (str(t.id), t.slug, unquote(t.slug).upper())]
+        return list_param(rng, kind, known if known and rng.random() < 0.9 else [*known, UNKNOWN_ID])
 
     return make
 
 
-def make_parent(rng: Random, world: World) -> Params:
-    return [("post_parent", rng.choice([str(event.id) for event in world.events[:4]] * 4 + [UNKNOWN]))]
+def make_parent(rng: Random, dataset: Dataset) -> Params:
+    return [("post_parent", rng.choice([str(event.id) for event in dataset.events[:4]] * 4 + [UNKNOWN_ID]))]
 
 
-FEATURED, TICKETED, LOCATED = (one(name, SWITCHES) for name in ("featured", "ticketed", "geoloc"))
-ORDER = one("order", ("asc", "desc", "DESC"))
-ORDERBY = one("orderby", ("start_date", "end_date", "title", "date", "modified", "distance"))
-PASSWORD = one("password", ("wrong", *PASSWORDS))
+FEATURED, TICKETED, LOCATED = (single_param(name, BOOLEANS) for name in ("featured", "ticketed", "geoloc"))
+ORDER = single_param("order", ("asc", "desc", "DESC"))
+ORDERBY = single_param("orderby", ("start_date", "end_date", "title", "date", "modified", "distance"))
+PASSWORD = single_param("password", ("wrong", *PASSWORDS))
 
 # Which parameters are mixed. Where one stands twice, it is chosen twice as often.
-IN_TIME: tuple[Ingredient, ...] = (
+TIME_PARAMS: tuple[ParamGenerator, ...] = (
     make_window,
     make_window,
     make_narrow_window,
@@ -193,14 +195,22 @@ IN_TIME: tuple[Ingredient, ...] = (
     ORDERBY,
     make_statuses,
 )
-BY_WORDS: tuple[Ingredient, ...] = (make_search, make_search, make_search, make_no_window, make_statuses, PASSWORD)
-IN_PLACES: tuple[Ingredient, ...] = (
-    make_circle, make_circle, make_no_window, make_window, LOCATED, make_ids("venue", "venues"),
+SEARCH_PARAMS: tuple[ParamGenerator, ...] = (
+    make_search,
+    make_search,
+    make_search,
+    make_unlimited_window,
+    make_statuses,
+    PASSWORD,
+)
+PLACE_PARAMS: tuple[ParamGenerator, ...] = (
+    make_distance_filter, make_distance_filter, make_unlimited_window, make_window, LOCATED,
+    make_ids("venue", "venues"),
 )  # fmt: skip
-ALL_TOGETHER: tuple[Ingredient, ...] = (
-    *IN_TIME,
-    *BY_WORDS,
-    *IN_PLACES,
+ALL_PARAMS: tuple[ParamGenerator, ...] = (
+    *TIME_PARAMS,
+    *SEARCH_PARAMS,
+    *PLACE_PARAMS,
     make_terms("categories"),
     make_terms("tags"),
     make_ids("organizer", "organizers"),
@@ -213,23 +223,23 @@ ALL_TOGETHER: tuple[Ingredient, ...] = (
 # Totals --------------------------------------------------------------------------------------
 
 
-def make_total_query(seed: int, world: World) -> Query:
+def make_total_query(seed: int, dataset: Dataset) -> Query:
     """Only dates and statuses, by those whose total is summed up from the counters of days."""
     rng = Random(seed)
-    window = rng.choice((make_window, make_window, make_wide_window, make_narrow_window))(rng, world)
+    window = rng.choice((make_window, make_window, make_wide_window, make_narrow_window))(rng, dataset)
     role = rng.choice(("anonymous", "editor"))
-    statuses = make_statuses(rng, world) if role == "editor" and rng.random() < 0.7 else []
+    statuses = make_statuses(rng, dataset) if role == "editor" and rng.random() < 0.7 else []
     return Query("events", role, (*window, *statuses, ("per_page", "1")))
 
 
-def make_wide_window(rng: Random, world: World) -> Params:
+def make_wide_window(rng: Random, dataset: Dataset) -> Params:
     """A pair of limits that are midnights of UTC, or days, months or centuries apart, in any order."""
-    instant = rng.choice(world.anchors)
+    instant = rng.choice(dataset.anchors)
     midnight = instant.replace(hour=0, minute=0, second=0)
-    apart = rng.choice((0, 1, 30, 400, 40_000, -1, -400)) * DAY
-    begin, end = midnight + rng.choice(STEPS[:5]), midnight + apart + rng.choice(STEPS[:5])
+    distance = rng.choice((0, 1, 30, 400, 40_000, -1, -400)) * DAY
+    start, end = midnight + rng.choice(OFFSETS[:5]), midnight + distance + rng.choice(OFFSETS[:5])
     names = rng.choice(
         (("start_date", "end_date"), ("overlaps_from", "overlaps_to"), ("ends_after", "starts_before"))
     )
     strict = [("strict_dates", "true")] if rng.random() < 0.8 else []
-    return [(names[0], _stamp(begin, world)), (names[1], _stamp(end, world)), *strict]
+    return [(names[0], _format_local(start, dataset)), (names[1], _format_local(end, dataset)), *strict]

@@ -9,46 +9,46 @@ WORDS = (
     "naïve", "Zürich",
 )  # fmt: skip
 # What is looked for: whole words, parts of them, and what only looks like them.
-SOUGHT = (
+SEARCH_WORDS = (
     *WORDS, "cafe", "afé", "STRASS", "ß", "łó", "%", "_", "100_", "a%b", "\\", "'n'", "’", "wien", "-", "--minus",
     "ёлк", "京", "nowhere", "oe", "ae", "ı", "zurich", "ZU\u0308RICH",
 )  # fmt: skip
 
-_PLAIN = str.maketrans({"ł": "l", "æ": "ae", "ø": "o", "ı": "i", "’": "'", "“": '"', "”": '"'})
+_REPLACEMENTS = str.maketrans({"ł": "l", "æ": "ae", "ø": "o", "ı": "i", "’": "'", "“": '"', "”": '"'})
 
 
-def plain(text: str) -> str:
+def fold_text(text: str) -> str:
     """As somebody would type it who has neither accents nor capitals."""
-    parted = unicodedata.normalize("NFD", text.casefold())
-    bare = "".join(c for c in parted if unicodedata.category(c) != "Mn")
-    return " ".join(bare.translate(_PLAIN).split())
+    decomposed = unicodedata.normalize("NFD", text.casefold())
+    bare = "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
+    return " ".join(bare.translate(_REPLACEMENTS).split())
 
 
 def read_search(text: str) -> tuple[list[str], list[str]]:
     """What must occur and what must not, read character by character."""
     rest = text.strip().replace("“", '"').replace("”", '"')
-    wanted: list[str] = []
-    unwanted: list[str] = []
+    included: list[str] = []
+    excluded: list[str] = []
     while rest := rest.lstrip():
-        target = wanted
+        target = included
         if rest[0] == "-" and rest[1:2].strip():
-            target, rest = unwanted, rest[1:]
+            target, rest = excluded, rest[1:]
         if rest[0] == '"':
-            found, _, rest = rest[1:].partition('"')
+            part, _, rest = rest[1:].partition('"')
         else:
             end = next((n for n, c in enumerate(rest) if c.isspace() or c == '"'), len(rest))
-            found, rest = rest[:end], rest[end:]
-        if plain(found):
-            target.append(plain(found))
-    return wanted, unwanted
+            part, rest = rest[:end], rest[end:]
+        if fold_text(part):
+            target.append(fold_text(part))
+    return included, excluded
 
 
-def is_found(search: str, texts: list[str]) -> bool:
+def matches_search(search: str, texts: list[str]) -> bool:
     """Every word or phrase is in one of the texts, none of the excluded ones is in any."""
-    wanted, unwanted = read_search(search)
-    if not wanted and not unwanted:
-        wanted = [plain(search)]
-    held = [plain(text) for text in texts]
-    return all(any(word in text for text in held) for word in wanted) and not any(
-        word in text for word in unwanted for text in held
+    included, excluded = read_search(search)
+    if not included and not excluded:
+        included = [fold_text(search)]
+    plain_texts = [fold_text(text) for text in texts]
+    return all(any(word in text for text in plain_texts) for word in included) and not any(
+        word in text for word in excluded for text in plain_texts
     )

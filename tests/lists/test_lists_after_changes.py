@@ -2,25 +2,25 @@
 
 from hypothesis import given
 
-from tests.lists.comparison import compare
-from tests.lists.hypothesis_settings import quick, seed, seeds
-from tests.lists.list_site import Site
-from tests.lists.random_changes import change_world
-from tests.lists.random_datasets import make_world
-from tests.lists.random_queries import ALL_TOGETHER, make_event_query, make_total_query
+from tests.lists.comparison import compare_with_model
+from tests.lists.hypothesis_settings import list_settings, seed, seed_lists
+from tests.lists.list_site import ListSite
+from tests.lists.random_changes import change_dataset
+from tests.lists.random_datasets import make_dataset
+from tests.lists.random_queries import ALL_PARAMS, make_event_query, make_total_query
 from tests.lists.trigger_counters import compare_counters
 
 
-@quick(8)
-@given(seed, seeds(8, 25), seeds(10, 40), seeds(10, 15))
+@list_settings(8)
+@given(seed, seed_lists(8, 25), seed_lists(10, 40), seed_lists(10, 15))
 def test_lists_and_counters_match_model_after_changes(
-    site: Site, world_seed: int, event_seeds: list[int], change_seeds: list[int], query_seeds: list[int]
+    site: ListSite, dataset_seed: int, event_seeds: list[int], change_seeds: list[int], query_seeds: list[int]
 ) -> None:
-    world = make_world(world_seed, event_seeds)
-    site.fill(world)
+    dataset = make_dataset(dataset_seed, event_seeds)
+    site.load(dataset)
     for change_seed in change_seeds:
-        world = change_world(site, world, change_seed)
-    compare_counters(site, world)
+        dataset = change_dataset(site, dataset, change_seed)
+    compare_counters(site, dataset)
     for query_seed in query_seeds:
-        compare(site, world, make_event_query(query_seed, world, ALL_TOGETHER))
-        compare(site, world, make_total_query(query_seed, world))
+        compare_with_model(site, dataset, make_event_query(query_seed, dataset, ALL_PARAMS))
+        compare_with_model(site, dataset, make_total_query(query_seed, dataset))

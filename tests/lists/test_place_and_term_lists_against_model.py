@@ -3,32 +3,32 @@
 import pytest
 from hypothesis import given
 
-from tests.lists.comparison import compare
-from tests.lists.hypothesis_settings import quick, seed, seeds
-from tests.lists.list_site import Site
+from tests.lists.comparison import compare_with_model
+from tests.lists.hypothesis_settings import list_settings, seed, seed_lists
+from tests.lists.list_site import ListSite
 from tests.lists.place_and_term_queries import make_place_query, make_term_query
-from tests.lists.random_datasets import make_world
+from tests.lists.random_datasets import make_dataset
 
 
 @pytest.mark.parametrize("kind", ["venues", "organizers"])
-@quick(4)
-@given(seed, seeds(5, 20), seeds(20, 40))
+@list_settings(4)
+@given(seed, seed_lists(5, 20), seed_lists(20, 40))
 def test_venues_and_organizers_match_model(
-    site: Site, kind: str, world_seed: int, event_seeds: list[int], query_seeds: list[int]
+    site: ListSite, kind: str, dataset_seed: int, event_seeds: list[int], query_seeds: list[int]
 ) -> None:
-    world = make_world(world_seed, event_seeds)
-    site.fill(world)
+    dataset = make_dataset(dataset_seed, event_seeds)
+    site.load(dataset)
     for query_seed in query_seeds:
-        compare(site, world, make_place_query(query_seed, world, kind))
+        compare_with_model(site, dataset, make_place_query(query_seed, dataset, kind))
 
 
 @pytest.mark.parametrize("kind", ["categories", "tags"])
-@quick(4)
-@given(seed, seeds(5, 20), seeds(20, 40))
+@list_settings(4)
+@given(seed, seed_lists(5, 20), seed_lists(20, 40))
 def test_terms_match_model(
-    site: Site, kind: str, world_seed: int, event_seeds: list[int], query_seeds: list[int]
+    site: ListSite, kind: str, dataset_seed: int, event_seeds: list[int], query_seeds: list[int]
 ) -> None:
-    world = make_world(world_seed, event_seeds)
-    site.fill(world)
+    dataset = make_dataset(dataset_seed, event_seeds)
+    site.load(dataset)
     for query_seed in query_seeds:
-        compare(site, world, make_term_query(query_seed, world, kind))
+        compare_with_model(site, dataset, make_term_query(query_seed, dataset, kind))

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from tests.lists.dataset import World, links_of
+from tests.lists.dataset import Dataset, linked_ids
 from tests.lists.event_model import day_counts
-from tests.lists.list_site import Site
+from tests.lists.list_site import ListSite
 from tests.lists.place_and_term_models import term_counts
 
 LINKS = (
@@ -15,20 +15,20 @@ LINKS = (
 )
 
 
-def compare_counters(site: Site, world: World) -> None:
-    """All of it equals what is computed anew from the records of the data set."""
+def compare_counters(site: ListSite, dataset: Dataset) -> None:
+    """Check that all counters equal those computed from the records of the data set."""
     days = site.rows("SELECT status, day, starts, ends FROM event_days WHERE starts <> 0 OR ends <> 0")
     midnight = datetime.min.time()
-    kept = {(status, datetime.combine(day, midnight, UTC)): (starts, ends) for status, day, starts, ends in days}
-    assert kept == day_counts(world)
+    stored = {(status, datetime.combine(day, midnight, UTC)): (starts, ends) for status, day, starts, ends in days}
+    assert stored == day_counts(dataset)
     for kind, table, column in LINKS:
-        copies = site.rows(
+        link_copies = site.rows(
             f"SELECT event_id, {column}, start_utc, listed, published FROM {table} ORDER BY event_id, position"
         )
-        assert copies == [
+        assert link_copies == [
             (event.id, entry, event.start, event.status == "publish" and not event.hidden, event.status == "publish")
-            for event in world.events
-            for entry in links_of(event, kind)
+            for event in dataset.events
+            for entry in linked_ids(event, kind)
         ]
     for kind in ("categories", "tags"):
-        assert dict(site.rows(f"SELECT id, count FROM {kind}")) == term_counts(world, kind)
+        assert dict(site.rows(f"SELECT id, count FROM {kind}")) == term_counts(dataset, kind)

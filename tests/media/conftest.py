@@ -1,19 +1,19 @@
-"""An application per module, on a database with people; servers of their own for what needs a process."""
+"""An application per module, on a database with users, and databases for tests that start processes."""
 
 import pytest
 
-from tests.api.conftest import fresh, fresh_for_module, interface, peopled
-from tests.api.running_app import Caller, Interface
-from tests.lifecycle.conftest import Place, place
+from tests.api.conftest import app, start_app, start_app_for_module
+from tests.api.running_app import Caller, RunningApp
+from tests.lifecycle.conftest import UserDatabase, user_database
 
-__all__ = ["Place", "fresh", "fresh_for_module", "interface", "peopled", "place"]
-
-
-@pytest.fixture(scope="module")
-def author(interface: Interface) -> Caller:
-    return interface.caller("author")
+__all__ = ["UserDatabase", "app", "start_app", "start_app_for_module", "user_database"]
 
 
 @pytest.fixture(scope="module")
-def editor(interface: Interface) -> Caller:
-    return interface.caller("editor")
+def author(app: RunningApp) -> Caller:
+    return app.caller("author")
+
+
+@pytest.fixture(scope="module")
+def editor(app: RunningApp) -> Caller:
+    return app.caller("editor")

@@ -6,35 +6,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from tests.media.image_fixtures import picture
+from tests.media.image_fixtures import make_image
 
 
 @dataclass
-class Source:
-    """What it answers, by path, and what it was asked."""
+class ImageSource:
+    """A server of images: its responses by path, and the requests that it received."""
 
     port: int = 0
     host: str = "127.0.0.9"
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
     headers: dict[str, str] = field(default_factory=dict[str, str])
     statuses: dict[str, int] = field(default_factory=dict[str, int])
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list[tuple[str, dict[str, str]]])
+    requests: list[tuple[str, dict[str, str]]] = field(default_factory=list[tuple[str, dict[str, str]]])
 
-    def address(self, path: str = "/picture.jpg") -> str:
+    def url(self, path: str = "/picture.jpg") -> str:
         return f"http://{self.host}:{self.port}{path}"
 
     @property
     def paths(self) -> list[str]:
-        return [path for path, _ in self.asked]
+        return [path for path, _ in self.requests]
 
 
 @contextmanager
-def serving() -> Iterator[Source]:
-    source = Source(files={"/picture.jpg": picture()})
+def serve_images() -> Iterator[ImageSource]:
+    source = ImageSource(files={"/picture.jpg": make_image()})
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            source.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+            source.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
             content = source.files.get(self.path, b"")
             etag = source.headers.get("ETag")
             status = source.statuses.get(self.path, 200 if content else 404)

@@ -11,53 +11,55 @@ from kalends.operations.media import maintenance
 from kalends.operations.media.library import Library
 from kalends.settings import read_settings
 from kalends.store.database import Database, Options
-from tests.api.running_app import Caller, Interface, done
-from tests.media.image_fixtures import EXTENSION, picture
+from tests.api.running_app import Caller, RunningApp, expect_json
+from tests.media.image_fixtures import EXTENSION_URL, make_image
 
 
-def send(caller: Caller, content: bytes, name: str = "picture.jpg", **fields: Any) -> httpx.Response:
+def upload_file(caller: Caller, content: bytes, name: str = "picture.jpg", **fields: Any) -> httpx.Response:
     form = {key: str(value) for key, value in fields.items()}
-    return caller.request("POST", f"{EXTENSION}/media", files={"file": (name, content)}, data=form)
+    return caller.request("POST", f"{EXTENSION_URL}/media", files={"file": (name, content)}, data=form)
 
 
-def add(caller: Caller, content: bytes | None = None, name: str = "picture.jpg", **fields: Any) -> dict[str, Any]:
-    return done(send(caller, picture() if content is None else content, name, **fields), 201)
+def create_image(
+    caller: Caller, content: bytes | None = None, name: str = "picture.jpg", **fields: Any
+) -> dict[str, Any]:
+    return expect_json(upload_file(caller, make_image() if content is None else content, name, **fields), 201)
 
 
-def read(caller: Caller, image: dict[str, Any]) -> dict[str, Any]:
-    return done(caller.get(f"{EXTENSION}/media/{image['id']}"))
+def read_image(caller: Caller, image: dict[str, Any]) -> dict[str, Any]:
+    return expect_json(caller.get(f"{EXTENSION_URL}/media/{image['id']}"))
 
 
-def root_of(interface: Interface) -> Path:
-    return Path(interface._directory.name) / "media"
+def media_root(app: RunningApp) -> Path:
+    return Path(app._directory.name) / "media"
 
 
-def library_of(interface: Interface) -> Library:
-    return open_library(read_settings(media_dir=str(root_of(interface))))
+def open_media_library(app: RunningApp) -> Library:
+    return open_library(read_settings(media_dir=str(media_root(app))))
 
 
-def make_sizes(interface: Interface, image: dict[str, Any]) -> bool:
+def generate_sizes(app: RunningApp, image: dict[str, Any]) -> bool:
     """What the worker does."""
 
-    async def work() -> bool:
-        database = await Database.open(Options(url=interface.database_url))
+    async def run() -> bool:
+        database = await Database.open(Options(url=app.database_url))
         try:
-            return await maintenance.make_sizes(database, library_of(interface), utc_now(), 1, image["id"])
+            return await maintenance.make_sizes(database, open_media_library(app), utc_now(), 1, image["id"])
         finally:
             await database.close()
 
-    return interface.run(work())
+    return app.run(run())
 
 
-def jobs_of(interface: Interface, image: dict[str, Any]) -> int:
-    rows = interface.sql(
+def count_jobs(app: RunningApp, image: dict[str, Any]) -> int:
+    rows = app.sql(
         "SELECT count(*) FROM procrastinate_jobs "
         "WHERE task_name = 'make_sizes' AND (args ->> 'media_id')::bigint = $1",
         image["id"],
     )
-    found: int = rows[0][0]
-    return found
+    count: int = rows[0][0]
+    return count
 
 
-def file_of(interface: Interface, url: str) -> bytes:
-    return (root_of(interface) / url.partition("/media/")[2]).read_bytes()
+def read_file(app: RunningApp, url: str) -> bytes:
+    return (media_root(app) / url.partition("/media/")[2]).read_bytes()

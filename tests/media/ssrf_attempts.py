@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 # Names as a hostile name server answers them: each look-up takes the next answer, the last one stays.
-NAMES: Final[Mapping[str, list[list[str]]]] = {
+HOSTILE_NAMES: Final[Mapping[str, list[list[str]]]] = {
     "loopback.attacker.test": [["127.0.0.1"]],
     "six.attacker.test": [["::1"]],
     "private.attacker.test": [["10.0.0.1"]],
@@ -25,7 +25,7 @@ NAMES: Final[Mapping[str, list[list[str]]]] = {
 }
 
 # What follows http:// and means this machine, or another one that is nobody's business.
-HOSTS: Final = (
+HOSTILE_HOSTS: Final = (
     "127.0.0.1", "127.0.0.2", "127.1", "127.0.1", "127.255.255.254", "0", "0.0.0.0", "0x7f.0.0.1", "0x7f.1",
     "0x7f000001", "0x7F000001", "2130706433", "017700000001", "0177.0.0.1", "0177.0.0.01", "00000177.0.0.1",
     "127.0.0.1.", "%31%32%37.0.0.1", "127。0。0。1", "１２７.０.０.１", "①②⑦.⓪.⓪.①", "ⓛⓞⓒⓐⓛⓗⓞⓢⓣ",
@@ -36,11 +36,11 @@ HOSTS: Final = (
     "10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16",
     "192.0.0.192", "224.0.0.1", "240.0.0.1", "255.255.255.255", "198.18.0.1", "0.0.0.1", "2852039166",
     "user@127.0.0.1", "user:word@127.0.0.1", "example.org@127.0.0.1", "127.0.0.1#@example.org",
-    "example.org\\@127.0.0.1", "127.0.0.1?@example.org", *NAMES,
+    "example.org\\@127.0.0.1", "127.0.0.1?@example.org", *HOSTILE_NAMES,
 )  # fmt: skip
 
 # Whole addresses; {port} is that of the forbidden listener.
-ADDRESSES: Final = (
+HOSTILE_URLS: Final = (
     "file:///etc/passwd", "file://127.0.0.1:{port}/", "ftp://127.0.0.1:{port}/", "gopher://127.0.0.1:{port}/_GET%20/",
     "dict://127.0.0.1:{port}/", "ldap://127.0.0.1:{port}/", "jar:http://127.0.0.1:{port}/!/", "//127.0.0.1:{port}/",
     "data:image/png;base64,iVBORw0KGgo=", "unix:///var/run/postgresql/.s.PGSQL.5432", "http+unix://%2Ftmp%2Fx/",

@@ -14,7 +14,9 @@ from tests.media.rebinding_server import NAME_SERVER
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs a /etc/resolv.conf of its own")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare, to replace /etc/resolv.conf"
+)
 def test_dns_rebinding_is_blocked(tmp_path: Path) -> None:
     (tmp_path / "resolv.conf").write_text(f"nameserver {NAME_SERVER}\n")
     (tmp_path / "nsswitch.conf").write_text("hosts: files dns\n")
@@ -24,9 +26,9 @@ def test_dns_rebinding_is_blocked(tmp_path: Path) -> None:
         ["unshare", "-m", "sh", "-c", command], check=False, capture_output=True, text=True, cwd=ROOT, timeout=60
     )
     assert result.returncode == 0, result.stderr
-    found = json.loads(result.stdout)
+    outcome = json.loads(result.stdout)
     # Each fetch looked its name up once per hop, and went where it was judged, or nowhere.
-    assert found == {
+    assert outcome == {
         "status": 200,
         "refused": True,
         "redirected": True,

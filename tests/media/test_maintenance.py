@@ -15,97 +15,108 @@ from kalends.operations.media import maintenance
 from kalends.operations.media.images import add_image
 from kalends.operations.media.library import Library, StoredImage
 from kalends.store.database import Database, Options
-from tests.api.running_app import Caller, Interface, assert_refused, done
+from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 from tests.lifecycle.processes import run_command
-from tests.media.file_checks import collect, files_in, grow_old, needed_files
-from tests.media.image_fixtures import EXTENSION, picture
-from tests.media.media_client import add, file_of, library_of, make_sizes, read, root_of, send
+from tests.media.file_checks import age_files, delete_orphans, list_files, list_referenced_files
+from tests.media.image_fixtures import EXTENSION_URL, make_image
+from tests.media.media_client import (
+    create_image,
+    generate_sizes,
+    media_root,
+    open_media_library,
+    read_file,
+    read_image,
+    upload_file,
+)
 
 
 @pytest.fixture
-def here(interface: Interface) -> Interface:
+def empty_app(app: RunningApp) -> RunningApp:
     """The application of the module, with nothing in it."""
     for table in ("events", "venues", "organizers", "media"):
-        interface.sql(f"DELETE FROM {table}")
-    for key in files_in(root_of(interface)):
-        (root_of(interface) / key).unlink()
-    return interface
+        app.sql(f"DELETE FROM {table}")
+    for key in list_files(media_root(app)):
+        (media_root(app) / key).unlink()
+    return app
 
 
-def collected(here: Interface, days: float = 0) -> int:
-    return collect(here.database_url, root_of(here), days)
+def run_collection(here: RunningApp, days: float = 0) -> int:
+    return delete_orphans(here.database_url, media_root(here), days)
 
 
-def test_files_of_deleted_image_are_deleted_after_one_day(here: Interface, author: Caller) -> None:
-    root = root_of(here)
-    kept, gone = add(author, picture(width=400, seed=1)), add(author, picture(width=400, seed=2))
-    for image in (kept, gone):
-        make_sizes(here, image)
-    assert files_in(root) == needed_files(here.database_url)
-    assert len(files_in(root)) == 12
-    done(author.delete(f"{EXTENSION}/media/{gone['id']}"))
-    assert (collected(here), len(files_in(root))) == (0, 12)
-    grow_old(root, days=90)  # Files may be old: it counts since when nobody needs them.
-    assert (collected(here, 0.9), len(files_in(root))) == (0, 12)
-    assert collected(here, 1.1) == 6
-    assert here.sql("SELECT * FROM orphan_files") == []
-    assert files_in(root) == needed_files(here.database_url)
-    assert author.get(kept["url"]).status_code == 200
-    assert_refused(author.get(gone["url"]), 404, "rest_no_route")
+def test_files_of_deleted_image_are_deleted_after_one_day(empty_app: RunningApp, author: Caller) -> None:
+    root = media_root(empty_app)
+    current, deleted = (
+        create_image(author, make_image(width=400, seed=1)),
+        create_image(author, make_image(width=400, seed=2)),
+    )
+    for image in (current, deleted):
+        generate_sizes(empty_app, image)
+    assert list_files(root) == list_referenced_files(empty_app.database_url)
+    assert len(list_files(root)) == 12
+    expect_json(author.delete(f"{EXTENSION_URL}/media/{deleted['id']}"))
+    assert (run_collection(empty_app), len(list_files(root))) == (0, 12)
+    age_files(root, days=90)  # Files may be old: it counts since when nobody needs them.
+    assert (run_collection(empty_app, 0.9), len(list_files(root))) == (0, 12)
+    assert run_collection(empty_app, 1.1) == 6
+    assert empty_app.sql("SELECT * FROM orphan_files") == []
+    assert list_files(root) == list_referenced_files(empty_app.database_url)
+    assert author.get(current["url"]).status_code == 200
+    assert_error(author.get(deleted["url"]), 404, "rest_no_route")
 
 
-def test_shared_file_is_deleted_with_last_record(here: Interface, author: Caller) -> None:
-    first, second = add(author, picture(seed=3)), add(author, picture(seed=3))
+def test_shared_file_is_deleted_with_last_record(empty_app: RunningApp, author: Caller) -> None:
+    first, second = create_image(author, make_image(seed=3)), create_image(author, make_image(seed=3))
     for image in (first, second):
-        done(author.delete(f"{EXTENSION}/media/{image['id']}"))
-        assert collected(here, 2) == (0 if image is first else 1)
+        expect_json(author.delete(f"{EXTENSION_URL}/media/{image['id']}"))
+        assert run_collection(empty_app, 2) == (0 if image is first else 1)
 
 
-def test_replaced_sizes_are_deleted(here: Interface, author: Caller) -> None:
-    image = add(author, picture(width=900, height=300, seed=4))
-    make_sizes(here, image)
-    before = read(author, image)["sizes"]["thumbnail"]["url"]
-    done(author.patch(f"{EXTENSION}/media/{image['id']}", {"focus_x": 0}))
-    make_sizes(here, image)
-    assert read(author, image)["sizes"]["thumbnail"]["url"] != before
-    assert collected(here, 2) == 2
+def test_replaced_sizes_are_deleted(empty_app: RunningApp, author: Caller) -> None:
+    image = create_image(author, make_image(width=900, height=300, seed=4))
+    generate_sizes(empty_app, image)
+    before = read_image(author, image)["sizes"]["thumbnail"]["url"]
+    expect_json(author.patch(f"{EXTENSION_URL}/media/{image['id']}", {"focus_x": 0}))
+    generate_sizes(empty_app, image)
+    assert read_image(author, image)["sizes"]["thumbnail"]["url"] != before
+    assert run_collection(empty_app, 2) == 2
 
 
-def test_uploading_again_renews_orphan_file(here: Interface, author: Caller) -> None:
-    first = add(author, picture(seed=5))
-    done(author.delete(f"{EXTENSION}/media/{first['id']}"))
-    grow_old(root_of(here))
-    second = add(author, picture(seed=5))
-    assert (second["url"], collected(here)) == (first["url"], 0)
+def test_uploading_again_renews_orphan_file(empty_app: RunningApp, author: Caller) -> None:
+    first = create_image(author, make_image(seed=5))
+    expect_json(author.delete(f"{EXTENSION_URL}/media/{first['id']}"))
+    age_files(media_root(empty_app))
+    second = create_image(author, make_image(seed=5))
+    assert (second["url"], run_collection(empty_app)) == (first["url"], 0)
     assert author.get(second["url"]).status_code == 200
 
 
-def test_record_is_not_written_for_concurrently_deleted_file(here: Interface, author: Caller) -> None:
+def test_record_is_not_written_for_concurrently_deleted_file(empty_app: RunningApp, author: Caller) -> None:
     """The file was there, nobody's and old, and vanished between the look at it and the lock."""
-    image = add(author, picture(seed=6))
-    row = here.sql("SELECT url, width, height, filesize, upload_sha256 FROM media WHERE id = $1", image["id"])[0]
-    (root_of(here) / image["url"].partition("/media/")[2]).unlink()
+    image = create_image(author, make_image(seed=6))
+    row = empty_app.sql("SELECT url, width, height, filesize, upload_sha256 FROM media WHERE id = $1", image["id"])[0]
+    (media_root(empty_app) / image["url"].partition("/media/")[2]).unlink()
     from kalends.core.image_types import JPEG
 
-    taken = StoredImage(row["url"], JPEG, row["width"], row["height"], row["filesize"], row["upload_sha256"])
+    stored_image = StoredImage(row["url"], JPEG, row["width"], row["height"], row["filesize"], row["upload_sha256"])
 
     async def write() -> None:
-        database = await Database.open(Options(url=here.database_url))
+        database = await Database.open(Options(url=empty_app.database_url))
         try:
             async with database.transaction(1, utc_now(), writing=True) as tx:
                 await tx.lock_site(None)
-                await add_image(tx, library_of(here), taken, user_id=author.id)
+                await add_image(tx, open_media_library(empty_app), stored_image, user_id=author.id)
         finally:
             await database.close()
 
-    with pytest.raises(ApiError) as refused:
-        here.run(write())
-    assert refused.value.status == 503
+    with pytest.raises(ApiError) as error:
+        empty_app.run(write())
+    assert error.value.status == 503
 
 
-def test_unknown_files_are_not_deleted(here: Interface, author: Caller) -> None:
-    root = root_of(here)
-    add(author)
+def test_unknown_files_are_not_deleted(empty_app: RunningApp, author: Caller) -> None:
+    root = media_root(empty_app)
+    create_image(author)
     name = f"ab{'0' * 62}.jpg"
     for path in (root / "77" / "ab" / name, root / "1" / "ab" / "README.txt", root / "notes.txt"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,8 +124,8 @@ def test_unknown_files_are_not_deleted(here: Interface, author: Caller) -> None:
     rest = root / "incoming" / "left-behind"
     rest.mkdir()
     (rest / "sent").write_bytes(b"x")
-    grow_old(root)
-    assert collected(here) == 0
+    age_files(root)
+    assert run_collection(empty_app) == 0
     assert (root / "77" / "ab" / name).exists()
     assert (root / "1" / "ab" / "README.txt").exists()
     assert (root / "notes.txt").exists()
@@ -123,93 +134,93 @@ def test_unknown_files_are_not_deleted(here: Interface, author: Caller) -> None:
     (root / "1" / "ab" / "README.txt").unlink()
 
 
-def test_many_orphan_files_are_deleted_in_batches(here: Interface) -> None:
-    root = root_of(here)
+def test_many_orphan_files_are_deleted_in_batches(empty_app: RunningApp) -> None:
+    root = media_root(empty_app)
     for number in range(120):
         path = root / "1" / f"{number:02x}" / f"{number:02x}{number:062x}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
-    grow_old(root)
-    assert (collected(here), files_in(root)) == (120, set())
+    age_files(root)
+    assert (run_collection(empty_app), list_files(root)) == (120, set())
 
 
-def test_concurrent_upload_is_not_lost_to_slow_deletion(here: Interface, author: Caller) -> None:
-    """While the collector removes a file, whoever sends the same one is asked to come again; then it is kept."""
-    first = add(author, picture(seed=7))
-    done(author.delete(f"{EXTENSION}/media/{first['id']}"))
-    grow_old(root_of(here))
-    answers: list[int] = []
+def test_concurrent_upload_is_not_lost_to_slow_deletion(empty_app: RunningApp, author: Caller) -> None:
+    """Reject an upload with Retry-After while the collector removes the same file; the next one is kept."""
+    first = create_image(author, make_image(seed=7))
+    expect_json(author.delete(f"{EXTENSION_URL}/media/{first['id']}"))
+    age_files(media_root(empty_app))
+    responses: list[int] = []
 
     class Slow(DiskFileStore):
         def remove(self, key: str) -> None:
-            answers.append(send(here.caller("editor"), picture(seed=7)).status_code)
+            responses.append(upload_file(empty_app.caller("editor"), make_image(seed=7)).status_code)
             super().remove(key)
 
     async def collect_slowly() -> int:
-        database = await Database.open(Options(url=here.database_url))
+        database = await Database.open(Options(url=empty_app.database_url))
         try:
-            library = Library(Slow(root_of(here)), root_of(here), max_bytes=1000)
+            library = Library(Slow(media_root(empty_app)), media_root(empty_app), max_bytes=1000)
             return await maintenance.collect_orphans(database, library, utc_now() + timedelta(days=2))
         finally:
             await database.close()
 
     assert asyncio.run(collect_slowly()) == 1
-    assert answers == [503]
-    again = add(author, picture(seed=7))
+    assert responses == [503]
+    again = create_image(author, make_image(seed=7))
     assert again["url"] == first["url"]
     assert author.get(again["url"]).status_code == 200
 
 
-def test_stale_deletion_mark_expires(here: Interface, author: Caller) -> None:
-    first = add(author, picture(seed=8))
-    done(author.delete(f"{EXTENSION}/media/{first['id']}"))
-    here.sql("UPDATE orphan_files SET deleting_since = now()")
-    assert send(author, picture(seed=8)).status_code == 503
-    here.sql("UPDATE orphan_files SET deleting_since = now() - interval '11 minutes'")
-    assert add(author, picture(seed=8))["url"] == first["url"]
-    assert collected(here, 2) == 0
+def test_stale_deletion_mark_expires(empty_app: RunningApp, author: Caller) -> None:
+    first = create_image(author, make_image(seed=8))
+    expect_json(author.delete(f"{EXTENSION_URL}/media/{first['id']}"))
+    empty_app.sql("UPDATE orphan_files SET deleting_since = now()")
+    assert upload_file(author, make_image(seed=8)).status_code == 503
+    empty_app.sql("UPDATE orphan_files SET deleting_since = now() - interval '11 minutes'")
+    assert create_image(author, make_image(seed=8))["url"] == first["url"]
+    assert run_collection(empty_app, 2) == 0
 
 
 # Checking -------------------------------------------------------------------------------------
 
 
-def check(here: Interface) -> tuple[int, str]:
-    result = run_command(here.database_url, "media", "check", settings={"KALENDS_MEDIA_DIR": str(root_of(here))})
+def run_check(here: RunningApp) -> tuple[int, str]:
+    result = run_command(here.database_url, "media", "check", settings={"KALENDS_MEDIA_DIR": str(media_root(here))})
     return result.exit_code, result.stdout
 
 
-def path_of(here: Interface, url: str) -> Path:
-    return root_of(here) / url.partition("/media/")[2]
+def file_path(here: RunningApp, url: str) -> Path:
+    return media_root(here) / url.partition("/media/")[2]
 
 
-def test_check_reports_no_errors_for_intact_library(here: Interface, author: Caller) -> None:
+def test_check_reports_no_errors_for_intact_library(empty_app: RunningApp, author: Caller) -> None:
     for seed in (1, 2):
-        make_sizes(here, add(author, picture(width=400, seed=seed)))
-    assert check(here) == (0, "2 images, 12 files, 0 of them wrong; 0 images not whole.\n")
+        generate_sizes(empty_app, create_image(author, make_image(width=400, seed=seed)))
+    assert run_check(empty_app) == (0, "2 images, 12 files, 0 of them wrong; 0 images not whole.\n")
 
 
-def test_check_regenerates_missing_and_damaged_sizes(here: Interface, author: Caller) -> None:
-    image = add(author, picture(width=400, seed=3))
-    make_sizes(here, image)
-    shown = read(author, image)
-    lost, changed = shown["sizes"]["thumbnail"]["url"], shown["sizes"]["medium"]["webp"]["url"]
-    contents = {url: file_of(here, url) for url in (lost, changed)}
-    path_of(here, lost).unlink()
-    path_of(here, changed).write_bytes(b"RIFF" + contents[changed][4:-1] + b"x")
-    code, out = check(here)
+def test_check_regenerates_missing_and_damaged_sizes(empty_app: RunningApp, author: Caller) -> None:
+    image = create_image(author, make_image(width=400, seed=3))
+    generate_sizes(empty_app, image)
+    details = read_image(author, image)
+    lost, changed = details["sizes"]["thumbnail"]["url"], details["sizes"]["medium"]["webp"]["url"]
+    contents = {url: read_file(empty_app, url) for url in (lost, changed)}
+    file_path(empty_app, lost).unlink()
+    file_path(empty_app, changed).write_bytes(b"RIFF" + contents[changed][4:-1] + b"x")
+    code, out = run_check(empty_app)
     assert code == 0
     assert out == (
         f"image {image['id']}: 2 files wrong, regenerated\n1 images, 6 files, 2 of them wrong; 0 images not whole.\n"
     )
-    assert {url: file_of(here, url) for url in contents} == contents
-    assert read(author, image) == shown
-    assert check(here)[1].startswith("1 images, 6 files, 0 of them wrong")
+    assert {url: read_file(empty_app, url) for url in contents} == contents
+    assert read_image(author, image) == details
+    assert run_check(empty_app)[1].startswith("1 images, 6 files, 0 of them wrong")
 
 
-def test_check_generates_missing_sizes(here: Interface, author: Caller) -> None:
-    image = add(author, picture(width=400, seed=6))
-    here.sql("DELETE FROM procrastinate_jobs")
-    code, out = check(here)
+def test_check_generates_missing_sizes(empty_app: RunningApp, author: Caller) -> None:
+    image = create_image(author, make_image(width=400, seed=6))
+    empty_app.sql("DELETE FROM procrastinate_jobs")
+    code, out = run_check(empty_app)
     assert (code, out.splitlines()) == (
         0,
         [
@@ -217,27 +228,29 @@ def test_check_generates_missing_sizes(here: Interface, author: Caller) -> None:
             "1 images, 1 files, 0 of them wrong; 0 images not whole.",
         ],
     )
-    assert set(read(author, image)["sizes"]) == {"thumbnail", "medium", "full"}
+    assert set(read_image(author, image)["sizes"]) == {"thumbnail", "medium", "full"}
 
 
-def test_check_continues_after_unreadable_file(here: Interface, author: Caller) -> None:
-    images = [add(author, picture(width=400, seed=seed)) for seed in (7, 8)]
+def test_check_continues_after_unreadable_file(empty_app: RunningApp, author: Caller) -> None:
+    images = [create_image(author, make_image(width=400, seed=seed)) for seed in (7, 8)]
     for image in images:
-        make_sizes(here, image)
-    path = path_of(here, images[0]["url"])
+        generate_sizes(empty_app, image)
+    path = file_path(empty_app, images[0]["url"])
     path.unlink()
     path.mkdir()
-    code, out = check(here)
+    code, out = run_check(empty_app)
     path.rmdir()
     assert (code, out.splitlines()[-1]) == (1, "2 images, 12 files, 1 of them wrong; 1 images not whole.")
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"x")], ids=["lost", "damaged"])
-def test_check_reports_unrecoverable_image(here: Interface, author: Caller, harm: Callable[[Path], Any]) -> None:
-    image = add(author, picture(width=400, seed=4))
-    make_sizes(here, image)
-    harm(path_of(here, image["url"]))
-    code, out = check(here)
+def test_check_reports_unrecoverable_image(
+    empty_app: RunningApp, author: Caller, harm: Callable[[Path], Any]
+) -> None:
+    image = create_image(author, make_image(width=400, seed=4))
+    generate_sizes(empty_app, image)
+    harm(file_path(empty_app, image["url"]))
+    code, out = run_check(empty_app)
     assert code == 1
     assert out == (
         f"image {image['id']}: 1 files wrong, the original image is missing\n"
@@ -245,19 +258,19 @@ def test_check_reports_unrecoverable_image(here: Interface, author: Caller, harm
     )
 
 
-def test_concurrent_workers_generate_sizes_once(here: Interface, author: Caller) -> None:
-    image = add(author, picture(width=400, seed=5))
+def test_concurrent_workers_generate_sizes_once(empty_app: RunningApp, author: Caller) -> None:
+    image = create_image(author, make_image(width=400, seed=5))
 
     async def several() -> list[bool]:
-        database = await Database.open(Options(url=here.database_url))
+        database = await Database.open(Options(url=empty_app.database_url))
         try:
-            libraries = [library_of(here) for _ in range(3)]
+            libraries = [open_media_library(empty_app) for _ in range(3)]
             work = [maintenance.make_sizes(database, library, utc_now(), 1, image["id"]) for library in libraries]
             return list(await asyncio.gather(*work))
         finally:
             await database.close()
 
-    assert here.run(several()) == [True, True, True]
-    assert files_in(root_of(here)) == needed_files(here.database_url)
-    rows = here.sql("SELECT count(*) FROM changes WHERE kind = 'media' AND record_id = $1", image["id"])
+    assert empty_app.run(several()) == [True, True, True]
+    assert list_files(media_root(empty_app)) == list_referenced_files(empty_app.database_url)
+    rows = empty_app.sql("SELECT count(*) FROM changes WHERE kind = 'media' AND record_id = $1", image["id"])
     assert rows[0][0] == 2  # It was made, and then its sizes, once.

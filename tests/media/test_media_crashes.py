@@ -8,29 +8,28 @@ from pathlib import Path
 
 import httpx
 import psycopg
-import pytest
 
 from tests.lifecycle.processes import Worker, run_command, wait_until
-from tests.media.conftest import Place
-from tests.media.file_checks import assert_nothing_is_lost, collect, files_in, grow_old, needed_files
-from tests.media.image_fixtures import EXTENSION_PATH, picture, tell
+from tests.media.conftest import UserDatabase
+from tests.media.file_checks import age_files, assert_no_lost_files, delete_orphans, list_files, list_referenced_files
+from tests.media.image_fixtures import EXTENSION_PATH, make_image, report
 from tests.servers import Server, find_free_port
 from tests.soak import scaled
 
-SENDERS = 3
+UPLOADER_COUNT = 3
 
 
-class Senders:
+class Uploaders:
     """Send images, each once, whatever happens to the server meanwhile."""
 
-    def __init__(self, address: str, place: Place, images: int) -> None:
+    def __init__(self, address: str, place: UserDatabase, images: int) -> None:
         self.acknowledged: dict[int, str] = {}
         self.unknown = 0
         self._address = f"{address}{EXTENSION_PATH}/media"
-        person = place.people["author"]
-        self._auth = (person.login, person.password)
-        self._left: Iterator[int] = iter(range(images))
-        self._threads = [threading.Thread(target=self._send) for _ in range(SENDERS)]
+        user = place.users["author"]
+        self._auth = (user.login, user.password)
+        self._remaining: Iterator[int] = iter(range(images))
+        self._threads = [threading.Thread(target=self._send) for _ in range(UPLOADER_COUNT)]
 
     def start(self) -> None:
         for thread in self._threads:
@@ -41,11 +40,11 @@ class Senders:
         return not any(thread.is_alive() for thread in self._threads)
 
     def _send(self) -> None:
-        for number in self._left:
-            content = picture("JPEG" if number % 2 else "PNG", 200, 150, seed=number)
-            answer = self._post(content)
-            if answer is not None and answer.status_code == 201:
-                self.acknowledged[answer.json()["id"]] = answer.json()["url"]
+        for number in self._remaining:
+            content = make_image("JPEG" if number % 2 else "PNG", 200, 150, seed=number)
+            response = self._post(content)
+            if response is not None and response.status_code == 201:
+                self.acknowledged[response.json()["id"]] = response.json()["url"]
             else:
                 self.unknown += 1
 
@@ -60,13 +59,12 @@ class Senders:
                 return None
 
 
-@pytest.mark.slow
-def test_killed_server_loses_no_acknowledged_image(place: Place, tmp_path: Path) -> None:
+def test_killed_server_loses_no_acknowledged_image(user_database: UserDatabase, tmp_path: Path) -> None:
     root, port = tmp_path / "media", find_free_port()
     numbers = random.Random(7)
     options = {"log": tmp_path / "log", "port": port, "environment": {"KALENDS_MEDIA_DIR": str(root)}}
-    server = Server.start(place.url, **options)
-    senders = Senders(server.address, place, scaled(24, 500))
+    server = Server.start(user_database.url, **options)
+    senders = Uploaders(server.base_url, user_database, scaled(24, 500))
     kills = 0
     senders.start()
     try:
@@ -77,58 +75,63 @@ def test_killed_server_loses_no_acknowledged_image(place: Place, tmp_path: Path)
             time.sleep(numbers.uniform(0, 0.8))
             server.kill()
             kills += 1
-            server = Server.start(place.url, **options)
+            server = Server.start(user_database.url, **options)
     finally:
         server.kill()
-    assert_nothing_is_lost(place.url, root, senders.acknowledged)
-    kept, needed = files_in(root), needed_files(place.url)
-    rests = len(list((root / "incoming").glob("*")))
-    collect(place.url, root)
-    assert files_in(root) == kept, "what is young is left alone"
-    grow_old(root)
-    removed = collect(place.url, root)
-    tell(
+    assert_no_lost_files(user_database.url, root, senders.acknowledged)
+    files_before, needed = list_files(root), list_referenced_files(user_database.url)
+    leftover_count = len(list((root / "incoming").glob("*")))
+    delete_orphans(user_database.url, root)
+    assert list_files(root) == files_before, "what is young is left alone"
+    age_files(root)
+    removed = delete_orphans(user_database.url, root)
+    report(
         f"{len(senders.acknowledged)} images acknowledged, {senders.unknown} broken off by {kills} kills; "
-        f"{len(kept - needed)} orphans and {rests} rests were left, {removed} files removed"
+        f"{len(files_before - needed)} orphans and {leftover_count} rests were left, {removed} files removed"
     )
-    assert removed == len(kept - needed)
-    assert files_in(root) == needed
+    assert removed == len(files_before - needed)
+    assert list_files(root) == needed
     assert list((root / "incoming").glob("*")) == []
     assert kills >= 3
     assert len(senders.acknowledged) >= kills - 1
-    assert_nothing_is_lost(place.url, root, senders.acknowledged)
+    assert_no_lost_files(user_database.url, root, senders.acknowledged)
 
 
-@pytest.mark.slow
-def test_killed_worker_leaves_complete_sizes_or_none(place: Place, tmp_path: Path) -> None:
+def test_killed_worker_leaves_complete_sizes_or_none(user_database: UserDatabase, tmp_path: Path) -> None:
     root, directory = tmp_path / "media", tmp_path / "sent"
     directory.mkdir()
     images = scaled(3, 60)
     for number in range(images):
-        (directory / f"{number}.jpg").write_bytes(picture("JPEG", 1200, 900, seed=number))
+        (directory / f"{number}.jpg").write_bytes(make_image("JPEG", 1200, 900, seed=number))
     added = run_command(
-        place.url, "media", "add", str(directory), "--login", "editor", settings={"KALENDS_MEDIA_DIR": str(root)}
+        user_database.url,
+        "media",
+        "add",
+        str(directory),
+        "--login",
+        "editor",
+        settings={"KALENDS_MEDIA_DIR": str(root)},
     )
     assert added.exit_code == 0, added.output
 
-    def sized() -> int:
-        with psycopg.connect(place.url) as connection:
+    def count_with_sizes() -> int:
+        with psycopg.connect(user_database.url) as connection:
             rows = connection.execute("SELECT count(*) FROM media WHERE sizes <> '{}'").fetchone()
         return rows[0] if rows else 0
 
     numbers = random.Random(9)
     kills = 0
-    while kills < scaled(1, 12) and sized() < images:
-        with Worker.start(place.url, tmp_path / "worker.log", {"KALENDS_MEDIA_DIR": str(root)}):
+    while kills < scaled(1, 12) and count_with_sizes() < images:
+        with Worker.start(user_database.url, tmp_path / "worker.log", {"KALENDS_MEDIA_DIR": str(root)}):
             time.sleep(numbers.uniform(1.2, 3))
         kills += 1
-        assert_nothing_is_lost(place.url, root, {})
+        assert_no_lost_files(user_database.url, root, {})
     # A job whose worker died is taken over after a while; here it need not be waited for.
-    with psycopg.connect(place.url) as connection:
+    with psycopg.connect(user_database.url) as connection:
         connection.execute("UPDATE procrastinate_jobs SET status = 'todo', worker_id = NULL WHERE status = 'doing'")
-    with Worker.start(place.url, tmp_path / "worker.log", {"KALENDS_MEDIA_DIR": str(root)}):
-        wait_until(lambda: sized() == images, 120, 0.2)
-    assert_nothing_is_lost(place.url, root, {})
-    removed = collect(place.url, root, days=2)
-    tell(f"{kills} kills of the worker; {removed} orphans removed")
-    assert files_in(root) == needed_files(place.url)
+    with Worker.start(user_database.url, tmp_path / "worker.log", {"KALENDS_MEDIA_DIR": str(root)}):
+        wait_until(lambda: count_with_sizes() == images, 120, 0.2)
+    assert_no_lost_files(user_database.url, root, {})
+    removed = delete_orphans(user_database.url, root, days=2)
+    report(f"{kills} kills of the worker; {removed} orphans removed")
+    assert list_files(root) == list_referenced_files(user_database.url)

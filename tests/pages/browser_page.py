@@ -8,50 +8,50 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, Request, Response, Route
 
-AXE = Path(__file__).resolve().parent.parent / "node/node_modules/axe-core/axe.min.js"
-PICTURE = (
+AXE_SCRIPT = Path(__file__).resolve().parent.parent / "node/node_modules/axe-core/axe.min.js"
+IMAGE = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1200 700">'
     '<rect width="1200" height="700" fill="#b9a88f"/></svg>'
 )
 
 
 @dataclass
-class Seen:
+class BrowserPage:
     page: Page
-    faults: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     hosts: set[str] = field(default_factory=set)
 
-    def weigh(self) -> dict[str, int]:
+    def measure_bytes(self) -> dict[str, int]:
         """From here on: bytes by kind of what a page needs besides pictures; and how far its parts jump."""
-        weighed: dict[str, int] = {}
+        sizes: dict[str, int] = {}
 
         def weigh(response: Response) -> None:
             kind = response.request.resource_type
             if kind in ("document", "stylesheet", "script"):
-                weighed[kind] = weighed.get(kind, 0) + len(response.body())
+                sizes[kind] = sizes.get(kind, 0) + len(response.body())
 
         self.page.on("response", weigh)
         self.page.add_init_script(
             "window.shifts = 0; new PerformanceObserver((list) => { for (const entry of list.getEntries()) "
             "window.shifts += entry.value; }).observe({ type: 'layout-shift', buffered: true })"
         )
-        return weighed
+        return sizes
 
 
 @contextmanager
-def looking(chromium: Browser, *, script: bool = True, **options: Any) -> Iterator[Seen]:
+def open_browser_page(chromium: Browser, *, script: bool = True, **options: Any) -> Iterator[BrowserPage]:
     """A visitor of their own. Nothing but the server itself is reachable; the picture of the town is made up here."""
     options.setdefault("timezone_id", "Europe/Berlin")
     context = chromium.new_context(java_script_enabled=script, **options)
     page = context.new_page()
-    seen = Seen(page)
+    browser = BrowserPage(page)
 
     def note(request: Request) -> None:
-        seen.hosts.add(request.url.split("/")[2])
+        browser.hosts.add(request.url.split("/")[2])
 
     def serve(route: Route) -> None:
         if route.request.url.endswith("/picture.svg"):
-            route.fulfill(body=PICTURE, content_type="image/svg+xml")
+            route.fulfill(body=IMAGE, content_type="image/svg+xml")
         elif "127.0.0.1" in route.request.url:
             route.continue_()
         else:
@@ -59,16 +59,16 @@ def looking(chromium: Browser, *, script: bool = True, **options: Any) -> Iterat
 
     context.route("**/*", serve)
     page.on("request", note)
-    page.on("pageerror", lambda error: seen.faults.append(str(error)))
-    page.on("console", lambda message: seen.faults.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: browser.errors.append(str(error)))
+    page.on("console", lambda message: browser.errors.append(message.text) if message.type == "error" else None)
     try:
-        yield seen
+        yield browser
     finally:
         context.close()
 
 
 def embed(page: Page, address: str, view: str) -> None:
-    """Opens a page of somebody else's site that has a view in it."""
+    """Open a page of another site that embeds a view."""
     script = f'<script src="{address}/embed.js" data-view="{view}" defer></script>'
     body = f"<!doctype html><title>x</title><p>Our site</p>{script}"
     page.route("**/host.html", lambda route: route.fulfill(content_type="text/html", body=body))
@@ -76,8 +76,8 @@ def embed(page: Page, address: str, view: str) -> None:
 
 
 def find_violations(page: Page) -> list[str]:
-    """What axe has to say, one line per rule, with the first element."""
-    page.evaluate(AXE.read_text())
-    # The size of what is tapped is asked for by WCAG 2.2, but not by axe unless told.
-    found = page.evaluate("axe.run({resultTypes: ['violations'], rules: {'target-size': {enabled: true}}})")
-    return [f"{row['id']}: {row['help']}: {row['nodes'][0]['html'][:200]}" for row in found["violations"]]
+    """Return the violations that axe finds, one line per rule with its first element."""
+    page.evaluate(AXE_SCRIPT.read_text())
+    # WCAG 2.2 requires a minimum target size; axe checks it only on request.
+    result = page.evaluate("axe.run({resultTypes: ['violations'], rules: {'target-size': {enabled: true}}})")
+    return [f"{row['id']}: {row['help']}: {row['nodes'][0]['html'][:200]}" for row in result["violations"]]

@@ -1,4 +1,4 @@
-"""A real server with a small town's calendar, and a real Chromium that looks at it."""
+"""A server with the calendar of a small town, and Chromium."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -7,34 +7,34 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.api.conftest import Start, fresh, fresh_for_module, peopled
-from tests.api.running_app import Interface, Person
-from tests.conftest import address, temporary_database
-from tests.pages.demo_calendar import Town, build_town
+from tests.api.conftest import StartApp, start_app, start_app_for_module
+from tests.api.running_app import RunningApp, User
+from tests.conftest import replace_database, temporary_database
+from tests.pages.demo_calendar import DemoCalendar, build_demo_calendar
 from tests.servers import Server
 
-__all__ = ["fresh", "fresh_for_module", "peopled"]
+__all__ = ["start_app", "start_app_for_module"]
 
 CHROMIUM = os.environ.get("KALENDS_CHROMIUM", "/usr/bin/chromium")
 
 
 @pytest.fixture
-def interface(fresh: Start) -> Interface:
-    started = fresh({"KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
+def app(start_app: StartApp) -> RunningApp:
+    started = start_app({"KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
     started.set_site("timezone", "Europe/Berlin")
     return started
 
 
 @pytest.fixture(scope="session")
-def town(
-    postgres_url: str, peopled: tuple[str, dict[str, Person]], start_server: Callable[..., Server]
-) -> Iterator[Town]:
-    """Read by all tests, changed by none."""
-    template, people = peopled
+def demo_calendar(
+    postgres_url: str, user_template: tuple[str, dict[str, User]], start_server: Callable[..., Server]
+) -> Iterator[DemoCalendar]:
+    """Return a calendar that all tests read and none changes."""
+    template, users = user_template
     with temporary_database(postgres_url, template=template) as name:
-        url = address(postgres_url, name)
+        url = replace_database(postgres_url, name)
         server = start_server(url)
-        town = build_town(server, url, people["editor"])
+        town = build_demo_calendar(server, url, users["editor"])
         yield town
         town.editor.close()
         server.stop()
@@ -42,7 +42,7 @@ def town(
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Not for the session: while Playwright runs, no other test of the process can run a loop of its own."""
+    """Start Chromium per module: while Playwright runs, no other test of the process can run an event loop."""
     assert Path(CHROMIUM).exists(), f"{CHROMIUM} is missing: apt-get install chromium, or set KALENDS_CHROMIUM"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -6,11 +6,11 @@ from typing import Any
 import httpx
 import psycopg
 
-from tests.api.running_app import NAMESPACE, Person
+from tests.api.running_app import API_PATH, User
 from tests.servers import Server
 
 # A grey rectangle, from the server itself: pictures come from the site's own host.
-PICTURE = "/assets/picture.svg"
+IMAGE_PATH = "/assets/picture.svg"
 PASSWORD = "open sesame"
 FULL_DAY = "2031-03-12"
 TITLES = (
@@ -21,7 +21,7 @@ TITLES = (
 
 
 @dataclass(frozen=True)
-class Town:
+class DemoCalendar:
     server: Server
     database_url: str
     editor: httpx.Client
@@ -58,13 +58,13 @@ class Town:
         }
 
 
-def build_town(server: Server, database_url: str, editor: Person) -> Town:
-    client = httpx.Client(base_url=server.address, auth=(editor.login, editor.password), timeout=30)
+def build_demo_calendar(server: Server, database_url: str, editor: User) -> DemoCalendar:
+    client = httpx.Client(base_url=server.base_url, auth=(editor.login, editor.password), timeout=30)
 
     def add(kind: str, **fields: Any) -> dict[str, Any]:
-        answer = client.post(f"{NAMESPACE}/{kind}", json=fields)
-        assert answer.status_code == 201, answer.text
-        return answer.json()
+        response = client.post(f"{API_PATH}/{kind}", json=fields)
+        assert response.status_code == 201, response.text
+        return response.json()
 
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
@@ -74,7 +74,7 @@ def build_town(server: Server, database_url: str, editor: Person) -> Town:
         connection.execute(
             "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize) "
             "SELECT id, last_post_id, 0, %s, 'svg', 1200, 700, 100 FROM sites",
-            [server.address + PICTURE],
+            [server.base_url + IMAGE_PATH],
         )
         image = connection.execute("SELECT last_post_id FROM sites").fetchone()[0]
     music = add("categories", name="Music", description="Concerts and <em>jam sessions</em>.")
@@ -137,9 +137,9 @@ def build_town(server: Server, database_url: str, editor: Person) -> Town:
                     description="The secret place", new_password=PASSWORD)  # fmt: skip
 
     def path(record: dict[str, Any]) -> str:
-        return record["url"].removeprefix(server.address)
+        return record["url"].removeprefix(server.base_url)
 
-    return Town(
+    return DemoCalendar(
         server, database_url, client, concert=path(concert), protected=path(protected), venue=path(hall),
         organizer=path(verein), category=path(music), tag=path(tag),
     )  # fmt: skip

@@ -7,15 +7,15 @@ import pytest
 
 from kalends.website.models.cards import last_day
 from kalends.website.models.grid import Entry, find_month_bounds, make_agenda, make_weeks
-from tests.api.running_app import Interface
-from tests.pages.page_client import add, get
+from tests.api.running_app import RunningApp
+from tests.pages.page_client import add_event, get_page
 
 DAY = timedelta(days=1)
 
 
-def agenda_of(month: date, today: date, *entries: tuple[str, date, date]) -> list[tuple[int, list[str]]]:
+def build_agenda(month: date, today: date, *entries: tuple[str, date, date]) -> list[tuple[int, list[str]]]:
     first, last = find_month_bounds(month, 1)
-    long = [Entry(title, "", "", begins, ends, 0, False) for title, begins, ends in entries]
+    long = [Entry(title, "", "", starts, ends, 0, False) for title, starts, ends in entries]
     weeks = make_weeks(first, last, [{}] * len(long), long, today=today, month=month, max_entries=3)
     return [(day.date.day, [entry.title for entry in day.starting]) for day in make_agenda(weeks, today)]
 
@@ -26,25 +26,25 @@ def test_agenda_lists_running_events_from_today() -> None:
     tour = ("Tour", date(2031, 3, 10), date(2031, 3, 25))
     over = ("Over", date(2031, 3, 2), date(2031, 3, 4))
     before = ("Before", date(2031, 2, 24), date(2031, 2, 26))
-    assert agenda_of(march, date(2031, 3, 12), fair, tour, over, before) == [(12, ["Fair", "Tour"])]
-    assert agenda_of(march, date(2031, 3, 8), fair, tour) == [(8, ["Fair"]), (10, ["Tour"])]
-    assert agenda_of(march, date(2031, 5, 1), fair, over, before) == [(1, ["Fair"]), (2, ["Over"])]
+    assert build_agenda(march, date(2031, 3, 12), fair, tour, over, before) == [(12, ["Fair", "Tour"])]
+    assert build_agenda(march, date(2031, 3, 8), fair, tour) == [(8, ["Fair"]), (10, ["Tour"])]
+    assert build_agenda(march, date(2031, 5, 1), fair, over, before) == [(1, ["Fair"]), (2, ["Over"])]
 
 
 @pytest.mark.parametrize(("end", "days"), [("05:59", 1), ("06:00", 1), ("06:01", 2)])
-def test_night_event_ending_by_six_is_one_day(interface: Interface, end: str, days: int) -> None:
+def test_night_event_ending_by_six_is_one_day(app: RunningApp, end: str, days: int) -> None:
     night = datetime(2031, 3, 14, 22), datetime.fromisoformat(f"2031-03-15 {end}")
     assert (last_day(*night, all_day=False) - night[0].date()).days == days - 1
-    add(interface, "Night", "2031-03-14 22:00", f"2031-03-15 {end}")
-    assert ("Night" in get(interface, "/events/day/2031-03-15/")) is (days == 2)
-    assert "Night" in get(interface, "/events/day/2031-03-14/")
+    add_event(app, "Night", "2031-03-14 22:00", f"2031-03-15 {end}")
+    assert ("Night" in get_page(app, "/events/day/2031-03-15/")) is (days == 2)
+    assert "Night" in get_page(app, "/events/day/2031-03-14/")
 
 
-def test_dated_list_has_ordered_months(interface: Interface) -> None:
+def test_dated_list_has_ordered_months(app: RunningApp) -> None:
     today = datetime.now(UTC).date()
-    add(interface, "Runs", str(today - 60 * DAY), str(today + 60 * DAY), all_day=True)
-    add(interface, "Later", str(today - 30 * DAY), str(today - 29 * DAY), all_day=True)
-    page = get(interface, "/events/list/", f"overlaps_from={today - 90 * DAY}")
+    add_event(app, "Runs", str(today - 60 * DAY), str(today + 60 * DAY), all_day=True)
+    add_event(app, "Later", str(today - 30 * DAY), str(today - 29 * DAY), all_day=True)
+    page = get_page(app, "/events/list/", f"overlaps_from={today - 90 * DAY}")
     assert re.findall(r">(Runs|Later)</a>", page) == ["Runs", "Later"]
     months = [day.strftime("%B %Y") for day in (today - 60 * DAY, today - 30 * DAY)]
     assert re.findall(r"<h2>(\w+ \d+)</h2>", page) == list(dict.fromkeys(months))

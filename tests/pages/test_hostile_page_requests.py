@@ -1,9 +1,9 @@
-"""Whatever is asked for, a page or a feed answers with less than 500."""
+"""No request for a page or a feed causes a server error."""
 
 import pytest
 
-from tests.api.conftest import Start
-from tests.api.running_app import Interface
+from tests.api.conftest import StartApp
+from tests.api.running_app import RunningApp
 
 PATHS = (
     "/",
@@ -31,7 +31,7 @@ PATHS = (
     "/robots.txt",
     "/embed/events/list/",
 )
-QUERIES = (
+HOSTILE_QUERIES = (
     b"\xff\xfe",
     b"%ff%fe",
     b"%00",
@@ -92,7 +92,7 @@ QUERIES = (
     b"hide_empty=",
     b"=&==&&&",
 )
-ODD_PATHS = (
+HOSTILE_PATHS = (
     "/event//",
     "/event/\0/",
     "/event/" + "a" * 3000 + "/",
@@ -131,8 +131,8 @@ ODD_PATHS = (
 
 
 @pytest.fixture(scope="module")
-def interface(fresh_for_module: Start) -> Interface:
-    started = fresh_for_module({"KALENDS_CACHE_MB": "0"})
+def app(start_app_for_module: StartApp) -> RunningApp:
+    started = start_app_for_module({"KALENDS_CACHE_MB": "0"})
     editor = started.caller("editor")
     tag = editor.create("tags", name="Free")
     music = editor.create("categories", name="Music")
@@ -143,19 +143,19 @@ def interface(fresh_for_module: Start) -> Interface:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_hostile_queries_cause_no_server_error(interface: Interface, path: str) -> None:
-    assert interface.raw("GET", path)[0] == 200
-    for query in QUERIES:
+def test_hostile_queries_cause_no_server_error(app: RunningApp, path: str) -> None:
+    assert app.raw("GET", path)[0] == 200
+    for query in HOSTILE_QUERIES:
         for accept in ("text/html", "*/*"):
-            status, headers, _ = interface.raw("GET", path, query=query, headers=[("accept", accept)])
+            status, headers, _ = app.raw("GET", path, query=query, headers=[("accept", accept)])
             assert status < 500, (path, query)
             assert "content-type" in headers or status in (301, 302)
 
 
-@pytest.mark.parametrize("path", ODD_PATHS, ids=ascii)
-def test_hostile_paths_cause_no_server_error(interface: Interface, path: str) -> None:
+@pytest.mark.parametrize("path", HOSTILE_PATHS, ids=ascii)
+def test_hostile_paths_cause_no_server_error(app: RunningApp, path: str) -> None:
     for method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS"):
-        status, headers, body = interface.raw(method, path, headers=[("accept", "text/html")])
+        status, headers, body = app.raw(method, path, headers=[("accept", "text/html")])
         assert status < 500, (method, path)
         assert not any("\n" in value or "\r" in value for value in headers.values())
         assert method != "HEAD" or body == b""
@@ -163,6 +163,6 @@ def test_hostile_paths_cause_no_server_error(interface: Interface, path: str) ->
 
 @pytest.mark.parametrize("body", [b"", b"password=", b"password[]=1", b"\xff", b"password=" + b"x" * 100_000, b"{"])
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "application/json", "multipart/form-data", ""])
-def test_hostile_forms_cause_no_server_error(interface: Interface, body: bytes, kind: str) -> None:
+def test_hostile_forms_cause_no_server_error(app: RunningApp, body: bytes, kind: str) -> None:
     headers = [("content-type", kind), ("accept", "text/html")]
-    assert interface.raw("POST", "/event/concert/", headers=headers, body=[body])[0] < 500
+    assert app.raw("POST", "/event/concert/", headers=headers, body=[body])[0] < 500

@@ -1,6 +1,6 @@
 """Whatever stands in a record: no page and no feed lets it run, break out, or spoil the layout.
 
-The browser is told to ignore the policy of the pages, so that it is the pages themselves that hold.
+The browser ignores the Content-Security-Policy, so that only the escaping of the pages is tested.
 """
 
 import json
@@ -15,18 +15,18 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.api.running_app import NAMESPACE, Person
-from tests.conftest import address, temporary_database
+from tests.api.running_app import API_PATH, User
+from tests.conftest import replace_database, temporary_database
 from tests.feeds.ical_readers import IcalJs, read_with_icalendar
-from tests.pages.browser_page import Seen, looking
+from tests.pages.browser_page import BrowserPage, open_browser_page
 from tests.pages.payloads import PAYLOADS
 from tests.servers import Server
 from tests.soak import SOAK
 
-DAY = "2031-05-0"
-IN_A_DAY = 20
+DAY_PREFIX = "2031-05-0"
+EVENTS_PER_DAY = 20
 # Of pages of one record every one in the soak; in the gate one in fifteen.
-STEP = 1 if SOAK else 15
+SAMPLE_STEP = 1 if SOAK else 15
 FIELDS = {
     "venues": ("venue", "description", "address", "city", "country", "province", "state", "zip", "phone",
                "stateprovince", "website"),
@@ -35,8 +35,8 @@ FIELDS = {
     "tags": ("name", "description"),
     "events": ("title", "description", "excerpt", "cost", "website", "ticket_url"),
 }  # fmt: skip
-# What a page of ours has inside its main part, and nothing else; of these, what a record may bring.
-CHECK = """() => {
+# The elements inside the main part of a page, and those of them that the text of a record may contain.
+CHECK_SCRIPT = """() => {
   const bad = [];
   for (const node of document.querySelectorAll('*')) {
     for (const {name, value} of node.attributes) {
@@ -61,7 +61,7 @@ CHECK = """() => {
 
 
 @dataclass(frozen=True)
-class Hostile:
+class HostileSite:
     server: Server
     paths: dict[str, list[str]]
     accepted: int
@@ -70,57 +70,57 @@ class Hostile:
 
 @pytest.fixture(scope="module")
 def hostile(
-    postgres_url: str, peopled: tuple[str, dict[str, Person]], start_server: Callable[..., Server]
-) -> Iterator[Hostile]:
+    postgres_url: str, user_template: tuple[str, dict[str, User]], start_server: Callable[..., Server]
+) -> Iterator[HostileSite]:
     """A site where each payload stands in every text of an event, its venue, organizer, category and tag."""
-    template, people = peopled
+    template, users = user_template
     with temporary_database(postgres_url, template=template) as name:
-        url = address(postgres_url, name)
+        url = replace_database(postgres_url, name)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("UPDATE sites SET name = %s", ["</title><script>pwned()</script>\"'><img src=x>"])
         server = start_server(url)
-        editor = people["editor"]
-        with httpx.Client(base_url=server.address, auth=(editor.login, editor.password), timeout=30) as client:
-            yield fill(server, client)
+        editor = users["editor"]
+        with httpx.Client(base_url=server.base_url, auth=(editor.login, editor.password), timeout=30) as client:
+            yield fill_site(server, client)
         server.stop()
 
 
-def fill(server: Server, client: httpx.Client) -> Hostile:
+def fill_site(server: Server, client: httpx.Client) -> HostileSite:
     paths: dict[str, list[str]] = {kind: [] for kind in FIELDS}
     accepted, titles = 0, []
     for number, payload in enumerate(PAYLOADS):
         ids: dict[str, int] = {}
         for kind, fields in FIELDS.items():
-            body: dict[str, Any] = {name: text_for(name, payload, number) for name in fields}
+            body: dict[str, Any] = {name: payload_for(name, payload, number) for name in fields}
             if kind == "venues":
                 body |= {"geo_lat": number / 10, "geo_lng": number / 10}
             if kind == "events":
-                day = f"{DAY}{1 + number // IN_A_DAY}"
+                day = f"{DAY_PREFIX}{1 + number // EVENTS_PER_DAY}"
                 body |= {"start_date": f"{day} 10:00", "end_date": f"{day} 12:00", "venue": ids.get("venues", []),
                          "show_map": True, "show_map_link": True, "slug": f"hostile-{number}",
                          **{link: [ids[kinds]] for link, kinds in
                             (("organizer", "organizers"), ("categories", "categories"), ("tags", "tags"))
                             if kinds in ids}}  # fmt: skip
-            answer = client.post(f"{NAMESPACE}/{kind}", json=body)
-            while answer.status_code == 400 and answer.json()["code"] == "rest_invalid_param":
+            response = client.post(f"{API_PATH}/{kind}", json=body)
+            while response.status_code == 400 and response.json()["code"] == "rest_invalid_param":
                 # What the interface refuses stands nowhere; a name there must be.
-                wrong = set(answer.json()["data"]["params"])
+                wrong = set(response.json()["data"]["params"])
                 body = {name: f"Plain {number}" if name == fields[0] and name in wrong else value
                         for name, value in body.items() if name not in wrong or name == fields[0]}  # fmt: skip
-                answer = client.post(f"{NAMESPACE}/{kind}", json=body)
-            if answer.status_code == 400 and answer.json()["code"] == "term_exists":
+                response = client.post(f"{API_PATH}/{kind}", json=body)
+            if response.status_code == 400 and response.json()["code"] == "term_exists":
                 continue
-            assert answer.status_code == 201, (kind, payload, answer.text)
-            record = answer.json()
+            assert response.status_code == 201, (kind, payload, response.text)
+            record = response.json()
             accepted += len(body)
             ids[kind] = record["id"]
-            paths[kind].append(record["url"].removeprefix(server.address))
+            paths[kind].append(record["url"].removeprefix(server.base_url))
             if kind == "events":
                 titles.append(record["title"])
-    return Hostile(server, paths, accepted, titles)
+    return HostileSite(server, paths, accepted, titles)
 
 
-def text_for(name: str, payload: str, number: int) -> str:
+def payload_for(name: str, payload: str, number: int) -> str:
     """An address has to look like one; the payload hides in it."""
     if name in ("website", "ticket_url"):
         return f"https://example.org/{quote(payload)}" if number % 2 else f"https://example.org/?q={payload}"
@@ -128,62 +128,62 @@ def text_for(name: str, payload: str, number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def seen(chromium: Browser) -> Iterator[Seen]:
-    with looking(chromium, bypass_csp=True, viewport={"width": 1360, "height": 900}) as seen:
-        seen.page.add_init_script("window.pwned = () => { window.isPwned = true }; window.alert = window.pwned")
-        yield seen
+def browser(chromium: Browser) -> Iterator[BrowserPage]:
+    with open_browser_page(chromium, bypass_csp=True, viewport={"width": 1360, "height": 900}) as browser:
+        browser.page.add_init_script("window.pwned = () => { window.isPwned = true }; window.alert = window.pwned")
+        yield browser
 
 
 def assert_harmless(page: Page, url: str, width: int = 1360) -> None:
     page.goto(url, wait_until="load")
     assert page.evaluate("window.isPwned") is None, url
-    assert page.evaluate(CHECK) == [], url
+    assert page.evaluate(CHECK_SCRIPT) == [], url
     assert page.evaluate("document.documentElement.scrollWidth") <= width, url
 
 
-def test_payloads_are_numerous_and_stored(hostile: Hostile) -> None:
+def test_payloads_are_numerous_and_stored(hostile: HostileSite) -> None:
     assert len(set(PAYLOADS)) == len(PAYLOADS) > 100
     assert len(hostile.paths["events"]) == len(PAYLOADS)
     assert hostile.accepted > 20 * len(PAYLOADS)
 
 
-def test_overview_pages_neutralize_payloads(hostile: Hostile, seen: Seen) -> None:
-    days = range(1, 2 + (len(PAYLOADS) - 1) // IN_A_DAY)
+def test_overview_pages_neutralize_payloads(hostile: HostileSite, browser: BrowserPage) -> None:
+    days = range(1, 2 + (len(PAYLOADS) - 1) // EVENTS_PER_DAY)
     paths = ["/", "/events/month/2031-05/", "/events/week/2031-05-01/", "/events/map/", "/events/search/",
-             *[f"/events/day/{DAY}{n}/" for n in days], "/embed/events/list/?per_page=50"]  # fmt: skip
+             *[f"/events/day/{DAY_PREFIX}{n}/" for n in days], "/embed/events/list/?per_page=50"]  # fmt: skip
     for width, some in ((1360, paths), (390, paths if SOAK else paths[5:8])):
-        seen.page.set_viewport_size({"width": width, "height": 900})
+        browser.page.set_viewport_size({"width": width, "height": 900})
         for path in some:
-            assert_harmless(seen.page, hostile.server.address + path, width)
-    seen.page.set_viewport_size({"width": 1360, "height": 900})
+            assert_harmless(browser.page, hostile.server.base_url + path, width)
+    browser.page.set_viewport_size({"width": 1360, "height": 900})
 
 
-def test_list_contains_all_hostile_records(hostile: Hostile, seen: Seen) -> None:
-    path, shown = "/events/list/?per_page=24", 0
+def test_list_contains_all_hostile_records(hostile: HostileSite, browser: BrowserPage) -> None:
+    path, count = "/events/list/?per_page=24", 0
     while path:
-        assert_harmless(seen.page, hostile.server.address + path)
-        shown += seen.page.locator("article.card").count()
-        following = seen.page.locator(".pagination a[rel=next]")
+        assert_harmless(browser.page, hostile.server.base_url + path)
+        count += browser.page.locator("article.card").count()
+        following = browser.page.locator(".pagination a[rel=next]")
         path = following.get_attribute("href") if following.count() else ""
-    assert shown == len(PAYLOADS)
+    assert count == len(PAYLOADS)
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_record_pages_neutralize_payloads(hostile: Hostile, seen: Seen, kind: str) -> None:
-    for path in hostile.paths[kind][::STEP]:
-        assert_harmless(seen.page, hostile.server.address + path)
+def test_record_pages_neutralize_payloads(hostile: HostileSite, browser: BrowserPage, kind: str) -> None:
+    for path in hostile.paths[kind][::SAMPLE_STEP]:
+        assert_harmless(browser.page, hostile.server.base_url + path)
 
 
-def test_request_parameters_are_neutralized(hostile: Hostile, seen: Seen) -> None:
-    for payload in PAYLOADS[::STEP]:
-        asked = quote(payload[:200])
-        assert_harmless(seen.page, f"{hostile.server.address}/events/search/?search={asked}&near={asked[:90]}")
-        assert_harmless(seen.page, f"{hostile.server.address}/events/list/?categories={asked}")
-        assert_harmless(seen.page, f"{hostile.server.address}/event/{asked}/")
+def test_request_parameters_are_neutralized(hostile: HostileSite, browser: BrowserPage) -> None:
+    for payload in PAYLOADS[::SAMPLE_STEP]:
+        value = quote(payload[:200])
+        assert_harmless(browser.page, f"{hostile.server.base_url}/events/search/?search={value}&near={value[:90]}")
+        assert_harmless(browser.page, f"{hostile.server.base_url}/events/list/?categories={value}")
+        assert_harmless(browser.page, f"{hostile.server.base_url}/event/{value}/")
 
 
-def test_feeds_neutralize_payloads(hostile: Hostile) -> None:
-    with httpx.Client(base_url=hostile.server.address) as client, IcalJs() as ical_js:
+def test_feeds_neutralize_payloads(hostile: HostileSite) -> None:
+    with httpx.Client(base_url=hostile.server.base_url) as client, IcalJs() as ical_js:
         text = client.get("/events.ics").text
         for read in (read_with_icalendar, ical_js.read):
             entries = read(text)

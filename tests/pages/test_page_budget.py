@@ -6,52 +6,56 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.api.conftest import Start
-from tests.api.running_app import Interface
+from tests.api.conftest import StartApp
+from tests.api.running_app import RunningApp
 
-MOST = 60_000  # bytes of a page, its style and its script together, uncompressed
+MAX_PAGE_BYTES = 60_000  # bytes of a page, its style and its script together, uncompressed
 # Three bytes a letter, and an address of nine a letter up to its greatest length.
-WORDS = "市民合唱団と吹奏楽団による春の合同演奏会および地域の子どもたちの発表会のご案内"
-FIRST = date(2031, 3, 1)
-IN_A_DAY = 5
+LONG_TEXT = "市民合唱団と吹奏楽団による春の合同演奏会および地域の子どもたちの発表会のご案内"
+FIRST_DAY = date(2031, 3, 1)
+EVENTS_PER_DAY = 5
 
 
 @pytest.fixture(scope="module")
-def full(fresh_for_module: Start) -> Interface:
+def full(start_app_for_module: StartApp) -> RunningApp:
     """Every day has more than it can show, every text is as long as it may be."""
-    interface = fresh_for_module({"KALENDS_TILES_URL": "https://tiles.example/{z}/{x}/{y}.png"})
-    interface.set_site("timezone", "Asia/Tokyo")
-    interface.set_site("language", "ja")
-    interface.set_site("name", WORDS)
-    interface.sql(
+    app = start_app_for_module({"KALENDS_TILES_URL": "https://tiles.example/{z}/{x}/{y}.png"})
+    app.set_site("timezone", "Asia/Tokyo")
+    app.set_site("language", "ja")
+    app.set_site("name", LONG_TEXT)
+    app.sql(
         "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize, alt_text) "
         "SELECT id, 1000000, 0, $1, 'webp', 1200, 700, 100, $2 FROM sites",
         f"https://images.example/{'f0' * 40}.webp",
-        WORDS,
+        LONG_TEXT,
     )
-    editor = interface.caller("editor")
+    editor = app.caller("editor")
     terms = {
-        kind: [editor.create(kind, name=f"{WORDS}{n}")["id"] for n in range(60)] for kind in ("categories", "tags")
+        kind: [editor.create(kind, name=f"{LONG_TEXT}{n}")["id"] for n in range(60)]
+        for kind in ("categories", "tags")
     }
     venues = [
-        editor.create("venues", venue=f"{WORDS}{n}", city=f"{WORDS[:20]}{n}", address=WORDS, geo_lat=35 + n / 100,
+        editor.create("venues", venue=f"{LONG_TEXT}{n}", city=f"{LONG_TEXT[:20]}{n}", address=LONG_TEXT,
+                      geo_lat=35 + n / 100,
                       geo_lng=139, image=1000000)["id"] for n in range(60)
     ]  # fmt: skip
-    organizers = [editor.create("organizers", organizer=f"{WORDS}{n}", email="a@b.example")["id"] for n in range(60)]
-    for n in range(42 * IN_A_DAY):
-        day = FIRST + timedelta(days=n % 42 - 3)
+    organizers = [
+        editor.create("organizers", organizer=f"{LONG_TEXT}{n}", email="a@b.example")["id"] for n in range(60)
+    ]
+    for n in range(42 * EVENTS_PER_DAY):
+        day = FIRST_DAY + timedelta(days=n % 42 - 3)
         until = day + timedelta(days=3) if n < 42 * 2 else day
         editor.create(
-            "events", title=f"{WORDS * 3}{n}", description=f"<p>{WORDS * 20}</p>", start_date=f"{day} 18:00",
+            "events", title=f"{LONG_TEXT * 3}{n}", description=f"<p>{LONG_TEXT * 20}</p>", start_date=f"{day} 18:00",
             end_date=f"{until} 21:00", categories=[terms["categories"][n % 60]], tags=[terms["tags"][n % 60]],
             venue=venues[n % 60], organizer=organizers[n % 60], image=1000000, cost="12 - 18", show_map=True,
         )  # fmt: skip
-    return interface
+    return app
 
 
-def get(interface: Interface, path: str) -> bytes:
+def get(app: RunningApp, path: str) -> bytes:
     place, _, query = path.partition("?")
-    status, _, body = interface.raw("GET", place, query=query.encode(), headers=[("accept", "text/html")])
+    status, _, body = app.raw("GET", place, query=query.encode(), headers=[("accept", "text/html")])
     assert status == 200, body[:500]
     return body
 
@@ -61,22 +65,22 @@ def get(interface: Interface, path: str) -> bytes:
     ["/events/month/2031-03/", "/embed/events/month/2031-03/?lang=en", "/events/week/2031-03-12/",
      "/events/day/2031-03-12/", "/events/list/?per_page=50", "/events/map/", "/events/search/?per_page=50"],
 )  # fmt: skip
-def test_full_page_fits_size_budget(full: Interface, path: str) -> None:
-    assert weigh(full, path) < MOST
+def test_full_page_fits_size_budget(full: RunningApp, path: str) -> None:
+    assert page_bytes(full, path) < MAX_PAGE_BYTES
 
 
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers", "categories", "tags"])
-def test_record_page_fits_size_budget(full: Interface, kind: str) -> None:
-    asked = {"start_date": "2031-01-01", "end_date": "2032-01-01"} if kind == "events" else {}
-    found = full.caller().page(kind, per_page=1, **asked)[kind][0]
-    assert weigh(full, urlsplit(found["url"]).path) < MOST
+def test_record_page_fits_size_budget(full: RunningApp, kind: str) -> None:
+    window = {"start_date": "2031-01-01", "end_date": "2032-01-01"} if kind == "events" else {}
+    record = full.caller().page(kind, per_page=1, **window)[kind][0]
+    assert page_bytes(full, urlsplit(record["url"]).path) < MAX_PAGE_BYTES
 
 
-def weigh(interface: Interface, path: str) -> int:
-    page = get(interface, path)
+def page_bytes(app: RunningApp, path: str) -> int:
+    page = get(app, path)
     files = [
         f"/assets/{name.decode()}"
         for name in re.findall(rb'(?:stylesheet" href|<script src)="/assets/([^"]+)"', page)
     ]
     assert len(files) == 2
-    return len(page) + sum(len(get(interface, file)) for file in files)
+    return len(page) + sum(len(get(app, file)) for file in files)

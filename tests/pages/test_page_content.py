@@ -9,37 +9,37 @@ import pytest
 
 from kalends.core.html_text import to_single_line
 from kalends.website.models.page_locale import make_page_locale
-from tests.api.running_app import Interface
-from tests.pages.page_client import add, get
+from tests.api.running_app import RunningApp
+from tests.pages.page_client import add_event, get_page
 
 EVENING = ("2031-03-14 19:30", "2031-03-14 22:00")
 
 
-def told(page: str, name: str) -> str:
-    found = re.search(rf'<meta property="og:{name}" content="([^"]*)">', page)
-    assert found, name
-    return found[1]
+def open_graph(page: str, name: str) -> str:
+    match = re.search(rf'<meta property="og:{name}" content="([^"]*)">', page)
+    assert match, name
+    return match[1]
 
 
 @pytest.mark.parametrize(
-    ("language", "wanted", "with_year"),
+    ("language", "expected", "with_year"),
     [("en", "Nov 2, 10:00 AM – Nov 29, 6:00 PM", "Nov 2, 2031, 10:00 AM – Nov 29, 2031, 6:00 PM"),
      ("de", "2. Nov., 10:00 – 29. Nov., 18:00", "2. Nov. 2031, 10:00 – 29. Nov. 2031, 18:00")],
 )  # fmt: skip
-def test_multi_day_times_include_dates(language: str, wanted: str, with_year: str) -> None:
-    speech = make_page_locale(language, language, str)
+def test_multi_day_times_include_dates(language: str, expected: str, with_year: str) -> None:
+    page_locale = make_page_locale(language, language, str)
     days = datetime(2031, 11, 2, 10), datetime(2031, 11, 29, 18)
-    said = [re.sub(r"\s", " ", speech.range(*days, year=year)) for year in (False, True)]
-    assert said == [wanted, with_year]
-    later = speech.range(days[0], datetime(2032, 1, 1, 9), year=False)
+    formatted = [re.sub(r"\s", " ", page_locale.range(*days, year=year)) for year in (False, True)]
+    assert formatted == [expected, with_year]
+    later = page_locale.range(days[0], datetime(2032, 1, 1, 9), year=False)
     assert "2031" in later
     assert "2032" in later
 
 
-def test_multi_day_times_are_rendered_together(interface: Interface) -> None:
-    event = add(interface, "Show", "2031-11-02 10:00", "2031-11-29 18:00")
+def test_multi_day_times_are_rendered_together(app: RunningApp) -> None:
+    event = add_event(app, "Show", "2031-11-02 10:00", "2031-11-29 18:00")
     for path in ("/events/list/", f"/event/{event['slug']}/"):
-        text = re.sub(r"<[^>]+>|\s", " ", get(interface, path))
+        text = re.sub(r"<[^>]+>|\s", " ", get_page(app, path))
         assert re.search(r"Nov 2,( 2031,)? 10:00 AM – Nov 29,( 2031,)? 6:00 PM", text), path
         assert "10:00 AM – 6:00 PM" not in text
         assert "All day" not in text
@@ -55,35 +55,35 @@ def test_excerpt_separates_blocks(html: str, run: str) -> None:
     assert to_single_line(html) == run
 
 
-def test_past_events_have_no_calendar_links(interface: Interface) -> None:
-    old = add(interface, "Old", "2020-03-14 19:30", "2020-03-14 22:00")
-    new = add(interface, "New", *EVENING)
-    assert "Add to calendar" not in get(interface, f"/event/{old['slug']}/")
-    assert "Add to calendar" in get(interface, f"/event/{new['slug']}/")
+def test_past_events_have_no_calendar_links(app: RunningApp) -> None:
+    old = add_event(app, "Old", "2020-03-14 19:30", "2020-03-14 22:00")
+    new = add_event(app, "New", *EVENING)
+    assert "Add to calendar" not in get_page(app, f"/event/{old['slug']}/")
+    assert "Add to calendar" in get_page(app, f"/event/{new['slug']}/")
 
 
-def test_event_page_displays_place_before_description(interface: Interface) -> None:
-    event = add(interface, "Concert", *EVENING, venue={"venue": "Hall", "city": "Lindenstadt"}, description="Songs",
+def test_event_page_displays_place_before_description(app: RunningApp) -> None:
+    event = add_event(app, "Concert", *EVENING, venue={"venue": "Hall", "city": "Lindenstadt"}, description="Songs",
                 ticket_url="https://tickets.example/")  # fmt: skip
-    page = get(interface, f"/event/{event['slug']}/")
+    page = get_page(app, f"/event/{event['slug']}/")
     body = page[page.index("<article") :]
     order = ["<time", ">Hall</a>, Lindenstadt", "Add to calendar", "Tickets", "<p>Songs", '<dl class="facts">']
     assert [body.index(part) for part in order] == sorted(body.index(part) for part in order)
 
 
-def test_all_pages_link_to_views(interface: Interface) -> None:
-    event = add(interface, "Concert", *EVENING, venue={"venue": "Hall"})
+def test_all_pages_link_to_views(app: RunningApp) -> None:
+    event = add_event(app, "Concert", *EVENING, venue={"venue": "Hall"})
     for path, status in ((f"/event/{event['slug']}/", 200), ("/venue/hall/", 200), ("/events/search/", 200),
                          ("/event/none/", 404)):  # fmt: skip
-        page = get(interface, path, status=status)
+        page = get_page(app, path, status=status)
         views = page[page.index('class="view-nav"') : page.index("<main")]
         assert len(re.findall(r"<li><a ", views)) == 5
         assert "aria-current" not in views
-    assert 'href="/events/month/2031-03/"' in get(interface, f"/event/{event['slug']}/")
+    assert 'href="/events/month/2031-03/"' in get_page(app, f"/event/{event['slug']}/")
 
 
-def test_not_found_page_offers_search(interface: Interface) -> None:
-    page = get(interface, "/event/none/", status=404)
+def test_not_found_page_offers_search(app: RunningApp) -> None:
+    page = get_page(app, "/event/none/", status=404)
     main = page[page.index("<main") :]
     assert 'action="/events/search/"' in main
     assert 'name="search"' in main
@@ -91,78 +91,80 @@ def test_not_found_page_offers_search(interface: Interface) -> None:
     assert "<p></p>" not in main
 
 
-def test_main_categories_are_on_all_views(interface: Interface) -> None:
-    editor = interface.caller("editor")
+def test_main_categories_are_on_all_views(app: RunningApp) -> None:
+    editor = app.caller("editor")
     music = editor.create("categories", name="Music")["id"]
     jazz = editor.create("categories", name="Jazz", parent=music)["id"]
     editor.create("categories", name="Unused")
-    add(interface, "Loud", *EVENING, categories=[jazz])
+    add_event(app, "Loud", *EVENING, categories=[jazz])
     for number in range(9):
         term = editor.create("categories", name=f"C{number}")["id"]
         for _ in range(2 + number):
-            add(interface, "E", *EVENING, categories=[term])
-    add(interface, "Louder", *EVENING, categories=[jazz, music])
+            add_event(app, "E", *EVENING, categories=[term])
+    add_event(app, "Louder", *EVENING, categories=[jazz, music])
     for path in ("/events/month/2031-03/", "/events/week/2031-03-14/", "/events/day/2031-03-14/", "/events/list/",
                  "/events/search/"):  # fmt: skip
-        page = get(interface, path, "lang=de")
-        found = re.findall(r'<li><a href="/events/category/([^/]+)/\?lang=de">([^<]+)</a></li>', page)
-        assert found == [*[(f"c{n}", f"C{n}") for n in range(2, 9)], ("music", "Music")], path
-        assert "s1-categories" in interface.raw("GET", path)[1]["surrogate-key"].split()
+        page = get_page(app, path, "lang=de")
+        links = re.findall(r'<li><a href="/events/category/([^/]+)/\?lang=de">([^<]+)</a></li>', page)
+        assert links == [*[(f"c{n}", f"C{n}") for n in range(2, 9)], ("music", "Music")], path
+        assert "s1-categories" in app.raw("GET", path)[1]["surrogate-key"].split()
         if path != "/events/search/":
             assert '<a class="pill" href="/events/search/?lang=de">Filtern</a>' in page
-    assert "/events/category/" not in get(interface, "/embed/events/list/")
+    assert "/events/category/" not in get_page(app, "/embed/events/list/")
 
 
-def test_venue_without_events_has_empty_state(interface: Interface) -> None:
-    interface.caller("editor").create("venues", venue="Hall")
-    assert "No upcoming events." in get(interface, "/venue/hall/")
-    assert "No events in this period." in get(interface, "/venue/hall/", "past=1")
+def test_venue_without_events_has_empty_state(app: RunningApp) -> None:
+    app.caller("editor").create("venues", venue="Hall")
+    assert "No upcoming events." in get_page(app, "/venue/hall/")
+    assert "No events in this period." in get_page(app, "/venue/hall/", "past=1")
 
 
-def test_week_navigation_is_labelled(interface: Interface) -> None:
-    add(interface, "Concert", *EVENING)
-    assert "<span>Week of Mon, Mar 10</span>" in get(interface, "/events/week/2031-03-20/")
+def test_week_navigation_is_labelled(app: RunningApp) -> None:
+    add_event(app, "Concert", *EVENING)
+    assert "<span>Week of Mon, Mar 10</span>" in get_page(app, "/events/week/2031-03-20/")
 
 
 @pytest.mark.parametrize("year", ["0500", "0999", "9001"])
-def test_far_dates_have_no_links_to_missing_pages(interface: Interface, year: str) -> None:
-    event = add(interface, "Far", f"{year}-06-14 19:30", f"{year}-06-14 22:00")
-    page = get(interface, f"/event/{event['slug']}/")
+def test_far_dates_have_no_links_to_missing_pages(app: RunningApp, year: str) -> None:
+    event = add_event(app, "Far", f"{year}-06-14 19:30", f"{year}-06-14 22:00")
+    page = get_page(app, f"/event/{event['slug']}/")
     assert f"/{year}-06" not in page
     assert "/500-06" not in page
     near = "1000-01" if year < "1000" else "9000-12"
-    page = get(interface, f"/events/month/{near}/")
+    page = get_page(app, f"/events/month/{near}/")
     assert re.findall(r'<a rel="(?:prev|next)" href="([^"]+)"', page) == []
 
 
-def test_open_graph_metadata(interface: Interface) -> None:
-    interface.sql(
+def test_open_graph_metadata(app: RunningApp) -> None:
+    app.sql(
         "INSERT INTO media (site_id, id, revision, url, extension, width, height, filesize, alt_text) "
         "SELECT id, 1000, 0, 'http://calendar.test/hall.png', 'png', 1200, 700, 100, 'A hall' FROM sites"
     )
-    event = add(interface, "Concert", *EVENING, venue={"venue": "Hall", "city": "Lindenstadt", "image": 1000})
-    page = get(interface, f"/event/{event['slug']}/")
-    assert told(page, "locale") == "en_US"
-    assert told(get(interface, "/events/list/", "lang=de"), "locale") == "de_DE"
-    assert told(page, "description") == ("Friday, March 14, 2031, 7:30\xa0PM – 10:00\xa0PM CET · Hall, Lindenstadt")
+    event = add_event(app, "Concert", *EVENING, venue={"venue": "Hall", "city": "Lindenstadt", "image": 1000})
+    page = get_page(app, f"/event/{event['slug']}/")
+    assert open_graph(page, "locale") == "en_US"
+    assert open_graph(get_page(app, "/events/list/", "lang=de"), "locale") == "de_DE"
+    assert open_graph(page, "description") == (
+        "Friday, March 14, 2031, 7:30\xa0PM – 10:00\xa0PM CET · Hall, Lindenstadt"
+    )
     assert "og:image" not in page
-    venue = get(interface, "/venue/hall/")
-    assert (told(venue, "image"), told(venue, "image:alt")) == ("http://calendar.test/hall.png", "A hall")
-    interface.set_site("logo_url", "https://cdn.example/logo.svg")
-    assert told(get(interface, f"/event/{event['slug']}/"), "image") == "https://cdn.example/logo.svg"
-    assert told(get(interface, "/events/list/"), "description") == "Upcoming events · Kalends"
+    venue = get_page(app, "/venue/hall/")
+    assert (open_graph(venue, "image"), open_graph(venue, "image:alt")) == ("http://calendar.test/hall.png", "A hall")
+    app.set_site("logo_url", "https://cdn.example/logo.svg")
+    assert open_graph(get_page(app, f"/event/{event['slug']}/"), "image") == "https://cdn.example/logo.svg"
+    assert open_graph(get_page(app, "/events/list/"), "description") == "Upcoming events · Kalends"
 
 
-def test_all_day_event_has_dates_in_json_ld(interface: Interface) -> None:
-    event = add(interface, "Fair", "2031-03-28", "2031-03-30", all_day=True)
-    page = get(interface, f"/event/{event['slug']}/")
-    found = re.search(r'<script type="application/ld\+json">(.*?)</script>', page, re.DOTALL)
-    assert found
-    days: dict[str, Any] = json.loads(found[1])
+def test_all_day_event_has_dates_in_json_ld(app: RunningApp) -> None:
+    event = add_event(app, "Fair", "2031-03-28", "2031-03-30", all_day=True)
+    page = get_page(app, f"/event/{event['slug']}/")
+    match = re.search(r'<script type="application/ld\+json">(.*?)</script>', page, re.DOTALL)
+    assert match
+    days: dict[str, Any] = json.loads(match[1])
     assert (days["startDate"], days["endDate"]) == ("2031-03-28", "2031-03-30")
 
 
-def test_venue_links_to_external_map(interface: Interface) -> None:
-    interface.caller("editor").create("venues", venue="Hall", city="Lindenstadt", geo_lat=52.5, geo_lng=13.4,
+def test_venue_links_to_external_map(app: RunningApp) -> None:
+    app.caller("editor").create("venues", venue="Hall", city="Lindenstadt", geo_lat=52.5, geo_lng=13.4,
                                       show_map_link=True)  # fmt: skip
-    assert "https://www.openstreetmap.org/?mlat=52.50000" in get(interface, "/venue/hall/")
+    assert "https://www.openstreetmap.org/?mlat=52.50000" in get_page(app, "/venue/hall/")

@@ -6,48 +6,46 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.api.running_app import Interface
-from tests.pages.page_client import add, get
+from tests.api.running_app import RunningApp
+from tests.pages.page_client import add_event, get_page
 
 HOST = "http://calendar.test"
 
 
-def canonical_of(page: str) -> str:
-    found = re.search(r'<link rel="canonical" href="([^"]+)">', page)
-    assert found
-    return found[1].removeprefix(HOST)
+def canonical_url(page: str) -> str:
+    match = re.search(r'<link rel="canonical" href="([^"]+)">', page)
+    assert match
+    return match[1].removeprefix(HOST)
 
 
 @pytest.mark.parametrize("name", ["音楽", "Музыка", "Café", "Música / ☂"])
-def test_category_url_supports_any_script(interface: Interface, name: str) -> None:
-    editor = interface.caller("editor")
+def test_category_url_supports_any_script(app: RunningApp, name: str) -> None:
+    editor = app.caller("editor")
     parent = editor.create("categories", name=name)
     child = editor.create("categories", name=f"{name} 2", parent=parent["id"])
-    add(interface, "Concert", "2031-03-14 19:30", "2031-03-14 22:00", categories=[child["id"]])
+    add_event(app, "Concert", "2031-03-14 19:30", "2031-03-14 22:00", categories=[child["id"]])
     for record in (parent, editor.read("categories", child["id"])):
-        page = get(interface, unquote(urlsplit(record["url"]).path), "lang=de")
-        assert canonical_of(page) == urlsplit(record["url"]).path
-    status, headers, _ = interface.raw("GET", f"/events/category/{unquote(child['slug'])}/", query=b"lang=de&page=2")
+        page = get_page(app, unquote(urlsplit(record["url"]).path), "lang=de")
+        assert canonical_url(page) == urlsplit(record["url"]).path
+    status, headers, _ = app.raw("GET", f"/events/category/{unquote(child['slug'])}/", query=b"lang=de&page=2")
     assert (status, headers["location"]) == (301, f"{record['url']}?lang=de&page=2")
-    below = re.findall(
-        r'<ul class="terms">.*?</ul>', get(interface, unquote(urlsplit(parent["url"]).path), "lang=de")
-    )
+    below = re.findall(r'<ul class="terms">.*?</ul>', get_page(app, unquote(urlsplit(parent["url"]).path), "lang=de"))
     assert [link for link in below if urlsplit(record["url"]).path + "?lang=de" in link] == below
     assert below
 
 
 @pytest.mark.parametrize("view", ["month", "week", "day", "list", "map"])
-def test_start_page_is_indexable_for_all_views(interface: Interface, view: str) -> None:
-    interface.set_site("default_view", view)
+def test_start_page_is_indexable_for_all_views(app: RunningApp, view: str) -> None:
+    app.set_site("default_view", view)
     for path in ("/", "/events/"):
-        page = get(interface, path)
-        assert (canonical_of(page), 'name="robots"' in page) == ("/events/", False)
-    assert 'content="noindex"' in get(interface, "/", "search=a")
+        page = get_page(app, path)
+        assert (canonical_url(page), 'name="robots"' in page) == ("/events/", False)
+    assert 'content="noindex"' in get_page(app, "/", "search=a")
 
 
-def test_current_month_is_indexable_and_empty_dated_month_is_not(interface: Interface) -> None:
-    page = get(interface, "/events/month/")
-    assert (canonical_of(page), 'name="robots"' in page) == ("/events/month/", False)
+def test_current_month_is_indexable_and_empty_dated_month_is_not(app: RunningApp) -> None:
+    page = get_page(app, "/events/month/")
+    assert (canonical_url(page), 'name="robots"' in page) == ("/events/month/", False)
     path = f"/events/month/{datetime.now(UTC):%Y-%m}/"
-    page = get(interface, path)
-    assert (canonical_of(page), 'content="noindex, nofollow"' in page) == (path, True)
+    page = get_page(app, path)
+    assert (canonical_url(page), 'content="noindex, nofollow"' in page) == (path, True)

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from kalends.website.models.cards import make_page_image
-from tests.api.conftest import Start
-from tests.api.running_app import Interface
-from tests.api.test_response_cache import statements_of
-from tests.pages.page_client import add, get
+from tests.api.conftest import StartApp
+from tests.api.running_app import RunningApp
+from tests.api.test_response_cache import count_transactions
+from tests.pages.page_client import add_event, get_page
 
 EVENING = {"start_date": "2031-03-14 19:30", "end_date": "2031-03-14 22:00"}
 
 
-def links_of(page: str, rel: str) -> list[str]:
+def find_links(page: str, rel: str) -> list[str]:
     return re.findall(rf'<a rel="{rel}" href="([^"]+)"', page)
 
 
-def cell_of(page: str, title: str) -> str:
+def text_before(page: str, title: str) -> str:
     """The part of the page around a title."""
     at = page.index(title)
     return page[max(0, at - 300) : at + len(title)]
@@ -29,66 +29,66 @@ def cell_of(page: str, title: str) -> str:
 # Months, weeks, days -----------------------------------------------------------------------------
 
 
-def test_month_navigation_skips_empty_months(interface: Interface) -> None:
+def test_month_navigation_skips_empty_months(app: RunningApp) -> None:
     for title, start, end in (
         ("a", "2030-05-05 10:00", "2030-05-05 11:00"),
         ("b", "2031-03-10 10:00", "2031-03-10 11:00"),
         ("c", "2031-08-30", "2031-10-02"),
         ("d", "2033-01-31 23:00", "2033-02-01 02:00"),
     ):
-        add(interface, title, start, end, all_day=len(start) == 10)
+        add_event(app, title, start, end, all_day=len(start) == 10)
     for month, before, after in (
         ("2031-03", "2030-05", "2031-08"),
         ("2030-05", None, "2031-03"),
         ("2031-06", "2031-03", "2031-08"),
-        ("2031-08", "2031-03", "2031-09"),  # It goes on.
+        ("2031-08", "2031-03", "2031-09"),  # The event continues.
         ("2031-09", "2031-08", "2031-10"),
         ("2031-10", "2031-09", "2033-01"),
         ("2033-01", "2031-10", None),  # A night belongs to the day on which it began.
         ("2033-06", "2033-01", None),
     ):
-        page = get(interface, f"/events/month/{month}/")
-        wanted = [[f"/events/month/{other}/"] if other else [] for other in (before, after)]
-        assert [links_of(page, "prev"), links_of(page, "next")] == wanted, month
+        page = get_page(app, f"/events/month/{month}/")
+        expected = [[f"/events/month/{other}/"] if other else [] for other in (before, after)]
+        assert [find_links(page, "prev"), find_links(page, "next")] == expected, month
 
 
-def test_empty_month_is_not_indexable(interface: Interface) -> None:
-    add(interface, "a", "2031-03-10 10:00", "2031-03-10 11:00")
-    assert 'name="robots"' not in get(interface, "/events/month/2031-03/")
-    assert '<meta name="robots" content="noindex, nofollow">' in get(interface, "/events/month/2031-05/")
+def test_empty_month_is_not_indexable(app: RunningApp) -> None:
+    add_event(app, "a", "2031-03-10 10:00", "2031-03-10 11:00")
+    assert 'name="robots"' not in get_page(app, "/events/month/2031-03/")
+    assert '<meta name="robots" content="noindex, nofollow">' in get_page(app, "/events/month/2031-05/")
     for path in ("/events/week/2031-03-10/", "/events/day/2031-03-10/", "/events/search/"):
-        assert '<meta name="robots" content="noindex">' in get(interface, path)
+        assert '<meta name="robots" content="noindex">' in get_page(app, path)
 
 
-def test_event_is_listed_on_its_local_date(interface: Interface) -> None:
-    add(interface, "Early in Tokyo", "2031-03-12 00:30", "2031-03-12 01:00", timezone="Asia/Tokyo")
-    add(interface, "Late in Honolulu", "2031-03-12 23:30", "2031-03-12 23:45", timezone="Pacific/Honolulu")
+def test_event_is_listed_on_its_local_date(app: RunningApp) -> None:
+    add_event(app, "Early in Tokyo", "2031-03-12 00:30", "2031-03-12 01:00", timezone="Asia/Tokyo")
+    add_event(app, "Late in Honolulu", "2031-03-12 23:30", "2031-03-12 23:45", timezone="Pacific/Honolulu")
     for path in ("/events/day/2031-03-12/", "/events/week/2031-03-12/", "/events/month/2031-03/"):
-        page = get(interface, path)
+        page = get_page(app, path)
         assert "Early in Tokyo" in page
         assert "Late in Honolulu" in page
-    assert "12:30\xa0AM JST" in get(interface, "/events/month/2031-03/")
+    assert "12:30\xa0AM JST" in get_page(app, "/events/month/2031-03/")
     for path in ("/events/day/2031-03-11/", "/events/day/2031-03-13/"):
-        assert "Early in Tokyo" not in get(interface, path)
-        assert "Late in Honolulu" not in get(interface, path)
+        assert "Early in Tokyo" not in get_page(app, path)
+        assert "Late in Honolulu" not in get_page(app, path)
 
 
-def test_month_cell_lists_three_events_and_counts_others(interface: Interface) -> None:
+def test_month_cell_lists_three_events_and_counts_others(app: RunningApp) -> None:
     for hour in range(9, 16):
-        add(interface, f"At {hour}", f"2031-03-12 {hour:02}:00", f"2031-03-12 {hour:02}:30")
-    add(interface, "Sticky", "2031-03-12 20:00", "2031-03-12 21:00", sticky=True)
-    page = get(interface, "/events/month/2031-03/")
+        add_event(app, f"At {hour}", f"2031-03-12 {hour:02}:00", f"2031-03-12 {hour:02}:30")
+    add_event(app, "Sticky", "2031-03-12 20:00", "2031-03-12 21:00", sticky=True)
+    page = get_page(app, "/events/month/2031-03/")
     table = page[page.index("<table") : page.index("</table>")]
     assert re.findall(r"</i> (Sticky|At \d+)</a>", table) == ["Sticky", "At 9", "At 10"]
     assert "5 more" in table
-    day = get(interface, "/events/day/2031-03-12/")
+    day = get_page(app, "/events/day/2031-03-12/")
     assert day.count("<article") == 8
 
 
-def test_multi_day_events_span_cells_per_week(interface: Interface) -> None:
-    add(interface, "Fair", "2031-03-08", "2031-03-11", all_day=True)  # Saturday to Tuesday
-    add(interface, "Tour", "2031-03-10 10:00", "2031-03-12 18:00")
-    page = get(interface, "/events/month/2031-03/")
+def test_multi_day_events_span_cells_per_week(app: RunningApp) -> None:
+    add_event(app, "Fair", "2031-03-08", "2031-03-11", all_day=True)  # Saturday to Tuesday
+    add_event(app, "Tour", "2031-03-10 10:00", "2031-03-12 18:00")
+    page = get_page(app, "/events/month/2031-03/")
     table = page[page.index("<table") : page.index("</table>")]
     lanes = re.findall(r'<tr class="lane">(.*?)</tr>', table, re.DOTALL)
     cell = re.compile(
@@ -111,10 +111,10 @@ def test_multi_day_events_span_cells_per_week(interface: Interface) -> None:
     ]
 
 
-def test_first_weekday_is_configurable(interface: Interface) -> None:
-    assert re.findall(r'<span aria-hidden="true">(\w+)</span>', get(interface, "/events/month/2031-03/"))[0] == "Mon"
-    interface.set_site("first_weekday", "sunday")
-    page = get(interface, "/events/month/2031-03/")
+def test_first_weekday_is_configurable(app: RunningApp) -> None:
+    assert re.findall(r'<span aria-hidden="true">(\w+)</span>', get_page(app, "/events/month/2031-03/"))[0] == "Mon"
+    app.set_site("first_weekday", "sunday")
+    page = get_page(app, "/events/month/2031-03/")
     assert re.findall(r'<span aria-hidden="true">(\w+)</span>', page)[0] == "Sun"
     assert 'href="/events/day/2031-02-23/"' in page
 
@@ -124,108 +124,108 @@ def test_first_weekday_is_configurable(interface: Interface) -> None:
     ["/events/month/2031-13/", "/events/month/0000-01/", "/events/month/9999-12/", "/events/day/2031-02-30/",
      "/events/week/9999-12-31/", "/events/month/", "/events/day/0001-01-01/"],
 )  # fmt: skip
-def test_invalid_dates_are_404(interface: Interface, path: str) -> None:
+def test_invalid_dates_are_404(app: RunningApp, path: str) -> None:
     status = 200 if path == "/events/month/" else 404
-    get(interface, path, status=status)
+    get_page(app, path, status=status)
 
 
 # Lists and filters -------------------------------------------------------------------------------
 
 
-def test_views_apply_and_preserve_filters(interface: Interface) -> None:
-    editor = interface.caller("editor")
+def test_views_apply_and_preserve_filters(app: RunningApp) -> None:
+    editor = app.caller("editor")
     music = editor.create("categories", name="Music")
-    add(interface, "Loud", **_times(EVENING), categories=[music["id"]])
-    add(interface, "Quiet", **_times(EVENING))
+    add_event(app, "Loud", **_start_and_end(EVENING), categories=[music["id"]])
+    add_event(app, "Quiet", **_start_and_end(EVENING))
     for path in ("/events/month/2031-03/", "/events/week/2031-03-14/", "/events/day/2031-03-14/", "/events/list/"):
-        page = get(interface, path, "categories=music")
+        page = get_page(app, path, "categories=music")
         assert "Loud" in page
         assert "Quiet" not in page
         assert f"/events.ics?categories={music['id']}" in page
         assert 'href="/events/list/?categories=music"' in page
         assert "Remove filter: Music" in page
-    assert "Quiet" in get(interface, "/events/list/")
+    assert "Quiet" in get_page(app, "/events/list/")
 
 
-def test_search_page_filters_by_words_dates_and_place(interface: Interface) -> None:
-    editor = interface.caller("editor")
+def test_search_page_filters_by_words_dates_and_place(app: RunningApp) -> None:
+    editor = app.caller("editor")
     hall = editor.create("venues", venue="Hall", city="Lindenstadt", geo_lat=52.5, geo_lng=13.4)
     far = editor.create("venues", venue="Far away", city="Fernau", geo_lat=48.1, geo_lng=11.5)
-    add(interface, "Near one", **_times(EVENING), venue=hall["id"])
-    add(interface, "Far one", **_times(EVENING), venue=far["id"])
-    for query, found, missing in (
+    add_event(app, "Near one", **_start_and_end(EVENING), venue=hall["id"])
+    add_event(app, "Far one", **_start_and_end(EVENING), venue=far["id"])
+    for query, expected, missing in (
         ("search=near&venue=&categories=&near=", "Near one", "Far one"),
         ("near=lindenstadt&geoloc_radius=10", "Near one", "Far one"),
         ("near=Fernau", "Far one", "Near one"),
         (f"venue={far['id']}", "Far one", "Near one"),
         ("overlaps_from=2031-03-14&overlaps_to=2031-03-14&search=far", "Far one", "Near one"),
     ):
-        page = get(interface, "/events/search/", query)
-        assert found in page, query
+        page = get_page(app, "/events/search/", query)
+        assert expected in page, query
         assert missing not in page, query
-    assert "No venue matches “Nowhere”." in get(interface, "/events/search/", "near=Nowhere")
-    assert 'value="Lindenstadt"' in get(interface, "/events/search/")
+    assert "No venue matches “Nowhere”." in get_page(app, "/events/search/", "near=Nowhere")
+    assert 'value="Lindenstadt"' in get_page(app, "/events/search/")
 
 
-def test_errors_are_rendered_as_pages(interface: Interface) -> None:
-    page = get(interface, "/events/list/", "start_date=never&lang=de", status=400)
+def test_errors_are_rendered_as_pages(app: RunningApp) -> None:
+    page = get_page(app, "/events/list/", "start_date=never&lang=de", status=400)
     assert '<html lang="de"' in page
     assert "Diese Seite kann nicht angezeigt werden" in page
     assert "start_date" in page
-    get(interface, "/events/list/", "page=99", status=404)
+    get_page(app, "/events/list/", "page=99", status=404)
 
 
-def test_past_list_is_ordered_newest_first(interface: Interface) -> None:
+def test_past_list_is_ordered_newest_first(app: RunningApp) -> None:
     for year in (2019, 2020, 2021):
-        add(interface, f"In {year}", f"{year}-05-05 10:00", f"{year}-05-05 11:00")
-    add(interface, "To come", **_times(EVENING))
-    assert re.findall(r">(In \d+|To come)</a>", get(interface, "/events/list/", "past=1")) == [
+        add_event(app, f"In {year}", f"{year}-05-05 10:00", f"{year}-05-05 11:00")
+    add_event(app, "To come", **_start_and_end(EVENING))
+    assert re.findall(r">(In \d+|To come)</a>", get_page(app, "/events/list/", "past=1")) == [
         "In 2021",
         "In 2020",
         "In 2019",
     ]
-    assert re.findall(r">(In \d+|To come)</a>", get(interface, "/events/list/")) == ["To come"]
+    assert re.findall(r">(In \d+|To come)</a>", get_page(app, "/events/list/")) == ["To come"]
 
 
-def test_running_events_are_listed_first(interface: Interface) -> None:
+def test_running_events_are_listed_first(app: RunningApp) -> None:
     today = datetime.now(UTC).date()
-    add(interface, "Runs", str(today - timedelta(days=400)), str(today + timedelta(days=400)), all_day=True)
-    add(interface, "To come", **_times(EVENING))
-    page = get(interface, "/events/list/")
+    add_event(app, "Runs", str(today - timedelta(days=400)), str(today + timedelta(days=400)), all_day=True)
+    add_event(app, "To come", **_start_and_end(EVENING))
+    page = get_page(app, "/events/list/")
     assert re.findall(r">(Runs|To come)</a>", page) == ["Runs", "To come"]
 
 
 # Records -----------------------------------------------------------------------------------------
 
 
-def test_record_urls_are_canonical(interface: Interface) -> None:
-    editor = interface.caller("editor")
+def test_record_urls_are_canonical(app: RunningApp) -> None:
+    editor = app.caller("editor")
     parent = editor.create("categories", name="Music")
     child = editor.create("categories", name="Jazz", parent=parent["id"])
     tag = editor.create("tags", name="Free")
-    event = add(interface, "Concert", **_times(EVENING), categories=[child["id"]], tags=[tag["id"]],
+    event = add_event(app, "Concert", **_start_and_end(EVENING), categories=[child["id"]], tags=[tag["id"]],
                 venue={"venue": "Hall"}, organizer={"organizer": "Verein"})  # fmt: skip
     records = [event, event["venue"], event["organizer"][0], editor.read("categories", child["id"]), tag,
                editor.read("categories", parent["id"])]  # fmt: skip
     for record in records:
-        page = get(interface, record["url"].removeprefix("http://calendar.test"))
+        page = get_page(app, record["url"].removeprefix("http://calendar.test"))
         assert f'<link rel="canonical" href="{record["url"]}">' in page
         assert "Concert" in page
     assert (
-        interface.raw("GET", "/events/category/jazz/")[1]["location"]
-        == "http://calendar.test/events/category/music/jazz/"
+        app.raw("GET", "/events/category/jazz/")[1]["location"] == "http://calendar.test/events/category/music/jazz/"
     )
-    assert interface.raw("GET", "/", query=f"p={event['id']}".encode())[1]["location"] == "/event/concert/"
-    assert interface.raw("GET", "/event/concert", query=b"a=b")[1]["location"] == "/event/concert/?a=b"
+    assert app.raw("GET", "/", query=f"p={event['id']}".encode())[1]["location"] == "/event/concert/"
+    assert app.raw("GET", "/event/concert", query=b"a=b")[1]["location"] == "/event/concert/?a=b"
 
 
-def test_event_page_contains_structured_data(interface: Interface) -> None:
-    event = add(interface, "Concert </script><b>loud</b>", **_times(EVENING), venue={"venue": "Hall", "city": "Town"},
+def test_event_page_contains_structured_data(app: RunningApp) -> None:
+    event = add_event(app, "Concert </script><b>loud</b>", **_start_and_end(EVENING),
+                      venue={"venue": "Hall", "city": "Town"},
                 excerpt="Come and <em>listen</em>", cost="5")  # fmt: skip
-    page = get(interface, f"/event/{event['slug']}/")
-    told = json.loads(re.search(r'<script type="application/ld\+json">(.*?)</script>', page, re.DOTALL)[1])
-    assert told == interface.caller().read("events", event["id"])["json_ld"]
-    assert told["startDate"] == "2031-03-14T19:30:00+01:00"
+    page = get_page(app, f"/event/{event['slug']}/")
+    json_ld = json.loads(re.search(r'<script type="application/ld\+json">(.*?)</script>', page, re.DOTALL)[1])
+    assert json_ld == app.caller().read("events", event["id"])["json_ld"]
+    assert json_ld["startDate"] == "2031-03-14T19:30:00+01:00"
     assert '<meta property="og:title" content="Concert loud">' in page
     assert '<meta property="og:description" content="Come and listen">' in page
     assert 'datetime="2031-03-14T19:30:00+01:00"' in page
@@ -234,16 +234,16 @@ def test_event_page_contains_structured_data(interface: Interface) -> None:
     assert "Friday, March 14, 2031" in page
 
 
-def test_similar_events_share_category_or_venue(interface: Interface) -> None:
+def test_similar_events_share_category_or_venue(app: RunningApp) -> None:
     soon = date.today() + timedelta(days=30)
-    editor = interface.caller("editor")
+    editor = app.caller("editor")
     music, talks = (editor.create("categories", name=name)["id"] for name in ("Music", "Talks"))
     times = {"start": f"{soon} 10:00", "end": f"{soon} 11:00"}
-    event = add(interface, "This", **times, categories=[music])
+    event = add_event(app, "This", **times, categories=[music])
     for number in range(3):
-        add(interface, f"Talk {number}", **times, categories=[talks])
-        add(interface, f"Concert {number}", **times, categories=[music])
-    page = get(interface, f"/event/{event['slug']}/")
+        add_event(app, f"Talk {number}", **times, categories=[talks])
+        add_event(app, f"Concert {number}", **times, categories=[music])
+    page = get_page(app, f"/event/{event['slug']}/")
     similar = page[page.index("Similar events") :]
     assert sorted(re.findall(r">((?:Talk|Concert|This)[^<]*)</a>", similar)) == [
         "Concert 0",
@@ -253,53 +253,53 @@ def test_similar_events_share_category_or_venue(interface: Interface) -> None:
 
 
 @pytest.mark.parametrize("status", ["draft", "private", "trash", "future"])
-def test_unpublished_events_are_not_displayed(interface: Interface, status: str) -> None:
-    event = add(interface, "Secret meeting", **_times(EVENING))
+def test_unpublished_events_are_not_displayed(app: RunningApp, status: str) -> None:
+    event = add_event(app, "Secret meeting", **_start_and_end(EVENING))
     path = f"/event/{event['slug']}/"
-    assert "Secret meeting" in get(interface, path)
-    assert "Secret meeting" in get(interface, "/events/month/2031-03/")
-    editor = interface.caller("editor")
+    assert "Secret meeting" in get_page(app, path)
+    assert "Secret meeting" in get_page(app, "/events/month/2031-03/")
+    editor = app.caller("editor")
     if status == "trash":
         editor.trash("events", event["id"])
     else:
         editor.change("events", event["id"], **({"date": "2090-01-01"} if status == "future" else {"status": status}))
-    assert "Secret" not in get(interface, path, status=404)
+    assert "Secret" not in get_page(app, path, status=404)
     for view in ("/events/month/2031-03/", "/events/week/2031-03-14/", "/events/day/2031-03-14/", "/events/list/",
                  "/events/search/", "/"):  # fmt: skip
-        assert "Secret" not in get(interface, view)
+        assert "Secret" not in get_page(app, view)
     # Not even to those who may see it: pages are what everybody sees.
-    login = interface.people["administrator"]
+    login = app.users["administrator"]
     assert login
-    answer = interface.caller("administrator").get(f"http://calendar.test{path}", headers={"Accept": "text/html"})
-    assert (answer.status_code, "Secret" in answer.text) == (404, False)
+    response = app.caller("administrator").get(f"http://calendar.test{path}", headers={"Accept": "text/html"})
+    assert (response.status_code, "Secret" in response.text) == (404, False)
 
 
-def test_protected_event_displays_title_time_and_password_form(interface: Interface) -> None:
-    category = interface.caller("editor").create("categories", name="Private")
-    event = add(interface, "Birthday", **_times(EVENING), description="At Anna's", new_password="lilacs",
+def test_protected_event_displays_title_time_and_password_form(app: RunningApp) -> None:
+    category = app.caller("editor").create("categories", name="Private")
+    event = add_event(app, "Birthday", **_start_and_end(EVENING), description="At Anna's", new_password="lilacs",
                 featured=True, sticky=True, categories=[category["id"]])  # fmt: skip
     path = f"/event/{event['slug']}/"
-    page = get(interface, path, status=403)
+    page = get_page(app, path, status=403)
     assert "At Anna" not in page
     # Neither its category, which gives the colour, nor whether it is featured.
-    assert re.search(r'<li><a class="h0" href="/event/birthday/">', get(interface, "/events/month/2031-03/"))
+    assert re.search(r'<li><a class="h0" href="/event/birthday/">', get_page(app, "/events/month/2031-03/"))
     assert 'type="password"' in page
-    assert "Protected by a password" in get(interface, "/events/list/")
-    assert "At Anna" not in get(interface, "/events/list/")
+    assert "Protected by a password" in get_page(app, "/events/list/")
+    assert "At Anna" not in get_page(app, "/events/list/")
     form = [("content-type", "application/x-www-form-urlencoded"), ("accept", "text/html")]
-    status, headers, body = interface.raw("POST", path, headers=form, body=[b"password=lilacs"])
+    status, headers, body = app.raw("POST", path, headers=form, body=[b"password=lilacs"])
     assert (status, headers["cache-control"], b"At Anna" in body) == (200, "private, no-store", True)
-    assert interface.raw("POST", path, headers=form, body=[b"password=rose"])[0] == 403
-    assert "At Anna" not in get(interface, path, status=403)
-    assert interface.raw("POST", "/events/list/", headers=form, body=[b"password=lilacs"])[0] == 405
+    assert app.raw("POST", path, headers=form, body=[b"password=rose"])[0] == 403
+    assert "At Anna" not in get_page(app, path, status=403)
+    assert app.raw("POST", "/events/list/", headers=form, body=[b"password=lilacs"])[0] == 405
 
 
-def test_external_images_become_links_and_headings_are_demoted(interface: Interface) -> None:
-    event = add(interface, "Show", **_times(EVENING), description=(
+def test_external_images_become_links_and_headings_are_demoted(app: RunningApp) -> None:
+    event = add_event(app, "Show", **_start_and_end(EVENING), description=(
         "<h1>One</h1><h4>Two</h4><img src='https://elsewhere.example/a.png' alt='A &quot;poster&quot;'>"
         "<a href='https://x.example/'><img src='https://elsewhere.example/b.png' alt='linked'></a>"
         "<img src='/assets/own.png' alt='own' width='10'>"))  # fmt: skip
-    page = get(interface, f"/event/{event['slug']}/")
+    page = get_page(app, f"/event/{event['slug']}/")
     prose = page[page.index('<div class="prose">') : page.index('<div class="event-sidebar">')]
     assert "<h2>One</h2>" in prose
     assert "<h3>Two</h3>" in prose
@@ -319,8 +319,8 @@ def test_image_srcset_contains_uncropped_sizes() -> None:
     assert picture.srcset == (
         "https://x.example/400.jpg 400w, https://x.example/800.jpg 800w, https://x.example/1600.jpg 1600w"
     )
-    shown = (picture.src, picture.width, picture.height, picture.alt, picture.caption, picture.focus_classes)
-    assert shown == ("https://x.example/800.jpg", 1600, 900, "A boat", "By Ada", "x2 y9")
+    attributes = (picture.src, picture.width, picture.height, picture.alt, picture.caption, picture.focus_classes)
+    assert attributes == ("https://x.example/800.jpg", 1600, 900, "A boat", "By Ada", "x2 y9")
     assert make_page_image(False) is None
     assert make_page_image({**image, "url": "javascript:alert(1)"}) is None
 
@@ -328,49 +328,49 @@ def test_image_srcset_contains_uncropped_sizes() -> None:
 # How they are answered ---------------------------------------------------------------------------
 
 
-def test_page_is_cached_until_change(interface: Interface) -> None:
-    add(interface, "First", **_times(EVENING))
+def test_page_is_cached_until_change(app: RunningApp) -> None:
+    add_event(app, "First", **_start_and_end(EVENING))
     path = "/events/month/2031-03/"
-    _, headers, first = interface.raw("GET", path)
-    assert statements_of(interface, b"", path) == 0
-    assert interface.raw("GET", path)[2] == first
-    assert interface.raw("GET", path, headers=[("if-none-match", headers["etag"])])[0] == 304
+    _, headers, first = app.raw("GET", path)
+    assert count_transactions(app, b"", path) == 0
+    assert app.raw("GET", path)[2] == first
+    assert app.raw("GET", path, headers=[("if-none-match", headers["etag"])])[0] == 304
     assert {"s1", "s1-events"} <= set(headers["surrogate-key"].split())
     # Pages speak as their site does, whatever a browser prefers: one answer serves everybody.
-    assert interface.raw("GET", path, headers=[("accept-language", "ja")])[2] == first
-    add(interface, "Second", **_times(EVENING))
-    again = interface.raw("GET", path, headers=[("if-none-match", headers["etag"])])
+    assert app.raw("GET", path, headers=[("accept-language", "ja")])[2] == first
+    add_event(app, "Second", **_start_and_end(EVENING))
+    again = app.raw("GET", path, headers=[("if-none-match", headers["etag"])])
     assert (again[0], b"Second" in again[2]) == (200, True)
-    interface.set_site("accent", "#0b5fff")
-    assert b".0b5fff.css" in interface.raw("GET", path)[2]
+    app.set_site("accent", "#0b5fff")
+    assert b".0b5fff.css" in app.raw("GET", path)[2]
 
 
-def test_content_security_policy_forbids_inline_and_third_party(interface: Interface) -> None:
-    _, headers, body = interface.raw("GET", "/events/month/2031-03/")
+def test_content_security_policy_forbids_inline_and_third_party(app: RunningApp) -> None:
+    _, headers, body = app.raw("GET", "/events/month/2031-03/")
     policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
     assert policy == {
         "default-src": "'none'", "style-src": "'self'", "script-src": "'self'", "form-action": "'self'",
         "base-uri": "'none'", "img-src": "'self' https://tile.openstreetmap.org", "frame-ancestors": "'self'",
     }  # fmt: skip
     assert not re.search(rb"<style|\sstyle=|\son\w+=|<script(?! src=\"/assets/| type=\"application/ld)", body)
-    embedded = interface.raw("GET", "/embed/events/month/2031-03/")[1]["content-security-policy"]
+    embedded = app.raw("GET", "/embed/events/month/2031-03/")[1]["content-security-policy"]
     assert embedded.endswith("frame-ancestors *")
 
 
-def test_assets_are_immutable_and_versioned(interface: Interface) -> None:
-    page = get(interface, "/events/list/")
+def test_assets_are_immutable_and_versioned(app: RunningApp) -> None:
+    page = get_page(app, "/events/list/")
     names = re.findall(r'(?:href|src)="(/assets/[^"]+)"', page)
     assert len(names) == 3
     for name in names:
-        status, headers, body = interface.raw("GET", name)
+        status, headers, body = app.raw("GET", name)
         assert (status, headers["cache-control"]) == (200, "public, max-age=31536000, immutable")
         assert body
     for name in ("/assets/site.css", "/assets/../site.css", "/assets/site.000000000000.b3341e.css", "/assets/"):
-        assert interface.raw("GET", name)[0] == 404
-    assert interface.raw("POST", names[0])[0] == 405
+        assert app.raw("GET", name)[0] == 404
+    assert app.raw("POST", names[0])[0] == 405
 
 
-def test_accent_color_has_sufficient_contrast(interface: Interface) -> None:
+def test_accent_color_has_sufficient_contrast(app: RunningApp) -> None:
     from kalends.website.models.theme import (
         DARK_BACKGROUND,
         LIGHT_BACKGROUND,
@@ -386,14 +386,14 @@ def test_accent_color_has_sufficient_contrast(interface: Interface) -> None:
             assert contrast(colour, pick_text_colour(colour)) >= 4.5, (accent, ground)
 
 
-def test_site_settings_configure_view_name_and_logo(interface: Interface) -> None:
+def test_site_settings_configure_view_name_and_logo(app: RunningApp) -> None:
     for key, value in (
         ("default_view", "list"),
         ("name", "Our <town>"),
         ("logo_url", "https://cdn.example/logo.svg"),
     ):
-        interface.set_site(key, value)
-    _, headers, body = interface.raw("GET", "/")
+        app.set_site(key, value)
+    _, headers, body = app.raw("GET", "/")
     assert b"Upcoming events" in body
     assert b"Our &lt;town&gt;" in body or b"<span>Our</span>" in body
     assert "https://cdn.example" in headers["content-security-policy"]
@@ -404,35 +404,35 @@ def test_site_settings_configure_view_name_and_logo(interface: Interface) -> Non
         ("logo_url", "javascript:x"),
     ):
         with pytest.raises(ValueError, match=r"\w"):
-            interface.set_site(key, value)
+            app.set_site(key, value)
 
 
-def test_tile_url_may_use_subdomains(fresh: Start) -> None:
-    interface = fresh({"KALENDS_TILES_URL": "https://{s}.tiles.example/{z}/{x}/{y}.png"})
-    _, headers, body = interface.raw("GET", "/events/map/")
+def test_tile_url_may_use_subdomains(start_app: StartApp) -> None:
+    app = start_app({"KALENDS_TILES_URL": "https://{s}.tiles.example/{z}/{x}/{y}.png"})
+    _, headers, body = app.raw("GET", "/events/map/")
     assert "img-src 'self' https://*.tiles.example;" in headers["content-security-policy"]
     assert b"images from tiles.example." in body
 
 
-def test_maps_are_disabled_without_tile_url(fresh: Start) -> None:
-    interface = fresh({"KALENDS_TILES_URL": ""})
-    get(interface, "/events/map/", status=404)
-    assert "/events/map/" not in get(interface, "/events/list/")
+def test_maps_are_disabled_without_tile_url(start_app: StartApp) -> None:
+    app = start_app({"KALENDS_TILES_URL": ""})
+    get_page(app, "/events/map/", status=404)
+    assert "/events/map/" not in get_page(app, "/events/list/")
 
 
 @pytest.mark.parametrize(
-    ("language", "wanted"),
+    ("language", "expected"),
     [("de", ("Kommende Veranstaltungen", "März 2031", "Fr., 14. März")),
      ("ja", ("今後のイベント", "2031年3月", "14")),
      ("en-GB", ("Upcoming events", "March 2031", "19:30"))],
 )  # fmt: skip
-def test_pages_use_site_language(interface: Interface, language: str, wanted: tuple[str, ...]) -> None:
-    interface.set_site("language", language)
-    add(interface, "Concert", **_times(EVENING))
-    page = get(interface, "/events/list/")
+def test_pages_use_site_language(app: RunningApp, language: str, expected: tuple[str, ...]) -> None:
+    app.set_site("language", language)
+    add_event(app, "Concert", **_start_and_end(EVENING))
+    page = get_page(app, "/events/list/")
     assert f'<html lang="{language[:2]}"' in page
-    assert [text for text in wanted if text not in page] == []
+    assert [text for text in expected if text not in page] == []
 
 
-def _times(times: dict[str, str]) -> dict[str, str]:
+def _start_and_end(times: dict[str, str]) -> dict[str, str]:
     return {"start": times["start_date"], "end": times["end_date"]}

@@ -3,19 +3,19 @@
 import pytest
 from playwright.sync_api import Browser
 
-from tests.pages.browser_page import embed, looking
-from tests.pages.demo_calendar import FULL_DAY, Town
+from tests.pages.browser_page import embed, open_browser_page
+from tests.pages.demo_calendar import FULL_DAY, DemoCalendar
 from tests.soak import SOAK
 
 WIDTHS = range(320, 1361, 40) if SOAK else (320, 360, 480, 600, 768, 1024, 1360)
-WITH_MENU = ("month", "list", "week", "day", "venue", "event", "search")
+PAGES_WITH_MENU = ("month", "list", "week", "day", "venue", "event", "search")
 
 
-@pytest.mark.parametrize("name", WITH_MENU)
-def test_open_menu_fits_viewport(town: Town, chromium: Browser, name: str) -> None:
-    with looking(chromium) as seen:
-        page = seen.page
-        page.goto(town.server.address + town.pages[name])
+@pytest.mark.parametrize("name", PAGES_WITH_MENU)
+def test_open_menu_fits_viewport(demo_calendar: DemoCalendar, chromium: Browser, name: str) -> None:
+    with open_browser_page(chromium) as browser:
+        page = browser.page
+        page.goto(demo_calendar.server.base_url + demo_calendar.pages[name])
         page.locator("details.menu summary").click()
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
@@ -27,17 +27,17 @@ def test_open_menu_fits_viewport(town: Town, chromium: Browser, name: str) -> No
             assert page.evaluate("document.documentElement.scrollWidth") <= width, width
 
 
-def test_map_button_is_hidden_without_script(town: Town, chromium: Browser) -> None:
-    for script, shown in ((True, True), (False, False)):
-        with looking(chromium, script=script) as seen:
-            seen.page.goto(town.server.address + "/events/map/")
-            assert seen.page.locator(".map button").is_visible() is shown
+def test_map_button_is_hidden_without_script(demo_calendar: DemoCalendar, chromium: Browser) -> None:
+    for script, visible in ((True, True), (False, False)):
+        with open_browser_page(chromium, script=script) as browser:
+            browser.page.goto(demo_calendar.server.base_url + "/events/map/")
+            assert browser.page.locator(".map button").is_visible() is visible
 
 
-def test_embed_height_fits_content(town: Town, chromium: Browser) -> None:
-    with looking(chromium, viewport={"width": 900, "height": 900}) as seen:
-        page = seen.page
-        embed(page, town.server.address, f"/events/day/{FULL_DAY}/")
+def test_embed_height_fits_content(demo_calendar: DemoCalendar, chromium: Browser) -> None:
+    with open_browser_page(chromium, viewport={"width": 900, "height": 900}) as browser:
+        page = browser.page
+        embed(page, demo_calendar.server.base_url, f"/events/day/{FULL_DAY}/")
         height = "Number(document.querySelector('iframe').height)"
         page.wait_for_function(f"{height} !== 600")
         full = page.evaluate(height)
@@ -47,48 +47,50 @@ def test_embed_height_fits_content(town: Town, chromium: Browser) -> None:
         frame.get_by_role("heading", name="March 11").wait_for()
         page.wait_for_function(f"{height} < {full - 200}")
         inside = page.frames[1]
-        shown = inside.evaluate("document.querySelector('footer').getBoundingClientRect().bottom")
-        assert abs(page.evaluate(height) - shown) < 2
+        bottom = inside.evaluate("document.querySelector('footer').getBoundingClientRect().bottom")
+        assert abs(page.evaluate(height) - bottom) < 2
         assert inside.evaluate("document.documentElement.scrollHeight <= innerHeight")
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr", "it", "es", "pt-BR", "nl", "ja"])
-def test_all_tabs_fit_on_small_phone(town: Town, chromium: Browser, language: str) -> None:
-    with looking(chromium, viewport={"width": 320, "height": 700}) as seen:
-        seen.page.goto(f"{town.server.address}/events/month/2031-03/?lang={language}")
-        assert seen.page.locator(".view-nav li").count() == 5
-        assert seen.page.evaluate(
+def test_all_tabs_fit_on_small_phone(demo_calendar: DemoCalendar, chromium: Browser, language: str) -> None:
+    with open_browser_page(chromium, viewport={"width": 320, "height": 700}) as browser:
+        browser.page.goto(f"{demo_calendar.server.base_url}/events/month/2031-03/?lang={language}")
+        assert browser.page.locator(".view-nav li").count() == 5
+        assert browser.page.evaluate(
             "(() => { const row = document.querySelector('.view-nav ul'); "
             "return row.scrollWidth <= row.clientWidth })()"
         )
 
 
-def test_navigation_and_menu_share_one_row_on_phone(town: Town, chromium: Browser) -> None:
-    with looking(chromium, viewport={"width": 360, "height": 800}) as seen:
-        seen.page.goto(f"{town.server.address}/events/month/2031-03/")
-        parts = [seen.page.locator(f".view-header {part}").first for part in ("h1", ".period-nav a", "summary")]
-        boxes = [part.bounding_box() for part in parts]
+def test_navigation_and_menu_share_one_row_on_phone(demo_calendar: DemoCalendar, chromium: Browser) -> None:
+    with open_browser_page(chromium, viewport={"width": 360, "height": 800}) as browser:
+        browser.page.goto(f"{demo_calendar.server.base_url}/events/month/2031-03/")
+        boxes = [
+            browser.page.locator(f".view-header {part}").first.bounding_box()
+            for part in ("h1", ".period-nav a", "summary")
+        ]
         title, step, menu = (box["y"] for box in boxes if box)
         assert title + 20 < step
         assert abs(step - menu) < 10
-        # What is not seen is still said.
-        assert seen.page.get_by_role("link", name="Feb 2031").count() == 1
+        # Hidden texts remain available to screen readers.
+        assert browser.page.get_by_role("link", name="Feb 2031").count() == 1
 
 
-def test_time_with_zone_is_fully_visible_in_narrow_month(town: Town, chromium: Browser) -> None:
-    with looking(chromium, viewport={"width": 768, "height": 900}) as seen:
-        seen.page.goto(f"{town.server.address}/events/month/2031-03/")
-        clock = seen.page.locator(".cells i", has_text="JST")
-        link = clock.locator("..")
-        inner, outer = clock.bounding_box(), link.bounding_box()
+def test_time_with_zone_is_fully_visible_in_narrow_month(demo_calendar: DemoCalendar, chromium: Browser) -> None:
+    with open_browser_page(chromium, viewport={"width": 768, "height": 900}) as browser:
+        browser.page.goto(f"{demo_calendar.server.base_url}/events/month/2031-03/")
+        time_element = browser.page.locator(".cells i", has_text="JST")
+        link = time_element.locator("..")
+        inner, outer = time_element.bounding_box(), link.bounding_box()
         assert inner
         assert outer
         assert inner["x"] + inner["width"] <= outer["x"] + outer["width"]
 
 
-def test_visitor_sees_multi_day_times_in_both_zones(town: Town, chromium: Browser) -> None:
-    with looking(chromium, timezone_id="America/New_York") as seen:
-        seen.page.goto(f"{town.server.address}/events/day/2031-03-22/")
-        times = seen.page.locator("time", has_text="Mar 21").first.inner_text()
-        said = " ".join(times.split())
-        assert said == "Mar 21, 10:00 AM – Mar 24, 6:00 PM Mar 21, 5:00 AM – Mar 24, 1:00 PM your time"
+def test_visitor_sees_multi_day_times_in_both_zones(demo_calendar: DemoCalendar, chromium: Browser) -> None:
+    with open_browser_page(chromium, timezone_id="America/New_York") as browser:
+        browser.page.goto(f"{demo_calendar.server.base_url}/events/day/2031-03-22/")
+        times = browser.page.locator("time", has_text="Mar 21").first.inner_text()
+        text = " ".join(times.split())
+        assert text == "Mar 21, 10:00 AM – Mar 24, 6:00 PM Mar 21, 5:00 AM – Mar 24, 1:00 PM your time"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.api.conftest import Start
-from tests.api.running_app import Interface, done
+from tests.api.conftest import StartApp
+from tests.api.running_app import RunningApp, expect_json
 
 # Venues and organizers keep the slug that they were made with.
 PATHS = {"events": "event", "categories": "events/category", "tags": "tag"}
@@ -11,45 +11,48 @@ EVENT = {"title": "A", "start_date": "2031-01-01 10:00", "end_date": "2031-01-01
 
 
 @pytest.fixture
-def interface(fresh: Start) -> Interface:
-    return fresh()
+def app(start_app: StartApp) -> RunningApp:
+    return start_app()
 
 
-def follow(interface: Interface, path: str, query: bytes = b"") -> tuple[int, str]:
-    status, headers, _ = interface.raw("GET", path, query=query, headers=[("accept", "text/html")])
+def read_redirect(app: RunningApp, path: str, query: bytes = b"") -> tuple[int, str]:
+    status, headers, _ = app.raw("GET", path, query=query, headers=[("accept", "text/html")])
     return status, headers.get("location", "")
 
 
 @pytest.mark.parametrize("kind", PATHS)
-def test_old_slug_redirects_to_current_slug(interface: Interface, kind: str) -> None:
-    editor = interface.caller("editor")
-    made = editor.create(kind, slug="first", **(EVENT if kind == "events" else {"name": "A"}))
+def test_old_slug_redirects_to_current_slug(app: RunningApp, kind: str) -> None:
+    editor = app.caller("editor")
+    record = editor.create(kind, slug="first", **(EVENT if kind == "events" else {"name": "A"}))
     for slug in ("second", "東京"):
-        editor.change(kind, made["id"], slug=slug)
-    shown = editor.read(kind, made["id"])["slug"]
+        editor.change(kind, record["id"], slug=slug)
+    current_slug = editor.read(kind, record["id"])["slug"]
     for old in ("first", "second"):
-        assert follow(interface, f"/{PATHS[kind]}/{old}/", b"lang=de") == (301, f"/{PATHS[kind]}/{shown}/?lang=de")
-    assert follow(interface, f"/{PATHS[kind]}/{shown}/")[0] == 200
+        assert read_redirect(app, f"/{PATHS[kind]}/{old}/", b"lang=de") == (
+            301,
+            f"/{PATHS[kind]}/{current_slug}/?lang=de",
+        )
+    assert read_redirect(app, f"/{PATHS[kind]}/{current_slug}/")[0] == 200
 
 
-def test_feed_and_embed_urls_redirect(interface: Interface) -> None:
-    editor = interface.caller("editor")
-    made = editor.create("events", slug="first", **EVENT)
-    editor.change("events", made["id"], slug="second")
-    assert follow(interface, "/event/first.ics") == (301, "/event/second.ics")
-    assert follow(interface, "/embed/event/first/") == (301, "/embed/event/second/")
+def test_feed_and_embed_urls_redirect(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    record = editor.create("events", slug="first", **EVENT)
+    editor.change("events", record["id"], slug="second")
+    assert read_redirect(app, "/event/first.ics") == (301, "/event/second.ics")
+    assert read_redirect(app, "/embed/event/first/") == (301, "/embed/event/second/")
 
 
-def test_reused_slug_belongs_to_new_record(interface: Interface) -> None:
-    editor = interface.caller("editor")
-    made = editor.create("tags", name="A", slug="first")
-    editor.change("tags", made["id"], slug="second")
+def test_reused_slug_belongs_to_new_record(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    record = editor.create("tags", name="A", slug="first")
+    editor.change("tags", record["id"], slug="second")
     editor.create("tags", name="B", slug="first")
-    assert follow(interface, "/tag/first/") == (200, "")
+    assert read_redirect(app, "/tag/first/") == (200, "")
 
 
-def test_hidden_and_deleted_records_do_not_redirect(interface: Interface) -> None:
-    editor = interface.caller("editor")
+def test_hidden_and_deleted_records_do_not_redirect(app: RunningApp) -> None:
+    editor = app.caller("editor")
     hidden = editor.create("events", slug="never-shown", status="draft", **EVENT)
     editor.change("events", hidden["id"], slug="shown", status="publish")
     gone = editor.create("events", slug="first", **EVENT)
@@ -57,6 +60,6 @@ def test_hidden_and_deleted_records_do_not_redirect(interface: Interface) -> Non
     editor.trash("events", gone["id"])
     removed = editor.create("tags", name="A", slug="first")
     editor.change("tags", removed["id"], slug="second")
-    done(editor.delete(f"/tags/{removed['id']}"))
+    expect_json(editor.delete(f"/tags/{removed['id']}"))
     for path in ("/event/never-shown/", "/event/first/", "/event/second/", "/tag/first/"):
-        assert follow(interface, path) == (404, ""), path
+        assert read_redirect(app, path) == (404, ""), path

@@ -1,17 +1,17 @@
-"""The lists that are asked for: every filter of events alone, and the pairs that sites really use."""
+"""The lists whose plans are checked: each filter of events alone, and the combinations that sites use."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from tests.plans.conftest import Site
+from tests.plans.conftest import PlanSite
 
-Raw = Mapping[str, object]
+RawParams = Mapping[str, object]
 
 # Stands in where only the names of the requests are needed.
-EXAMPLE = Site("", datetime(2026, 3, 14, tzinfo=UTC), 1, 1, 1, 1, 1, 1, 1, [1])
+EXAMPLE_SITE = PlanSite("", datetime(2026, 3, 14, tzinfo=UTC), 1, 1, 1, 1, 1, 1, 1, [1])
 
 
-def alone(site: Site) -> dict[str, Raw]:
+def single_filters(site: PlanSite) -> dict[str, RawParams]:
     """Name of the filter, perhaps with a word on its value -> parameters."""
     soon, later = f"{site.now + timedelta(days=20):%Y-%m-%d}", f"{site.now + timedelta(days=50):%Y-%m-%d}"
     past = f"{site.now - timedelta(days=700):%Y-%m-%d}"
@@ -45,9 +45,9 @@ def alone(site: Site) -> dict[str, Raw]:
         "status": {"status": "publish"},
         "geoloc": {"geoloc": "true"},
         "geoloc (none)": {"geoloc": "false"},
-        "geoloc_lat": _circle(),
-        "geoloc_radius": {**_circle(), "geoloc_radius": 2},
-        "include": {"include": ",".join(map(str, site.some))},
+        "geoloc_lat": _distance_filter(),
+        "geoloc_radius": {**_distance_filter(), "geoloc_radius": 2},
+        "include": {"include": ",".join(map(str, site.sample_ids))},
         "post_parent": {"post_parent": site.parent},
         "ticketed": {"ticketed": "true"},
         "ticketed (others)": {"ticketed": "false"},
@@ -55,11 +55,11 @@ def alone(site: Site) -> dict[str, Raw]:
         "overlaps_to": {"overlaps_to": soon},
         "order": {"order": "desc"},
         **{f"orderby={name}": {"orderby": name} for name in ("start_date", "end_date", "title", "date", "modified")},
-        "orderby=distance": {**_circle(), "orderby": "distance"},
+        "orderby=distance": {**_distance_filter(), "orderby": "distance"},
     }
 
 
-def in_pairs(site: Site) -> dict[str, Raw]:
+def filter_pairs(site: PlanSite) -> dict[str, RawParams]:
     """What a month page, a venue's page, a search box with a filter, a widget ask."""
     soon, later = f"{site.now + timedelta(days=20):%Y-%m-%d}", f"{site.now + timedelta(days=50):%Y-%m-%d}"
     long_ago = f"{site.now - timedelta(days=2500):%Y-%m-%d}"
@@ -80,7 +80,7 @@ def in_pairs(site: Site) -> dict[str, Raw]:
         "categories, search": {"categories": site.category, "search": "accordion"},
         "categories, featured": {"categories": site.category, "featured": "true"},
         "categories, ticketed": {"categories": site.category, "ticketed": "true"},
-        "categories, geoloc_lat": {"categories": site.category, **_circle()},
+        "categories, geoloc_lat": {"categories": site.category, **_distance_filter()},
         "venue, start_date": {"venue": site.venue, "start_date": soon},
         "venue, ends_after": {"venue": site.venue, **current},
         "venue, search": {"venue": site.venue, "search": "accordion"},
@@ -89,28 +89,28 @@ def in_pairs(site: Site) -> dict[str, Raw]:
         "organizer, categories": {"organizer": site.organizer, "categories": site.category},
         "search, start_date": {"search": "accordion", "start_date": soon},
         "search, ends_after": {"search": "accordion", **current},
-        "search, geoloc_lat": {"search": "accordion", **_circle()},
+        "search, geoloc_lat": {"search": "accordion", **_distance_filter()},
         "tags, start_date": {"tags": site.tag, "start_date": soon},
         "featured, start_date": {"featured": "true", "start_date": soon},
         "featured, ends_after": {"featured": "true", **current},
-        "geoloc_lat, start_date": {**_circle(), "start_date": soon},
+        "geoloc_lat, start_date": {**_distance_filter(), "start_date": soon},
     }
 
 
-def in_the_wide_window(site: Site) -> dict[str, Raw]:
+def unlimited_filters(site: PlanSite) -> dict[str, RawParams]:
     """Filters over all of the past: what they find must come from an index of their own."""
     wide = {"start_date": "1970-01-01", "end_date": "2100-01-01"}
     return {
         "nothing": wide,
         "geoloc": {**wide, "geoloc": "true"},
         "geoloc (none)": {**wide, "geoloc": "false"},
-        "geoloc_lat": {**wide, **_circle()},
+        "geoloc_lat": {**wide, **_distance_filter()},
         "categories": {**wide, "categories": site.category},
         "tags": {**wide, "tags": site.tag},
         "venue": {**wide, "venue": site.venue},
     }
 
 
-def _circle() -> dict[str, object]:
+def _distance_filter() -> dict[str, object]:
     """Around Tübingen, where made-up venues are."""
     return {"geoloc_lat": 48.52, "geoloc_lng": 9.05}

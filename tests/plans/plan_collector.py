@@ -1,4 +1,4 @@
-"""The plans with which PostgreSQL really answers: asked as the server asks, told by PostgreSQL itself.
+"""The plans that PostgreSQL executes for the statements of the server, as auto_explain logs them.
 
 The extension auto_explain sends the plan of every statement back as a notice. So nothing is rebuilt here: the
 statements, their arguments, the role behind row-level security and the choice between a plan for these arguments and
@@ -21,10 +21,10 @@ from kalends.operations.context import OperationContext, Outcome
 from kalends.operations.records import list_records
 from kalends.store.database import Database, Options
 
-NOBODY = Actor()
+ANONYMOUS = Actor()
 
 # After the fifth time PostgreSQL may keep a plan for all arguments.
-TIMES = 7
+REPETITIONS = 7
 
 _SETTINGS = """
     LOAD 'auto_explain';
@@ -47,17 +47,17 @@ class Statement:
     plan: Mapping[str, Any]
 
     def nodes(self) -> Iterator[Mapping[str, Any]]:
-        waiting = [self.plan]
-        while waiting:
-            node = waiting.pop()
+        queue = [self.plan]
+        while queue:
+            node = queue.pop()
             yield node
-            waiting.extend(node.get("Plans", ()))
+            queue.extend(node.get("Plans", ()))
 
-    def whole_tables(self) -> list[str]:
+    def sequential_scans(self) -> list[str]:
         """Tables that are read from one end to the other."""
         return [node["Relation Name"] for node in self.nodes() if node["Node Type"] == "Seq Scan"]
 
-    def rows_in_vain(self, tables: Set[str]) -> int:
+    def wasted_rows(self, tables: Set[str]) -> int:
         """Most rows of these tables that one step has read and not used, over all its rounds.
 
         A step that uses more than it throws away costs in proportion to its answer and does not count.
@@ -74,28 +74,28 @@ class Statement:
         return "\n".join(_outline(self.plan, 0))
 
 
-class Explaining:
-    """Lists, asked on one connection that tells its plans."""
+class PlanCollector:
+    """List requests on one connection that reports its plans."""
 
     def __init__(self, database: Database, now: datetime) -> None:
         self._database = database
         self._now = now
-        self.told: list[Statement] = []
+        self.statements: list[Statement] = []
 
-    def hear(self, _: object, message: Any) -> None:
-        found = re.search(r"plan:\s*(\{.*)", str(message.message), re.DOTALL)
-        if found:
-            entry = json.loads(found[1])
-            self.told.append(Statement(entry["Query Text"], entry["Plan"]))
+    def record_plan(self, _: object, message: Any) -> None:
+        match = re.search(r"plan:\s*(\{.*)", str(message.message), re.DOTALL)
+        if match:
+            entry = json.loads(match[1])
+            self.statements.append(Statement(entry["Query Text"], entry["Plan"]))
 
-    async def list(self, kind: Kind, raw: Mapping[str, object], actor: Actor = NOBODY) -> list[Statement]:
+    async def collect_plans(self, kind: Kind, raw: Mapping[str, object], actor: Actor = ANONYMOUS) -> list[Statement]:
         """The statements of the seventh of seven equal requests."""
-        for _ in range(TIMES):
-            self.told.clear()
-            await self.ask(kind, raw, actor)
-        return [statement for statement in self.told if "enter_site" not in statement.text]
+        for _ in range(REPETITIONS):
+            self.statements.clear()
+            await self.list_records(kind, raw, actor)
+        return [statement for statement in self.statements if "enter_site" not in statement.text]
 
-    async def ask(self, kind: Kind, raw: Mapping[str, object], actor: Actor = NOBODY) -> Outcome:
+    async def list_records(self, kind: Kind, raw: Mapping[str, object], actor: Actor = ANONYMOUS) -> Outcome:
         values = read_params([*PAGING, *(row.param for row in kind.filters)], raw)
         async with self._database.transaction("", self._now, writing=False) as transaction:
             call = OperationContext(
@@ -105,19 +105,19 @@ class Explaining:
 
 
 @asynccontextmanager
-async def explaining(url: str, now: datetime):
+async def open_plan_collector(url: str, now: datetime):
     connection = await asyncpg.connect(url, statement_cache_size=1024)
     try:
         await connection.execute(_SETTINGS)
-        pool = _OneConnection(connection)
-        explained = Explaining(Database(pool, pool, Options(url)), now)
-        connection.add_log_listener(explained.hear)
-        yield explained
+        pool = _SingleConnectionPool(connection)
+        collector = PlanCollector(Database(pool, pool, Options(url)), now)
+        connection.add_log_listener(collector.record_plan)
+        yield collector
     finally:
         await connection.close()
 
 
-class _OneConnection:
+class _SingleConnectionPool:
     """A pool of one that never closes it, so that its settings and kept plans stay."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:

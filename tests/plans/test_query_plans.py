@@ -4,70 +4,72 @@ import pytest
 
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Actor
-from tests.plans.conftest import Site
-from tests.plans.list_requests import EXAMPLE, Raw, alone, in_pairs, in_the_wide_window
-from tests.plans.plan_collector import Explaining, Statement
+from tests.plans.conftest import PlanSite
+from tests.plans.list_requests import EXAMPLE_SITE, RawParams, filter_pairs, single_filters, unlimited_filters
+from tests.plans.plan_collector import PlanCollector, Statement
 
 # These grow with the number of events. Terms and venues are few, and reading few rows whole is quicker.
-LARGE = {"events", "event_venues", "event_organizers", "event_categories", "event_tags"}
+LARGE_TABLES = {"events", "event_venues", "event_organizers", "event_categories", "event_tags"}
 # Rows that one step may read in vain. What runs is found through length classes that hold up to twice as many, a
 # quarter of texts begins before today, a page is up to 50 rows: a few hundred are part of an answer. Walking past
 # what the filter is for is not, and with 10,000 of 200,000 events to come it throws away thousands.
-IN_VAIN = 500
+MAX_WASTED_ROWS = 500
 
 EDITOR = Actor(1, "editor")
 
 pytestmark = pytest.mark.large
 
 
-def faults(statements: list[Statement], in_vain: int = IN_VAIN) -> list[str]:
-    found = []
+def find_problems(statements: list[Statement], max_wasted_rows: int = MAX_WASTED_ROWS) -> list[str]:
+    problems = []
     for statement in statements:
-        whole = LARGE & set(statement.whole_tables())
-        wasted = statement.rows_in_vain(LARGE)
-        if whole or wasted > in_vain:
-            found.append(f"reads {whole or 'no table'} whole, {wasted} rows in vain:\n{statement.outline()}")
-    return found
+        scanned = LARGE_TABLES & set(statement.sequential_scans())
+        wasted = statement.wasted_rows(LARGE_TABLES)
+        if scanned or wasted > max_wasted_rows:
+            problems.append(f"reads {scanned or 'no table'} whole, {wasted} rows in vain:\n{statement.outline()}")
+    return problems
 
 
-@pytest.mark.parametrize("name", alone(EXAMPLE))
-async def test_single_filters_use_index(name: str, site: Site, explained: Explaining) -> None:
-    assert not faults(await explained.list(EVENTS, alone(site)[name]))
+@pytest.mark.parametrize("name", single_filters(EXAMPLE_SITE))
+async def test_single_filters_use_index(name: str, site: PlanSite, plan_collector: PlanCollector) -> None:
+    assert not find_problems(await plan_collector.collect_plans(EVENTS, single_filters(site)[name]))
 
 
-@pytest.mark.parametrize("name", in_the_wide_window(EXAMPLE))
-async def test_filters_over_all_dates_use_index(name: str, site: Site, explained: Explaining) -> None:
-    assert not faults(await explained.list(EVENTS, in_the_wide_window(site)[name]))
+@pytest.mark.parametrize("name", unlimited_filters(EXAMPLE_SITE))
+async def test_filters_over_all_dates_use_index(name: str, site: PlanSite, plan_collector: PlanCollector) -> None:
+    assert not find_problems(await plan_collector.collect_plans(EVENTS, unlimited_filters(site)[name]))
 
 
-async def test_short_search_words_do_not_scan_text_index(site: Site, explained: Explaining) -> None:
+async def test_short_search_words_do_not_scan_text_index(site: PlanSite, plan_collector: PlanCollector) -> None:
     """Also with a plan that is kept for all words: after a few requests for long ones."""
     for word in ("a", "a b"):
-        statements = await explained.list(EVENTS, {**in_the_wide_window(site)["nothing"], "search": word})
+        statements = await plan_collector.collect_plans(
+            EVENTS, {**unlimited_filters(site)["nothing"], "search": word}
+        )
         conditions = [str(node.get("Index Cond", "")) for statement in statements for node in statement.nodes()]
         assert not [condition for condition in conditions if "search_text" in condition], word
 
 
-@pytest.mark.parametrize("name", in_pairs(EXAMPLE))
-async def test_filter_pairs_use_index(name: str, site: Site, explained: Explaining) -> None:
+@pytest.mark.parametrize("name", filter_pairs(EXAMPLE_SITE))
+async def test_filter_pairs_use_index(name: str, site: PlanSite, plan_collector: PlanCollector) -> None:
     """What two filters have in common is found among what the index of one of them finds in the window."""
-    raw = in_pairs(site)[name]
+    raw = filter_pairs(site)[name]
     linked = {key: raw[key] for key in ("categories", "geoloc_lat", "geoloc_lng") if key in raw}
-    found = (await explained.ask(EVENTS, linked)).body["total"] if linked else 0
-    assert not faults(await explained.list(EVENTS, raw), max(IN_VAIN, found))
+    matching = (await plan_collector.list_records(EVENTS, linked)).body["total"] if linked else 0
+    assert not find_problems(await plan_collector.collect_plans(EVENTS, raw), max(MAX_WASTED_ROWS, matching))
 
 
 @pytest.mark.parametrize("raw", [{}, {"status": "draft"}, {"status": "draft,pending"}, {"status": "publish"}])
-async def test_editor_queries_use_index(raw: Raw, site: Site, explained: Explaining) -> None:
-    assert not faults(await explained.list(EVENTS, raw, EDITOR))
+async def test_editor_queries_use_index(raw: RawParams, site: PlanSite, plan_collector: PlanCollector) -> None:
+    assert not find_problems(await plan_collector.collect_plans(EVENTS, raw, EDITOR))
 
 
-async def test_cursor_uses_index(site: Site, explained: Explaining) -> None:
-    page = await explained.ask(EVENTS, {"page": 100})
+async def test_cursor_uses_index(site: PlanSite, plan_collector: PlanCollector) -> None:
+    page = await plan_collector.list_records(EVENTS, {"page": 100})
     cursor = page.body["next_cursor"]
-    assert not faults(await explained.list(EVENTS, {"cursor": cursor}))
+    assert not find_problems(await plan_collector.collect_plans(EVENTS, {"cursor": cursor}))
 
 
 def test_all_filters_are_covered() -> None:
-    asked = {name for raw in alone(EXAMPLE).values() for name in raw}
-    assert {row.param.name for row in EVENTS.filters} <= asked | {"cursor"}
+    covered = {name for raw in single_filters(EXAMPLE_SITE).values() for name in raw}
+    assert {row.param.name for row in EVENTS.filters} <= covered | {"cursor"}

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from tests.robustness.model_records import SINGULAR, Actor
-from tests.robustness.site_fixtures import NS, add_tenant
+from tests.robustness.site_fixtures import API_PATH, add_tenant
 
 RANKS = ("anonymous", "subscriber", "contributor", "author", "editor")
 ROLES = {
@@ -17,23 +17,23 @@ ROLES = {
     "au2": "author",
     "ed": "editor",
 }
-PEOPLE = {login: Actor(login, RANKS.index(role), n) for n, (login, role) in enumerate(ROLES.items(), 1)}
+ACTORS = {login: Actor(login, RANKS.index(role), n) for n, (login, role) in enumerate(ROLES.items(), 1)}
 
 
-def revision_in(answer: httpx.Response) -> int:
-    return int(answer.headers["etag"].strip('"').partition("-")[0])
+def revision_from_etag(response: httpx.Response) -> int:
+    return int(response.headers["etag"].strip('"').partition("-")[0])
 
 
-def essence_of(body: dict[str, Any], kind: str) -> dict[str, Any]:
+def comparable_fields(body: dict[str, Any], kind: str) -> dict[str, Any]:
     """What of a representation the model knows."""
     if kind in ("categories", "tags"):
         return {name: body[name] for name in ("id", "name", "slug", "count", "parent") if name in body}
-    seen = {name: body[name] for name in ("id", "status", "author")}
-    seen |= {"title": body["title" if kind == "events" else SINGULAR[kind]], "slug": body.get("slug", "")}
+    fields = {name: body[name] for name in ("id", "status", "author")}
+    fields |= {"title": body["title" if kind == "events" else SINGULAR[kind]], "slug": body.get("slug", "")}
     if kind != "events":
-        return seen
+        return fields
     venues = body["venue"] if isinstance(body["venue"], list) else [body["venue"]]
-    return seen | {
+    return fields | {
         "venue": [venue["id"] for venue in venues],
         "organizer": [organizer["id"] for organizer in body["organizer"]],
         "categories": {term["id"]: term["count"] for term in body["categories"]},
@@ -42,15 +42,17 @@ def essence_of(body: dict[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-class Site:
+class ComparedSite:
     """A new site in the one database, behind an application in this process."""
 
     def __init__(self, database_url: str, runner: asyncio.Runner, transport: httpx.ASGITransport) -> None:
         tenant = add_tenant(database_url, ROLES)
         self.id, self.database_url = tenant.id, database_url
-        self._people, self._runner = tenant.people, runner
-        self._client = httpx.AsyncClient(transport=transport, base_url=f"http://{tenant.host}{NS}", trust_env=False)
+        self._users, self._runner = tenant.users, runner
+        self._client = httpx.AsyncClient(
+            transport=transport, base_url=f"http://{tenant.host}{API_PATH}", trust_env=False
+        )
 
-    def ask(self, actor: Actor, method: str, path: str, **options: Any) -> httpx.Response:
-        auth = self._people[actor.login] if actor.login else None
+    def request(self, actor: Actor, method: str, path: str, **options: Any) -> httpx.Response:
+        auth = self._users[actor.login] if actor.login else None
         return self._runner.run(self._client.request(method, path, auth=auth, **options))

@@ -9,7 +9,7 @@ RECORDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categor
 LINKS: tuple[LiteralString, ...] = ("event_venues", "event_organizers", "event_categories", "event_tags")
 
 # Each finds rows that must not be there. What a query is called says what is wrong when it finds some.
-FAULTS: dict[str, LiteralString] = {
+CONSISTENCY_QUERIES: dict[str, LiteralString] = {
     "revisions are missing from the log or beyond the clock": """
         SELECT n FROM sites s CROSS JOIN generate_series(1, s.revision) n WHERE s.id = %(site)s
         EXCEPT SELECT revision FROM changes WHERE site_id = %(site)s
@@ -58,19 +58,23 @@ FAULTS: dict[str, LiteralString] = {
 }
 
 
-def audit(database_url: str, site_id: int = 1) -> None:
+def assert_consistent(database_url: str, site_id: int = 1) -> None:
     """Fails with what does not add up."""
     with psycopg.connect(database_url) as connection:
-        found = {name: _rows(connection, sql.SQL(text), site_id) for name, text in FAULTS.items()}
+        errors_by_check = {
+            name: _rows(connection, sql.SQL(text), site_id) for name, text in CONSISTENCY_QUERIES.items()
+        }
         for table in RECORDS:
-            found[f"{table}: a row's revision is not that of its last change"] = _unlogged(connection, table, site_id)
+            errors_by_check[f"{table}: a row's revision is not that of its last change"] = _unlogged_rows(
+                connection, table, site_id
+            )
         for table in LINKS:
-            found[f"{table}: copies differ from their event"] = _stale_copies(connection, table, site_id)
-    wrong = {name: rows for name, rows in found.items() if rows}
-    assert not wrong, wrong
+            errors_by_check[f"{table}: copies differ from their event"] = _stale_copies(connection, table, site_id)
+    errors = {name: rows for name, rows in errors_by_check.items() if rows}
+    assert not errors, errors
 
 
-def log_of(database_url: str, site_id: int = 1) -> list[tuple[int, str, int, str]]:
+def read_change_log(database_url: str, site_id: int = 1) -> list[tuple[int, str, int, str]]:
     """The change log: revision, kind, record, action."""
     with psycopg.connect(database_url) as connection:
         return connection.execute(
@@ -78,7 +82,7 @@ def log_of(database_url: str, site_id: int = 1) -> list[tuple[int, str, int, str
         ).fetchall()
 
 
-def revision_of(database_url: str, site_id: int = 1) -> int:
+def read_revision(database_url: str, site_id: int = 1) -> int:
     with psycopg.connect(database_url) as connection:
         row = connection.execute("SELECT revision FROM sites WHERE id = %s", [site_id]).fetchone()
     assert row is not None
@@ -90,7 +94,7 @@ def _rows(connection: psycopg.Connection[Any], query: sql.SQL | sql.Composed, si
     return connection.execute(query, {"site": site_id}).fetchall()
 
 
-def _unlogged(connection: psycopg.Connection[Any], table: LiteralString, site_id: int) -> list[Any]:
+def _unlogged_rows(connection: psycopg.Connection[Any], table: LiteralString, site_id: int) -> list[Any]:
     """Rows without their last change, and changes that say "there" of rows that are gone."""
     query = sql.SQL(
         """

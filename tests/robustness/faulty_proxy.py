@@ -6,15 +6,15 @@ from typing import Self
 from urllib.parse import urlsplit
 
 
-class Proxy:
+class FaultyProxy:
     def __init__(self, database_url: str, port: int = 0) -> None:
-        """Listens on the port, or on any."""
+        """Listen on the given port, or on a free one."""
         self._target = urlsplit(database_url)
         self._port = port
-        self._flows = asyncio.Event()
-        self._flows.set()
-        self._swallowed = b""
-        self._passing = 0
+        self._is_flowing = asyncio.Event()
+        self._is_flowing.set()
+        self._dropped_text = b""
+        self._passes_left = 0
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -23,28 +23,28 @@ class Proxy:
         """The database as it is reached through here."""
         return self._target._replace(netloc=f"{self._target.username}@127.0.0.1:{self._port}").geturl()
 
-    def silence(self) -> None:
+    def pause(self) -> None:
         """Connections stay and are accepted, but nothing passes any more."""
-        self._flows.clear()
+        self._is_flowing.clear()
 
-    def heal(self) -> None:
+    def resume(self) -> None:
         """What was held back passes now."""
-        self._flows.set()
+        self._is_flowing.set()
 
     def reset(self) -> None:
-        """Cuts all connections."""
+        """Cut all connections."""
         for writer in self._writers:
             writer.transport.abort()
 
-    def swallow_answer_to(self, words: bytes, *, after: int = 0) -> None:
+    def drop_response_to(self, text: bytes, *, after: int = 0) -> None:
         """The next such words still reach the database; then the connection is cut before it answers.
 
         `after` is the number of times that they pass before.
         """
-        self._swallowed, self._passing = words, after
+        self._dropped_text, self._passes_left = text, after
 
     async def __aenter__(self) -> Self:
-        self._listener = await asyncio.start_server(self._join, "127.0.0.1", self._port)
+        self._listener = await asyncio.start_server(self._connect, "127.0.0.1", self._port)
         self._port = self._listener.sockets[0].getsockname()[1]
         return self
 
@@ -52,12 +52,12 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._listener.close()
-        self.heal()
+        self.resume()
         self.reset()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._listener.wait_closed()
 
-    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -67,7 +67,7 @@ class Proxy:
             upward, downward = await asyncio.open_connection(self._target.hostname, self._target.port)
             pair.append(downward)
             self._writers.update(pair)
-            await asyncio.gather(self._pump(reader, downward, pair), self._pump(upward, writer, pair))
+            await asyncio.gather(self._forward(reader, downward, pair), self._forward(upward, writer, pair))
         except OSError:
             pass  # The database is away: the client sees its connection cut.
         finally:
@@ -75,18 +75,18 @@ class Proxy:
             for end in pair:
                 end.transport.abort()
 
-    async def _pump(
+    async def _forward(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, pair: list[asyncio.StreamWriter]
     ) -> None:
         try:
-            while words := await source.read(65536):
-                await self._flows.wait()
-                sink.write(words)
+            while data := await source.read(65536):
+                await self._is_flowing.wait()
+                sink.write(data)
                 await sink.drain()
-                if self._swallowed and self._swallowed in words:
-                    self._passing -= 1
-                    if self._passing < 0:
-                        self._swallowed = b""
+                if self._dropped_text and self._dropped_text in data:
+                    self._passes_left -= 1
+                    if self._passes_left < 0:
+                        self._dropped_text = b""
                         pair[0].transport.abort()
         finally:
             # One end is closed, so both are.

@@ -26,7 +26,7 @@ NAMES = {
 }
 
 
-class Refused(Exception):
+class RejectedWrite(Exception):
     def __init__(self, status: int, code: str) -> None:
         super().__init__(f"{status} {code}")
         self.status = status

@@ -13,30 +13,30 @@ from tests.servers import Server, find_free_port, make_environment
 from tools import postgres
 
 
-def children_of(pid: int) -> list[int]:
+def list_children(pid: int) -> list[int]:
     """Oldest first."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def kill_oldest_worker(server: Server) -> None:
-    os.kill(children_of(server.process.pid)[0], signal.SIGKILL)
+    os.kill(list_children(server.process.pid)[0], signal.SIGKILL)
 
 
-def workers_started(server: Server) -> int:
-    """How often a worker said so, since the start of the server."""
+def count_started_workers(server: Server) -> int:
+    """Count the log lines of this event since the start of the server."""
     return server.read_log().count("Started worker-")
 
 
-def crash(cluster: postgres.Server) -> None:
+def kill_cluster(cluster: postgres.Server) -> None:
     """All processes of PostgreSQL at once, as if the machine had stopped."""
-    for pid in (cluster.pid, *children_of(cluster.pid)):
+    for pid in (cluster.pid, *list_children(cluster.pid)):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def start_again(cluster: postgres.Server, patience: float = 30) -> postgres.Server:
+def restart_cluster(cluster: postgres.Server, timeout: float = 30) -> postgres.Server:
     """Its shared memory is free only when the last of the killed processes is gone."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while True:
         try:
             return postgres.start(cluster.directory, port=cluster.port, settings=postgres.PERSISTENT)
@@ -47,7 +47,7 @@ def start_again(cluster: postgres.Server, patience: float = 30) -> postgres.Serv
 
 
 @contextmanager
-def launched(database_url: str, log: Path, environment: Mapping[str, str]) -> Iterator[Server]:
+def launch_server(database_url: str, log: Path, environment: Mapping[str, str]) -> Iterator[Server]:
     """A server that is not waited for, because its database is away."""
     port = find_free_port()
     with log.open("ab") as output:

@@ -17,7 +17,7 @@ from kalends.asgi import create_application
 from kalends.core import credentials
 from tests.servers import make_environment
 
-NS = "/api/calendar/events/v1"
+API_PATH = "/api/calendar/events/v1"
 
 # Half a year hence: inside the window of every list, whatever the day of the run.
 _DAY = (datetime.now(UTC) + timedelta(days=180)).strftime("%Y-%m-%d")
@@ -28,9 +28,9 @@ type Login = tuple[str, str]
 EDITOR: Mapping[str, str] = {"ed": "editor"}
 
 
-def add_people(database_url: str, roles: Mapping[str, str], *, site_id: int = 1) -> dict[str, Login]:
+def add_users(database_url: str, roles: Mapping[str, str], *, site_id: int = 1) -> dict[str, Login]:
     """One account per name, with its role. Their passwords count as used just now: none is noted later."""
-    people: dict[str, Login] = {}
+    users: dict[str, Login] = {}
     with psycopg.connect(database_url) as connection:
         row = connection.execute("SELECT secret, last_user_id FROM sites WHERE id = %s", [site_id]).fetchone()
         assert row is not None
@@ -46,13 +46,13 @@ def add_people(database_url: str, roles: Mapping[str, str], *, site_id: int = 1)
                 "VALUES (%s, %s, 'test', %s, now())",
                 [site_id, user_id, credentials.hash_application_password(secret, password)],
             )
-            people[login] = (login, password)
+            users[login] = (login, password)
         connection.execute("UPDATE sites SET last_user_id = %s WHERE id = %s", [last_id + len(roles), site_id])
-    return people
+    return users
 
 
 def add_editor(database_url: str) -> Login:
-    return add_people(database_url, EDITOR)["ed"]
+    return add_users(database_url, EDITOR)["ed"]
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class Tenant:
 
     id: int
     host: str
-    people: dict[str, Login]
+    users: dict[str, Login]
 
     @property
     def login(self) -> Login:
-        return self.people["ed"]
+        return self.users["ed"]
 
 
 def add_tenant(database_url: str, roles: Mapping[str, str] = EDITOR) -> Tenant:
@@ -75,39 +75,41 @@ def add_tenant(database_url: str, roles: Mapping[str, str] = EDITOR) -> Tenant:
         assert row is not None
         host = f"site-{row[0]}.example"
         connection.execute("INSERT INTO site_hosts (host, site_id) VALUES (%s, %s)", [host, row[0]])
-    return Tenant(row[0], host, add_people(database_url, roles, site_id=row[0]))
+    return Tenant(row[0], host, add_users(database_url, roles, site_id=row[0]))
 
 
-def client_of(address: str, login: Login | None = None, *, host: str = "", timeout: float = 30) -> httpx.AsyncClient:
+def create_client(
+    base_url: str, login: Login | None = None, *, host: str = "", timeout: float = 30
+) -> httpx.AsyncClient:
     """A client of a real server; paths are below the namespace."""
     headers = {"Host": host} if host else {}
     # Reading the certificates of the world takes longer than many a test, and nothing here speaks TLS.
     return httpx.AsyncClient(
-        base_url=address + NS, auth=login, headers=headers, timeout=timeout, trust_env=False, verify=False
+        base_url=base_url + API_PATH, auth=login, headers=headers, timeout=timeout, trust_env=False, verify=False
     )
 
 
 @asynccontextmanager
-async def application(database_url: str, **settings: Any) -> AsyncIterator[httpx.ASGITransport]:
+async def run_application(database_url: str, **settings: Any) -> AsyncIterator[httpx.ASGITransport]:
     """The application in this process, started and ended as a server does; the transport is for httpx."""
     environment = {f"KALENDS_{name.upper()}": str(value) for name, value in settings.items()}
     with patch.dict(os.environ, make_environment(database_url, environment), clear=True):
         app = create_application()
     to_app: asyncio.Queue[dict[str, str]] = asyncio.Queue()
     from_app: asyncio.Queue[Any] = asyncio.Queue()
-    life = asyncio.create_task(app({"type": "lifespan"}, to_app.get, from_app.put))
+    lifespan = asyncio.create_task(app({"type": "lifespan"}, to_app.get, from_app.put))
     await to_app.put({"type": "lifespan.startup"})
     assert await from_app.get() == {"type": "lifespan.startup.complete"}
     try:
         yield httpx.ASGITransport(app)
     finally:
         await to_app.put({"type": "lifespan.shutdown"})
-        await life
+        await lifespan
 
 
-async def until(is_so: Callable[[], bool], patience: float = 10) -> None:
-    """Returns when it is so; it is asked every twentieth of a second."""
-    deadline = time.monotonic() + patience
-    while not is_so():
-        assert time.monotonic() < deadline, f"not so within {patience} s: {is_so}"
+async def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait until the condition holds, checking it every 50 ms."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"the condition did not hold within {seconds} s: {condition}"
         await asyncio.sleep(0.05)

@@ -12,31 +12,31 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from tests.robustness.consistency import audit, revision_of
-from tests.robustness.faulty_proxy import Proxy
-from tests.robustness.process_control import launched
-from tests.robustness.site_fixtures import DATES, Tenant, add_editor, add_tenant, client_of
+from tests.robustness.consistency import assert_consistent, read_revision
+from tests.robustness.faulty_proxy import FaultyProxy
+from tests.robustness.process_control import launch_server
+from tests.robustness.site_fixtures import DATES, Tenant, add_editor, add_tenant, create_client
 from tests.servers import Server, find_free_port
 from tests.soak import scaled
 
-DEADLINE, POOL_WAIT, POOL_SIZE = 1.0, 0.5, 2
+STATEMENT_TIMEOUT, POOL_TIMEOUT, POOL_SIZE = 1.0, 0.5, 2
 ENVIRONMENT = {
     "KALENDS_POOL_SIZE": str(POOL_SIZE),
-    "KALENDS_POOL_TIMEOUT": str(POOL_WAIT),
-    "KALENDS_STATEMENT_TIMEOUT": str(DEADLINE),
+    "KALENDS_POOL_TIMEOUT": str(POOL_TIMEOUT),
+    "KALENDS_STATEMENT_TIMEOUT": str(STATEMENT_TIMEOUT),
 }
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def proxy(module_database_url: str) -> AsyncIterator[Proxy]:
-    async with Proxy(module_database_url) as proxy:
+async def proxy(module_database_url: str) -> AsyncIterator[FaultyProxy]:
+    async with FaultyProxy(module_database_url) as proxy:
         yield proxy
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def server(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+async def server(proxy: FaultyProxy, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
     log = tmp_path_factory.mktemp("pool") / "server.log"
     started = await asyncio.to_thread(Server.start, proxy.url, log=log, environment=ENVIRONMENT)
     with started as server:
@@ -50,7 +50,7 @@ def tenant(module_database_url: str) -> Tenant:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def client(server: Server, tenant: Tenant) -> AsyncIterator[httpx.AsyncClient]:
-    async with client_of(server.address, tenant.login, host=tenant.host) as client:
+    async with create_client(server.base_url, tenant.login, host=tenant.host) as client:
         yield client
 
 
@@ -59,137 +59,140 @@ async def test_lock_delays_requests_for_bounded_time(
 ) -> None:
     with psycopg.connect(module_database_url) as holder:
         holder.execute("SELECT FROM sites WHERE id = %s FOR UPDATE", [tenant.id])
-        writes = [_timed(client.post("/venues", json={"venue": "Waiting"})) for _ in range(10)]
-        reads = [_timed(client.get("/venues", auth=None if n % 2 else tenant.login)) for n in range(10)]
-        answers = await asyncio.gather(*writes, *reads)
-    assert max(seconds for seconds, _ in answers) < POOL_WAIT + DEADLINE + 2
-    assert {_refusal(answer) for _, answer in answers[:10]} == {(503, "rest_unavailable", "1")}
-    assert {_refusal(answer) for _, answer in answers[10:]} <= {(200, "", ""), (503, "rest_unavailable", "1")}
-    await _works_again(client)
-    audit(module_database_url, tenant.id)
-    assert revision_of(module_database_url, tenant.id) == 1
+        writes = [_measure(client.post("/venues", json={"venue": "Waiting"})) for _ in range(10)]
+        reads = [_measure(client.get("/venues", auth=None if n % 2 else tenant.login)) for n in range(10)]
+        responses = await asyncio.gather(*writes, *reads)
+    assert max(seconds for seconds, _ in responses) < POOL_TIMEOUT + STATEMENT_TIMEOUT + 2
+    assert {_error_summary(response) for _, response in responses[:10]} == {(503, "rest_unavailable", "1")}
+    assert {_error_summary(response) for _, response in responses[10:]} <= {
+        (200, "", ""),
+        (503, "rest_unavailable", "1"),
+    }
+    await _assert_recovered(client)
+    assert_consistent(module_database_url, tenant.id)
+    assert read_revision(module_database_url, tenant.id) == 1
 
 
 async def test_statement_timeout_is_enforced(client: httpx.AsyncClient, module_database_url: str) -> None:
     with psycopg.connect(module_database_url) as holder:
         holder.execute("LOCK TABLE organizers IN ACCESS EXCLUSIVE MODE")
-        seconds, answer = await _timed(client.get("/organizers"))
+        seconds, response = await _measure(client.get("/organizers"))
         # Others are served meanwhile.
         assert (await client.get("/tags")).status_code == 200
-    assert _refusal(answer) == (503, "rest_unavailable", "1")
-    assert DEADLINE <= seconds < DEADLINE + 2
-    await _works_again(client)
+    assert _error_summary(response) == (503, "rest_unavailable", "1")
+    assert STATEMENT_TIMEOUT <= seconds < STATEMENT_TIMEOUT + 2
+    await _assert_recovered(client)
 
 
 @pytest.mark.parametrize("caller", ["public", "editor", "writer"])
 async def test_unresponsive_database_is_503_until_it_recovers(
-    client: httpx.AsyncClient, proxy: Proxy, tenant: Tenant, caller: str
+    client: httpx.AsyncClient, proxy: FaultyProxy, tenant: Tenant, caller: str
 ) -> None:
-    await _works_again(client)
-    proxy.silence()
+    await _assert_recovered(client)
+    proxy.pause()
     try:
         for _ in range(2):  # First on connections that were open, then on new ones.
             if caller == "writer":
-                asked = client.post("/venues", json={"venue": "Unheard"})
+                pending = client.post("/venues", json={"venue": "Unheard"})
             else:
-                asked = client.get("/venues", auth=None if caller == "public" else tenant.login)
-            seconds, answer = await _timed(asked)
-            assert seconds < DEADLINE + 2
-            assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
+                pending = client.get("/venues", auth=None if caller == "public" else tenant.login)
+            seconds, response = await _measure(pending)
+            assert seconds < STATEMENT_TIMEOUT + 2
+            assert (response.status_code, "retry-after" in response.headers) == (503, True)
     finally:
-        proxy.heal()
-    await _works_again(client)
+        proxy.resume()
+    await _assert_recovered(client)
 
 
 @pytest.mark.parametrize("by", ["network", "database"])
 async def test_broken_connections_cause_no_server_error(
-    client: httpx.AsyncClient, proxy: Proxy, tenant: Tenant, module_database_url: str, by: str
+    client: httpx.AsyncClient, proxy: FaultyProxy, tenant: Tenant, module_database_url: str, by: str
 ) -> None:
     seen: Counter[tuple[int, str, str]] = Counter()
     done = asyncio.Event()
 
-    async def keep_asking(number: int) -> None:
+    async def send_requests(number: int) -> None:
         while not done.is_set():
             body = {"title": f"{number}", "venue": {"venue": f"{number}"}, **DATES}
-            seen[_refusal(await client.post("/events", json=body))] += 1
-            seen[_refusal(await client.get("/events"))] += 1
-            seen[_refusal(await client.get("/events", auth=None))] += 1
+            seen[_error_summary(await client.post("/events", json=body))] += 1
+            seen[_error_summary(await client.get("/events"))] += 1
+            seen[_error_summary(await client.get("/events", auth=None))] += 1
 
-    asking = [asyncio.create_task(keep_asking(number)) for number in range(4)]
+    tasks = [asyncio.create_task(send_requests(number)) for number in range(4)]
     for _ in range(scaled(30, 600)):
         await asyncio.sleep(0.04)
         if by == "network":
             proxy.reset()
         else:
-            await asyncio.to_thread(_end_backends, module_database_url)
+            await asyncio.to_thread(_terminate_backends, module_database_url)
     done.set()
-    await asyncio.gather(*asking)
+    await asyncio.gather(*tasks)
     assert {status for status, _, _ in seen} <= {200, 201, 503}, seen
     assert all(retry for status, _, retry in seen if status == 503)
     assert any(status == 503 for status, _, _ in seen), "no connection was cut in use, so nothing was shown"
-    await _works_again(client)
-    audit(module_database_url, tenant.id)
+    await _assert_recovered(client)
+    assert_consistent(module_database_url, tenant.id)
 
 
 async def test_commit_with_lost_response_has_unknown_outcome(
-    client: httpx.AsyncClient, proxy: Proxy, tenant: Tenant, module_database_url: str
+    client: httpx.AsyncClient, proxy: FaultyProxy, tenant: Tenant, module_database_url: str
 ) -> None:
     key = {"Idempotency-Key": "once"}
-    proxy.swallow_answer_to(b"COMMIT", after=2)  # The first one, and its answer, end the sign-in.
+    proxy.drop_response_to(b"COMMIT", after=2)  # The first one, and its answer, end the sign-in.
     first = await client.post("/venues", json={"venue": "Once"}, headers=key)
-    assert _refusal(first)[:2] == (503, "rest_outcome_unknown")
-    assert revision_of(module_database_url, tenant.id) == 1, "it was stored after all"
+    assert _error_summary(first)[:2] == (503, "rest_outcome_unknown")
+    assert read_revision(module_database_url, tenant.id) == 1, "it was stored after all"
     again = await client.post("/venues", json={"venue": "Once"}, headers=key)
     assert (again.status_code, again.headers.get("idempotent-replay")) == (201, "true")
-    assert revision_of(module_database_url, tenant.id) == 1
+    assert read_revision(module_database_url, tenant.id) == 1
 
 
 async def test_errors_and_wrong_passwords_do_not_close_connections(
     client: httpx.AsyncClient, server: Server, tenant: Tenant, module_database_url: str
 ) -> None:
-    await _works_again(client)
-    before = _backends(module_database_url)
-    async with client_of(server.address, ("ed", "wrong"), host=tenant.host) as stranger:
+    await _assert_recovered(client)
+    before = _list_backends(module_database_url)
+    async with create_client(server.base_url, ("ed", "wrong"), host=tenant.host) as stranger:
         for _ in range(3):
             assert (await client.get("/venues/9999")).status_code == 404
             assert (await client.post("/venues", json={})).status_code == 400
             assert (await stranger.get("/venues")).status_code == 401
             assert (await stranger.post("/venues", json={"venue": "No"})).status_code == 401
-    assert _backends(module_database_url) >= before, "connections were closed"
+    assert _list_backends(module_database_url) >= before, "connections were closed"
 
 
 async def test_server_starts_without_database_and_recovers(database_url: str, tmp_path: Path) -> None:
     login = add_editor(database_url)
-    proxy = Proxy(database_url, port=find_free_port())
-    with launched(proxy.url, tmp_path / "server.log", ENVIRONMENT) as server:
-        async with client_of(server.address, login) as client:
-            await _answers(client, f"{server.address}/healthz", 200, patience=60)
-            assert (await client.get(f"{server.address}/readyz")).status_code == 503
-            assert _refusal(await client.get("/events")) == (503, "rest_unavailable", "1")
+    proxy = FaultyProxy(database_url, port=find_free_port())
+    with launch_server(proxy.url, tmp_path / "server.log", ENVIRONMENT) as server:
+        async with create_client(server.base_url, login) as client:
+            await _wait_for_status(client, f"{server.base_url}/healthz", 200, seconds=60)
+            assert (await client.get(f"{server.base_url}/readyz")).status_code == 503
+            assert _error_summary(await client.get("/events")) == (503, "rest_unavailable", "1")
             async with proxy:
-                await _answers(client, f"{server.address}/readyz", 200, patience=10)
+                await _wait_for_status(client, f"{server.base_url}/readyz", 200, seconds=10)
                 assert (await client.post("/venues", json={"venue": "At last"})).status_code == 201
 
 
-async def _timed(asked: Coroutine[Any, Any, httpx.Response]) -> tuple[float, httpx.Response]:
-    began = time.monotonic()
-    answer = await asked
-    return time.monotonic() - began, answer
+async def _measure(pending: Coroutine[Any, Any, httpx.Response]) -> tuple[float, httpx.Response]:
+    started = time.monotonic()
+    response = await pending
+    return time.monotonic() - started, response
 
 
-def _refusal(answer: httpx.Response) -> tuple[int, str, str]:
+def _error_summary(response: httpx.Response) -> tuple[int, str, str]:
     """Status, code and Retry-After."""
-    code = answer.json()["code"] if answer.is_error else ""
-    return answer.status_code, code, answer.headers.get("retry-after", "")
+    code = response.json()["code"] if response.is_error else ""
+    return response.status_code, code, response.headers.get("retry-after", "")
 
 
-async def _works_again(client: httpx.AsyncClient) -> None:
-    await _answers(client, "/venues", 200, patience=5)
+async def _assert_recovered(client: httpx.AsyncClient) -> None:
+    await _wait_for_status(client, "/venues", 200, seconds=5)
     assert (await client.post("/venues", json={"venue": "Again"})).status_code == 201
 
 
-async def _answers(client: httpx.AsyncClient, url: str, status: int, patience: float) -> None:
-    deadline = time.monotonic() + patience
+async def _wait_for_status(client: httpx.AsyncClient, url: str, status: int, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
     while True:
         try:
             seen = (await client.get(url)).status_code
@@ -201,7 +204,7 @@ async def _answers(client: httpx.AsyncClient, url: str, status: int, patience: f
         await asyncio.sleep(0.05)
 
 
-def _end_backends(database_url: str) -> None:
+def _terminate_backends(database_url: str) -> None:
     """As an operator does, or a server that shuts down."""
     with psycopg.connect(database_url) as connection:
         connection.execute(
@@ -210,7 +213,7 @@ def _end_backends(database_url: str) -> None:
         )
 
 
-def _backends(database_url: str) -> set[int]:
+def _list_backends(database_url: str) -> set[int]:
     """The processes of PostgreSQL that serve connections of the server."""
     with psycopg.connect(database_url) as connection:
         rows = connection.execute(

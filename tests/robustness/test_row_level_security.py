@@ -1,4 +1,4 @@
-"""Row-level security, the second fence: it holds by itself where every `site_id = ?` has been forgotten."""
+"""Row-level security isolates sites even where every `site_id = ?` is missing."""
 
 import re
 import secrets
@@ -12,15 +12,15 @@ import pytest
 from psycopg import errors, sql
 
 from kalends.store.sql import Sql
-from tests.robustness.test_isolation import look_for_leaks
-from tests.robustness.two_sites import ROOT, Pair, site_tables
+from tests.robustness.test_isolation import assert_no_leaks
+from tests.robustness.two_sites import API_PATH, SitePair, site_tables
 
 # Names of hosts, which nobody but `enter_site` reads: the server has no right to this table at all.
-CLOSED = ("site_hosts",)
+FORBIDDEN_TABLES = ("site_hosts",)
 
 
 @pytest.fixture(params=["superuser", "owner", "member"])
-def connected(pair: Pair, request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[Any]]:
+def connected(pair: SitePair, request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[Any]]:
     """A connection of the kinds that operators may give to the server."""
     if request.param == "superuser":
         with psycopg.connect(pair.database_url) as connection:
@@ -42,7 +42,7 @@ def connected(pair: Pair, request: pytest.FixtureRequest) -> Iterator[psycopg.Co
             admin.execute(sql.SQL("REASSIGN OWNED BY {0} TO postgres; DROP ROLE {0}").format(sql.Identifier(role)))
 
 
-def enter(connection: psycopg.Connection[Any], host: str | None) -> None:
+def enter_site(connection: psycopg.Connection[Any], host: str | None) -> None:
     """As the server begins every transaction; None: it forgets to enter a site."""
     connection.rollback()
     connection.execute("SET LOCAL ROLE kalends_app")
@@ -50,12 +50,14 @@ def enter(connection: psycopg.Connection[Any], host: str | None) -> None:
         connection.execute("SELECT enter_site(%s)", [host])
 
 
-def test_unfiltered_select_returns_only_own_rows(connected: psycopg.Connection[Any], pair: Pair) -> None:
-    everything = _counts(pair.database_url)
+def test_unfiltered_select_returns_only_own_rows(connected: psycopg.Connection[Any], pair: SitePair) -> None:
+    everything = _count_rows(pair.database_url)
     for site in (pair.a, pair.b):
-        enter(connected, site.host)
-        for table, column in _tables(connected):
-            seen = connected.execute(_compose("SELECT {column}, count(*) FROM {table} GROUP BY 1", table, column))
+        enter_site(connected, site.host)
+        for table, column in _site_tables(connected):
+            seen = connected.execute(
+                _format_statement("SELECT {column}, count(*) FROM {table} GROUP BY 1", table, column)
+            )
             own = everything[table].get(site.id)
             assert dict(seen.fetchall()) == ({site.id: own} if own else {}), table
     # The test would show nothing if the other site had nothing there.
@@ -63,113 +65,113 @@ def test_unfiltered_select_returns_only_own_rows(connected: psycopg.Connection[A
     assert {"events", "venues", "event_tags", "changes", "idempotency", "users"} <= filled
 
 
-def test_unfiltered_write_changes_only_own_rows(connected: psycopg.Connection[Any], pair: Pair) -> None:
-    before = pair.digest_of_a()
-    enter(connected, pair.b.host)
-    for table, column in _tables(connected):
-        connected.execute(_compose("UPDATE {table} SET {column} = {column}", table, column))
-    full = [(table, column) for table, column in _tables(connected) if table != "sites"]
+def test_unfiltered_write_changes_only_own_rows(connected: psycopg.Connection[Any], pair: SitePair) -> None:
+    before = pair.digest_site_a()
+    enter_site(connected, pair.b.host)
+    for table, column in _site_tables(connected):
+        connected.execute(_format_statement("UPDATE {table} SET {column} = {column}", table, column))
+    full = [(table, column) for table, column in _site_tables(connected) if table != "sites"]
     while full:  # What others refer to goes only after them.
         table, column = full.pop(0)
         try:
             with connected.transaction():
-                connected.execute(_compose("DELETE FROM {table}", table, column))
+                connected.execute(_format_statement("DELETE FROM {table}", table, column))
         except errors.ForeignKeyViolation:
             full.append((table, column))
     connected.commit()
-    assert pair.digest_of_a() == before
-    left = {table for table, counts in _counts(pair.database_url).items() if pair.b.id in counts}
+    assert pair.digest_site_a() == before
+    left = {table for table, counts in _count_rows(pair.database_url).items() if pair.b.id in counts}
     assert left <= {"sites", "event_days"}, "its own rows are gone; days are counted down as events go"
 
 
-def test_rows_cannot_be_moved_or_added_to_another_site(connected: psycopg.Connection[Any], pair: Pair) -> None:
-    everything = _counts(pair.database_url)
-    for table, column in _tables(connected):
+def test_rows_cannot_be_moved_or_added_to_another_site(connected: psycopg.Connection[Any], pair: SitePair) -> None:
+    everything = _count_rows(pair.database_url)
+    for table, column in _site_tables(connected):
         if pair.b.id not in everything[table]:
             continue  # No row that could be moved.
-        copied = _columns(connected, table)
+        copied = _writable_columns(connected, table)
         names = sql.SQL(", ").join(sql.Identifier(name) for name in copied)
         values = sql.SQL(", ").join(sql.SQL("1") if name == column else sql.Identifier(name) for name in copied)
         added = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}").format(
             sql.Identifier(table), names, values, sql.Identifier(table)
         )
-        for statement in (_compose("UPDATE {table} SET {column} = 1", table, column), added):
-            enter(connected, pair.b.host)
+        for statement in (_format_statement("UPDATE {table} SET {column} = 1", table, column), added):
+            enter_site(connected, pair.b.host)
             with pytest.raises(errors.InsufficientPrivilege):
                 connected.execute(statement)
 
 
-def test_nothing_is_accessible_outside_a_site(connected: psycopg.Connection[Any], pair: Pair) -> None:
+def test_nothing_is_accessible_outside_a_site(connected: psycopg.Connection[Any], pair: SitePair) -> None:
     """Also on a connection whose last transaction was in a site."""
     for last in (None, pair.a.host):
         if last:
-            enter(connected, last)
+            enter_site(connected, last)
             connected.commit()
-        for table, column in _tables(connected):
+        for table, column in _site_tables(connected):
             for statement in ("SELECT FROM {table}", "UPDATE {table} SET {column} = 1"):
-                enter(connected, None)
+                enter_site(connected, None)
                 with pytest.raises((errors.UndefinedObject, errors.InvalidTextRepresentation)):
-                    connected.execute(_compose(statement, table, column))
+                    connected.execute(_format_statement(statement, table, column))
 
 
-def test_unknown_host_enters_no_site(connected: psycopg.Connection[Any], pair: Pair) -> None:
-    enter(connected, "c.example")
-    for table, column in _tables(connected):
-        assert connected.execute(_compose("SELECT FROM {table}", table, column)).rowcount == 0
+def test_unknown_host_enters_no_site(connected: psycopg.Connection[Any], pair: SitePair) -> None:
+    enter_site(connected, "c.example")
+    for table, column in _site_tables(connected):
+        assert connected.execute(_format_statement("SELECT FROM {table}", table, column)).rowcount == 0
 
 
-def test_server_cannot_read_host_names(connected: psycopg.Connection[Any], pair: Pair) -> None:
-    for table in CLOSED:
-        enter(connected, pair.b.host)
+def test_server_cannot_read_host_names(connected: psycopg.Connection[Any], pair: SitePair) -> None:
+    for table in FORBIDDEN_TABLES:
+        enter_site(connected, pair.b.host)
         with pytest.raises(errors.InsufficientPrivilege):
-            connected.execute(_compose("SELECT FROM {table}", table, "site_id"))
+            connected.execute(_format_statement("SELECT FROM {table}", table, "site_id"))
 
 
 @pytest.mark.parametrize("login", [None, "ed"])
 async def test_row_level_security_isolates_sites_without_site_conditions(
-    pair: Pair, login: str | None, monkeypatch: pytest.MonkeyPatch
+    pair: SitePair, login: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with forgetting_sites(monkeypatch) as forgotten:
-        await look_for_leaks(pair, login)
+    with without_site_conditions(monkeypatch) as forgotten:
+        await assert_no_leaks(pair, login)
     assert len(forgotten) > 30, "few statements were changed, so little was shown"
 
 
-async def test_sites_would_leak_without_row_level_security(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sites_would_leak_without_row_level_security(pair: SitePair, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the test above: it can see a leak."""
     with psycopg.connect(pair.database_url) as connection:
-        for table, column in _tables(connection):
-            connection.execute(_compose("ALTER TABLE {table} DISABLE ROW LEVEL SECURITY", table, column))
-    with forgetting_sites(monkeypatch):
-        answer = await pair.b.ask("GET", f"{ROOT}/events")
-        assert pair.a.word in answer.text
+        for table, column in _site_tables(connection):
+            connection.execute(_format_statement("ALTER TABLE {table} DISABLE ROW LEVEL SECURITY", table, column))
+    with without_site_conditions(monkeypatch):
+        response = await pair.b.request("GET", f"{API_PATH}/events")
+        assert pair.a.word in response.text
         with pytest.raises(AssertionError, match="shows the other site"):
-            await look_for_leaks(pair, None)
+            await assert_no_leaks(pair, None)
 
 
 @contextmanager
-def forgetting_sites(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+def without_site_conditions(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
     """Every `site_id = ?` in every statement becomes true. Yields the statements that had one."""
-    forgotten: set[str] = set()
+    changed_statements: set[str] = set()
     numbered = Sql.render
 
     def without_sites(statement: Sql) -> str:
         text = re.sub(r"\b(\w+\.)?site_id = \?", "?::bigint IS NOT NULL", statement.text)
         if text != statement.text:
-            forgotten.add(statement.text)
+            changed_statements.add(statement.text)
         return numbered(Sql(text, *statement.values))
 
     with monkeypatch.context() as patched:
         patched.setattr(Sql, "render", without_sites)
-        yield forgotten
+        yield changed_statements
 
 
-def _tables(connection: psycopg.Connection[Any]) -> list[tuple[str, str]]:
+def _site_tables(connection: psycopg.Connection[Any]) -> list[tuple[str, str]]:
     """Every table of sites that the server may reach, with the column that holds the site."""
-    names = [table for table in site_tables(connection) if table not in CLOSED]
+    names = [table for table in site_tables(connection) if table not in FORBIDDEN_TABLES]
     return [(table, "id" if table == "sites" else "site_id") for table in names]
 
 
-def _columns(connection: psycopg.Connection[Any], table: str) -> list[str]:
+def _writable_columns(connection: psycopg.Connection[Any], table: str) -> list[str]:
     """The columns that can be written."""
     connection.rollback()
     rows = connection.execute(
@@ -180,13 +182,14 @@ def _columns(connection: psycopg.Connection[Any], table: str) -> list[str]:
     return [name for (name,) in rows]
 
 
-def _compose(statement: LiteralString, table: str, column: str) -> sql.Composed:
+def _format_statement(statement: LiteralString, table: str, column: str) -> sql.Composed:
     return sql.SQL(statement).format(table=sql.Identifier(table), column=sql.Identifier(column))
 
 
-def _counts(database_url: str) -> dict[str, dict[int, int]]:
+def _count_rows(database_url: str) -> dict[str, dict[int, int]]:
     with psycopg.connect(database_url) as owner:
         query: LiteralString = "SELECT {column}, count(*) FROM {table} GROUP BY 1"
         return {
-            table: dict(owner.execute(_compose(query, table, column)).fetchall()) for table, column in _tables(owner)
+            table: dict(owner.execute(_format_statement(query, table, column)).fetchall())
+            for table, column in _site_tables(owner)
         }

@@ -1,4 +1,4 @@
-"""The ends of things: a server that is told to stop finishes what it began; four migrations at once are one."""
+"""A stopping server completes its requests; four concurrent migrations run once."""
 
 import asyncio
 import os
@@ -17,46 +17,46 @@ import pytest
 
 from kalends.store.migrations import newest_revision
 from tests.conftest import temporary_database
-from tests.robustness.consistency import audit, revision_of
-from tests.robustness.site_fixtures import add_editor, client_of, until
+from tests.robustness.consistency import assert_consistent, read_revision
+from tests.robustness.site_fixtures import add_editor, create_client, wait_until
 from tests.servers import Server, make_environment
 from tests.soak import SOAK
 from tools.postgres import throwaway
 
-WAITING = 4
+WAITING_REQUESTS = 4
 
 
-async def test_sigterm_drains_requests(database_url: str, tmp_path: Path, tell: Callable[[object], None]) -> None:
+async def test_sigterm_drains_requests(database_url: str, tmp_path: Path, report: Callable[[object], None]) -> None:
     login = add_editor(database_url)
     with Server.start(database_url, log=tmp_path / "server.log", workers=2) as server:
-        async with client_of(server.address, login) as client:
+        async with create_client(server.base_url, login) as client:
             with psycopg.connect(database_url) as holder:
                 holder.execute("SELECT FROM sites FOR UPDATE")
                 requests = [
                     asyncio.create_task(client.post("/venues", json={"venue": f"{number}"}))
-                    for number in range(WAITING)
+                    for number in range(WAITING_REQUESTS)
                 ]
-                await until(lambda: _waiting(database_url) == WAITING, 20)
+                await wait_until(lambda: _count_waiting(database_url) == WAITING_REQUESTS, 20)
                 os.kill(server.process.pid, signal.SIGTERM)
-                await until(lambda: not _listens(server), 5)
+                await wait_until(lambda: not _is_listening(server), 5)
                 assert not any(request.done() for request in requests)
             released = time.monotonic()
-            answers = await asyncio.gather(*requests)
+            responses = await asyncio.gather(*requests)
             code = await asyncio.to_thread(server.process.wait, 10)
-    tell(f"stopped {time.monotonic() - released:.1f} s after the last lock was released")
-    assert [answer.status_code for answer in answers] == [201] * WAITING
+    report(f"stopped {time.monotonic() - released:.1f} s after the last lock was released")
+    assert [response.status_code for response in responses] == [201] * WAITING_REQUESTS
     assert code == 0
-    audit(database_url)
-    assert revision_of(database_url) == WAITING
+    assert_consistent(database_url)
+    assert read_revision(database_url) == WAITING_REQUESTS
 
 
 async def test_idle_server_stops_despite_open_connections(database_url: str, tmp_path: Path) -> None:
     with Server.start(database_url, log=tmp_path / "server.log") as server:
-        async with client_of(server.address) as client:
+        async with create_client(server.base_url) as client:
             assert (await client.get("/events")).status_code == 200
-            began = time.monotonic()
+            started = time.monotonic()
             assert await asyncio.to_thread(server.stop, 10) == 0
-            assert time.monotonic() - began < 8
+            assert time.monotonic() - started < 8
 
 
 def test_concurrent_migrations_succeed(empty_database_url: str) -> None:
@@ -66,11 +66,11 @@ def test_concurrent_migrations_succeed(empty_database_url: str) -> None:
         assert connection.execute("SELECT count(*) FROM sites").fetchone() == (1,)
 
 
-@pytest.mark.skipif(not SOAK, reason="the large run only: it needs a cluster of its own")
+@pytest.mark.skipif(not SOAK, reason="runs with `just soak` only: it needs a separate cluster")
 def test_concurrent_migrations_of_new_cluster_succeed() -> None:
     """They share the role of the server, which each of them wants to make."""
-    with throwaway() as cluster, ExitStack() as opened:
-        names = [opened.enter_context(temporary_database(cluster.url)) for _ in range(4)]
+    with throwaway() as cluster, ExitStack() as stack:
+        names = [stack.enter_context(temporary_database(cluster.url)) for _ in range(4)]
         assert _migrate([cluster.build_url(name) for name in names]) == [0] * 4
 
 
@@ -82,14 +82,14 @@ def _migrate(database_urls: list[str]) -> list[int]:
     return [process.wait(60) for process in running]
 
 
-def _waiting(database_url: str) -> int:
+def _count_waiting(database_url: str) -> int:
     with psycopg.connect(database_url) as connection:
         query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         return connection.execute(query).rowcount
 
 
-def _listens(server: Server) -> bool:
-    port = urlsplit(server.address).port
+def _is_listening(server: Server) -> bool:
+    port = urlsplit(server.base_url).port
     assert port is not None
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1):

@@ -15,13 +15,13 @@ import pytest
 
 from kalends.store.database import Database
 from kalends.store.migrations import migrate
-from tests.robustness.consistency import audit, revision_of
-from tests.robustness.site_fixtures import DATES, NS, Tenant, add_tenant, application, until
+from tests.robustness.consistency import assert_consistent, read_revision
+from tests.robustness.site_fixtures import API_PATH, DATES, Tenant, add_tenant, run_application, wait_until
 from tools.postgres import Server, throwaway
 
-DEADLINE = 1.0
+STATEMENT_TIMEOUT = 1.0
 # What a client gets that may neither count on a write nor give it up.
-UNACKNOWLEDGED = {(503, "rest_outcome_unknown"), (503, "rest_unavailable"), (409, "rest_request_in_progress")}
+UNACKNOWLEDGED_ERRORS = {(503, "rest_outcome_unknown"), (503, "rest_unavailable"), (409, "rest_request_in_progress")}
 
 
 @pytest.fixture(scope="module")
@@ -40,40 +40,40 @@ def tenant(primary: Server) -> Tenant:
 @pytest.fixture
 async def client(primary: Server, tenant: Tenant) -> AsyncIterator[httpx.AsyncClient]:
     """An editor, of whose site the first revision is a venue."""
-    async with application(primary.url, statement_timeout=DEADLINE) as transport:
-        base_url = f"http://{tenant.host}{NS}"
+    async with run_application(primary.url, statement_timeout=STATEMENT_TIMEOUT) as transport:
+        base_url = f"http://{tenant.host}{API_PATH}"
         async with httpx.AsyncClient(
             transport=transport, base_url=base_url, auth=tenant.login, trust_env=False
         ) as client:
             assert (await client.post("/venues", json={"venue": "Before"})).status_code == 201
             # The use of the password is noted after the answer; it must not be what waits later.
-            await until(lambda: _is_noted(primary, tenant))
+            await wait_until(lambda: _is_use_recorded(primary, tenant))
             yield client
-            wait_for(primary, "")
+            set_required_standby(primary, "")
 
 
 async def test_writes_are_not_acknowledged_without_standby(
     client: httpx.AsyncClient, primary: Server, tenant: Tenant
 ) -> None:
     body, key = {"title": "Once", "venue": {"venue": "Once"}, **DATES}, {"Idempotency-Key": "once"}
-    wait_for(primary, "absent")
-    began = time.monotonic()
+    set_required_standby(primary, "absent")
+    started = time.monotonic()
     first = await client.post("/events", json=body, headers=key)
-    assert _refusal(first) == (503, "rest_outcome_unknown")
+    assert _error_code(first) == (503, "rest_outcome_unknown")
     assert "retry-after" in first.headers
-    assert time.monotonic() - began < DEADLINE + 2
+    assert time.monotonic() - started < STATEMENT_TIMEOUT + 2
     for _ in range(3):
         again = await client.post("/events", json=body, headers=key)
-        assert _refusal(again) in UNACKNOWLEDGED
+        assert _error_code(again) in UNACKNOWLEDGED_ERRORS
         assert "retry-after" in again.headers
-    wait_for(primary, "")
-    stored = await _until_stored(client, "/events", body, key)
+    set_required_standby(primary, "")
+    stored = await _retry_until_stored(client, "/events", body, key)
     assert (stored.status_code, stored.headers.get("idempotent-replay")) == (201, "true")
-    found = await client.get("/events", params={"search": "Once"})
-    assert [event["id"] for event in found.json()["events"]] == [stored.json()["id"]]
+    listed = await client.get("/events", params={"search": "Once"})
+    assert [event["id"] for event in listed.json()["events"]] == [stored.json()["id"]]
     assert (await client.get("/venues")).json()["total"] == 2
-    audit(primary.url, tenant.id)
-    assert revision_of(primary.url, tenant.id) == 3
+    assert_consistent(primary.url, tenant.id)
+    assert read_revision(primary.url, tenant.id) == 3
 
 
 @pytest.mark.parametrize("ending", ["pg_cancel_backend", "pg_terminate_backend"])
@@ -82,17 +82,17 @@ async def test_cancelled_wait_is_not_an_acknowledgement(
 ) -> None:
     """The write is stored here then, and its repetition finds it: it must wait for the standby all the same."""
     body, key = {"venue": "Once"}, {"Idempotency-Key": "once"}
-    wait_for(primary, "absent")
+    set_required_standby(primary, "absent")
     for attempt in range(3):
-        answer, _ = await asyncio.gather(
-            client.post("/venues", json=body, headers=key), asyncio.to_thread(end_wait, primary, ending)
+        response, _ = await asyncio.gather(
+            client.post("/venues", json=body, headers=key), asyncio.to_thread(cancel_wait, primary, ending)
         )
-        assert _refusal(answer) == (503, "rest_outcome_unknown"), attempt
-        assert revision_of(primary.url, tenant.id) == 2, "it is stored here"
-    wait_for(primary, "")
-    stored = await _until_stored(client, "/venues", body, key)
+        assert _error_code(response) == (503, "rest_outcome_unknown"), attempt
+        assert read_revision(primary.url, tenant.id) == 2, "it is stored here"
+    set_required_standby(primary, "")
+    stored = await _retry_until_stored(client, "/venues", body, key)
     assert (stored.status_code, stored.headers.get("idempotent-replay")) == (201, "true")
-    assert revision_of(primary.url, tenant.id) == 2
+    assert read_revision(primary.url, tenant.id) == 2
 
 
 async def test_ignoring_warning_would_acknowledge(
@@ -104,24 +104,24 @@ async def test_ignoring_warning_would_acknowledge(
         await connection.execute("COMMIT")
 
     monkeypatch.setattr(Database, "_commit", staticmethod(commit))
-    wait_for(primary, "absent")
-    answer, _ = await asyncio.gather(
-        client.post("/venues", json={"venue": "Once"}), asyncio.to_thread(end_wait, primary, "pg_cancel_backend")
+    set_required_standby(primary, "absent")
+    response, _ = await asyncio.gather(
+        client.post("/venues", json={"venue": "Once"}), asyncio.to_thread(cancel_wait, primary, "pg_cancel_backend")
     )
-    assert answer.status_code == 201
+    assert response.status_code == 201
 
 
 async def test_repeated_no_op_update_is_not_acknowledged(client: httpx.AsyncClient, primary: Server) -> None:
-    wait_for(primary, "absent")
+    set_required_standby(primary, "absent")
     for _ in range(3):
-        assert _refusal(await client.put("/venues/1", json={"venue": "After"})) in UNACKNOWLEDGED
-    wait_for(primary, "")
-    assert (await _until_stored(client, "/venues/1", {"venue": "After"}, {})).json()["venue"] == "After"
+        assert _error_code(await client.put("/venues/1", json={"venue": "After"})) in UNACKNOWLEDGED_ERRORS
+    set_required_standby(primary, "")
+    assert (await _retry_until_stored(client, "/venues/1", {"venue": "After"}, {})).json()["venue"] == "After"
 
 
 async def test_reads_work_without_standby(client: httpx.AsyncClient, primary: Server) -> None:
-    wait_for(primary, "absent")
-    assert _refusal(await client.post("/venues", json={"venue": "Lost"})) in UNACKNOWLEDGED
+    set_required_standby(primary, "absent")
+    assert _error_code(await client.post("/venues", json={"venue": "Lost"})) in UNACKNOWLEDGED_ERRORS
     for path in ("/venues", "/venues/1", "/events", "/doc"):
         assert (await client.get(path)).status_code == 200
 
@@ -130,21 +130,21 @@ async def test_waiting_writers_do_not_exhaust_connections(primary: Server) -> No
     """Whoever gives up waiting for a standby does not leave the wait behind: it would go on without end."""
     tenants = [add_tenant(primary.url) for _ in range(3)]
     async with (
-        application(primary.url, statement_timeout=0.2, pool_size=1) as transport,
+        run_application(primary.url, statement_timeout=0.2, pool_size=1) as transport,
         httpx.AsyncClient(transport=transport, trust_env=False) as client,
     ):
-        wait_for(primary, "absent")
+        set_required_standby(primary, "absent")
         for tenant in tenants:
-            path, body = f"http://{tenant.host}{NS}/venues", {"venue": "Waiting"}
-            assert _refusal(await client.post(path, json=body, auth=tenant.login)) in UNACKNOWLEDGED
+            path, body = f"http://{tenant.host}{API_PATH}/venues", {"venue": "Waiting"}
+            assert _error_code(await client.post(path, json=body, auth=tenant.login)) in UNACKNOWLEDGED_ERRORS
         with psycopg.connect(primary.url) as connection:
             query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            held = connection.execute(query).rowcount
-        wait_for(primary, "")
-    assert held <= 1, "more connections than the pool may have"
+            connections = connection.execute(query).rowcount
+        set_required_standby(primary, "")
+    assert connections <= 1, "more connections than the pool may have"
 
 
-def wait_for(cluster: Server, standby: LiteralString) -> None:
+def set_required_standby(cluster: Server, standby: LiteralString) -> None:
     """From now on each commit waits for this standby, or for none."""
     with psycopg.connect(cluster.url, autocommit=True) as connection:
         connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{standby}'")
@@ -156,8 +156,8 @@ def wait_for(cluster: Server, standby: LiteralString) -> None:
     raise AssertionError("the setting did not take effect")
 
 
-def end_wait(cluster: Server, ending: LiteralString) -> None:
-    """Ends the first commit that waits for a standby."""
+def cancel_wait(cluster: Server, ending: LiteralString) -> None:
+    """End the first commit that waits for a standby."""
     with psycopg.connect(cluster.url, autocommit=True) as connection:
         for _ in range(200):
             query = f"SELECT {ending}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
@@ -167,8 +167,8 @@ def end_wait(cluster: Server, ending: LiteralString) -> None:
     raise AssertionError("nothing waited for a standby")
 
 
-def end_waits(cluster: Server, seconds: float) -> None:
-    """Cuts every wait for a standby short for so long."""
+def cancel_waits(cluster: Server, seconds: float) -> None:
+    """Cancel every wait for a standby during this many seconds."""
     deadline = time.monotonic() + seconds
     with psycopg.connect(cluster.url, autocommit=True) as connection:
         while time.monotonic() < deadline:
@@ -176,24 +176,24 @@ def end_waits(cluster: Server, seconds: float) -> None:
             time.sleep(0.05)
 
 
-async def _until_stored(
+async def _retry_until_stored(
     client: httpx.AsyncClient, path: str, body: dict[str, Any], headers: dict[str, str]
 ) -> httpx.Response:
-    """Repeats a write as a client is told to."""
+    """Repeat a write as the documentation tells clients to."""
     for _ in range(20):
-        answer = await client.post(path, json=body, headers=headers)
-        if answer.is_success:
-            return answer
-        assert _refusal(answer) in UNACKNOWLEDGED
+        response = await client.post(path, json=body, headers=headers)
+        if response.is_success:
+            return response
+        assert _error_code(response) in UNACKNOWLEDGED_ERRORS
         await asyncio.sleep(0.2)
     raise AssertionError("never acknowledged")
 
 
-def _is_noted(cluster: Server, tenant: Tenant) -> bool:
+def _is_use_recorded(cluster: Server, tenant: Tenant) -> bool:
     with psycopg.connect(cluster.url) as connection:
         query = "SELECT FROM application_password_uses WHERE site_id = %s"
         return connection.execute(query, [tenant.id]).rowcount == 1
 
 
-def _refusal(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json().get("code", "")
+def _error_code(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json().get("code", "")

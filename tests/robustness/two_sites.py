@@ -1,4 +1,4 @@
-"""Two sites whose records have the same IDs and slugs, and every request that one can be asked about the other."""
+"""Two sites whose records have the same IDs and slugs, and the requests to one for records of the other."""
 
 import itertools
 import re
@@ -14,67 +14,67 @@ from psycopg import sql
 from kalends.api.catalog import Route
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.store.sites import add_host, add_site
-from tests.robustness.site_fixtures import DATES, Login, add_people, application
+from tests.robustness.site_fixtures import DATES, Login, add_users, run_application
 
-ROOT = f"/api/{INTERFACE.namespace}"
+API_PATH = f"/api/{INTERFACE.namespace}"
 # Kinds in the order in which they are filled, with the parameter that names a record.
-TITLES = {"venues": "venue", "organizers": "organizer", "categories": "name", "tags": "name", "events": "title"}
+TITLE_PARAMS = {"venues": "venue", "organizers": "organizer", "categories": "name", "tags": "name", "events": "title"}
 LINKS = (("venue", "venues"), ("organizer", "organizers"), ("categories", "categories"), ("tags", "tags"))
 # Site `a` has one account and one image more.
-PEOPLE_OF_A = {"ed": "editor", "ann": "editor"}
-PEOPLE_OF_B = {"ed": "editor"}
+USERS_A = {"ed": "editor", "ann": "editor"}
+USERS_B = {"ed": "editor"}
 FOREIGN_USER, FOREIGN_IMAGE, SHARED_IMAGE = 2, 77, 78
 
 
 @dataclass
-class Site:
+class IsolatedSite:
     """One of the two. Every text that its people write holds `word`, which nobody else writes."""
 
     id: int
     host: str
     word: str
-    people: dict[str, Login]
+    users: dict[str, Login]
     transport: httpx.ASGITransport
     ids: dict[str, int] = field(default_factory=dict)  # kind -> a record that the other site has, too
     own_ids: dict[str, int] = field(default_factory=dict)  # kind -> a record that only this site has
     own_slugs: dict[str, str] = field(default_factory=dict)
 
-    async def ask(self, method: str, path: str, login: Login | None = None, **options: Any) -> httpx.Response:
+    async def request(self, method: str, path: str, login: Login | None = None, **options: Any) -> httpx.Response:
         headers = {"Host": self.host, **options.pop("headers", {})}
         async with httpx.AsyncClient(transport=self.transport, base_url="http://server", trust_env=False) as client:
             return await client.request(method, path, auth=login, headers=headers, **options)
 
-    async def fill(self) -> None:
-        """The records that both have: one to be asked for by its ID, one by its slug."""
-        for kind in TITLES:
+    async def create_shared_records(self) -> None:
+        """Return the records that both sites have: one requested by its ID, one by its slug."""
+        for kind in TITLE_PARAMS:
             self.ids[kind] = (await self._create(kind, "Shared")).json()["id"]
             await self._create(kind, "Shared too")
 
-    async def fill_own(self) -> None:
-        """Records that the other site does not have."""
-        for kind in TITLES:
-            answer = await self._create(kind, "Own")
-            self.own_ids[kind], self.own_slugs[kind] = answer.json()["id"], answer.json()["slug"]
+    async def create_own_records(self) -> None:
+        """Return the records that the other site does not have."""
+        for kind in TITLE_PARAMS:
+            response = await self._create(kind, "Own")
+            self.own_ids[kind], self.own_slugs[kind] = response.json()["id"], response.json()["slug"]
 
     async def _create(self, kind: str, name: str) -> httpx.Response:
-        body: dict[str, Any] = {TITLES[kind]: name, "description": f"written by {self.word}"}
+        body: dict[str, Any] = {TITLE_PARAMS[kind]: name, "description": f"written by {self.word}"}
         if kind == "events":
             body |= {**DATES, **{param: [self.ids[of]] for param, of in LINKS}}
-        path, key = f"{ROOT}/{kind}", {"Idempotency-Key": f"{kind} {name}"}
-        answer = await self.ask("POST", path, self.people["ed"], json=body, headers=key)
-        assert answer.status_code == 201, answer.text
-        return answer
+        path, key = f"{API_PATH}/{kind}", {"Idempotency-Key": f"{kind} {name}"}
+        reply = await self.request("POST", path, self.users["ed"], json=body, headers=key)
+        assert reply.status_code == 201, reply.text
+        return reply
 
 
 @dataclass
-class Pair:
-    """Site `a` has records of its own, which site `b` is asked for."""
+class SitePair:
+    """Two sites. Some records exist only in site `a`, and are requested from site `b`."""
 
     database_url: str
-    a: Site
-    b: Site
+    a: IsolatedSite
+    b: IsolatedSite
 
-    def digest_of_a(self) -> list[tuple[str, str]]:
+    def digest_site_a(self) -> list[tuple[str, str]]:
         """All rows of site `a`, table by table."""
         with psycopg.connect(self.database_url) as connection:
             tables = [
@@ -100,11 +100,11 @@ def site_tables(connection: psycopg.Connection[Any]) -> list[str]:
     return ["sites", *(name for (name,) in rows)]
 
 
-async def fill_two_sites(database_url: str) -> Pair:
+async def fill_two_sites(database_url: str) -> SitePair:
     await add_host(database_url, "a.example", 1)
     other = await add_site(database_url, "b.example", "betaword")
-    people_of_a = add_people(database_url, PEOPLE_OF_A, site_id=1)
-    people_of_b = add_people(database_url, PEOPLE_OF_B, site_id=other)
+    users_a = add_users(database_url, USERS_A, site_id=1)
+    users_b = add_users(database_url, USERS_B, site_id=other)
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE sites SET name = 'alphaword' WHERE id = 1")
         images = ((1, FOREIGN_IMAGE, "alphaword"), (1, SHARED_IMAGE, "alphaword"), (other, SHARED_IMAGE, "betaword"))
@@ -118,65 +118,67 @@ async def fill_two_sites(database_url: str) -> Pair:
             connection.execute("INSERT INTO media_files VALUES (%s, %s, %s, 'full')", [site, name, image])
             connection.execute("INSERT INTO orphan_files VALUES (%s, %s, now())", [site, name])
             connection.execute("INSERT INTO slug_redirects VALUES (%s, 'events', %s, 1)", [site, f"{word}-{image}"])
-    async with application(database_url, pool_size=2) as transport:
-        a = Site(1, "a.example", "alphaword", people_of_a, transport)
-        b = Site(other, "b.example", "betaword", people_of_b, transport)
-        await a.fill()
-        await b.fill()
+    async with run_application(database_url, pool_size=2) as transport:
+        a = IsolatedSite(1, "a.example", "alphaword", users_a, transport)
+        b = IsolatedSite(other, "b.example", "betaword", users_b, transport)
+        await a.create_shared_records()
+        await b.create_shared_records()
         assert a.ids == b.ids
         with psycopg.connect(database_url) as connection:
             # Far from any number that the other site will give out.
             connection.execute("UPDATE sites SET last_post_id = 1000, last_term_id = 1000 WHERE id = 1")
-        await a.fill_own()
-    return Pair(database_url, a, b)
+        await a.create_own_records()
+    return SitePair(database_url, a, b)
 
 
 @asynccontextmanager
-async def copied(pair: Pair, database_url: str) -> AsyncIterator[Pair]:
-    """The same two sites in a copy of their database, with an application of its own."""
-    async with application(database_url, pool_size=2) as transport:
-        yield Pair(database_url, replace(pair.a, transport=transport), replace(pair.b, transport=transport))
+async def copy_sites(pair: SitePair, database_url: str) -> AsyncIterator[SitePair]:
+    """Open an application on a copy of the database of both sites."""
+    async with run_application(database_url, pool_size=2) as transport:
+        yield SitePair(database_url, replace(pair.a, transport=transport), replace(pair.b, transport=transport))
 
 
 @dataclass(frozen=True)
-class Asked:
+class IsolationRequest:
     """One request that is put to site `b`. `foreign` says that it names what only `a` has."""
 
     method: str
     path: str
-    foreign: bool
+    is_foreign: bool
 
     @property
-    def writes(self) -> bool:
+    def is_write(self) -> bool:
         return self.method not in ("GET", "HEAD", "OPTIONS")
 
     @property
     def body(self) -> dict[str, Any] | None:
         """What is written: an update of the record that the path names, or a new one."""
-        if not self.writes or self.method == "DELETE" or self.path.endswith("/restore"):
+        if not self.is_write or self.method == "DELETE" or self.path.endswith("/restore"):
             return None
         field = "caption" if "/media" in self.path else "description"
         changes: dict[str, Any] = {field: f"written by betaword at {self.path}"}
         kind = self.path.rpartition("/")[2]
-        return changes | ({TITLES[kind]: "New", **(DATES if kind == "events" else {})} if kind in TITLES else {})
+        return changes | (
+            {TITLE_PARAMS[kind]: "New", **(DATES if kind == "events" else {})} if kind in TITLE_PARAMS else {}
+        )
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
 
-def all_requests(pair: Pair) -> list[Asked]:
+def all_requests(pair: SitePair) -> list[IsolationRequest]:
     """Every route with every method, for a record that both have and for one that only `a` has."""
-    asked: list[Asked] = []
+    requests: list[IsolationRequest] = []
     for interface in (INTERFACE, EXTENSION):
         root = f"/api/{interface.namespace}"
-        asked += [Asked("GET", root, False), Asked("GET", f"{root}/doc", False)]
+        requests += [IsolationRequest("GET", root, False), IsolationRequest("GET", f"{root}/doc", False)]
         for route in interface.routes:
-            asked += _requests_of(route, root, pair)
-    # Deletions come last: what is gone can no longer be told from what was never there.
-    return sorted(asked, key=lambda one: one.method == "DELETE")
+            requests += _route_requests(route, root, pair)
+    # Deletions come last: a deleted record is indistinguishable from one that never existed.
+    return sorted(requests, key=lambda one: one.method == "DELETE")
 
 
-def _requests_of(route: Route, root: str, pair: Pair) -> Iterator[Asked]:
+def _route_requests(route: Route, root: str, pair: SitePair) -> Iterator[IsolationRequest]:
     kind = route.pattern.split("/")[1]
     for foreign in (False, True):
         record_id = pair.a.own_ids.get(kind) if foreign else pair.a.ids.get(kind)
@@ -187,20 +189,20 @@ def _requests_of(route: Route, root: str, pair: Pair) -> Iterator[Asked]:
         if foreign and path == route.pattern:
             continue  # A collection names no record.
         for method in (*route.methods, *(["HEAD"] if "GET" in route.methods else []), "OPTIONS"):
-            yield Asked(method, root + path, foreign)
+            yield IsolationRequest(method, root + path, foreign)
 
 
-def foreign_batch(pair: Pair) -> dict[str, Any]:
-    """All writes to records that only `a` has, in one request, each by itself."""
-    writes = [one for one in all_requests(pair) if one.foreign and one.writes and one.path.startswith(ROOT)]
+def foreign_batch(pair: SitePair) -> dict[str, Any]:
+    """Return a batch of independent writes to all records that only `a` has."""
+    writes = [one for one in all_requests(pair) if one.is_foreign and one.is_write and one.path.startswith(API_PATH)]
     operations = [
-        {"method": one.method, "path": one.path.removeprefix(ROOT), "body": one.body or {}} for one in writes
+        {"method": one.method, "path": one.path.removeprefix(API_PATH), "body": one.body or {}} for one in writes
     ]
     return {"operations": operations, "atomic": False}
 
 
-def foreign_bodies(pair: Pair) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Writes to site `b` that name records of `a` alone, and its people: kind and body."""
+def foreign_bodies(pair: SitePair) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return writes to site `b` that name users and records of `a` only, as kind and body."""
     own = pair.a.own_ids
     event = {"title": "Linked", **DATES}
     for param, kind in LINKS:
@@ -212,11 +214,11 @@ def foreign_bodies(pair: Pair) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "events", {**event, "author": FOREIGN_USER}
 
 
-def foreign_queries(pair: Pair) -> Iterator[tuple[str, dict[str, str]]]:
+def foreign_queries(pair: SitePair) -> Iterator[tuple[str, dict[str, str]]]:
     """Lists of site `b` that ask for records of `a`: kind and query."""
     own = {kind: str(record_id) for kind, record_id in pair.a.own_ids.items()}
-    for kind in TITLES:
-        yield kind, {"search": pair.a.word[:-1]}  # Answers repeat what was asked, so not the whole word.
+    for kind in TITLE_PARAMS:
+        yield kind, {"search": pair.a.word[:-1]}  # Responses repeat the parameters, so this is not the whole word.
     for param, kind in LINKS:
         yield "events", {param: own[kind]}
     yield "events", {"include": own["events"]}
@@ -230,7 +232,7 @@ def foreign_queries(pair: Pair) -> Iterator[tuple[str, dict[str, str]]]:
     yield "categories", {"parent": own["categories"], "hide_empty": "false"}
 
 
-NAMES_OF_A: tuple[dict[str, Any], ...] = tuple(
+SITE_A_SELECTORS: tuple[dict[str, Any], ...] = tuple(
     itertools.chain(
         [{"params": {name: "1"}} for name in ("site", "site_id", "blog_id")],
         [{"params": {"host": "a.example"}}],

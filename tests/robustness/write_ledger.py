@@ -18,38 +18,38 @@ from tests.robustness.site_fixtures import DATES
 
 
 @dataclass
-class Ledger:
+class WriteLedger:
     acknowledged: dict[str, int] = field(default_factory=dict)  # title -> ID
-    tried: set[str] = field(default_factory=set)
-    answers: Counter[str] = field(default_factory=Counter)  # status and code
+    attempted: set[str] = field(default_factory=set)
+    outcomes: Counter[str] = field(default_factory=Counter)  # status and code
     replays: int = 0
     without_retry_after: int = 0
     last_at: float = 0.0
     longest_gap: float = 0.0  # seconds without an acknowledgement
 
-    def note(self, title: str, answer: httpx.Response) -> None:
-        if answer.status_code != 201:
-            self.answers[f"{answer.status_code} {answer.json()['code']}"] += 1
-            self.without_retry_after += "retry-after" not in answer.headers
+    def record(self, title: str, response: httpx.Response) -> None:
+        if response.status_code != 201:
+            self.outcomes[f"{response.status_code} {response.json()['code']}"] += 1
+            self.without_retry_after += "retry-after" not in response.headers
             return
-        self.answers["201"] += 1
-        self.acknowledged[title] = answer.json()["id"]
-        self.replays += "idempotent-replay" in answer.headers
+        self.outcomes["201"] += 1
+        self.acknowledged[title] = response.json()["id"]
+        self.replays += "idempotent-replay" in response.headers
         now = time.monotonic()
         self.longest_gap = max(self.longest_gap, now - (self.last_at or now))
         self.last_at = now
 
     def __str__(self) -> str:
         return (
-            f"{len(self.acknowledged)} acknowledged of {len(self.tried)} tried, {self.replays} replays, "
-            f"longest gap {self.longest_gap:.1f} s, {dict(self.answers)}"
+            f"{len(self.acknowledged)} acknowledged of {len(self.attempted)} tried, {self.replays} replays, "
+            f"longest gap {self.longest_gap:.1f} s, {dict(self.outcomes)}"
         )
 
 
 @asynccontextmanager
-async def writers(client: httpx.AsyncClient, number: int = 6) -> AsyncIterator[Ledger]:
+async def run_writers(client: httpx.AsyncClient, number: int = 6) -> AsyncIterator[WriteLedger]:
     """So many writers at work, two of whom send no key. At the end each gives up what it was about to write."""
-    ledger, stop = Ledger(), asyncio.Event()
+    ledger, stop = WriteLedger(), asyncio.Event()
     tasks = [asyncio.create_task(_write(client, ledger, f"w{n}", stop, keyed=n >= 2)) for n in range(number)]
     try:
         yield ledger
@@ -58,27 +58,29 @@ async def writers(client: httpx.AsyncClient, number: int = 6) -> AsyncIterator[L
         await asyncio.gather(*tasks)
 
 
-async def _write(client: httpx.AsyncClient, ledger: Ledger, name: str, stop: asyncio.Event, *, keyed: bool) -> None:
-    """Creates one event after the other, each with a venue, a category and a tag of its own."""
+async def _write(
+    client: httpx.AsyncClient, ledger: WriteLedger, name: str, stop: asyncio.Event, *, keyed: bool
+) -> None:
+    """Create events one after another, each with a new venue, category and tag."""
     number = 0
     while not stop.is_set():
         number += 1
         title = f"{name}-{number}"
-        ledger.tried.add(title)
+        ledger.attempted.add(title)
         body = {"title": title, "venue": {"venue": title}, "categories": [title], "tags": [title, "common"], **DATES}
         headers = {"Idempotency-Key": title} if keyed else {}
         while title not in ledger.acknowledged and not stop.is_set():
             try:
-                ledger.note(title, await client.post("/events", json=body, headers=headers))
+                ledger.record(title, await client.post("/events", json=body, headers=headers))
             except httpx.TransportError as error:
-                ledger.answers[type(error).__name__] += 1
+                ledger.outcomes[type(error).__name__] += 1
             if title not in ledger.acknowledged:
                 await asyncio.sleep(0.05)
                 if not keyed:
                     break  # Nobody can tell whether it is stored, so it is not repeated.
 
 
-def check(ledger: Ledger, database_url: str) -> None:
+def assert_no_lost_writes(ledger: WriteLedger, database_url: str) -> None:
     """Nothing acknowledged is lost, nothing is there twice, nothing is there in part."""
     with psycopg.connect(database_url) as connection:
         rows = connection.execute(
@@ -95,10 +97,10 @@ def check(ledger: Ledger, database_url: str) -> None:
                 WHERE l.site_id = e.site_id AND l.event_id = e.id) t
             """
         ).fetchall()
-        kept = connection.execute("SELECT count(*) FROM venues").fetchone()
+        venue_count = connection.execute("SELECT count(*) FROM venues").fetchone()
     stored = {title: record_id for title, record_id, *_ in rows}
     assert len(stored) == len(rows), "a key has several records"
     assert stored.items() >= ledger.acknowledged.items(), "acknowledged writes are lost"
-    assert stored.keys() <= ledger.tried
+    assert stored.keys() <= ledger.attempted
     assert all(linked == [[title], [title], [title, "common"]] for title, _, *linked in rows), "an event in part"
-    assert kept == (len(rows),), "a venue without its event"
+    assert venue_count == (len(rows),), "a venue without its event"

@@ -19,38 +19,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.api.conftest import fresh, fresh_for_module, peopled
-from tests.api.running_app import Person
-from tests.security.instance import Place, opened
+from tests.api.conftest import start_app, start_app_for_module
+from tests.api.running_app import User
+from tests.security.instance import Instance, start_instance
 from tests.servers import Server
 from tests.varnish.conftest import stage
 
-__all__ = ["fresh", "fresh_for_module", "peopled", "stage"]
+__all__ = ["stage", "start_app", "start_app_for_module"]
 
 
 @pytest.fixture(scope="module")
-def place(
-    postgres_url: str, peopled: tuple[str, dict[str, Person]], start_server: Callable[..., Server]
-) -> Iterator[Place]:
-    """A server that the tests of a module share."""
-    with opened(postgres_url, peopled, start_server) as made:
-        yield made
-
-
-@pytest.fixture
-def tell(record_property: Callable[[str, object], None]) -> Callable[[object], None]:
-    """Figures worth publishing: shown at the end of the run."""
-    return lambda figures: record_property("figures", str(figures))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
-    lines = [
-        f"{report.nodeid.rpartition('/')[2]}: {value}"
-        for report in reports
-        for name, value in getattr(report, "user_properties", [])
-        if name == "figures" and report.when == "call"
-    ]
-    if lines:
-        terminalreporter.section("tried and held")
-        terminalreporter.write_line("\n".join(lines))
+def instance(
+    postgres_url: str, user_template: tuple[str, dict[str, User]], start_server: Callable[..., Server]
+) -> Iterator[Instance]:
+    """Return the server that the tests of a module share."""
+    with start_instance(postgres_url, user_template, start_server) as record:
+        yield record

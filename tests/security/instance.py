@@ -1,4 +1,4 @@
-"""A server of its own with people in it, and what is asked of it."""
+"""A separate server with users, and the requests to it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -6,73 +6,83 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from tests.api.running_app import Person
-from tests.conftest import address, temporary_database
-from tests.robustness.site_fixtures import add_people
-from tests.security.wire_client import FROM_ANYWHERE, NS, Ask, Got, ask, ask_all, send
+from tests.api.running_app import User
+from tests.conftest import replace_database, temporary_database
+from tests.robustness.site_fixtures import add_users
+from tests.security.wire_client import (
+    API_PATH,
+    TRUST_LOCAL_PROXY,
+    WireRequest,
+    WireResponse,
+    json_request,
+    send_all,
+    send_one,
+)
 from tests.servers import Server
 from tests.soak import SOAK
 
 # Beside the user of each role.
-SECOND = {"contributor2": "contributor", "author2": "author", "stranger": "author"}
-Tell = Callable[[object], None]
+ADDITIONAL_USERS = {"contributor2": "contributor", "author2": "author", "stranger": "author"}
+Report = Callable[[object], None]
 
 
 @dataclass
-class Place:
+class Instance:
     server: Server
-    url: str  # of the database
+    database_url: str  # of the database
     logins: dict[str, tuple[str, str]]  # by name; a role is the name of its first user
 
-    def ask(self, one: Ask, who: str = "anonymous") -> Got:
-        return ask(self.server.address, one.by(self.logins.get(who)))
+    def request(self, request_data: WireRequest, login: str = "anonymous") -> WireResponse:
+        return send_one(self.server.base_url, request_data.with_login(self.logins.get(login)))
 
-    def ask_all(self, asks: Iterable[Ask]) -> list[Got]:
-        return ask_all(self.server.address, asks)
+    def request_all(self, requests: Iterable[WireRequest]) -> list[WireResponse]:
+        return send_all(self.server.base_url, requests)
 
-    def write(self, method: str, path: str, who: str = "editor", **fields: Any) -> dict[str, Any]:
+    def write(self, method: str, path: str, login: str = "editor", **fields: Any) -> dict[str, Any]:
         """A write below the namespace that succeeds."""
-        got = self.ask(send(method, NS + path, fields), who)
-        assert got.status in (200, 201), got.text[:2000]
-        record: dict[str, Any] = got.json()
+        response = self.request(json_request(method, API_PATH + path, fields), login)
+        assert response.status in (200, 201), response.text[:2000]
+        record: dict[str, Any] = response.json()
         return record
 
-    def create(self, kind: str, who: str = "editor", **fields: Any) -> dict[str, Any]:
-        return self.write("POST", f"/{kind}", who, **fields)
+    def create(self, kind: str, login: str = "editor", **fields: Any) -> dict[str, Any]:
+        return self.write("POST", f"/{kind}", login, **fields)
 
-    def user_id(self, who: str) -> int:
-        got = self.ask(send("POST", f"{NS}/venues", {"venue": f"of {who}", "status": "draft"}), who)
-        return int(got.json()["author"])
+    def user_id(self, login: str) -> int:
+        reply = self.request(
+            json_request("POST", f"{API_PATH}/venues", {"venue": f"of {login}", "status": "draft"}), login
+        )
+        return int(reply.json()["author"])
 
 
 @contextmanager
-def opened(
+def start_instance(
     postgres_url: str,
-    peopled: tuple[str, dict[str, Person]],
+    user_template: tuple[str, dict[str, User]],
     start_server: Callable[..., Server],
     **settings: str,
-) -> Iterator[Place]:
-    """A server on a database of its own."""
-    template, people = peopled
+) -> Iterator[Instance]:
+    """Start a server on a separate database."""
+    template, users = user_template
     with temporary_database(postgres_url, template=template) as name:
-        url = address(postgres_url, name)
-        logins = {role: (person.login, person.password) for role, person in people.items()}
-        logins |= add_people(url, SECOND)
-        server = start_server(url, environment={**FROM_ANYWHERE, **settings})
+        url = replace_database(postgres_url, name)
+        logins = {role: (user.login, user.password) for role, user in users.items()}
+        logins |= add_users(url, ADDITIONAL_USERS)
+        server = start_server(url, environment={**TRUST_LOCAL_PROXY, **settings})
         try:
-            yield Place(server, url, logins)
+            yield Instance(server, url, logins)
         finally:
             server.stop()
 
 
-def some[T](things: Sequence[T], most: int) -> list[T]:
-    """All of them in a soak; else so many at the most, spread over the whole."""
-    if SOAK or len(things) <= most:
-        return list(things)
-    step = len(things) / most
-    return [things[int(number * step)] for number in range(most)]
+def sample_evenly[T](items: Sequence[T], maximum: int) -> list[T]:
+    """Return all values in a soak, otherwise an evenly spaced sample of limited size."""
+    if SOAK or len(items) <= maximum:
+        return list(items)
+    step = len(items) / maximum
+    return [items[int(number * step)] for number in range(maximum)]
 
 
-def first[T](things: Iterable[T], most: int = 10) -> list[T]:
+def take_first[T](items: Iterable[T], maximum: int = 10) -> list[T]:
     """What to show of a long list of failures."""
-    return list(islice(things, most))
+    return list(islice(items, maximum))

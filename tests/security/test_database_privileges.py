@@ -12,10 +12,10 @@ from psycopg import errors, sql
 
 from kalends.store.migrations import migrate
 from tests.lifecycle.processes import Worker, run_command, wait_until
-from tests.robustness.site_fixtures import DATES, NS, add_editor
+from tests.robustness.site_fixtures import API_PATH, DATES, add_editor
 from tests.servers import Server
 
-DEFINERS = {
+SECURITY_DEFINER_FUNCTIONS = {
     "enter_site",
     "enter_site_number",
     "enqueue_job",
@@ -28,7 +28,7 @@ DEFINERS = {
 
 
 @dataclass(frozen=True)
-class Logins:
+class DatabaseLogins:
     """Addresses of one database: of its owner, of the server, of the job queue."""
 
     owner: str
@@ -37,16 +37,16 @@ class Logins:
 
 
 @pytest.fixture
-def logins(postgres_url: str, empty_database_url: str) -> Iterator[Logins]:
+def logins(postgres_url: str, empty_database_url: str) -> Iterator[DatabaseLogins]:
     """A database that was migrated by its owner for two logins without rights of their own."""
     names = [f"test_{part}_{secrets.token_hex(4)}" for part in ("server", "queue")]
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         for name in names:
             admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
         try:
-            server, queue = (_as(empty_database_url, name) for name in names)
+            server, queue = (_with_login(empty_database_url, name) for name in names)
             migrate(empty_database_url, server_url=server, queue_url=queue)
-            yield Logins(empty_database_url, server, queue)
+            yield DatabaseLogins(empty_database_url, server, queue)
         finally:
             with psycopg.connect(empty_database_url, autocommit=True) as owner:
                 for name in names:
@@ -60,10 +60,10 @@ def test_security_definer_functions_have_search_path(database_url: str) -> None:
                 WHERE p.prosecdef AND p.pronamespace = current_schema()::regnamespace
                     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')"""
         ).fetchall()
-    assert dict(rows) == {name: ["search_path=pg_catalog, public, pg_temp"] for name in DEFINERS}
+    assert dict(rows) == {name: ["search_path=pg_catalog, public, pg_temp"] for name in SECURITY_DEFINER_FUNCTIONS}
 
 
-def test_temporary_objects_are_forbidden(logins: Logins) -> None:
+def test_temporary_objects_are_forbidden(logins: DatabaseLogins) -> None:
     for role in ("kalends_app", None):
         with psycopg.connect(logins.server) as connection:
             if role:
@@ -83,11 +83,11 @@ def test_temporary_objects_do_not_affect_security_definer_functions(database_url
         connection.rollback()
 
 
-def test_resetting_role_gains_no_privileges(logins: Logins) -> None:
+def test_resetting_role_gains_no_privileges(logins: DatabaseLogins) -> None:
     with psycopg.connect(logins.server) as connection:
-        as_app = _rights(connection, "SET LOCAL ROLE kalends_app")
+        as_app = _table_privileges(connection, "SET LOCAL ROLE kalends_app")
         connection.rollback()
-        left = _rights(connection, "SELECT set_config('role', 'none', true)")
+        left = _table_privileges(connection, "SELECT set_config('role', 'none', true)")
         connection.rollback()
         assert left == as_app
         assert "events" in as_app
@@ -100,7 +100,7 @@ def test_resetting_role_gains_no_privileges(logins: Logins) -> None:
             connection.execute("SELECT FROM events")
 
 
-def test_server_works_with_unprivileged_logins(logins: Logins, tmp_path: Path) -> None:
+def test_server_works_with_unprivileged_logins(logins: DatabaseLogins, tmp_path: Path) -> None:
     login, password = add_editor(logins.owner)
     queue = {"KALENDS_QUEUE_URL": logins.queue}
     with (
@@ -108,17 +108,19 @@ def test_server_works_with_unprivileged_logins(logins: Logins, tmp_path: Path) -
         server.client(login=login, password=password) as client,
         Worker.start(logins.server, tmp_path / "worker.log", queue),
     ):
-        made = client.post(f"{NS}/events", json={"title": "Fair", **DATES, "venue": {"venue": "Hall"}})
-        assert made.status_code == 201, made.text
-        assert client.get(f"{NS}/events/{made.json()['id']}").status_code == 200
-        assert client.get(f"{NS}/events").json()["total"] == 1
+        response = client.post(f"{API_PATH}/events", json={"title": "Fair", **DATES, "venue": {"venue": "Hall"}})
+        assert response.status_code == 201, response.text
+        assert client.get(f"{API_PATH}/events/{response.json()['id']}").status_code == 200
+        assert client.get(f"{API_PATH}/events").json()["total"] == 1
         assert client.get("/events/list/").status_code == 200
         assert client.get("/readyz").status_code == 200
-        later = client.post(f"{NS}/venues", json={"venue": "Later", "date_utc": "2098-01-01 00:00:00"}).json()["id"]
+        later = client.post(f"{API_PATH}/venues", json={"venue": "Later", "date_utc": "2098-01-01 00:00:00"}).json()[
+            "id"
+        ]
         with psycopg.connect(logins.owner) as owner:
             owner.execute("UPDATE venues SET published_at = now() - interval '1 minute' WHERE id = %s", [later])
             owner.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'publish'")
-        wait_until(lambda: client.get(f"{NS}/venues/{later}").json()["status"] == "publish", 60)
+        wait_until(lambda: client.get(f"{API_PATH}/venues/{later}").json()["status"] == "publish", 60)
         assert "Warning: the login" not in server.read_log()
     listed = run_command(logins.server, "job", "list", settings=queue)
     assert listed.exit_code == 0, listed.output
@@ -131,14 +133,14 @@ def test_server_warns_about_privileged_login(database_url: str, tmp_path: Path) 
         assert "Warning: the login of KALENDS_DATABASE_URL is a superuser" in server.read_log()
 
 
-def _as(database_url: str, login: str) -> str:
+def _with_login(database_url: str, login: str) -> str:
     parts = urlsplit(database_url)
     return parts._replace(netloc=parts.netloc.replace("postgres@", f"{login}@")).geturl()
 
 
-def _rights(connection: psycopg.Connection, become: str) -> dict[str, list[str]]:
+def _table_privileges(connection: psycopg.Connection, statement: str) -> dict[str, list[str]]:
     """What a session may do with each table, after it became somebody."""
-    connection.execute(become)  # type: ignore[arg-type]
+    connection.execute(statement)  # type: ignore[arg-type]
     rows = connection.execute(
         """SELECT c.relname, array_agg(r ORDER BY r) FROM pg_class c
             CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) r

@@ -1,4 +1,4 @@
-"""A page far into a list is refused, since all that is before it would be read; a cursor goes on from there."""
+"""Pages deep in a list are rejected, because all records before them would be read; cursors have no limit."""
 
 from collections.abc import AsyncIterator
 
@@ -6,10 +6,10 @@ import httpx
 import psycopg
 import pytest
 
-from tests.robustness.site_fixtures import NS, add_editor, application
+from tests.robustness.site_fixtures import API_PATH, add_editor, run_application
 
 # More than can be skipped, each a minute after the one before.
-FILL = """
+FILL_SQL = """
     INSERT INTO events (site_id, id, uid, revision, author_id, status, published_at, modified_utc, title, slug,
         timezone, start_local, end_local, start_utc, end_utc)
     SELECT 1, n, gen_random_uuid(), n, 1, 'publish', now(), now(), 'e' || n, 'e' || n, 'UTC', t, t,
@@ -26,10 +26,10 @@ FILL = """
 async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     add_editor(database_url)
     with psycopg.connect(database_url) as connection:
-        connection.execute(FILL)
+        connection.execute(FILL_SQL)
     async with (
-        application(database_url) as transport,
-        httpx.AsyncClient(transport=transport, base_url=f"http://x{NS}", trust_env=False, timeout=30) as client,
+        run_application(database_url) as transport,
+        httpx.AsyncClient(transport=transport, base_url=f"http://x{API_PATH}", trust_env=False, timeout=30) as client,
     ):
         yield client
 
@@ -59,5 +59,5 @@ async def test_deep_page_of_list_without_cursor_is_rejected(client: httpx.AsyncC
 
 
 async def test_deep_html_page_is_rejected(client: httpx.AsyncClient) -> None:
-    answer = await client.get("http://x/events/list/", params={"per_page": 24, "page": 419})
-    assert answer.status_code == 400
+    response = await client.get("http://x/events/list/", params={"per_page": 24, "page": 419})
+    assert response.status_code == 400

@@ -9,11 +9,11 @@ import pytest
 
 from kalends.store.database import Database, Options
 from kalends.worker import update_all_event_locations
-from tests.robustness.consistency import audit
-from tests.robustness.site_fixtures import DATES, NS, add_editor, application
+from tests.robustness.consistency import assert_consistent
+from tests.robustness.site_fixtures import API_PATH, DATES, add_editor, run_application
 
-BUSY = 1200  # events of one venue: more than follow it at once
-FILL = """
+BUSY_EVENT_COUNT = 1200  # events of one venue: more than follow it at once
+FILL_SQL = """
     INSERT INTO events (site_id, id, uid, revision, author_id, status, published_at, modified_utc, title, slug,
         timezone, start_local, end_local, start_utc, end_utc)
     SELECT 1, 1000 + n, gen_random_uuid(), 1000 + n, 1, 'publish', now(), now(), 'e' || n, 'e' || n, 'UTC', t, t,
@@ -29,9 +29,9 @@ FILL = """
 async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     login = add_editor(database_url)
     async with (
-        application(database_url) as transport,
+        run_application(database_url) as transport,
         httpx.AsyncClient(
-            transport=transport, base_url=f"http://x{NS}", auth=login, trust_env=False, timeout=30
+            transport=transport, base_url=f"http://x{API_PATH}", auth=login, trust_env=False, timeout=30
         ) as client,
     ):
         yield client
@@ -39,8 +39,8 @@ async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 async def test_placed_column_follows_links_and_venues(database_url: str, client: httpx.AsyncClient) -> None:
     async def counts() -> tuple[int, int]:
-        audit(database_url)
-        return await _total(client, "true"), await _total(client, "false")
+        assert_consistent(database_url)
+        return await _count_events(client, "true"), await _count_events(client, "false")
 
     here: dict[str, Any] = {"venue": "Here", "geo_lat": 48.5, "geo_lng": 9.0}
     venue = (await client.post("/venues", json=here)).json()["id"]
@@ -63,39 +63,45 @@ async def test_placed_column_follows_links_and_venues(database_url: str, client:
 async def test_events_of_busy_venue_are_updated_in_batches(database_url: str, client: httpx.AsyncClient) -> None:
     venue = (await client.post("/venues", json={"venue": "Busy"})).json()["id"]
     with psycopg.connect(database_url) as connection, psycopg.ClientCursor(connection) as cursor:
-        cursor.execute(FILL, {"events": BUSY, "venue": venue})
+        cursor.execute(FILL_SQL, {"events": BUSY_EVENT_COUNT, "venue": venue})
     database = await Database.open(Options(database_url))
     try:
         for body, placed in (
-            ({"geo_lat": 48.5, "geo_lng": 9.0}, BUSY),
+            ({"geo_lat": 48.5, "geo_lng": 9.0}, BUSY_EVENT_COUNT),
             ({"status": "private"}, 0),
-            ({"status": "publish"}, BUSY),
+            ({"status": "publish"}, BUSY_EVENT_COUNT),
         ):
             assert (await client.put(f"/venues/{venue}", json=body)).status_code == 200
-            assert _marked(database_url) == 1
-            assert (await _total(client, "true"), await _total(client, "false")) == (placed, BUSY - placed)
+            assert _count_unsettled_venues(database_url) == 1
+            assert (await _count_events(client, "true"), await _count_events(client, "false")) == (
+                placed,
+                BUSY_EVENT_COUNT - placed,
+            )
             await update_all_event_locations(database)
-            assert _marked(database_url) == 0
-            audit_places(database_url, placed)
-            assert (await _total(client, "true"), await _total(client, "false")) == (placed, BUSY - placed)
+            assert _count_unsettled_venues(database_url) == 0
+            assert_placed(database_url, placed)
+            assert (await _count_events(client, "true"), await _count_events(client, "false")) == (
+                placed,
+                BUSY_EVENT_COUNT - placed,
+            )
     finally:
         await database.close()
 
 
-async def _total(client: httpx.AsyncClient, placed: str) -> int:
+async def _count_events(client: httpx.AsyncClient, placed: str) -> int:
     total: int = (await client.get("/events", params={"geoloc": placed})).json()["total"]
     return total
 
 
-def _marked(database_url: str) -> int:
-    return _number(database_url, "SELECT count(*) FROM venues WHERE unsettled")
+def _count_unsettled_venues(database_url: str) -> int:
+    return _fetch_number(database_url, "SELECT count(*) FROM venues WHERE unsettled")
 
 
-def audit_places(database_url: str, placed: int) -> None:
-    assert _number(database_url, "SELECT count(*) FROM events WHERE placed") == placed
+def assert_placed(database_url: str, placed: int) -> None:
+    assert _fetch_number(database_url, "SELECT count(*) FROM events WHERE placed") == placed
 
 
-def _number(database_url: str, query: str) -> int:
+def _fetch_number(database_url: str, query: str) -> int:
     with psycopg.connect(database_url) as connection:
         row = connection.execute(query).fetchone()  # type: ignore[arg-type]
     assert row is not None

@@ -9,25 +9,25 @@ import psycopg
 import pytest
 
 from tests.api.sample_records import SAMPLES
-from tests.robustness.site_fixtures import add_people
-from tests.security.instance import Place, Tell, first
-from tests.security.wire_client import EX, NS, Ask, Got, get, send
+from tests.robustness.site_fixtures import add_users
+from tests.security.instance import Instance, Report, take_first
+from tests.security.wire_client import API_PATH, EXTENSION_PATH, WireRequest, WireResponse, get_request, json_request
 
 STATUSES = ("publish", "draft", "pending", "private", "future", "trash")
-FAR = "2098-01-01 10:00:00"
-PUBLIC = ("publish", "future", "private")
+FAR_FUTURE = "2098-01-01 10:00:00"
+PUBLISHED_STATUSES = ("publish", "future", "private")
 
 
 @dataclass(frozen=True)
-class Attempt:
-    who: str
-    ask: Ask
+class WriteAttempt:
+    login: str
+    request: WireRequest
 
     def __str__(self) -> str:
-        return f"{self.who}: {self.ask.method} {self.ask.target} {self.ask.body[:100]!r}"
+        return f"{self.login}: {self.request.method} {self.request.target} {self.request.body[:100]!r}"
 
 
-def digest(place: Place) -> list[tuple[str, str]]:
+def digest_records(place: Instance) -> list[tuple[str, str]]:
     """All records, whoever wrote them."""
     tables = (
         "events",
@@ -39,7 +39,7 @@ def digest(place: Place) -> list[tuple[str, str]]:
         "event_categories",
         "event_tags",
     )
-    with psycopg.connect(place.url) as connection:
+    with psycopg.connect(place.database_url) as connection:
         return [
             (
                 table,
@@ -53,157 +53,189 @@ def digest(place: Place) -> list[tuple[str, str]]:
         ]
 
 
-def is_refused(got: Got) -> bool:
-    """By status; a batch that goes on after a refusal has the statuses of its operations."""
-    if got.status == 200 and b'"results"' in got.body:
-        return all(row["status"] in (401, 403) for row in got.json()["results"])
-    return got.status in (401, 403)
+def is_rejected(reply: WireResponse) -> bool:
+    """Count statuses. A batch that continues after an error has those of its operations."""
+    if reply.status == 200 and b'"results"' in reply.body:
+        return all(row["status"] in (401, 403) for row in reply.json()["results"])
+    return reply.status in (401, 403)
 
 
-def batch(*operations: tuple[str, str, object], atomic: bool = True) -> Ask:
+def batch_request(*operations: tuple[str, str, object], atomic: bool = True) -> WireRequest:
     rows = [{"method": method, "path": path, "body": body} for method, path, body in operations]
-    return send("POST", f"{EX}/batch", {"operations": rows, "atomic": atomic})
+    return json_request("POST", f"{EXTENSION_PATH}/batch", {"operations": rows, "atomic": atomic})
 
 
-def changes(kind: str, record_id: int, text: str) -> Iterator[Ask]:
+def write_requests(kind: str, record_id: int, text: str) -> Iterator[WireRequest]:
     """All ways to change or remove a record."""
-    path, body = f"{NS}/{kind}/{record_id}", {text: "taken over", "status": "publish"}
+    path, body = f"{API_PATH}/{kind}/{record_id}", {text: "taken over", "status": "publish"}
     for method in ("PUT", "PATCH", "POST"):
-        yield send(method, path, body)
-    yield Ask("DELETE", path)
-    yield send("POST", f"{path}?_method=PATCH", body)
-    yield Ask("POST", f"{path}?_method=DELETE")
-    yield send("POST", path, body, **{"x-http-method-override": "PUT"})
-    yield Ask("POST", path, {"x-http-method-override": "DELETE"})
-    yield send("POST", path, {**body, "author": 1, "_method": "DELETE"})
-    yield send("POST", f"{EX}/{kind}/{record_id}/restore", {})
+        yield json_request(method, path, body)
+    yield WireRequest("DELETE", path)
+    yield json_request("POST", f"{path}?_method=PATCH", body)
+    yield WireRequest("POST", f"{path}?_method=DELETE")
+    yield json_request("POST", path, body, **{"x-http-method-override": "PUT"})
+    yield WireRequest("POST", path, {"x-http-method-override": "DELETE"})
+    yield json_request("POST", path, {**body, "author": 1, "_method": "DELETE"})
+    yield json_request("POST", f"{EXTENSION_PATH}/{kind}/{record_id}/restore", {})
     for method in ("PATCH", "DELETE"):
-        yield batch((method, f"/{kind}/{record_id}", body if method == "PATCH" else {}), atomic=method == "PATCH")
+        yield batch_request(
+            (method, f"/{kind}/{record_id}", body if method == "PATCH" else {}), atomic=method == "PATCH"
+        )
 
 
-def test_users_cannot_change_records_of_others(place: Place, tell: Tell) -> None:
-    attempts: list[Attempt] = []
+def test_users_cannot_change_records_of_others(instance: Instance, report: Report) -> None:
+    attempts: list[WriteAttempt] = []
     for kind, status in product(("events", "venues", "organizers"), STATUSES):
         sample = SAMPLES[kind]
-        more = {"date_utc": FAR} if status == "future" else {}
-        asked = "draft" if status == "trash" else status
-        made = place.create(kind, "stranger", **sample.body(status=asked, **more))
+        more = {"date_utc": FAR_FUTURE} if status == "future" else {}
+        initial = "draft" if status == "trash" else status
+        record = instance.create(kind, "stranger", **sample.body(status=initial, **more))
         if status == "trash":
-            place.write("DELETE", f"/{kind}/{made['id']}", "stranger")
+            instance.write("DELETE", f"/{kind}/{record['id']}", "stranger")
         callers = ("anonymous", "subscriber", "contributor", "author")
-        attempts += [Attempt(who, ask) for who in callers for ask in changes(kind, made["id"], sample.text)]
-    before = digest(place)
-    answers = place.ask_all(attempt.ask.by(place.logins.get(attempt.who)) for attempt in attempts)
-    wrong = [f"{got.status} {attempt}" for attempt, got in zip(attempts, answers, strict=True) if not is_refused(got)]
-    assert wrong == [], f"{len(wrong)} of {len(attempts)}\n" + "\n".join(first(wrong, 30))
-    assert digest(place) == before
+        attempts += [
+            WriteAttempt(who, request)
+            for who in callers
+            for request in write_requests(kind, record["id"], sample.text_param)
+        ]
+    before = digest_records(instance)
+    responses = instance.request_all(
+        attempt.request.with_login(instance.logins.get(attempt.login)) for attempt in attempts
+    )
+    wrong = [
+        f"{response.status} {attempt}"
+        for attempt, response in zip(attempts, responses, strict=True)
+        if not is_rejected(response)
+    ]
+    assert wrong == [], f"{len(wrong)} of {len(attempts)}\n" + "\n".join(take_first(wrong, 30))
+    assert digest_records(instance) == before
     assert len(attempts) >= 131
-    tell(f"{len(attempts)} writes to records of others, {len(attempts)} refused, no row changed")
+    report(f"{len(attempts)} writes to records of others, {len(attempts)} refused, no row changed")
 
 
-def test_terms_need_write_permission(place: Place, tell: Tell) -> None:
-    attempts: list[Attempt] = []
+def test_terms_need_write_permission(instance: Instance, report: Report) -> None:
+    attempts: list[WriteAttempt] = []
     for kind, callers in (
         ("categories", ("anonymous", "subscriber", "contributor")),
         ("tags", ("anonymous", "subscriber", "contributor", "author")),
     ):
-        made = place.create(kind, **SAMPLES[kind].body())
+        record = instance.create(kind, **SAMPLES[kind].body())
         for who in callers:
-            attempts.append(Attempt(who, send("POST", f"{NS}/{kind}", SAMPLES[kind].body())))
+            attempts.append(WriteAttempt(who, json_request("POST", f"{API_PATH}/{kind}", SAMPLES[kind].body())))
             attempts += [
-                Attempt(who, ask) for ask in changes(kind, made["id"], "description") if "restore" not in ask.target
+                WriteAttempt(who, request)
+                for request in write_requests(kind, record["id"], "description")
+                if "restore" not in request.target
             ]
-    before = digest(place)
-    answers = place.ask_all(attempt.ask.by(place.logins.get(attempt.who)) for attempt in attempts)
-    wrong = [f"{got.status} {attempt}" for attempt, got in zip(attempts, answers, strict=True) if not is_refused(got)]
+    before = digest_records(instance)
+    responses = instance.request_all(
+        attempt.request.with_login(instance.logins.get(attempt.login)) for attempt in attempts
+    )
+    wrong = [
+        f"{response.status} {attempt}"
+        for attempt, response in zip(attempts, responses, strict=True)
+        if not is_rejected(response)
+    ]
     assert wrong == []
-    assert digest(place) == before
-    tell(f"{len(attempts)} writes of terms, {len(attempts)} refused")
+    assert digest_records(instance) == before
+    report(f"{len(attempts)} writes of terms, {len(attempts)} refused")
 
 
-def test_contributor_cannot_publish(place: Place, tell: Tell) -> None:
+def test_contributor_cannot_publish(instance: Instance, report: Report) -> None:
     """Whatever is wished for, it waits for somebody who may publish it."""
-    attempts: list[Ask] = []
+    attempts: list[WireRequest] = []
     for kind in ("events", "venues", "organizers"):
         sample = SAMPLES[kind]
-        for status in PUBLIC:
-            more = {"date_utc": FAR} if status == "future" else {}
-            attempts.append(send("POST", f"{NS}/{kind}", sample.body(status=status, **more)))
-            attempts.append(batch(("POST", f"/{kind}", sample.body(status=status, **more))))
-            own = place.create(kind, "contributor", **sample.body(status="draft"))
-            path = f"{NS}/{kind}/{own['id']}"
-            attempts += [send(method, path, {"status": status, **more}) for method in ("PUT", "PATCH", "POST")]
-            attempts.append(send("POST", f"{path}?_method=PUT", {"status": status}))
-            attempts.append(batch(("PATCH", f"/{kind}/{own['id']}", {"status": status})))
-            attempts.append(send("PATCH", f"{NS}/{kind}/by-slug/{own['slug'] or own['id']}", {"status": status}))
-        attempts += _back_to_published(place, kind)
-    answers = place.ask_all(ask.by(place.logins["contributor"]) for ask in attempts)
-    assert {got.status for got in answers} <= {200, 201, 400, 403, 404}
-    shown = [
-        f"{ask.method} {ask.target} {ask.body[:80]!r}: {got.body[:100]!r}"
-        for ask, got in zip(attempts, answers, strict=True)
-        if got.status in (200, 201) and any(f'"status":"{status}"'.encode() in got.body for status in PUBLIC)
+        for status in PUBLISHED_STATUSES:
+            more = {"date_utc": FAR_FUTURE} if status == "future" else {}
+            attempts.append(json_request("POST", f"{API_PATH}/{kind}", sample.body(status=status, **more)))
+            attempts.append(batch_request(("POST", f"/{kind}", sample.body(status=status, **more))))
+            own = instance.create(kind, "contributor", **sample.body(status="draft"))
+            path = f"{API_PATH}/{kind}/{own['id']}"
+            attempts += [
+                json_request(method, path, {"status": status, **more}) for method in ("PUT", "PATCH", "POST")
+            ]
+            attempts.append(json_request("POST", f"{path}?_method=PUT", {"status": status}))
+            attempts.append(batch_request(("PATCH", f"/{kind}/{own['id']}", {"status": status})))
+            attempts.append(
+                json_request("PATCH", f"{API_PATH}/{kind}/by-slug/{own['slug'] or own['id']}", {"status": status})
+            )
+        attempts += _restore_requests(instance, kind)
+    responses = instance.request_all(request.with_login(instance.logins["contributor"]) for request in attempts)
+    assert {response.status for response in responses} <= {200, 201, 400, 403, 404}
+    published = [
+        f"{request.method} {request.target} {request.body[:80]!r}: {response.body[:100]!r}"
+        for request, response in zip(attempts, responses, strict=True)
+        if response.status in (200, 201)
+        and any(f'"status":"{status}"'.encode() in response.body for status in PUBLISHED_STATUSES)
     ]
-    assert shown == [], first(shown)
-    user = place.user_id("contributor")
-    with psycopg.connect(place.url) as connection:
+    assert published == [], take_first(published)
+    user = instance.user_id("contributor")
+    with psycopg.connect(instance.database_url) as connection:
         for kind in ("events", "venues", "organizers"):
             row = connection.execute(
-                f"SELECT count(*) FROM {kind} WHERE author_id = %s AND status = ANY(%s)", [user, list(PUBLIC)]
+                f"SELECT count(*) FROM {kind} WHERE author_id = %s AND status = ANY(%s)",
+                [user, list(PUBLISHED_STATUSES)],
             ).fetchone()
             assert row == (0,), kind
-    tell(f"{len(attempts)} wishes of a contributor to publish, none came true")
+    report(f"{len(attempts)} wishes of a contributor to publish, none came true")
 
 
-def _back_to_published(place: Place, kind: str) -> Iterator[Ask]:
-    """Restores of a record of the contributor to the state in which an editor had published it."""
+def _restore_requests(place: Instance, kind: str) -> Iterator[WireRequest]:
+    """Try to restore a record of the contributor to the state that an editor had published."""
     own = place.create(kind, "contributor", **SAMPLES[kind].body(status="draft"))
     for status in ("publish", "draft"):
         place.write("PATCH", f"/{kind}/{own['id']}", status=status)
-    history = place.ask(get(f"{EX}/{kind}/{own['id']}/history"), "editor").json()["history"]
+    history = place.request(get_request(f"{EXTENSION_PATH}/{kind}/{own['id']}/history"), "editor").json()["history"]
     for entry in history:
-        yield send("POST", f"{EX}/{kind}/{own['id']}/restore", {"revision": entry["revision"]})
+        yield json_request("POST", f"{EXTENSION_PATH}/{kind}/{own['id']}/restore", {"revision": entry["revision"]})
     trashed = place.create(kind, "contributor", **SAMPLES[kind].body(status="draft"))
     place.write("DELETE", f"/{kind}/{trashed['id']}", "contributor")
-    yield send("PATCH", f"{NS}/{kind}/{trashed['id']}", {"status": "publish"})
-    yield send("POST", f"{EX}/{kind}/{trashed['id']}/restore", {})
+    yield json_request("PATCH", f"{API_PATH}/{kind}/{trashed['id']}", {"status": "publish"})
+    yield json_request("POST", f"{EXTENSION_PATH}/{kind}/{trashed['id']}/restore", {})
 
 
-def test_contributor_cannot_create_terms_by_name(place: Place) -> None:
-    with psycopg.connect(place.url) as connection:
+def test_contributor_cannot_create_terms_by_name(instance: Instance) -> None:
+    with psycopg.connect(instance.database_url) as connection:
         names = "SELECT count(*) FROM (SELECT name FROM tags UNION ALL SELECT name FROM categories) t"
         before = connection.execute(names).fetchone()
         for param in ("tags", "categories"):
             for value in (["Quendor"], "Quendor", "Quendor,Borphee", [{"name": "Quendor"}]):
                 body = SAMPLES["events"].body(**{param: value})
-                assert place.ask(send("POST", f"{NS}/events", body), "contributor").status in (201, 400, 403)
+                assert instance.request(json_request("POST", f"{API_PATH}/events", body), "contributor").status in (
+                    201,
+                    400,
+                    403,
+                )
         assert connection.execute(names).fetchone() == before
 
 
-def test_read_only_password_cannot_write(place: Place, tell: Tell) -> None:
-    login = add_people(place.url, {"reader": "administrator"})["reader"]
-    with psycopg.connect(place.url) as connection:
+def test_read_only_password_cannot_write(instance: Instance, report: Report) -> None:
+    login = add_users(instance.database_url, {"reader": "administrator"})["reader"]
+    with psycopg.connect(instance.database_url) as connection:
         connection.execute(
             "UPDATE application_passwords SET read_only = true "
             "WHERE user_id = (SELECT id FROM users WHERE login = 'reader')"
         )
-    asks: list[Ask] = [send("POST", f"{EX}/media", {})]
+    requests: list[WireRequest] = [json_request("POST", f"{EXTENSION_PATH}/media", {})]
     for kind, sample in SAMPLES.items():
-        made = place.create(kind, **sample.body())
-        asks.append(send("POST", f"{NS}/{kind}", sample.body()))
-        asks += [
-            ask for ask in changes(kind, made["id"], "description") if sample.is_post or "restore" not in ask.target
+        record = instance.create(kind, **sample.body())
+        requests.append(json_request("POST", f"{API_PATH}/{kind}", sample.body()))
+        requests += [
+            request
+            for request in write_requests(kind, record["id"], "description")
+            if sample.is_post or "restore" not in request.target
         ]
-    before = digest(place)
-    answers = place.ask_all(ask.by(login) for ask in asks)
-    assert {(got.status, got.json()["code"]) for got in answers} == {(403, "rest_read_only")}
-    assert digest(place) == before
-    tell(f"{len(asks)} writes with a password that only reads, {len(asks)} refused")
+    before = digest_records(instance)
+    responses = instance.request_all(request.with_login(login) for request in requests)
+    assert {(response.status, response.json()["code"]) for response in responses} == {(403, "rest_read_only")}
+    assert digest_records(instance) == before
+    report(f"{len(requests)} writes with a password that only reads, {len(requests)} refused")
 
 
 @pytest.mark.parametrize("who", ["contributor", "author"])
-def test_private_venue_of_another_user_cannot_be_linked(place: Place, who: str) -> None:
-    venue = place.create("venues", "stranger", venue="Flathead", status="private")
+def test_private_venue_of_another_user_cannot_be_linked(instance: Instance, who: str) -> None:
+    venue = instance.create("venues", "stranger", venue="Flathead", status="private")
     shapes: tuple[Any, ...] = (
         venue["id"],
         [venue["id"]],
@@ -211,19 +243,22 @@ def test_private_venue_of_another_user_cannot_be_linked(place: Place, who: str) 
         [{"id": venue["id"], "venue": "mine"}],
     )
     for shape in shapes:
-        got = place.ask(send("POST", f"{NS}/events", SAMPLES["events"].body(venue=shape)), who)
-        assert "Flathead" not in got.text
-        assert got.status in (201, 400, 403)
-    assert place.ask(get(f"{NS}/venues/{venue['id']}"), "stranger").json()["venue"] == "Flathead"
+        response = instance.request(
+            json_request("POST", f"{API_PATH}/events", SAMPLES["events"].body(venue=shape)), who
+        )
+        assert "Flathead" not in response.text
+        assert response.status in (201, 400, 403)
+    assert instance.request(get_request(f"{API_PATH}/venues/{venue['id']}"), "stranger").json()["venue"] == "Flathead"
 
 
-def test_idempotency_key_of_another_user_is_not_replayed(place: Place) -> None:
+def test_idempotency_key_of_another_user_is_not_replayed(instance: Instance) -> None:
     body, key = {"venue": "Keyed", "status": "draft"}, {"idempotency-key": "the same for all"}
-    answers = [
-        place.ask(send("POST", f"{NS}/venues", body, **key), who) for who in ("author", "author2", "contributor")
+    responses = [
+        instance.request(json_request("POST", f"{API_PATH}/venues", body, **key), who)
+        for who in ("author", "author2", "contributor")
     ]
-    assert [got.status for got in answers] == [201] * 3
-    assert [got.header("idempotent-replay") for got in answers] == [""] * 3
-    assert len({got.json()["id"] for got in answers}) == 3
-    again = place.ask(send("POST", f"{NS}/venues", body, **key), "author")
-    assert (again.header("idempotent-replay"), again.json()["id"]) == ("true", answers[0].json()["id"])
+    assert [response.status for response in responses] == [201] * 3
+    assert [response.header("idempotent-replay") for response in responses] == [""] * 3
+    assert len({response.json()["id"] for response in responses}) == 3
+    again = instance.request(json_request("POST", f"{API_PATH}/venues", body, **key), "author")
+    assert (again.header("idempotent-replay"), again.json()["id"]) == ("true", responses[0].json()["id"])

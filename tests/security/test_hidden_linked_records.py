@@ -6,82 +6,84 @@ from collections.abc import Callable
 import pytest
 
 from kalends.store.sites import add_host, add_site
-from tests.api.running_app import NAMESPACE, NS, Interface, done
+from tests.api.running_app import API_PATH, API_URL, RunningApp, expect_json
 from tests.api.sample_records import DATES, unique
-from tests.media.media_client import add
+from tests.media.media_client import create_image
 
 UNKNOWN = 999_999
 
 
 @pytest.fixture(scope="module")
-def interface(fresh_for_module: Callable[..., Interface]) -> Interface:
+def app(start_app_for_module: Callable[..., RunningApp]) -> RunningApp:
     """IDs are so large that they are found in a page as nothing but IDs."""
-    started = fresh_for_module()
+    started = start_app_for_module()
     started.sql("UPDATE sites SET last_post_id = 700000")
     return started
 
 
 @pytest.mark.parametrize("status", ["private", "draft", "trash"])
 @pytest.mark.parametrize("name", ["venue", "organizer"])
-def test_filter_by_hidden_record_returns_no_events(interface: Interface, name: str, status: str) -> None:
+def test_filter_by_hidden_record_returns_no_events(app: RunningApp, name: str, status: str) -> None:
     """The response is that for a record without events; existing clients expect 200 for a draft."""
-    editor, title = interface.caller("editor"), unique("There")
+    editor, title = app.caller("editor"), unique("There")
     hidden, unused = (editor.create(f"{name}s", **{name: unique("Hidden")})["id"] for _ in range(2))
     event = editor.create("events", title=title, **{name: hidden}, **DATES)
-    assert interface.caller().ids("events", **{name: hidden}) == [event["id"]]
+    assert app.caller().ids("events", **{name: hidden}) == [event["id"]]
     for record_id in (hidden, unused):
         editor.change(f"{name}s", record_id, status=status)
 
-    def answers(wanted: int) -> list[tuple[int, str]]:
+    def responses(record_id: int) -> list[tuple[int, str]]:
         """What strangers get, without the ID itself."""
-        found = []
+        results = []
         for role in ("anonymous", "subscriber", "contributor", "author"):
-            answer = interface.caller(role).get("/events", {name: wanted})
-            found.append((answer.status_code, answer.text.replace(str(wanted), "")))
+            response = app.caller(role).get("/events", {name: record_id})
+            results.append((response.status_code, response.text.replace(str(record_id), "")))
         for path in ("/events/list/", "/events.ics", "/events/month/2027-03/"):
-            status, _, body = interface.raw("GET", path, query=f"{name}={wanted}".encode())
-            text = re.sub(r"DTSTAMP:\w+", "", body.decode()).replace(str(wanted), "")
+            status, _, body = app.raw("GET", path, query=f"{name}={record_id}".encode())
+            text = re.sub(r"DTSTAMP:\w+", "", body.decode()).replace(str(record_id), "")
             assert title not in text
-            found.append((status, text))
-        return found
+            results.append((status, text))
+        return results
 
-    told = answers(hidden)
-    assert [status for status, _ in told] == [200] * 7
-    assert told == answers(unused)
+    hidden_responses = responses(hidden)
+    assert [status for status, _ in hidden_responses] == [200] * 7
+    assert hidden_responses == responses(unused)
     # Pages and feeds refuse nothing, and tell no difference to an ID that nobody has.
-    assert told[4:] == answers(UNKNOWN)[4:]
-    assert interface.caller().page("events", **{name: hidden})["total"] == 0
+    assert hidden_responses[4:] == responses(UNKNOWN)[4:]
+    assert app.caller().page("events", **{name: hidden})["total"] == 0
     assert editor.ids("events", **{name: hidden}) == [event["id"]]
 
 
-def test_file_belongs_to_site_of_host(fresh: Callable[..., Interface]) -> None:
-    interface = fresh()
-    url = add(interface.caller("editor"))["url"]
+def test_file_belongs_to_site_of_host(start_app: Callable[..., RunningApp]) -> None:
+    app = start_app()
+    url = create_image(app.caller("editor"))["url"]
     path = url[url.index("/media/") :]
 
     def status(host: str, **headers: str) -> int:
-        return interface.raw("GET", path, headers=[("host", host), *headers.items()])[0]
+        return app.raw("GET", path, headers=[("host", host), *headers.items()])[0]
 
     # With a single site every host is that site's.
     assert status("calendar.test") == status("anything.test") == 200
-    interface = fresh()
-    url = add(interface.caller("editor"))["url"]
+    app = start_app()
+    url = create_image(app.caller("editor"))["url"]
     path = url[url.index("/media/") :]
-    interface.run(add_host(interface.database_url, "calendar.test", 1))
-    interface.run(add_site(interface.database_url, "b.test", "Other"))
-    etag = interface.raw("GET", path, headers=[("host", "calendar.test")])[1]["etag"]
+    app.run(add_host(app.database_url, "calendar.test", 1))
+    app.run(add_site(app.database_url, "b.test", "Other"))
+    etag = app.raw("GET", path, headers=[("host", "calendar.test")])[1]["etag"]
     hosts = ("calendar.test", "CALENDAR.test:8000", "b.test", "nobody.test")
     assert [status(host) for host in hosts] == [200, 200, 404, 404]
     assert [status(host, **{"if-none-match": etag}) for host in hosts] == [304, 304, 404, 404]
 
 
-def test_media_url_host_serves_all_sites(fresh: Callable[..., Interface]) -> None:
-    interface = fresh({"KALENDS_MEDIA_URL": "https://images.test/media"})
-    url = add(interface.caller("editor"))["url"]
+def test_media_url_host_serves_all_sites(start_app: Callable[..., RunningApp]) -> None:
+    app = start_app({"KALENDS_MEDIA_URL": "https://images.test/media"})
+    url = create_image(app.caller("editor"))["url"]
     assert url.startswith("https://images.test/media/")
-    interface.run(add_host(interface.database_url, "calendar.test", 1))
-    interface.run(add_site(interface.database_url, "b.test", "Other"))
+    app.run(add_host(app.database_url, "calendar.test", 1))
+    app.run(add_site(app.database_url, "b.test", "Other"))
     path = url.removeprefix("https://images.test")
     hosts = ("images.test", "calendar.test", "b.test")
-    assert [interface.raw("GET", path, headers=[("host", host)])[0] for host in hosts] == [200, 200, 404]
-    assert done(interface.caller().get(f"{NS}/events"))["rest_url"].startswith(f"http://calendar.test{NAMESPACE}")
+    assert [app.raw("GET", path, headers=[("host", host)])[0] for host in hosts] == [200, 200, 404]
+    assert expect_json(app.caller().get(f"{API_URL}/events"))["rest_url"].startswith(
+        f"http://calendar.test{API_PATH}"
+    )

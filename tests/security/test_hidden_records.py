@@ -8,8 +8,16 @@ from urllib.parse import unquote_plus
 import pytest
 
 from kalends.kinds.event_filters import PASSWORD_GUARDED_FILTERS
-from tests.security.instance import Place, Tell, first, some
-from tests.security.wire_client import EX, NS, Ask, Got, form, get, send
+from tests.security.instance import Instance, Report, sample_evenly, take_first
+from tests.security.wire_client import (
+    API_PATH,
+    EXTENSION_PATH,
+    WireRequest,
+    WireResponse,
+    form_request,
+    get_request,
+    json_request,
+)
 
 CALLERS = ("anonymous", "subscriber", "contributor", "contributor2", "author2")
 STATUSES = ("draft", "pending", "private", "future", "trash", "protected")
@@ -21,11 +29,11 @@ LINKS = {"venue": "venues", "organizer": "organizers", "categories": "categories
 
 
 # Ways that show the public nothing of a public event either: they are for others, or for another month.
-UNSEEN = ("status=", "post_parent=", "/history", "/media")
+ALWAYS_SILENT = ("status=", "post_parent=", "/history", "/media")
 
 
 @dataclass(frozen=True)
-class Hidden:
+class HiddenEvent:
     """An event of the author. `secret` stands in all that it says, `slug` in its address, `linked` in the names
     of public records that only it is linked to."""
 
@@ -38,13 +46,13 @@ class Hidden:
 
 
 @dataclass(frozen=True)
-class Way:
-    ask: Ask
-    guarded: bool = False  # asks by what a protected event does not show either
-    links: bool = False  # asks what the event is linked to
+class Probe:
+    request: WireRequest
+    is_guarded: bool = False  # asks by what a protected event does not show either
+    is_about_links: bool = False  # asks what the event is linked to
 
 
-def hide(place: Place, status: str) -> Hidden:
+def create_hidden_event(place: Instance, status: str) -> HiddenEvent:
     secret, linked, slug = f"frobozz{status}", f"zorkmid{status}", f"walled-{status}"
     links: dict[str, int] = {}
     for param, kind in LINKS.items():
@@ -66,37 +74,37 @@ def hide(place: Place, status: str) -> Hidden:
         **({"new_password": PASSWORD} if status == "protected" else {}),
         **({"date_utc": "2098-01-01 10:00:00"} if status == "future" else {}),
     }
-    made = place.create("events", "author", **body)
+    record = place.create("events", "author", **body)
     if status == "trash":
-        place.write("DELETE", f"/events/{made['id']}", "author")
-    return Hidden(made["id"], status, slug, secret, linked, links)
+        place.write("DELETE", f"/events/{record['id']}", "author")
+    return HiddenEvent(record["id"], status, slug, secret, linked, links)
 
 
-def ways(event: Hidden) -> Iterator[Way]:
+def iter_probes(event: HiddenEvent) -> Iterator[Probe]:
     """Every way to ask for an event, or for what would tell of it."""
-    one, by_slug = f"{NS}/events/{event.id}", f"{NS}/events/by-slug/{event.slug}"
+    one, by_slug = f"{API_PATH}/events/{event.id}", f"{API_PATH}/events/by-slug/{event.slug}"
     for path in (one, by_slug):
-        yield Way(get(path))
+        yield Probe(get_request(path))
         for query in (
             {"context": "edit"},
             {"password": "wrong"},
             {"_envelope": "1"},
             {"_fields": "title,description"},
         ):
-            yield Way(get(path, **query))
+            yield Probe(get_request(path, **query))
         for method in ("PUT", "PATCH", "POST"):
-            yield Way(send(method, path, {"excerpt": "changed"}))
-        yield Way(Ask("DELETE", path))
-        yield Way(send("POST", f"{path}?_method=PATCH", {"excerpt": "changed"}))
-    yield Way(Ask("HEAD", one))
-    yield Way(Ask("OPTIONS", one))
-    yield from _lists(event)
-    yield from _beside(event)
-    yield from _pages(event)
+            yield Probe(json_request(method, path, {"excerpt": "changed"}))
+        yield Probe(WireRequest("DELETE", path))
+        yield Probe(json_request("POST", f"{path}?_method=PATCH", {"excerpt": "changed"}))
+    yield Probe(WireRequest("HEAD", one))
+    yield Probe(WireRequest("OPTIONS", one))
+    yield from _list_probes(event)
+    yield from _extension_probes(event)
+    yield from _page_probes(event)
 
 
-def _lists(event: Hidden) -> Iterator[Way]:
-    path = f"{NS}/events"
+def _list_probes(event: HiddenEvent) -> Iterator[Probe]:
+    path = f"{API_PATH}/events"
     for query in (
         {},
         {"per_page": 50},
@@ -108,9 +116,9 @@ def _lists(event: Hidden) -> Iterator[Way]:
         {"include": event.id},
         {"post_parent": event.id},
     ):
-        yield Way(get(path, **WINDOW, **query))
+        yield Probe(get_request(path, **WINDOW, **query))
     for status in ("draft", "pending", "private", "future", "trash", "any", "publish,draft"):
-        yield Way(get(path, **WINDOW, status=status))
+        yield Probe(get_request(path, **WINDOW, status=status))
     for query in (
         {"search": event.secret},
         {"search": f"cloaked {event.status}"},
@@ -122,113 +130,120 @@ def _lists(event: Hidden) -> Iterator[Way]:
         *({param: record_id} for param, record_id in event.links.items()),
         *({param: event.linked} for param in ("categories", "tags")),
     ):
-        yield Way(get(path, **WINDOW, **query), guarded=True)
+        yield Probe(get_request(path, **WINDOW, **query), is_guarded=True)
     for kind in LINKS.values():
-        yield Way(get(f"{NS}/{kind}", event=event.id), links=True)
+        yield Probe(get_request(f"{API_PATH}/{kind}", event=event.id), is_about_links=True)
     for kind in ("categories", "tags"):
-        yield Way(get(f"{NS}/{kind}", post=event.id), links=True)
+        yield Probe(get_request(f"{API_PATH}/{kind}", post=event.id), is_about_links=True)
 
 
-def _beside(event: Hidden) -> Iterator[Way]:
-    ours = f"{EX}/events/{event.id}"
-    yield Way(get(f"{ours}/history"))
-    yield Way(send("POST", f"{ours}/restore", {}))
-    yield Way(send("POST", f"{ours}/restore", {"revision": 1}))
-    yield Way(get(f"{EX}/changes", since=0, per_page=500))
-    yield Way(get(f"{EX}/changes", since=0, kind="events", per_page=500))
-    yield Way(get(f"{EX}/changes", since=0, per_page=500, venue=event.links["venue"]))
-    yield Way(get(f"{EX}/media"))
+def _extension_probes(event: HiddenEvent) -> Iterator[Probe]:
+    extension_url = f"{EXTENSION_PATH}/events/{event.id}"
+    yield Probe(get_request(f"{extension_url}/history"))
+    yield Probe(json_request("POST", f"{extension_url}/restore", {}))
+    yield Probe(json_request("POST", f"{extension_url}/restore", {"revision": 1}))
+    yield Probe(get_request(f"{EXTENSION_PATH}/changes", since=0, per_page=500))
+    yield Probe(get_request(f"{EXTENSION_PATH}/changes", since=0, kind="events", per_page=500))
+    yield Probe(get_request(f"{EXTENSION_PATH}/changes", since=0, per_page=500, venue=event.links["venue"]))
+    yield Probe(get_request(f"{EXTENSION_PATH}/media"))
     operations = [{"method": "PATCH", "path": f"/events/{event.id}", "body": {"excerpt": "changed"}}]
     for atomic in (True, False):
-        yield Way(send("POST", f"{EX}/batch", {"operations": operations, "atomic": atomic}))
+        yield Probe(json_request("POST", f"{EXTENSION_PATH}/batch", {"operations": operations, "atomic": atomic}))
 
 
-def _pages(event: Hidden) -> Iterator[Way]:
+def _page_probes(event: HiddenEvent) -> Iterator[Probe]:
     own = f"/event/{event.slug}"
     for path in (f"{own}/", f"{own}/?password=wrong", f"{own}.ics", f"/?p={event.id}"):
-        yield Way(get(path))
-    yield Way(form(f"{own}/", password="wrong"))
+        yield Probe(get_request(path))
+    yield Probe(form_request(f"{own}/", password="wrong"))
     for front in ("", "/embed"):
         for path in ("/", "/events/month/2031-05/", f"/events/week/{DAY}/", f"/events/day/{DAY}/"):
-            yield Way(get(front + path))
+            yield Probe(get_request(front + path))
         for path in ("/events/list/", "/events/map/"):
-            yield Way(get(front + path, **WINDOW))
-        yield Way(get(f"{front}/events/list/", search=event.secret), guarded=True)
+            yield Probe(get_request(front + path, **WINDOW))
+        yield Probe(get_request(f"{front}/events/list/", search=event.secret), is_guarded=True)
         for place in ("venue", "organizer", "events/category", "tag"):
-            yield Way(get(f"{front}/{place}/{event.linked}/"), guarded=True)
-    yield Way(get(f"/embed{own}/"))
-    yield Way(get("/events/search/", search=event.secret), guarded=True)
+            yield Probe(get_request(f"{front}/{place}/{event.linked}/"), is_guarded=True)
+    yield Probe(get_request(f"/embed{own}/"))
+    yield Probe(get_request("/events/search/", search=event.secret), is_guarded=True)
     for feed in ("ics", "rss", "atom", "json"):
-        yield Way(get(f"/events.{feed}"))
-        yield Way(get(f"/events.{feed}", search=event.secret), guarded=True)
+        yield Probe(get_request(f"/events.{feed}"))
+        yield Probe(get_request(f"/events.{feed}", search=event.secret), is_guarded=True)
     for path in ("/sitemap.xml", "/sitemap/0.xml", "/sitemap/terms.xml"):
-        yield Way(get(path))
+        yield Probe(get_request(path))
 
 
-def telling(event: Hidden, way: Way) -> list[str]:
-    """The words of which none may stand in the answer: those that were not asked for."""
+def secret_words(event: HiddenEvent, probe: Probe) -> list[str]:
+    """Return the words that the response must not contain: those that the request does not."""
     words = [event.secret]
-    if event.status != "protected" or way.guarded:  # Without its password such an event shows title and address.
+    if event.status != "protected" or probe.is_guarded:  # Without its password such an event shows title and address.
         words += [f"{event.slug}/", f"{event.slug}."]
-        words += [event.slug] if way.guarded else []
-    if way.links:
+        words += [event.slug] if probe.is_guarded else []
+    if probe.is_about_links:
         words.append(event.linked)
-    asked = unquote_plus(way.ask.target)
-    return [word for word in words if word.rstrip("/.") not in asked]
+    target = unquote_plus(probe.request.target)
+    return [word for word in words if word.rstrip("/.") not in target]
 
 
-def wrong(event: Hidden, way: Way, got: Got) -> str:
-    text = got.text.lower()
-    told = [word for word in telling(event, way) if word in text]
-    if got.status in (0, 429) or got.status >= 500:
-        return f"{got.status} {way.ask.method} {way.ask.target}"
-    return f"{way.ask.method} {way.ask.target} tells {told}" if told else ""
+def find_leak(event: HiddenEvent, probe: Probe, reply: WireResponse) -> str:
+    text = reply.text.lower()
+    leaked = [word for word in secret_words(event, probe) if word in text]
+    if reply.status in (0, 429) or reply.status >= 500:
+        return f"{reply.status} {probe.request.method} {probe.request.target}"
+    return f"{probe.request.method} {probe.request.target} tells {leaked}" if leaked else ""
 
 
 @pytest.fixture(scope="module")
-def hidden(place: Place) -> list[Hidden]:
-    return [hide(place, status) for status in STATUSES]
+def hidden(instance: Instance) -> list[HiddenEvent]:
+    return [create_hidden_event(instance, status) for status in STATUSES]
 
 
-def test_hidden_events_are_not_revealed_by_any_request(place: Place, hidden: list[Hidden], tell: Tell) -> None:
-    seen_by_editor = [get(f"{NS}/events/{event.id}", context="edit").by(place.logins["editor"]) for event in hidden]
-    before = [got.body for got in place.ask_all(seen_by_editor)]
-    cases = [(caller, event, way) for caller in CALLERS for event in hidden for way in ways(event)]
-    tried = some(cases, 300)
-    answers = place.ask_all(way.ask.by(place.logins.get(caller)) for caller, _, way in tried)
+def test_hidden_events_are_not_revealed_by_any_request(
+    instance: Instance, hidden: list[HiddenEvent], report: Report
+) -> None:
+    seen_by_editor = [
+        get_request(f"{API_PATH}/events/{event.id}", context="edit").with_login(instance.logins["editor"])
+        for event in hidden
+    ]
+    before = [response.body for response in instance.request_all(seen_by_editor)]
+    cases = [(caller, event, probe) for caller in CALLERS for event in hidden for probe in iter_probes(event)]
+    tried = sample_evenly(cases, 300)
+    responses = instance.request_all(way.request.with_login(instance.logins.get(caller)) for caller, _, way in tried)
     failures = [
         f"{caller}, {event.status}: {problem}"
-        for (caller, event, way), got in zip(tried, answers, strict=True)
-        if (problem := wrong(event, way, got))
+        for (caller, event, way), response in zip(tried, responses, strict=True)
+        if (problem := find_leak(event, way, response))
     ]
-    assert failures == [], f"{len(failures)} of {len(tried)}\n" + "\n".join(first(failures, 40))
-    assert [got.body for got in place.ask_all(seen_by_editor)] == before
+    assert failures == [], f"{len(failures)} of {len(tried)}\n" + "\n".join(take_first(failures, 40))
+    assert [response.body for response in instance.request_all(seen_by_editor)] == before
     assert len(cases) >= 1860
-    tell(f"{len(tried):,} of {len(cases):,} requests about hidden events, {len(tried):,} told nothing")
+    report(f"{len(tried):,} of {len(cases):,} requests about hidden events, {len(tried):,} disclosed nothing")
 
 
-def test_same_requests_reveal_public_event(place: Place) -> None:
+def test_same_requests_reveal_public_event(instance: Instance) -> None:
     """Otherwise the test above would show nothing."""
-    event = hide(place, "publish")
-    found = list(ways(event))
-    answers = place.ask_all(way.ask for way in found if way.ask.method == "GET")
+    event = create_hidden_event(instance, "publish")
+    requests = list(iter_probes(event))
+    responses = instance.request_all(probe.request for probe in requests if probe.request.method == "GET")
     silent = [
-        way.ask.target
-        for way, got in zip([way for way in found if way.ask.method == "GET"], answers, strict=True)
-        if not any(word in got.text.lower() for word in telling(event, way))
+        way.request.target
+        for way, response in zip([way for way in requests if way.request.method == "GET"], responses, strict=True)
+        if not any(word in response.text.lower() for word in secret_words(event, way))
     ]
     assert [
         target
         for target in silent
-        if not target.endswith(("/", ".xml")) and not any(word in target for word in UNSEEN)
+        if not target.endswith(("/", ".xml")) and not any(word in target for word in ALWAYS_SILENT)
     ] == []
     assert len(silent) < 15
 
 
-def test_filters_do_not_reveal_protected_fields(place: Place, hidden: list[Hidden], tell: Tell) -> None:
-    """Each guarded filter by itself, and their opposites; with the password it is found."""
+def test_filters_do_not_reveal_protected_fields(
+    instance: Instance, hidden: list[HiddenEvent], report: Report
+) -> None:
+    """Check that each guarded filter and its opposite find the event only with the password."""
     event = next(event for event in hidden if event.status == "protected")
-    sent: dict[str, list[dict[str, object]]] = {
+    filters: dict[str, list[dict[str, object]]] = {
         "search": [{"search": event.secret}, {"search": "cloaked protected"}],
         **{param: [{param: record_id}] for param, record_id in event.links.items()},
         "featured": [{"featured": "true"}, {"featured": "true", "include": event.id}],
@@ -237,30 +252,36 @@ def test_filters_do_not_reveal_protected_fields(place: Place, hidden: list[Hidde
         "geoloc_lat": [{"geoloc_lat": 10, "geoloc_lng": 10}],
         "geoloc_lng": [{"geoloc_lng": 10, "geoloc_lat": 10, "geoloc_radius": 1}],
     }
-    assert set(sent) == PASSWORD_GUARDED_FILTERS
-    queries = [query for several in sent.values() for query in several]
-    shut = place.ask_all(get(f"{NS}/events", **WINDOW, **query) for query in queries)
-    opened = place.ask_all(get(f"{NS}/events", **WINDOW, **query, password=PASSWORD) for query in queries)
-    shown = [[record["id"] for record in got.json()["events"]] for got in (*shut, *opened)]
-    assert [event.id in ids for ids in shown] == [False] * len(queries) + [True] * len(queries)
-    tell(f"{len(queries)} guarded filters, {len(queries)} silent without the password")
+    assert set(filters) == PASSWORD_GUARDED_FILTERS
+    queries = [query for several in filters.values() for query in several]
+    locked = instance.request_all(get_request(f"{API_PATH}/events", **WINDOW, **query) for query in queries)
+    unlocked = instance.request_all(
+        get_request(f"{API_PATH}/events", **WINDOW, **query, password=PASSWORD) for query in queries
+    )
+    listed_ids = [[record["id"] for record in response.json()["events"]] for response in (*locked, *unlocked)]
+    assert [event.id in ids for ids in listed_ids] == [False] * len(queries) + [True] * len(queries)
+    report(f"{len(queries)} guarded filters, {len(queries)} silent without the password")
 
 
-def test_public_event_does_not_reveal_private_venue_or_organizer(place: Place, tell: Tell) -> None:
+def test_public_event_does_not_reveal_private_venue_or_organizer(instance: Instance, report: Report) -> None:
     names = {"venue": "frotzhall", "organizer": "gnustoclub"}
     links = {
-        param: place.create(f"{param}s", **{param: name, "slug": name, "status": "private"})["id"]
+        param: instance.create(f"{param}s", **{param: name, "slug": name, "status": "private"})["id"]
         for param, name in names.items()
     }
-    place.create("events", title="Open day", slug="open-day", **DATES, **{param: [n] for param, n in links.items()})
-    event = place.create("events", title="Known", slug="known-place", **DATES, venue={"venue": "Plugh"})
-    surfaces = ("/event/{slug}/", "/embed/event/{slug}/", "/event/{slug}.ics", f"{NS}/events/by-slug/{{slug}}",
+    instance.create(
+        "events", title="Open day", slug="open-day", **DATES, **{param: [n] for param, n in links.items()}
+    )
+    event = instance.create("events", title="Known", slug="known-place", **DATES, venue={"venue": "Plugh"})
+    surfaces = ("/event/{slug}/", "/embed/event/{slug}/", "/event/{slug}.ics", f"{API_PATH}/events/by-slug/{{slug}}",
                 "/events.ics", f"/events/day/{DAY}/", "/events.json",
-                f"{NS}/events?start_date=2031-05-01&end_date=2031-05-31")  # fmt: skip
+                f"{API_PATH}/events?start_date=2031-05-01&end_date=2031-05-31")  # fmt: skip
     for surface in surfaces:
-        got = place.ask(get(surface.format(slug="open-day")))
-        assert (got.status, [name for name in names.values() if name in got.text.lower()]) == (200, []), surface
+        response = instance.request(get_request(surface.format(slug="open-day")))
+        assert (response.status, [name for name in names.values() if name in response.text.lower()]) == (200, []), (
+            surface
+        )
     # JSON-LD is on the page and in the record; what is public stands in both.
     for surface in surfaces[:4]:
-        assert "Plugh" in place.ask(get(surface.format(slug=event["slug"]))).text, surface
-    tell(f"{len(surfaces)} surfaces of a public event, {len(surfaces)} without its private venue and organizer")
+        assert "Plugh" in instance.request(get_request(surface.format(slug=event["slug"]))).text, surface
+    report(f"{len(surfaces)} surfaces of a public event, {len(surfaces)} without its private venue and organizer")

@@ -6,15 +6,15 @@ from urllib.parse import urlencode
 import pytest
 
 from kalends.api.routes import EXTENSION
-from tests.robustness.two_sites import FOREIGN_IMAGE, NAMES_OF_A, ROOT
-from tests.security.instance import Tell
-from tests.security.two_hosts import TwoHosts, two_hosts_opened
-from tests.security.wire_client import Ask, Got, ask, basic, send
+from tests.robustness.two_sites import API_PATH, FOREIGN_IMAGE, SITE_A_SELECTORS
+from tests.security.instance import Report
+from tests.security.two_hosts import TwoHosts, open_two_hosts
+from tests.security.wire_client import WireRequest, WireResponse, basic_auth, json_request, send_one
 from tests.servers import Server
 
-LIST = f"{ROOT}/venues"
+LIST = f"{API_PATH}/venues"
 # Beside the host of site `b`.
-HEADERS = {
+MISLEADING_HEADERS = {
     "X-Forwarded-Server": "a.example",
     "X-HTTP-Host-Override": "a.example",
     "X-Original-URL": f"http://a.example{LIST}",
@@ -25,7 +25,7 @@ HEADERS = {
     "X-Forwarded-Prefix": "//a.example",
 }
 # Names that look like the other site's, and none is.
-HOSTS = (
+MISLEADING_HOSTS = (
     "b.example, a.example", "b.example a.example", "a.example.b.example", "b.example#a.example",
     "b.example/a.example",
     "b.example?a.example", "b.example@a.example", "b.example:80@a.example", "[a.example]", "a.example%00",
@@ -36,49 +36,49 @@ HOSTS = (
 
 @pytest.fixture(scope="module")
 def hosts(postgres_url: str, template_database: str, start_server: Callable[..., Server]) -> Iterator[TwoHosts]:
-    with two_hosts_opened(postgres_url, template_database, start_server) as opened:
-        yield opened
+    with open_two_hosts(postgres_url, template_database, start_server) as instance:
+        yield instance
 
 
-def get(hosts: TwoHosts, target: str = LIST, **headers: str) -> Got:
-    return ask(hosts.server.address, Ask("GET", target, {"host": "b.example", **headers}))
+def send_get(hosts: TwoHosts, target: str = LIST, **headers: str) -> WireResponse:
+    return send_one(hosts.server.base_url, WireRequest("GET", target, {"host": "b.example", **headers}))
 
 
-def test_only_host_header_selects_site(hosts: TwoHosts, tell: Tell) -> None:
+def test_only_host_header_selects_site(hosts: TwoHosts, report: Report) -> None:
     a, b = hosts.pair.a, hosts.pair.b
-    tried = 0
+    count = 0
 
-    def check(got: Got | bytes, statuses: tuple[int, ...], what: object) -> None:
-        nonlocal tried
-        tried += 1
-        text = got.decode(errors="replace") if isinstance(got, bytes) else got.text
+    def check(response: WireResponse | bytes, statuses: tuple[int, ...], label: object) -> None:
+        nonlocal count
+        count += 1
+        text = response.decode(errors="replace") if isinstance(response, bytes) else response.text
         status = int(text.split(" ")[1]) if text.startswith("HTTP/") else 0
-        assert a.word not in text, what
-        assert status in statuses, (what, status)
+        assert a.word not in text, label
+        assert status in statuses, (label, status)
 
-    for options in NAMES_OF_A:
+    for options in SITE_A_SELECTORS:
         query = urlencode(options.get("params", {}))
         headers = {name.lower(): value for name, value in options.get("headers", {}).items()}
-        check(get(hosts, f"{LIST}?{query}", **headers), (200,), options)
-    for name, value in HEADERS.items():
-        check(get(hosts, **{name.lower(): value}), (200,), name)
-    for host in HOSTS:
+        check(send_get(hosts, f"{LIST}?{query}", **headers), (200,), options)
+    for name, value in MISLEADING_HEADERS.items():
+        check(send_get(hosts, **{name.lower(): value}), (200,), name)
+    for host in MISLEADING_HOSTS:
         # Whether such a name is refused or unknown, it is not the other site.
-        check(get(hosts, host=host), (200, 400, 404), host)
+        check(send_get(hosts, host=host), (200, 400, 404), host)
     for of_a in ("ann", "ed"):
-        for target in (LIST, f"{ROOT}/events"):
-            check(get(hosts, target, authorization=basic(*a.people[of_a])), (401,), of_a)
-    login = basic(*b.people["ed"])
-    check(get(hosts, f"/api/{EXTENSION.namespace}/media/{FOREIGN_IMAGE}", authorization=login), (404,), "media")
-    linked = send("POST", LIST, {"venue": "x", "image": FOREIGN_IMAGE}, host="b.example", authorization=login)
-    check(ask(hosts.server.address, linked), (400,), "image")
-    tell(f"{tried} names of the other site, {tried} of no use")
+        for target in (LIST, f"{API_PATH}/events"):
+            check(send_get(hosts, target, authorization=basic_auth(*a.users[of_a])), (401,), of_a)
+    login = basic_auth(*b.users["ed"])
+    check(send_get(hosts, f"/api/{EXTENSION.namespace}/media/{FOREIGN_IMAGE}", authorization=login), (404,), "media")
+    linked = json_request("POST", LIST, {"venue": "x", "image": FOREIGN_IMAGE}, host="b.example", authorization=login)
+    check(send_one(hosts.server.base_url, linked), (400,), "image")
+    report(f"{count} names of the other site, {count} of no use")
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 @pytest.mark.parametrize("host", ["a.example", "b.example"])
 def test_absolute_request_target_is_served_by_one_site(hosts: TwoHosts, method: str, host: str) -> None:
-    """RFC 9112 has the address win over Host; whichever does, only one of them is asked, and nothing is mixed."""
+    """Serve only one site: RFC 9112 prefers the absolute URL to the Host header, and nothing is mixed."""
     other = "b.example" if host == "a.example" else "a.example"
     data = f"{method} http://{other}{LIST} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
     text = hosts.raw(data).decode(errors="replace")
@@ -99,5 +99,5 @@ def test_duplicate_hosts_are_never_both_served(hosts: TwoHosts, names: tuple[str
 def test_sites_remain_isolated_afterwards(hosts: TwoHosts) -> None:
     """Nothing of all that was kept in memory for somebody else."""
     for site, other in ((hosts.pair.a, hosts.pair.b), (hosts.pair.b, hosts.pair.a)):
-        text = get(hosts, host=site.host).text
+        text = send_get(hosts, host=site.host).text
         assert (site.word in text, other.word in text, f"//{other.host}" in text) == (True, False, False)

@@ -5,21 +5,21 @@ from collections import Counter
 from collections.abc import Iterator
 from urllib.parse import quote
 
-import pytest
-
 from kalends.api.routes import EXTENSION, INTERFACE
-from tests.api.hostile_values import DATES, TEXTS
-from tests.api.test_hostile_requests import FORGED, SLUGS
-from tests.pages.test_hostile_page_requests import ODD_PATHS, PATHS, QUERIES
-from tests.security.instance import Place, Tell, first, some
-from tests.security.wire_client import NS, Ask
+from tests.api.hostile_values import HOSTILE_DATES, HOSTILE_TEXTS
+from tests.api.test_hostile_requests import FORGED_CURSORS, SLUGS
+from tests.pages.test_hostile_page_requests import HOSTILE_PATHS, HOSTILE_QUERIES, PATHS
+from tests.security.instance import Instance, Report, sample_evenly, take_first
+from tests.security.wire_client import API_PATH, WireRequest
 
 # Longer ones do not fit into an address.
-VALUES = [text for text in (*TEXTS, *DATES, *FORGED.values()) if len(text.encode()) < 2_000]
+HOSTILE_VALUES = [
+    text for text in (*HOSTILE_TEXTS, *HOSTILE_DATES, *FORGED_CURSORS.values()) if len(text.encode()) < 2_000
+]
 # What an answer of any operation reads besides its own parameters.
-COMMON = ("_fields", "_envelope", "lang")
-SHAPES = ("{n}", "{n}[=", "{n}[]=1&{n}[]=x", "{n}[a][b]=1", "{n}=1&{n}[]=2&{n}=3")
-ENDS = (
+COMMON_PARAMS = ("_fields", "_envelope", "lang")
+QUERY_SHAPES = ("{n}", "{n}[=", "{n}[]=1&{n}[]=x", "{n}[a][b]=1", "{n}=1&{n}[]=2&{n}=3")
+BOUNDARY_DATES = (
     "0001-01-01",
     "0001-01-02",
     "0001-12-31",
@@ -31,9 +31,9 @@ ENDS = (
 )
 
 
-def parameters(place: Place) -> Iterator[tuple[str, str]]:
+def iter_parameters(place: Instance) -> Iterator[tuple[str, str]]:
     """Path and name of every parameter of every read."""
-    records = {kind: str(record_id) for kind, record_id in fill(place).items()}
+    records = {kind: str(record_id) for kind, record_id in create_records(place).items()}
     for interface in (INTERFACE, EXTENSION):
         for route in interface.routes:
             endpoint = route.endpoint("GET")
@@ -43,10 +43,10 @@ def parameters(place: Place) -> Iterator[tuple[str, str]]:
             path = re.sub(r"\(\?P<id>.*?\)", records.get(kind, "1"), route.pattern)
             path = f"/api/{interface.namespace}" + re.sub(r"\(\?P<slug>.*?\)", "concert", path)
             yield from ((path, row.name) for row in endpoint.params)
-            yield from ((path, name) for name in COMMON if "(" not in route.pattern)
+            yield from ((path, name) for name in COMMON_PARAMS if "(" not in route.pattern)
 
 
-def fill(place: Place) -> dict[str, int]:
+def create_records(place: Instance) -> dict[str, int]:
     """One record of each kind, so that there is something to filter and to show."""
     tag, music = place.create("tags", name="Free"), place.create("categories", name="Music")
     event = place.create("events", title="Concert", start_date="2031-03-12 10:00", end_date="2031-03-12 11:00",
@@ -55,51 +55,50 @@ def fill(place: Place) -> dict[str, int]:
     return {"events": event["id"], "venues": event["venue"]["id"], "organizers": event["organizer"][0]["id"]}
 
 
-def reads(place: Place) -> Iterator[Ask]:
+def iter_reads(place: Instance) -> Iterator[WireRequest]:
     """The editor sees more, so that more of each query is run; others are led elsewhere earlier."""
     editor = place.logins["editor"]
-    for number, (path, name) in enumerate(parameters(place)):
-        for value in VALUES:
-            ask = Ask("GET", f"{path}?{name}={quote(value, safe='')}")
-            yield ask if number % 2 else ask.by(editor)
-        for shape in SHAPES:
-            yield Ask("GET", f"{path}?{shape.format(n=name)}")
+    for number, (path, name) in enumerate(iter_parameters(place)):
+        for value in HOSTILE_VALUES:
+            request = WireRequest("GET", f"{path}?{name}={quote(value, safe='')}")
+            yield request if number % 2 else request.with_login(editor)
+        for shape in QUERY_SHAPES:
+            yield WireRequest("GET", f"{path}?{shape.format(n=name)}")
     for path in PATHS:
-        for query in QUERIES:
-            yield Ask("GET", f"{path}?{query.decode('latin-1')}", {"accept": "text/html"})
-    for path in ODD_PATHS:
+        for query in HOSTILE_QUERIES:
+            yield WireRequest("GET", f"{path}?{query.decode('latin-1')}", {"accept": "text/html"})
+    for path in HOSTILE_PATHS:
         for method in ("GET", "HEAD", "POST"):
-            yield Ask(method, quote(path, safe="/%"), {"accept": "text/html"})
+            yield WireRequest(method, quote(path, safe="/%"), {"accept": "text/html"})
     for kind in ("events", "venues", "organizers"):
         for slug in SLUGS:
-            yield Ask("GET", quote(f"{NS}/{kind}/by-slug/{slug}", safe="/%?"))
-    for day in ENDS:
+            yield WireRequest("GET", quote(f"{API_PATH}/{kind}/by-slug/{slug}", safe="/%?"))
+    for day in BOUNDARY_DATES:
         for view, place_in_time in (("month", day[:7]), ("week", day), ("day", day)):
             for front in ("", "/embed"):
-                yield Ask("GET", f"{front}/events/{view}/{place_in_time}/")
+                yield WireRequest("GET", f"{front}/events/{view}/{place_in_time}/")
 
 
-@pytest.mark.slow
-def test_hostile_reads_cause_no_server_error(place: Place, tell: Tell) -> None:
-    asks = list(reads(place))
-    tried = some(asks, 700)
-    answers = place.ask_all(tried)
-    faults = [
-        f"{got.status} {ask.method} {ask.target[:200]}"
-        for ask, got in zip(tried, answers, strict=True)
-        if is_fault(got.status)
+def test_hostile_reads_cause_no_server_error(instance: Instance, report: Report) -> None:
+    requests = list(iter_reads(instance))
+    tried = sample_evenly(requests, 700)
+    responses = instance.request_all(tried)
+    errors = [
+        f"{response.status} {request.method} {request.target[:200]}"
+        for request, response in zip(tried, responses, strict=True)
+        if is_server_error(response.status)
     ]
-    assert faults == [], f"{len(faults)} of {len(tried)}\n" + "\n".join(first(faults, 40))
-    statuses = Counter(got.status for got in answers)
+    assert errors == [], f"{len(errors)} of {len(tried)}\n" + "\n".join(take_first(errors, 40))
+    statuses = Counter(got.status for got in responses)
     assert statuses[200] > len(tried) / 10
     assert statuses[400] > len(tried) / 10
-    assert '"event":"fault"' not in place.server.read_log()
-    assert len(asks) >= 7090
-    tell(
-        f"{len(tried):,} of {len(asks):,} odd reads, {len(tried):,} without a fault: {dict(sorted(statuses.items()))}"
+    assert '"event":"fault"' not in instance.server.read_log()
+    assert len(requests) >= 7090
+    report(
+        f"{len(tried):,} of {len(requests):,} hostile reads without a server error: {dict(sorted(statuses.items()))}"
     )
 
 
-def is_fault(status: int) -> bool:
+def is_server_error(status: int) -> bool:
     """No answer at all is one too, and so is being slowed down: nothing would have been tried then."""
     return status in (0, 429) or status >= 500

@@ -2,11 +2,11 @@
 
 from itertools import product
 
-from tests.security.instance import Place, Tell, first
-from tests.security.wire_client import Ask
+from tests.security.instance import Instance, Report, take_first
+from tests.security.wire_client import WireRequest
 
 PREFIXES = ("/media/", "/media/1/", "/media/1/ab/", "/assets/", "/docs/", "/embed/assets/")
-UPWARDS = (
+TRAVERSALS = (
     "../../../../../../../../etc/passwd",
     "..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
     "%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
@@ -24,18 +24,20 @@ UPWARDS = (
     "../templates/base.html",
     "..;/..;/settings.py",
 )
-INSIDE = ("root:", "daemon:x", "BaseSettings", "class Settings", "{% block", "{%- ")
+LEAK_MARKERS = ("root:", "daemon:x", "BaseSettings", "class Settings", "{% block", "{%- ")
 
 
-def test_paths_cannot_escape_directories(place: Place, tell: Tell) -> None:
-    targets = [prefix + path for prefix, path in product(PREFIXES, UPWARDS)]
-    answers = place.ask_all(Ask("GET", target) for target in targets)
+def test_paths_cannot_escape_directories(instance: Instance, report: Report) -> None:
+    targets = [prefix + path for prefix, path in product(PREFIXES, TRAVERSALS)]
+    responses = instance.request_all(WireRequest("GET", target) for target in targets)
     wrong = [
-        (target, got.text[:200])
-        for target, got in zip(targets, answers, strict=True)
-        if got.status not in (301, 400, 404) or any(word in got.text for word in INSIDE)
+        (target, response.text[:200])
+        for target, response in zip(targets, responses, strict=True)
+        if response.status not in (301, 400, 404) or any(word in response.text for word in LEAK_MARKERS)
     ]
-    assert wrong == [], f"{len(wrong)} of {len(targets)}: {first(wrong)}"
-    led = [place.ask(Ask("GET", got.header("location"))).status for got in answers if got.status == 301]
+    assert wrong == [], f"{len(wrong)} of {len(targets)}: {take_first(wrong)}"
+    led = [
+        instance.request(WireRequest("GET", got.header("location"))).status for got in responses if got.status == 301
+    ]
     assert set(led) <= {400, 404}, led
-    tell(f"{len(targets)} paths out of a directory, {len(targets)} lead nowhere")
+    report(f"{len(targets)} paths out of a directory, {len(targets)} lead nowhere")

@@ -18,16 +18,16 @@ from bench.cpu_time import list_process_tree
 from kalends.store.migrations import migrate
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
 from tests.robustness.site_fixtures import DATES, Login, add_editor
-from tests.security.raw_requests import NS, Reply, ask
+from tests.security.raw_requests import API_PATH, Reply, send_request
 from tests.servers import Server
 from tools import postgres
 
-ADDRESSES = (f"{NS}/events", "/", "/events.ics")
-WINDOW = 6
+PUBLIC_PATHS = (f"{API_PATH}/events", "/", "/events.ics")
+STALE_SECONDS = 6
 
 
 @dataclass
-class Stage:
+class OutageSetup:
     cluster: postgres.Server
     server: Server
     login: Login
@@ -39,14 +39,14 @@ class Stage:
     def write(self, title: str) -> Reply:
         body = json.dumps({"title": title, "status": "publish", **DATES}).encode()
         headers = {"Content-Type": "application/json", **self.authorization}
-        return ask(self.server, f"{NS}/events", method="POST", headers=headers, body=body)
+        return send_request(self.server, f"{API_PATH}/events", method="POST", headers=headers, body=body)
 
     def read_all(self) -> list[Reply]:
-        return [ask(self.server, path) for path in ADDRESSES]
+        return [send_request(self.server, path) for path in PUBLIC_PATHS]
 
 
 @contextmanager
-def hanging(cluster: postgres.Server) -> Iterator[None]:
+def suspend_cluster(cluster: postgres.Server) -> Iterator[None]:
     """All processes of a PostgreSQL stand still, as when its machine or the network to it does."""
     pids = list_process_tree(cluster.pid)
     for pid in pids:
@@ -58,14 +58,14 @@ def hanging(cluster: postgres.Server) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def start_again(cluster: postgres.Server) -> None:
+def restart_cluster(cluster: postgres.Server) -> None:
     postgres.start(cluster.directory, port=cluster.port, settings=postgres.THROWAWAY)
 
 
 @pytest.fixture
-def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
-    """A PostgreSQL of its own, for it is stopped, and a server that goes on for some seconds without it."""
-    seconds = getattr(request, "param", WINDOW)
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutageSetup]:
+    """Start a separate PostgreSQL, which the test stops, and a server that serves stale responses without it."""
+    seconds = getattr(request, "param", STALE_SECONDS)
     tmp_path.chmod(0o755)
     with postgres.throwaway() as cluster:
         migrate(cluster.url)
@@ -73,29 +73,29 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
         environment = {"KALENDS_STALE_IF_ERROR_SECONDS": str(seconds)}
         try:
             with Server.start(cluster.url, log=tmp_path / "log", environment=environment) as server:
-                stage = Stage(cluster, server, login)
+                stage = OutageSetup(cluster, server, login)
                 assert stage.write("First").status == 201
                 yield stage
         finally:
             if postgres.find_running(cluster.directory) is None:
-                start_again(cluster)  # It is stopped once more at the end.
+                restart_cluster(cluster)  # It is stopped once more at the end.
 
 
-def test_public_responses_survive_database_outage(stage: Stage) -> None:
+def test_public_responses_survive_database_outage(stage: OutageSetup) -> None:
     before = stage.read_all()
     assert [reply.status for reply in before] == [200] * 3
     confirmed = time.monotonic()
     stage.cluster.stop()
-    while time.monotonic() - confirmed < WINDOW - 2:
+    while time.monotonic() - confirmed < STALE_SECONDS - 2:
         replies = stage.read_all()
         assert [reply.status for reply in replies] == [200] * 3
         assert [reply.body for reply in replies] == [reply.body for reply in before]
-        assert all(0 <= int(reply.headers["age"]) <= WINDOW for reply in replies)
+        assert all(0 <= int(reply.headers["age"]) <= STALE_SECONDS for reply in replies)
         time.sleep(0.5)
-    time.sleep(max(0.0, confirmed + WINDOW + 1.5 - time.monotonic()))
+    time.sleep(max(0.0, confirmed + STALE_SECONDS + 1.5 - time.monotonic()))
     for reply in stage.read_all():
         assert (reply.status, "retry-after" in reply.headers) == (503, True)
-    start_again(stage.cluster)
+    restart_cluster(stage.cluster)
     deadline = time.monotonic() + 20
     while any(reply.status != 200 for reply in stage.read_all()) and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -103,65 +103,65 @@ def test_public_responses_survive_database_outage(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stage", [30], indirect=True)
-def test_hanging_database_counts_as_unavailable(stage: Stage) -> None:
+def test_hanging_database_counts_as_unavailable(stage: OutageSetup) -> None:
     assert [reply.status for reply in stage.read_all()] == [200] * 3
-    with hanging(stage.cluster):
-        began = time.monotonic()
+    with suspend_cluster(stage.cluster):
+        started = time.monotonic()
         replies = stage.read_all()
-        took = time.monotonic() - began
+        took = time.monotonic() - started
     assert [(reply.status, "age" in reply.headers) for reply in replies] == [(200, True)] * 3
     assert took < 9  # It was 11 s for each.
 
 
 def test_host_without_site_has_no_stale_responses() -> None:
-    async def play() -> None:
-        answers = [[{"host": "a.test", "site_id": 1, "revision": 1}], []]
+    async def run() -> None:
+        responses = [[{"host": "a.test", "site_id": 1, "revision": 1}], []]
         database = AsyncMock()
-        database.ask.side_effect = lambda *_, **__: answers.pop(0)
-        clocks = SiteRevisions(database)
-        assert await clocks.current("a.test") == SiteRevision(1, 1)
-        assert clocks.last_known("a.test", 60) is not None
-        assert await clocks.current("a.test") is None
-        assert clocks.last_known("a.test", 60) is None
+        database.ask.side_effect = lambda *_, **__: responses.pop(0)
+        revisions = SiteRevisions(database)
+        assert await revisions.current("a.test") == SiteRevision(1, 1)
+        assert revisions.last_known("a.test", 60) is not None
+        assert await revisions.current("a.test") is None
+        assert revisions.last_known("a.test", 60) is None
 
-    asyncio.run(play())
+    asyncio.run(run())
 
 
-def test_shared_caches_may_serve_stale(stage: Stage) -> None:
+def test_shared_caches_may_serve_stale(stage: OutageSetup) -> None:
     for reply in (*stage.read_all(), *stage.read_all()):
         assert "stale-if-error=" in reply.headers["cache-control"]
 
 
-def test_stale_responses_end_when_database_recovers(stage: Stage) -> None:
+def test_stale_responses_end_when_database_recovers(stage: OutageSetup) -> None:
     stage.read_all()
     stage.cluster.stop()
     assert [reply.status for reply in stage.read_all()] == [200] * 3
-    start_again(stage.cluster)
+    restart_cluster(stage.cluster)
     deadline = time.monotonic() + 20
     while stage.write("Second").status != 201 and time.monotonic() < deadline:
         time.sleep(0.2)
-    for path, reply in zip(ADDRESSES, stage.read_all(), strict=True):
+    for path, reply in zip(PUBLIC_PATHS, stage.read_all(), strict=True):
         assert (reply.status, "age" in reply.headers) == (200, False), path
         assert b"Second" in reply.body or path == "/", path  # The front page shows this month.
 
 
-def test_private_responses_are_not_served_stale(stage: Stage) -> None:
+def test_private_responses_are_not_served_stale(stage: OutageSetup) -> None:
     assert [reply.status for reply in stage.read_all()] == [200] * 3
-    assert ask(stage.server, ADDRESSES[0], headers=stage.authorization).status == 200
-    assert ask(stage.server, f"{ADDRESSES[0]}?password=secret").status in (200, 403)
+    assert send_request(stage.server, PUBLIC_PATHS[0], headers=stage.authorization).status == 200
+    assert send_request(stage.server, f"{PUBLIC_PATHS[0]}?password=secret").status in (200, 403)
     stage.cluster.stop()
-    assert ask(stage.server, ADDRESSES[0]).status == 200  # The control.
+    assert send_request(stage.server, PUBLIC_PATHS[0]).status == 200  # The control.
     for reply in (
-        ask(stage.server, ADDRESSES[0], headers=stage.authorization),
-        ask(stage.server, f"{ADDRESSES[0]}?password=secret"),
-        ask(stage.server, f"{ADDRESSES[0]}?per_page=3"),  # Never shown before.
+        send_request(stage.server, PUBLIC_PATHS[0], headers=stage.authorization),
+        send_request(stage.server, f"{PUBLIC_PATHS[0]}?password=secret"),
+        send_request(stage.server, f"{PUBLIC_PATHS[0]}?per_page=3"),  # Never shown before.
         stage.write("Third"),
     ):
         assert (reply.status, "retry-after" in reply.headers) == (503, True)
 
 
 @pytest.mark.parametrize("stage", [0], indirect=True)
-def test_setting_disables_stale_responses(stage: Stage) -> None:
+def test_setting_disables_stale_responses(stage: OutageSetup) -> None:
     assert all("stale-if-error" not in reply.headers["cache-control"] for reply in stage.read_all())
     assert [reply.status for reply in stage.read_all()] == [200] * 3
     stage.cluster.stop()

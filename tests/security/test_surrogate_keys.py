@@ -5,32 +5,32 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.api.running_app import NAMESPACE, Interface
+from tests.api.running_app import API_PATH, RunningApp
 from tests.api.sample_records import DATES
 
-PURGING = {"KALENDS_PURGE_URLS": "http://127.0.0.1:9/", "KALENDS_SHARED_CACHE_SECONDS": "3600"}
+PURGE_SETTINGS = {"KALENDS_PURGE_URLS": "http://127.0.0.1:9/", "KALENDS_SHARED_CACHE_SECONDS": "3600"}
 
 
-def fill(interface: Interface) -> tuple[dict, dict]:
+def create_events(app: RunningApp) -> tuple[dict, dict]:
     """A protected event, and a public one with the same links."""
-    editor = interface.caller("editor")
+    editor = app.caller("editor")
     venue = editor.create("venues", venue="Hall", status="private")["id"]
     links = {"venue": venue, "organizer": {"organizer": "Host"}, "categories": ["Kept"], "tags": ["Kept"]}
     protected = editor.create("events", title="Protected", slug="protected", new_password="sesame", **links, **DATES)
     return protected, editor.create("events", title="Public", slug="public", **links, **DATES)
 
 
-def keys(interface: Interface, path: str, query: str = "") -> list[str]:
-    status, headers, _ = interface.raw("GET", path, query=query.encode())
+def read_surrogate_keys(app: RunningApp, path: str, query: str = "") -> list[str]:
+    status, headers, _ = app.raw("GET", path, query=query.encode())
     assert status == 200
     return headers["surrogate-key"].split()
 
 
-def test_surrogate_keys_are_omitted_without_shared_cache(fresh: Callable[..., Interface]) -> None:
-    interface = fresh({"KALENDS_SHARED_CACHE_SECONDS": "3600"})
-    _, public = fill(interface)
+def test_surrogate_keys_are_omitted_without_shared_cache(start_app: Callable[..., RunningApp]) -> None:
+    app = start_app({"KALENDS_SHARED_CACHE_SECONDS": "3600"})
+    _, public = create_events(app)
     kinds = ("events", "venues", "organizers", "categories", "tags")
-    paths = [f"{NAMESPACE}/{kind}" for kind in kinds] + [f"{NAMESPACE}/events/{public['id']}"]
+    paths = [f"{API_PATH}/{kind}" for kind in kinds] + [f"{API_PATH}/events/{public['id']}"]
     paths += [
         "/",
         "/events/list/",
@@ -43,22 +43,24 @@ def test_surrogate_keys_are_omitted_without_shared_cache(fresh: Callable[..., In
     paths += ["/sitemap.xml", "/sitemap/0.xml", "/robots.txt", "/tag/kept/", "/events/category/kept/"]
     for path in paths:
         for _ in range(2):  # The second one comes from memory.
-            status, headers, _body = interface.raw("GET", path)
+            status, headers, _body = app.raw("GET", path)
             assert status == 200, path
             assert "surrogate-key" not in headers, path
 
 
-@pytest.mark.parametrize("path", [f"{NAMESPACE}/events", "/events.ics"])
-def test_surrogate_keys_do_not_reveal_links_of_protected_event(fresh: Callable[..., Interface], path: str) -> None:
-    interface = fresh(PURGING)
-    protected, public = fill(interface)
-    named = keys(interface, path, f"include={protected['id']}")
+@pytest.mark.parametrize("path", [f"{API_PATH}/events", "/events.ics"])
+def test_surrogate_keys_do_not_reveal_links_of_protected_event(
+    start_app: Callable[..., RunningApp], path: str
+) -> None:
+    app = start_app(PURGE_SETTINGS)
+    protected, public = create_events(app)
+    named = read_surrogate_keys(app, path, f"include={protected['id']}")
     assert named[:2] == ["s1", "s1-events"]
     assert len(named) == 3
     # The public one names its four links, none of them by an ID.
-    shown = keys(interface, path, f"include={public['id']}")
-    assert len(shown) == 2 + 1 + 4
-    assert not set(named[2:]) & set(shown)
-    both = keys(interface, path, f"include={protected['id']},{public['id']}")
-    assert set(both) == {*named, *shown}
+    public_keys = read_surrogate_keys(app, path, f"include={public['id']}")
+    assert len(public_keys) == 2 + 1 + 4
+    assert not set(named[2:]) & set(public_keys)
+    both = read_surrogate_keys(app, path, f"include={protected['id']},{public['id']}")
+    assert set(both) == {*named, *public_keys}
     assert all(re.fullmatch("s1-[0-9a-f]{18}", entry) for entry in both[2:])

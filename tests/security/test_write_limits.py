@@ -11,33 +11,33 @@ import pytest
 
 from kalends.store.database import Database, Options
 from kalends.store.sql import Sql
-from tests.robustness.consistency import revision_of
-from tests.robustness.site_fixtures import DATES, NS, Login, add_people, application
+from tests.robustness.consistency import read_revision
+from tests.robustness.site_fixtures import API_PATH, DATES, Login, add_users, run_application
 
-BATCH = "http://x/api/kalends/v1/batch"
-SLOW = """
+BATCH_URL = "http://x/api/kalends/v1/batch"
+SLOW_TRIGGER = """
     CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END $$;
     CREATE TRIGGER slow BEFORE INSERT ON organizers FOR EACH ROW EXECUTE FUNCTION slow();
 """
 
 
 @pytest.fixture
-def people(database_url: str) -> dict[str, Login]:
-    return add_people(database_url, {"con": "contributor", "ed": "editor"})
+def users(database_url: str) -> dict[str, Login]:
+    return add_users(database_url, {"con": "contributor", "ed": "editor"})
 
 
 @pytest.fixture
-async def client(database_url: str, people: dict[str, Login]) -> AsyncIterator[httpx.AsyncClient]:
+async def client(database_url: str, users: dict[str, Login]) -> AsyncIterator[httpx.AsyncClient]:
     async with (
-        application(database_url, transaction_deadline=1) as transport,
+        run_application(database_url, transaction_deadline=1) as transport,
         httpx.AsyncClient(
-            transport=transport, base_url=f"http://x{NS}", auth=people["ed"], trust_env=False, timeout=30
+            transport=transport, base_url=f"http://x{API_PATH}", auth=users["ed"], trust_env=False, timeout=30
         ) as client,
     ):
         yield client
 
 
-def operations(events: int, venues: int) -> list[dict[str, object]]:
+def build_operations(events: int, venues: int) -> list[dict[str, object]]:
     return [
         {
             "method": "POST",
@@ -49,46 +49,44 @@ def operations(events: int, venues: int) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("atomic", [True, False])
-async def test_batch_is_limited_to_1000_new_records(
-    database_url: str, people: dict[str, Login], atomic: bool
-) -> None:
+async def test_batch_is_limited_to_1000_new_records(database_url: str, users: dict[str, Login], atomic: bool) -> None:
     async with (
-        application(database_url, transaction_deadline=60) as transport,
-        httpx.AsyncClient(transport=transport, auth=people["con"], trust_env=False, timeout=90) as client,
+        run_application(database_url, transaction_deadline=60) as transport,
+        httpx.AsyncClient(transport=transport, auth=users["con"], trust_env=False, timeout=90) as client,
     ):
-        answer = await client.post(BATCH, json={"operations": operations(500, 50), "atomic": atomic})
-        error = answer.json()["data"]["error"]
-        assert (answer.status_code, answer.json()["code"]) == (400, "rest_batch_failed")
+        response = await client.post(BATCH_URL, json={"operations": build_operations(500, 50), "atomic": atomic})
+        error = response.json()["data"]["error"]
+        assert (response.status_code, response.json()["code"]) == (400, "rest_batch_failed")
         assert (error["code"], error["data"]["limit"], "1000" in error["message"]) == (
             "rest_too_many_records",
             1000,
             True,
         )
-        assert revision_of(database_url, 1) == 0
-        within = await client.post(BATCH, json={"operations": operations(2, 3)})
+        assert read_revision(database_url, 1) == 0
+        within = await client.post(BATCH_URL, json={"operations": build_operations(2, 3)})
         assert within.status_code == 200
-        assert revision_of(database_url, 1) == 8
+        assert read_revision(database_url, 1) == 8
 
 
 async def test_write_beyond_timeout_is_rolled_back(database_url: str, client: httpx.AsyncClient) -> None:
     with psycopg.connect(database_url) as connection:
-        connection.execute(SLOW)
+        connection.execute(SLOW_TRIGGER)
     many = [{"method": "POST", "path": "/organizers", "body": {"organizer": f"o{n}"}} for n in range(50)]
-    began = time.monotonic()
-    slow = asyncio.create_task(client.post(BATCH, json={"operations": many}))
+    started = time.monotonic()
+    slow = asyncio.create_task(client.post(BATCH_URL, json={"operations": many}))
     await asyncio.sleep(0.3)
     other = await client.post("/venues", json={"venue": "In between"})
-    waited = time.monotonic() - began
-    refused = await slow
-    assert time.monotonic() - began < 2
-    assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (
+    waited = time.monotonic() - started
+    rejection = await slow
+    assert time.monotonic() - started < 2
+    assert (rejection.status_code, rejection.json()["code"], rejection.headers["retry-after"]) == (
         503,
         "rest_unavailable",
         "1",
     )
-    assert "longer than 1 s" in refused.json()["message"]
+    assert "longer than 1 s" in rejection.json()["message"]
     assert (other.status_code, waited < 2) == (201, True)
-    assert revision_of(database_url, 1) == 1, "only the other write is stored"
+    assert read_revision(database_url, 1) == 1, "only the other write is stored"
     assert (await client.post("/organizers", json={"organizer": "Alone"})).status_code == 201
 
 
@@ -113,11 +111,11 @@ async def test_cancelled_write_releases_lock_immediately(database_url: str, busy
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        began = time.monotonic()
+        started = time.monotonic()
         async with database.transaction("x", datetime.now(UTC), writing=True) as tx:
             await tx.lock_site(None)
-        assert time.monotonic() - began < 2
-        assert revision_of(database_url, 1) == 0
+        assert time.monotonic() - started < 2
+        assert read_revision(database_url, 1) == 0
     finally:
         await database.close()
 
@@ -125,7 +123,7 @@ async def test_cancelled_write_releases_lock_immediately(database_url: str, busy
 async def test_batch_parses_parameters_before_locking(
     database_url: str, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where one of them is refused: that is said when its turn comes."""
+    """Report a rejected operation in its place."""
     from kalends.api import batch
 
     free: list[bool] = []
@@ -133,8 +131,8 @@ async def test_batch_parses_parameters_before_locking(
 
     def look(*arguments: object, **more: object) -> object:
         with psycopg.connect(database_url) as connection:
-            found = connection.execute("SELECT id FROM sites FOR UPDATE SKIP LOCKED").fetchall()
-        free.append(bool(found))
+            rows = connection.execute("SELECT id FROM sites FOR UPDATE SKIP LOCKED").fetchall()
+        free.append(bool(rows))
         return read_params(*arguments, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(batch, "read_params", look)
@@ -144,24 +142,24 @@ async def test_batch_parses_parameters_before_locking(
         {"method": "POST", "path": "/nowhere", "body": {}},
         {"method": "PUT", "path": "/venues", "body": {}},
     ]
-    answer = await client.post(BATCH, json={"operations": writes, "atomic": False})
-    assert [result["status"] for result in answer.json()["results"]] == [201, 400, 404, 405]
+    response = await client.post(BATCH_URL, json={"operations": writes, "atomic": False})
+    assert [result["status"] for result in response.json()["results"]] == [201, 400, 404, 405]
     assert free == [True, True]
 
 
-async def test_public_reads_have_shorter_timeout(database_url: str, people: dict[str, Login]) -> None:
+async def test_public_reads_have_shorter_timeout(database_url: str, users: dict[str, Login]) -> None:
     async with (
-        application(database_url, public_deadline=0.5, statement_deadline=2) as transport,
-        httpx.AsyncClient(transport=transport, base_url=f"http://x{NS}", trust_env=False, timeout=30) as client,
+        run_application(database_url, public_deadline=0.5, statement_deadline=2) as transport,
+        httpx.AsyncClient(transport=transport, base_url=f"http://x{API_PATH}", trust_env=False, timeout=30) as client,
     ):
         with psycopg.connect(database_url) as holder:
             holder.execute("LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
-            for address, login, least, most in (
+            for address, login, minimum, maximum in (
                 ("/events", None, 0.5, 1.5),
                 ("http://x/events/list/", None, 0.5, 1.5),
-                ("/events", people["ed"], 2.0, 3.5),
+                ("/events", users["ed"], 2.0, 3.5),
             ):
-                began = time.monotonic()
-                answer = await client.get(address, auth=login)
-                assert answer.status_code == 503, address
-                assert least <= time.monotonic() - began < most, address
+                started = time.monotonic()
+                response = await client.get(address, auth=login)
+                assert response.status_code == 503, address
+                assert minimum <= time.monotonic() - started < maximum, address

@@ -5,29 +5,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.conftest import address, temporary_database
-from tests.robustness.two_sites import Pair, fill_two_sites
-from tests.security.wire_client import FROM_ANYWHERE, send_bytes
+from tests.conftest import replace_database, temporary_database
+from tests.robustness.two_sites import SitePair, fill_two_sites
+from tests.security.wire_client import TRUST_LOCAL_PROXY, send_raw
 from tests.servers import Server
 
 
 @dataclass(frozen=True)
 class TwoHosts:
     server: Server
-    pair: Pair
+    pair: SitePair
 
     def raw(self, data: bytes) -> bytes:
-        return send_bytes(self.server.address, data)
+        return send_raw(self.server.base_url, data)
 
 
 @contextmanager
-def two_hosts_opened(
+def open_two_hosts(
     postgres_url: str, template_database: str, start_server: Callable[..., Server]
 ) -> Iterator[TwoHosts]:
     with temporary_database(postgres_url, template=template_database) as name:
-        url = address(postgres_url, name)
+        url = replace_database(postgres_url, name)
         pair = asyncio.run(fill_two_sites(url))
-        server = start_server(url, environment=FROM_ANYWHERE)
+        server = start_server(url, environment=TRUST_LOCAL_PROXY)
         try:
             yield TwoHosts(server, pair)
         finally:

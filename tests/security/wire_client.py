@@ -10,18 +10,18 @@ from itertools import count
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-NS = "/api/calendar/events/v1"
-EX = "/api/kalends/v1"
+API_PATH = "/api/calendar/events/v1"
+EXTENSION_PATH = "/api/kalends/v1"
 CONNECTIONS = 4
-SECONDS = 30  # for one answer
+RESPONSE_TIMEOUT = 30  # for one answer
 # Servers that are asked trust 127.0.0.1, so that each request comes from an address of its own: nobody is
 # slowed down for what came before.
-FROM_ANYWHERE = {"KALENDS_TRUSTED_PROXIES": "127.0.0.1"}
-_addresses = count(1)
+TRUST_LOCAL_PROXY = {"KALENDS_TRUSTED_PROXIES": "127.0.0.1"}
+_address_numbers = count(1)
 
 
 @dataclass(frozen=True)
-class Ask:
+class WireRequest:
     """One request. `target` stands in the request line as it is; names of headers are in small letters."""
 
     method: str
@@ -29,11 +29,11 @@ class Ask:
     headers: dict[str, str] = field(default_factory=dict[str, str])
     body: bytes = b""
 
-    def by(self, login: tuple[str, str] | None) -> "Ask":
-        return replace(self, headers={**self.headers, "authorization": basic(*login)}) if login else self
+    def with_login(self, login: tuple[str, str] | None) -> "WireRequest":
+        return replace(self, headers={**self.headers, "authorization": basic_auth(*login)}) if login else self
 
-    def encoded(self, host: str) -> bytes:
-        headers = {"host": host, "x-forwarded-for": _new_address(), **self.headers}
+    def encode(self, host: str) -> bytes:
+        headers = {"host": host, "x-forwarded-for": _new_client_address(), **self.headers}
         if self.body or self.method not in ("GET", "HEAD", "OPTIONS"):
             headers["content-length"] = str(len(self.body))
         lines = [f"{self.method} {self.target} HTTP/1.1", *[f"{name}: {value}" for name, value in headers.items()]]
@@ -41,7 +41,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Got:
+class WireResponse:
     """An answer; status 0: the server closed the connection without one."""
 
     status: int
@@ -54,87 +54,89 @@ class Got:
         return self.head + "\r\n\r\n" + self.body.decode(errors="replace")
 
     def header(self, name: str) -> str:
-        found = [
+        values = [
             line.partition(":")[2].strip() for line in self.head.split("\r\n") if line.lower().startswith(name + ":")
         ]
-        return ", ".join(found)
+        return ", ".join(values)
 
     def json(self) -> Any:
         return json.loads(self.body)
 
 
-def basic(login: str, password: str) -> str:
+def basic_auth(login: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{login}:{password}".encode()).decode()
 
 
-def get(path: str, **query: object) -> Ask:
-    return Ask("GET", path + ("?" + urlencode(query) if query else ""))
+def get_request(path: str, **query: object) -> WireRequest:
+    return WireRequest("GET", path + ("?" + urlencode(query) if query else ""))
 
 
-def send(method: str, path: str, body: object, **headers: str) -> Ask:
+def json_request(method: str, path: str, body: object, **headers: str) -> WireRequest:
     """With a body of JSON."""
-    return Ask(method, path, {"content-type": "application/json", **headers}, json.dumps(body).encode())
+    return WireRequest(method, path, {"content-type": "application/json", **headers}, json.dumps(body).encode())
 
 
-def form(path: str, **fields: str) -> Ask:
-    return Ask("POST", path, {"content-type": "application/x-www-form-urlencoded"}, urlencode(fields).encode())
+def form_request(path: str, **fields: str) -> WireRequest:
+    return WireRequest(
+        "POST", path, {"content-type": "application/x-www-form-urlencoded"}, urlencode(fields).encode()
+    )
 
 
-def ask_all(address: str, asks: Iterable[Ask], *, connections: int = CONNECTIONS) -> list[Got]:
-    """Sends all of them; the answers are in the same order."""
-    return asyncio.run(_ask_all(address, list(asks), connections))
+def send_all(base_url: str, requests: Iterable[WireRequest], *, connections: int = CONNECTIONS) -> list[WireResponse]:
+    """Send all requests and return the responses in the same order."""
+    return asyncio.run(_send_all(base_url, list(requests), connections))
 
 
-def ask(address: str, one: Ask) -> Got:
-    return ask_all(address, [one])[0]
+def send_one(base_url: str, request: WireRequest) -> WireResponse:
+    return send_all(base_url, [request])[0]
 
 
-async def _ask_all(address: str, asks: Sequence[Ask], connections: int) -> list[Got]:
-    answers: list[Got | None] = [None] * len(asks)
-    numbers = iter(range(len(asks)))
+async def _send_all(address: str, requests: Sequence[WireRequest], connections: int) -> list[WireResponse]:
+    responses: list[WireResponse | None] = [None] * len(requests)
+    numbers = iter(range(len(requests)))
 
-    async def work() -> None:
-        line = _Line(address)
+    async def run() -> None:
+        connection = _Connection(address)
         for number in numbers:
-            answers[number] = await asyncio.wait_for(line.ask(asks[number]), SECONDS)
-        line.close()
+            responses[number] = await asyncio.wait_for(connection.send(requests[number]), RESPONSE_TIMEOUT)
+        connection.close()
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(connections, len(asks))):
-            group.create_task(work())
-    return [answer for answer in answers if answer is not None]
+        for _ in range(min(connections, len(requests))):
+            group.create_task(run())
+    return [response for response in responses if response is not None]
 
 
-class _Line:
+class _Connection:
     """A connection that is opened again when the server has closed it."""
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
         self._host, self._port = parts.hostname or "", parts.port
-        self._name = parts.netloc
+        self._netloc = parts.netloc
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(self, one: Ask) -> Got:
+    async def send(self, request: WireRequest) -> WireResponse:
         was_open = self._streams is not None
-        got = await self._ask(one)
-        if got.status == 0 and was_open:  # It was closed before this request, perhaps.
-            got = await self._ask(one)
-        return got
+        response = await self._send(request)
+        if response.status == 0 and was_open:  # It was closed before this request, perhaps.
+            response = await self._send(request)
+        return response
 
-    async def _ask(self, one: Ask) -> Got:
+    async def _send(self, request: WireRequest) -> WireResponse:
         if self._streams is None:
             self._streams = await asyncio.open_connection(self._host, self._port, limit=1 << 20)
         reader, writer = self._streams
         try:
-            writer.write(one.encoded(self._name))
+            writer.write(request.encode(self._netloc))
             await writer.drain()
-            got = await read_answer(reader, one.method)
+            reply = await read_response(reader, request.method)
         except (ConnectionError, asyncio.IncompleteReadError):
             self.close()
-            return Got(0)
-        if got.header("connection").lower() == "close":
+            return WireResponse(0)
+        if reply.header("connection").lower() == "close":
             self.close()
-        return got
+        return reply
 
     def close(self) -> None:
         if self._streams is not None:
@@ -142,34 +144,34 @@ class _Line:
             self._streams = None
 
 
-async def read_answer(reader: asyncio.StreamReader, method: str) -> Got:
+async def read_response(reader: asyncio.StreamReader, method: str) -> WireResponse:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").removesuffix("\r\n\r\n")
-    got = Got(int(head.split(" ")[1]), head)
-    if method == "HEAD" or got.status in (204, 304):
-        return got
-    if got.header("transfer-encoding").lower() == "chunked":
+    response = WireResponse(int(head.split(" ")[1]), head)
+    if method == "HEAD" or response.status in (204, 304):
+        return response
+    if response.header("transfer-encoding").lower() == "chunked":
         pieces: list[bytes] = []
         while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
             pieces.append((await reader.readexactly(size + 2))[:-2])
         await reader.readuntil(b"\r\n")
-        return replace(got, body=b"".join(pieces))
-    return replace(got, body=await reader.readexactly(int(got.header("content-length") or 0)))
+        return replace(response, body=b"".join(pieces))
+    return replace(response, body=await reader.readexactly(int(response.header("content-length") or 0)))
 
 
-def _new_address() -> str:
-    number = next(_addresses)
+def _new_client_address() -> str:
+    number = next(_address_numbers)
     return f"100.{64 + number // 65536 % 64}.{number // 256 % 256}.{number % 256}"
 
 
-def send_bytes(address: str, data: bytes, *, patience: float = 2.0) -> bytes:
-    """Sends bytes as they are and returns all that comes back until the server closes, or is silent for a while."""
+def send_raw(address: str, data: bytes, *, timeout: float = 2.0) -> bytes:
+    """Send raw bytes and return the response until the server closes the connection or pauses."""
     parts = urlsplit(address)
     received: list[bytes] = []
-    with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=patience) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=timeout) as connection:
         try:
             connection.sendall(data)
-            while piece := connection.recv(1 << 16):
-                received.append(piece)
+            while chunk := connection.recv(1 << 16):
+                received.append(chunk)
         except (TimeoutError, ConnectionError):
             pass  # It waits for more, or has had enough.
     return b"".join(received)

@@ -17,15 +17,15 @@ from kalends.core.times import event_span
 from kalends.demo.seed import DemoCounts, DemoOptions, parse_upcoming, resolve_counts, seed
 from kalends.kinds.events import EVENTS
 from kalends.store import bulk_load
-from tests.robustness.consistency import audit
+from tests.robustness.consistency import assert_consistent
 from tests.servers import Server, make_environment
 
 TODAY = date(2026, 3, 14)
-SMALL = DemoOptions(events=500, venues=20, organizers=10, categories=20, tags=40, seed=7, today=TODAY)
+SMALL_OPTIONS = DemoOptions(events=500, venues=20, organizers=10, categories=20, tags=40, seed=7, today=TODAY)
 
 
-def make_up(database_url: str, wanted: DemoOptions = SMALL) -> DemoCounts:
-    return asyncio.run(seed(database_url, "", wanted, lambda *_: None))
+def create_demo_data(database_url: str, options: DemoOptions = SMALL_OPTIONS) -> DemoCounts:
+    return asyncio.run(seed(database_url, "", options, lambda *_: None))
 
 
 def rows(database_url: str, query: str) -> list[tuple]:
@@ -37,21 +37,20 @@ def column(database_url: str, query: str) -> list:
     return [row[0] for row in rows(database_url, query)]
 
 
-@pytest.mark.slow
 def test_command_fills_site(database_url: str, start_server: Callable[..., Server]) -> None:
     command = [sys.executable, "-m", "kalends", "seed", "--events", "500", "--venues", "20", "--organizers", "10"]
     more = ["--categories", "20", "--tags", "40", "--upcoming", "60%", "--seed", "7"]
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, *more], env=make_environment(database_url), capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith(
+    assert result.stdout.startswith(
         "Made 500 events, 300 of them from today on; 20 venues, 10 organizers, 20 categories, 40 tags, in "
     )
     with start_server(database_url).client() as client:
         base = "/api/calendar/events/v1"
         listed = client.get(f"{base}/events", params={"per_page": 50}).raise_for_status().json()
-        shown = column(database_url, "SELECT count(*) FROM events WHERE listed AND start_utc >= current_date")
-        assert listed["total"] == pytest.approx(shown[0], abs=2)
+        listed_count = column(database_url, "SELECT count(*) FROM events WHERE listed AND start_utc >= current_date")
+        assert listed["total"] == pytest.approx(listed_count[0], abs=2)
         assert 280 <= listed["total"] <= 300
         event = next(event for event in listed["events"] if event["venue"])
         assert client.get(f"{base}/events/by-slug/{event['slug']}").raise_for_status().json()["id"] == event["id"]
@@ -59,13 +58,13 @@ def test_command_fills_site(database_url: str, start_server: Callable[..., Serve
         for kind, number in (("venues", 20), ("organizers", 10)):
             assert client.get(f"{base}/{kind}").raise_for_status().json()["total"] == number
         for kind, number in (("categories", 20), ("tags", 40)):
-            answer = client.get(f"{base}/{kind}", params={"hide_empty": "false"}).raise_for_status().json()
-            assert answer["total"] == number
+            response = client.get(f"{base}/{kind}", params={"hide_empty": "false"}).raise_for_status().json()
+            assert response["total"] == number
 
 
 def test_same_seed_creates_same_records(database_url: str, other_database_url: str, third_database_url: str) -> None:
     for url, number in ((database_url, 7), (other_database_url, 7), (third_database_url, 8)):
-        make_up(
+        create_demo_data(
             url, DemoOptions(events=200, venues=9, organizers=5, categories=14, tags=20, seed=number, today=TODAY)
         )
     tables = ("events", "venues", "organizers", "categories", "tags", "event_tags", "event_venues", "event_days")
@@ -77,10 +76,10 @@ def test_same_seed_creates_same_records(database_url: str, other_database_url: s
 
 
 def test_counters_are_consistent_after_repeated_runs(database_url: str) -> None:
-    make_up(database_url)
-    audit(database_url)
-    make_up(database_url)
-    audit(database_url)
+    create_demo_data(database_url)
+    assert_consistent(database_url)
+    create_demo_data(database_url)
+    assert_consistent(database_url)
     assert column(database_url, "SELECT count(*) FROM events") == [1000]
     assert column(database_url, "SELECT count(*) FROM venues") == [40]
     # Terms are used again, accounts too.
@@ -95,22 +94,22 @@ def test_bulk_load_restores_indexes_and_foreign_keys(database_url: str, monkeypa
         ORDER BY 1"""
     before = column(database_url, schema)
     monkeypatch.setattr(bulk_load, "MIN_EVENTS_TO_DROP_INDEXES", 100)
-    make_up(database_url)
+    create_demo_data(database_url)
     assert column(database_url, schema) == before
-    audit(database_url)
+    assert_consistent(database_url)
 
 
 def test_stored_values_match_api_validation(database_url: str) -> None:
     """Every text passes through cleaning unchanged, and what is derived is derived from it."""
-    make_up(database_url)
+    create_demo_data(database_url)
     names = ("title", "description", "excerpt", "timezone", "cost", "website", "ticket_url", "all_day")
     derived = "slug, start_local, end_local, start_utc, end_utc, search_text"
     for *written, slug, start, end, start_utc, end_utc, search_text in rows(
         database_url, f"SELECT {', '.join(names)}, {derived} FROM events"
     ):
-        sent = dict(zip(names, written, strict=True))
-        read = read_params(EVENTS.fields, {**sent, "start_date": str(start), "end_date": str(end)})
-        assert {name: read[name] for name in names} == sent
+        values = dict(zip(names, written, strict=True))
+        read = read_params(EVENTS.fields, {**values, "start_date": str(start), "end_date": str(end)})
+        assert {name: read[name] for name in names} == values
         span = event_span(read["start_date"], read["end_date"], read["timezone"], read["all_day"])
         assert (span.start.wall, span.end.wall) == (start, end)
         assert (span.start.utc, span.end.utc) == (start_utc, end_utc)
@@ -120,7 +119,7 @@ def test_stored_values_match_api_validation(database_url: str) -> None:
 
 
 def test_events_are_varied(database_url: str) -> None:
-    make_up(database_url, DemoOptions(events=3000, venues=30, organizers=10, seed=3, today=TODAY))
+    create_demo_data(database_url, DemoOptions(events=3000, venues=30, organizers=10, seed=3, today=TODAY))
     (count,) = rows(
         database_url,
         """SELECT count(*) FILTER (WHERE all_day), count(*) FILTER (WHERE end_utc - start_utc > interval '10 days'),
@@ -128,7 +127,9 @@ def test_events_are_varied(database_url: str) -> None:
             count(*) FILTER (WHERE status <> 'publish'), count(DISTINCT timezone), count(DISTINCT slug)
             FROM events""",
     )
-    assert all(number >= least for number, least in zip(count, (100, 10, 20, 500, 20, 5, 2900), strict=True)), count
+    assert all(number >= minimum for number, minimum in zip(count, (100, 10, 20, 500, 20, 5, 2900), strict=True)), (
+        count
+    )
     words = column(database_url, "SELECT array_length(regexp_split_to_array(description, '\\s+'), 1) FROM events")
     assert 35 <= min(words) <= max(words) <= 150
     assert column(database_url, "SELECT count(*) FROM events WHERE start_local >= '2026-03-14'") == [500]

@@ -1,4 +1,4 @@
-"""A server, a worker and a real Varnish in front, on a database of their own."""
+"""A server and a worker on a separate database, with Varnish in front."""
 
 import asyncio
 import subprocess
@@ -11,8 +11,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.api.running_app import add_people
-from tests.conftest import address, temporary_database
+from tests.api.running_app import add_users
+from tests.conftest import replace_database, temporary_database
 from tests.servers import Server, find_free_port, make_environment
 from tools.varnish import PROGRAM, Varnish
 
@@ -21,7 +21,7 @@ NS = "/api/calendar/events/v1"
 
 @dataclass
 class Stage:
-    """`public` asks through Varnish, `editor` writes to the server directly."""
+    """The running processes. `public` reads through Varnish, `editor` writes to the server directly."""
 
     server: Server
     varnish: Varnish
@@ -35,21 +35,21 @@ class Stage:
         return row[0] if row else 0
 
     def get(self, path: str, **options) -> httpx.Response:
-        return self.visit(f"{NS}{path}", **options)
+        return self.get_page(f"{NS}{path}", **options)
 
-    def visit(self, path: str, **options) -> httpx.Response:
+    def get_page(self, path: str, **options) -> httpx.Response:
         """A path beside the interface."""
-        answer = self.public.get(path, **options)
-        assert answer.status_code == 200, answer.text
-        assert "surrogate-key" not in answer.headers
-        assert "xkey" not in answer.headers
-        return answer
+        response = self.public.get(path, **options)
+        assert response.status_code == 200, response.text
+        assert "surrogate-key" not in response.headers
+        assert "xkey" not in response.headers
+        return response
 
     def is_hit(self, path: str, **options) -> bool:
         return self.get(path, **options).headers["x-cache"] == "hit"
 
-    def fill(self, *paths: str) -> None:
-        """Asks until each is answered from Varnish."""
+    def warm_cache(self, *paths: str) -> None:
+        """Request each path until Varnish serves it from its cache."""
         for path in paths:
             tries = 0
             while not self.is_hit(path):  # A purge may come between.
@@ -57,9 +57,9 @@ class Stage:
                 assert tries < 5, path
 
     def write(self, method: str, path: str, **fields) -> dict:
-        answer = self.editor.request(method, f"{NS}{path}", json=fields or None)
-        assert answer.is_success, answer.text
-        return answer.json()
+        reply = self.editor.request(method, f"{NS}{path}", json=fields or None)
+        assert reply.is_success, reply.text
+        return reply.json()
 
 
 @pytest.fixture(scope="module")
@@ -74,13 +74,13 @@ def stage(
     directory, port = tmp_path_factory.mktemp("varnish"), find_free_port()
     settings = {"KALENDS_SHARED_CACHE_SECONDS": "3600", "KALENDS_PURGE_URLS": f"http://127.0.0.1:{port}/"}
     with temporary_database(postgres_url, template=template_database) as name:
-        url = address(postgres_url, name)
-        editor = asyncio.run(add_people(url))["editor"]
+        url = replace_database(postgres_url, name)
+        editor = asyncio.run(add_users(url))["editor"]
         server = start_server(url, environment=settings)
         worker = _start_worker(url, settings, directory / "worker.log")
         try:
             with (
-                Varnish.start(directory, server.address, port=port) as varnish,
+                Varnish.start(directory, server.base_url, port=port) as varnish,
                 httpx.Client(base_url=varnish.address, timeout=10) as public,
                 server.client(login=editor.login, password=editor.password) as direct,
             ):

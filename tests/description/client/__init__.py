@@ -11,13 +11,13 @@ from tests.description.client import models
 Value = str | int | float | bool
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """An answer other than success; `code` is for programs, `str()` for people."""
 
-    def __init__(self, answer: httpx.Response) -> None:
-        body = answer.json()
+    def __init__(self, response: httpx.Response) -> None:
+        body = response.json()
         super().__init__(body["message"])
-        self.status = answer.status_code
+        self.status = response.status_code
         self.code: str = body["code"]
         self.data: dict[str, Any] = body["data"]
 
@@ -29,37 +29,37 @@ class Kind[Record: BaseModel, Page: BaseModel, New: BaseModel, Changes: BaseMode
         self._http, self._path, self._record, self._page = http, path, record, page
 
     async def list(self, **filters: Value) -> Page:
-        return self._page.model_validate(await self._ask("GET", self._path, params=filters))
+        return self._page.model_validate(await self._request("GET", self._path, params=filters))
 
     async def read(self, record_id: int, **query: Value) -> Record:
-        return self._record.model_validate(await self._ask("GET", f"{self._path}/{record_id}", params=query))
+        return self._record.model_validate(await self._request("GET", f"{self._path}/{record_id}", params=query))
 
     async def create(self, new: New, *, key: str | None = None) -> Record:
         """With a `key` the request can be repeated without doing it twice."""
         headers = {"Idempotency-Key": key} if key else {}
         body = new.model_dump(mode="json", exclude_unset=True)
-        return self._record.model_validate(await self._ask("POST", self._path, json=body, headers=headers))
+        return self._record.model_validate(await self._request("POST", self._path, json=body, headers=headers))
 
     async def update(self, record_id: int, changes: Changes) -> Record:
         """Only what was set changes."""
         body = changes.model_dump(mode="json", exclude_unset=True)
-        return self._record.model_validate(await self._ask("PATCH", f"{self._path}/{record_id}", json=body))
+        return self._record.model_validate(await self._request("PATCH", f"{self._path}/{record_id}", json=body))
 
     async def delete(self, record_id: int) -> Record:
-        return self._record.model_validate(await self._ask("DELETE", f"{self._path}/{record_id}"))
+        return self._record.model_validate(await self._request("DELETE", f"{self._path}/{record_id}"))
 
-    async def _ask(self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any) -> Any:
-        answer = await self._http.request(method, path, headers=headers, **options)
-        if not answer.is_success:
-            raise Refused(answer)
-        return answer.json()
+    async def _request(self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any) -> Any:
+        response = await self._http.request(method, path, headers=headers, **options)
+        if not response.is_success:
+            raise ApiError(response)
+        return response.json()
 
 
 class Client:
     """`async with Client("https://…/api/calendar/events/v1", ("anna", "…")) as client:`"""
 
-    def __init__(self, ns: str, auth: tuple[str, str] | None = None, **options: Any) -> None:
-        http = httpx.AsyncClient(base_url=ns, auth=auth, **options)
+    def __init__(self, api_url: str, auth: tuple[str, str] | None = None, **options: Any) -> None:
+        http = httpx.AsyncClient(base_url=api_url, auth=auth, **options)
         self._http = http
         self.events = Kind[models.Event, models.EventList, models.EventNew, models.EventChanges](
             http, "/events", models.Event, models.EventList
