@@ -1,39 +1,61 @@
-"""How an image is shown: inside the record that has it, and by itself."""
+"""Images as typed records and as JSON, alone and inside of the records that show them."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from kalends.core.image_types import make_key
+from kalends.core.record_types import Image
 from kalends.kinds.kind import JsonObject, RenderContext
 
-# What a page needs to show an image well.
+# The fields that describe an image to the visitors of a page.
 DESCRIPTIVE_FIELDS = ("alt_text", "caption", "focus_x", "focus_y")
 
 
-def serialize_image(image: Mapping[str, Any], context: RenderContext) -> JsonObject:
-    """An image inside another record. Sizes are absent until they are made."""
-    record: JsonObject = {
-        "url": _build_file_url(image["url"], context),
-        "id": image["id"],
-        "extension": image["extension"],
-        "width": image["width"],
-        "height": image["height"],
-        "filesize": image["filesize"],
-        "sizes": {name: _serialize_size(size, context) for name, size in image["sizes"].items()},
-        **{name: image[name] for name in DESCRIPTIVE_FIELDS},
+def build_image(values: Mapping[str, Any], context: RenderContext) -> Image:
+    return Image(**image_attributes(values, context))
+
+
+def image_attributes(values: Mapping[str, Any], context: RenderContext) -> dict[str, Any]:
+    """Return the attributes of an image, with the names of its files replaced by URLs."""
+    return {
+        "id": values["id"],
+        "url": _build_file_url(values["url"], context),
+        "extension": values["extension"],
+        "width": values["width"],
+        "height": values["height"],
+        "filesize": values["filesize"],
+        "sizes": {name: _build_size(size, context) for name, size in values["sizes"].items()},
+        **{name: values[name] for name in DESCRIPTIVE_FIELDS},
     }
-    if not record["sizes"]:
+
+
+def serialize_image(image: Image) -> JsonObject:
+    """Serialize an image; `sizes` is absent until the worker has made them."""
+    record: JsonObject = {
+        "url": image.url,
+        "id": image.id,
+        "extension": image.extension,
+        "width": image.width,
+        "height": image.height,
+        "filesize": image.filesize,
+        "sizes": image.sizes,
+        "alt_text": image.alt_text,
+        "caption": image.caption,
+        "focus_x": image.focus_x,
+        "focus_y": image.focus_y,
+    }
+    if not image.sizes:
         del record["sizes"]
     return record
 
 
 def _build_file_url(name: str, context: RenderContext) -> str:
-    """A file of ours is stored by its name; anything else is an address already."""
+    """Return the URL of a file of the media library, which is stored by name; return other URLs unchanged."""
     return name if "/" in name else f"{context.media_url}/{make_key(context.site.id, name)}"
 
 
-def _serialize_size(size: Mapping[str, Any], context: RenderContext) -> JsonObject:
-    record = {**size, "url": _build_file_url(size["url"], context)} if "url" in size else dict(size)
+def _build_size(size: Mapping[str, Any], context: RenderContext) -> JsonObject:
+    built = {**size, "url": _build_file_url(size["url"], context)} if "url" in size else dict(size)
     if "webp" in size:
-        record["webp"] = {**size["webp"], "url": _build_file_url(size["webp"]["url"], context)}
-    return record
+        built["webp"] = {**size["webp"], "url": _build_file_url(size["webp"]["url"], context)}
+    return built

@@ -8,6 +8,7 @@ from typing import Any, Final, LiteralString
 
 from kalends.core import params
 from kalends.core.params import Param, param
+from kalends.kinds.linked_records import LinkedRecords
 from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sites import Site
@@ -38,14 +39,13 @@ ANONYMOUS_ACTOR = Actor()
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """What a representation needs besides its row. `linked` holds rows by kind and ID."""
+    """The inputs of a representation other than its row."""
 
     site: Site
     base_url: str
     api_url: str
     media_url: str = ""  # in front of the files of images
-    # Representations of linked records that this caller may see, by kind and ID.
-    linked: Mapping[str, Mapping[int, JsonObject]] = field(default_factory=dict[str, Any])
+    linked: LinkedRecords = field(default_factory=LinkedRecords)
     # Protected events whose password was not given.
     locked_ids: frozenset[int] = frozenset()
 
@@ -193,7 +193,8 @@ class Kind:
     columns: LiteralString  # what every read selects from the table of the same name, as `r`
     fields: tuple[Param, ...]
     filters: tuple[Filter, ...]
-    to_json: Callable[[Row, RenderContext], JsonObject]
+    from_row: Callable[[Row, RenderContext], Any]  # builds the typed record (core/record_types.py)
+    to_json: Callable[[Any, RenderContext], JsonObject]  # serializes a typed record for the API
     to_columns: Callable[[WriteContext], Awaitable[Values]]
     order: Callable[[ListQuery], Sql]
     is_post: bool = True
@@ -211,11 +212,14 @@ class Kind:
     passthrough_columns: tuple[LiteralString, ...] = ()
     # Columns whose change is one of time, place or status, which subscribers of feeds must be told.
     sequence_columns: frozenset[str] = frozenset()
-    # What only a single read shows.
-    add_json_ld: Callable[[JsonObject, Row, RenderContext], JsonObject] | None = None
+    # The `json_ld` of a record, which only the read of a single record returns.
+    to_json_ld: Callable[[Any, RenderContext], JsonObject] | None = None
 
     # What else a change of these columns brings about, under the same lock.
     after_update: Callable[[Transaction, Row, Collection[str]], Awaitable[None]] | None = None
+
+    def row_to_json(self, row: Row, context: RenderContext) -> JsonObject:
+        return self.to_json(self.from_row(row, context), context)
 
     def select(self, where: Sql) -> Sql:
         return Sql("SELECT " + self.columns + " FROM " + self.name + " r WHERE") + where

@@ -8,8 +8,9 @@ import orjson
 from kalends.core import params, times
 from kalends.core.image_types import BY_MIME
 from kalends.core.params import param
+from kalends.core.record_types import MediaItem
 from kalends.core.sanitize import clean_plain, clean_term_description, fold
-from kalends.kinds.image_json import DESCRIPTIVE_FIELDS, serialize_image
+from kalends.kinds.image_json import DESCRIPTIVE_FIELDS, image_attributes, serialize_image
 from kalends.kinds.kind import Filter, JsonObject, Kind, RenderContext, Values, WriteContext, value_clause
 from kalends.kinds.posts import SEARCH, newest_first, search_clause
 from kalends.store import Row, jobs, media
@@ -20,19 +21,30 @@ TEXTS: tuple[LiteralString, ...] = ("title", "alt_text", "caption")
 FOCUS: tuple[LiteralString, ...] = ("focus_x", "focus_y")
 
 
-def serialize_media(row: Row, context: RenderContext) -> JsonObject:
+def build_media_item(row: Row, context: RenderContext) -> MediaItem:
+    return MediaItem(
+        **image_attributes({**row, "sizes": orjson.loads(row["sizes"])}, context),
+        title=row["title"],
+        mime_type=row["mime_type"],
+        author=row["author"],
+        date_utc=row["date_utc"],
+        modified_utc=row["modified_utc"],
+        source_url=row["source_url"],
+    )
+
+
+def serialize_media(item: MediaItem, context: RenderContext) -> JsonObject:
     zone = context.site.timezone
-    image = {**row, "sizes": orjson.loads(row["sizes"])}
     return {
-        **serialize_image(image, context),
-        "title": row["title"],
-        "mime_type": row["mime_type"],
-        "author": str(row["author"] or 0),
-        "date": times.format_datetime(times.local_of(row["date_utc"], zone)),
-        "date_utc": times.format_datetime(row["date_utc"]),
-        "modified": times.format_datetime(times.local_of(row["modified_utc"], zone)),
-        "modified_utc": times.format_datetime(row["modified_utc"]),
-        "source_url": row["source_url"],
+        **serialize_image(item),
+        "title": item.title,
+        "mime_type": item.mime_type,
+        "author": str(item.author or 0),
+        "date": times.format_datetime(times.local_of(item.date_utc, zone)),
+        "date_utc": times.format_datetime(item.date_utc),
+        "modified": times.format_datetime(times.local_of(item.modified_utc, zone)),
+        "modified_utc": times.format_datetime(item.modified_utc),
+        "source_url": item.source_url,
     }
 
 
@@ -100,6 +112,7 @@ MEDIA = Kind(
         r.source_etag, r.source_date, r.fetched_at""",
     fields=FIELDS,
     filters=FILTERS,
+    from_row=build_media_item,
     to_json=serialize_media,
     to_columns=build_media_columns,
     order=newest_first,

@@ -1,4 +1,4 @@
-"""The events of a feed: those of a list with the same parameters, as everybody sees them, and those that are off."""
+"""The events of a feed: those of the list with the same parameters, and those that were withdrawn recently."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -7,24 +7,26 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kalends.core import errors, times
+from kalends.core.record_types import Event
 from kalends.core.slugs import TRASHED_SUFFIX, normalize_lookup
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.kinds.event_window import BOUNDS, build_window
 from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import JsonObject, row_conditions
-from kalends.operations import cache_tags, event_passwords
+from kalends.kinds.kind import row_conditions
+from kalends.operations import cache_tags
 from kalends.operations.context import OperationContext
-from kalends.operations.records import build_clauses, build_list_query, serialize_rows
+from kalends.operations.records import build_clauses, build_list_query
+from kalends.operations.typed_records import build_events
 from kalends.store import Row
 from kalends.store.sql import Sql, and_
 
-# Of a larger site a feed has the next ones; filters make it smaller.
+# The feed of a larger site is limited to the next events; subscribers can narrow it by filters.
 MAX_EVENTS: Final = 5000
-# For so long it is said of an event that it is off.
+# How long a feed announces the cancellation of an event.
 WITHDRAWN_PERIOD: Final = timedelta(days=30)
 MAX_WITHDRAWN: Final = 500
-# Events that are represented in one go; in between, others get their turn.
+# Events that are built without yielding to the event loop.
 BATCH_SIZE: Final = 25
 WITHDRAWN_COLUMNS: Final = (
     "r.id, r.uid, r.sequence, r.modified_utc, r.withdrawn_at, r.timezone, r.all_day, "
@@ -34,7 +36,7 @@ WITHDRAWN_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What a feed shows. `sequences` are those of the rows by ID; `until` is when time alone changes it."""
+    """The content of a feed. `sequences` is by event ID; at `expires_at` the content changes without a write."""
 
     rows: list[Row]
     sequences: Mapping[int, int]
@@ -44,9 +46,10 @@ class Feed:
 
 
 async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcoming_only: bool = False) -> Feed:
-    """Without dates: what runs and what is to come, and what there is room for since the beginning of last month.
+    """Find the events of a feed.
 
-    `coming_only`: news of what is to come, without the past and without what is off.
+    Without dates among the filters these are the current and upcoming events and, as far as the limit allows, past
+    events since the beginning of last month. `upcoming_only` leaves out past and withdrawn events.
     """
     if _has_dates(context):
         query = build_list_query(EVENTS, context)
@@ -69,11 +72,10 @@ def _has_dates(context: OperationContext) -> bool:
     return any(name in context.values for name, *_ in BOUNDS) or "include" in context.values
 
 
-async def serialize_feed(context: OperationContext, rows: Sequence[Row]) -> AsyncIterator[list[JsonObject]]:
-    """The records of a feed, batch by batch."""
+async def build_feed_events(context: OperationContext, rows: Sequence[Row]) -> AsyncIterator[list[Event]]:
+    """Yield the events of a feed in batches, letting other requests run in between."""
     for offset in range(0, len(rows), BATCH_SIZE):
-        batch = list(rows[offset : offset + BATCH_SIZE])
-        yield await serialize_rows(EVENTS, context, batch, event_passwords.locked_ids(context, batch))
+        yield await build_events(context, rows[offset : offset + BATCH_SIZE])
         await asyncio.sleep(0)
 
 
@@ -90,7 +92,7 @@ async def _find_around_today(
     if len(upcoming) < limit and not upcoming_only:
         past_filters = {
             "overlaps_from": DateTimeInput(last_month, None, True),
-            # What ended exactly at midnight is past.
+            # An event that ended exactly at midnight is past.
             "ends_before": _build_instant(times.day_begins(day, zone) + SECOND),
             "strict_dates": True,
             "orderby": "start_date",
@@ -105,7 +107,7 @@ def _build_instant(utc: datetime) -> DateTimeInput:
 
 
 async def _find_rows(context: OperationContext, extra: Mapping[str, Any], limit: int) -> list[Row]:
-    """The first rows of a list, with these parameters added."""
+    """Find the first rows of the list with these parameters added."""
     list_context = replace(context, values={**context.values, **extra})
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=limit)
     return await context.transaction.fetch_all(
@@ -128,7 +130,10 @@ async def read_sequences(context: OperationContext, ids: list[int]) -> dict[int,
 
 
 async def find_withdrawn(context: OperationContext) -> list[Row]:
-    """What lists showed until lately; a rewritten event has no `withdrawn_at`, so no more is told than was known."""
+    """Find the events that lists showed until recently.
+
+    An event that was changed after its withdrawal has no `withdrawn_at`, so only data that was public is disclosed.
+    """
     tx = context.transaction
     query = replace(build_list_query(EVENTS, context), statuses=None)
     clauses = row_conditions(await build_clauses(EVENTS, context, query))
@@ -144,7 +149,7 @@ async def find_withdrawn(context: OperationContext) -> list[Row]:
 
 
 async def find_withdrawn_event(context: OperationContext) -> Row:
-    """The event that had this slug until lately."""
+    """Find the event that had this slug until recently; raise if there is none."""
     tx, slug = context.transaction, normalize_lookup(context.slug or "")
     row = await tx.fetch_one(
         Sql(

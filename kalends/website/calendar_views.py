@@ -106,15 +106,15 @@ async def show_week(
 async def show_day(page_request: PageRequest, context: OperationContext, path_params: dict[str, str]) -> PageResponse:
     page = make_page_context(page_request, context, keep_dates=False)
     day = _read_day(path_params["day"]) if "day" in path_params else page.today
-    outcome = await calendar.list_day(with_values(context, per_page=MAX_CARDS), day)
-    cards = make_cards(page, outcome)
+    found = await calendar.list_day(with_values(context, per_page=MAX_CARDS), day)
+    cards = make_cards(page, found)
     before, after = await _find_neighbors(context, day, day, [(card.when.first, card.when.last) for card in cards])
     path, heading = f"/events/day/{day.isoformat()}/", page.locale.day(day)
     return show_page(
         page,
         "list.html",
         category_nav=await make_category_nav(page),
-        cache_tags=outcome.cache_tags,
+        cache_tags=found.cache_tags,
         image_urls=list_image_urls(cards),
         kind="day-page",
         view="day",
@@ -122,7 +122,7 @@ async def show_day(page_request: PageRequest, context: OperationContext, path_pa
         heading=heading,
         groups=[(None, cards)] if cards else [],
         shown_day=day,
-        paging=make_paging(page, outcome, path),
+        paging=make_paging(page, found.page, path),
         before=_make_link(page.links.day, before, page.locale.short_day),
         after=_make_link(page.links.day, after, page.locale.short_day),
         today_url=page.links.url("/events/day/"),
