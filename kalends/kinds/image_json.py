@@ -12,21 +12,20 @@ DESCRIPTIVE_FIELDS = ("alt_text", "caption", "focus_x", "focus_y")
 
 
 def build_image(values: Mapping[str, Any], context: RenderContext) -> Image:
-    return Image(**image_attributes(values, context))
-
-
-def image_attributes(values: Mapping[str, Any], context: RenderContext) -> dict[str, Any]:
-    """Return the attributes of an image, with the names of its files replaced by URLs."""
-    return {
-        "id": values["id"],
-        "url": _build_file_url(values["url"], context),
-        "extension": values["extension"],
-        "width": values["width"],
-        "height": values["height"],
-        "filesize": values["filesize"],
-        "sizes": {name: _build_size(size, context) for name, size in values["sizes"].items()},
-        **{name: values[name] for name in DESCRIPTIVE_FIELDS},
-    }
+    """Build an image from its columns; `sizes` is decoded JSON."""
+    return Image(
+        id=values["id"],
+        url=build_file_url(values["url"], context),
+        extension=values["extension"],
+        width=values["width"],
+        height=values["height"],
+        filesize=values["filesize"],
+        sizes=build_sizes(values["sizes"], context),
+        alt_text=values["alt_text"],
+        caption=values["caption"],
+        focus_x=values["focus_x"],
+        focus_y=values["focus_y"],
+    )
 
 
 def serialize_image(image: Image) -> JsonObject:
@@ -49,13 +48,18 @@ def serialize_image(image: Image) -> JsonObject:
     return record
 
 
-def _build_file_url(name: str, context: RenderContext) -> str:
+def build_sizes(sizes: Mapping[str, Mapping[str, Any]], context: RenderContext) -> Mapping[str, JsonObject]:
+    """Replace the names of files in stored sizes by URLs."""
+    return {name: _build_size(size, context) for name, size in sizes.items()}
+
+
+def build_file_url(name: str, context: RenderContext) -> str:
     """Return the URL of a file of the media library, which is stored by name; return other URLs unchanged."""
     return name if "/" in name else f"{context.media_url}/{make_key(context.site.id, name)}"
 
 
 def _build_size(size: Mapping[str, Any], context: RenderContext) -> JsonObject:
-    built = {**size, "url": _build_file_url(size["url"], context)} if "url" in size else dict(size)
+    built = {**size, "url": build_file_url(size["url"], context)} if "url" in size else dict(size)
     if "webp" in size:
-        built["webp"] = {**size["webp"], "url": _build_file_url(size["webp"]["url"], context)}
+        built["webp"] = {**size["webp"], "url": build_file_url(size["webp"]["url"], context)}
     return built

@@ -10,7 +10,7 @@ from kalends.core.image_types import BY_MIME
 from kalends.core.params import param
 from kalends.core.record_types import MediaItem
 from kalends.core.sanitize import clean_plain, clean_term_description, fold
-from kalends.kinds.image_json import DESCRIPTIVE_FIELDS, image_attributes, serialize_image
+from kalends.kinds.image_json import DESCRIPTIVE_FIELDS, build_file_url, build_sizes, serialize_image
 from kalends.kinds.kind import Filter, JsonObject, Kind, RenderContext, Values, WriteContext, value_clause
 from kalends.kinds.posts import SEARCH, newest_first, search_clause
 from kalends.store import Row, jobs, media
@@ -23,7 +23,17 @@ FOCUS: tuple[LiteralString, ...] = ("focus_x", "focus_y")
 
 def build_media_item(row: Row, context: RenderContext) -> MediaItem:
     return MediaItem(
-        **image_attributes({**row, "sizes": orjson.loads(row["sizes"])}, context),
+        id=row["id"],
+        url=build_file_url(row["url"], context),
+        extension=row["extension"],
+        width=row["width"],
+        height=row["height"],
+        filesize=row["filesize"],
+        sizes=build_sizes(orjson.loads(row["sizes"]), context),
+        alt_text=row["alt_text"],
+        caption=row["caption"],
+        focus_x=row["focus_x"],
+        focus_y=row["focus_y"],
         title=row["title"],
         mime_type=row["mime_type"],
         author=row["author"],

@@ -77,9 +77,9 @@ def serialize_post(post: Post, context: RenderContext) -> JsonObject:
         "global_id_lineage": [global_id],
         "author": str(post.author),
         "status": post.status,
-        "date": times.format_datetime(times.local_of(post.date_utc, zone)),
+        "date": times.format_datetime(times.in_zone(post.date_utc, zone)),
         "date_utc": times.format_datetime(post.date_utc),
-        "modified": times.format_datetime(times.local_of(post.modified_utc, zone)),
+        "modified": times.format_datetime(times.in_zone(post.modified_utc, zone)),
         "modified_utc": times.format_datetime(post.modified_utc),
         "url": post.url,
     }
