@@ -33,7 +33,7 @@ _ADD_EVENTS = """
         UPDATE sites SET last_post_id = last_post_id + %(n)s, revision = revision + %(n)s
         RETURNING id, last_post_id - %(n)s AS post, revision - %(n)s AS revision),
     added AS (
-        INSERT INTO events (site_id, id, uid, revision, author, status, slug, date_utc, modified_utc, title,
+        INSERT INTO events (site_id, id, uid, revision, author_id, status, slug, published_at, modified_utc, title,
             description, timezone, start_local, end_local, start_utc, end_utc, search_text)
         SELECT r.id, r.post + n, gen_random_uuid(), r.revision + n, (SELECT min(u.id) FROM users u), 'publish',
             %(name)s || '-' || n, now(), now(), 'Concert number ' || n || ' in the town hall',

@@ -101,8 +101,8 @@ _ADD_VENUE = """
     WITH raised AS (
         UPDATE sites SET last_post_id = last_post_id + 1, revision = revision + 1
         RETURNING id, last_post_id, revision)
-    INSERT INTO venues (site_id, id, revision, author, status, slug, date_utc, modified_utc, title, search_text,
-        geo_lat, geo_lng)
+    INSERT INTO venues (site_id, id, revision, author_id, status, slug, published_at, modified_utc, title,
+        search_text, geo_lat, geo_lng)
     SELECT r.id, r.last_post_id, r.revision, (SELECT min(u.id) FROM users u), 'publish', 'growth-marker', now(),
         now(), 'Growth marker', 'growth marker', %s, %s
     FROM raised r

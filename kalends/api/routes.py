@@ -72,7 +72,7 @@ def _item(kind: Kind, pattern: str, path_param: Param) -> Route:
 
 def _password_params(kind: Kind) -> tuple[Param, ...]:
     """Only events can be protected by a password."""
-    return (PASSWORD, CONTEXT) if kind.name == "events" else ()
+    return (PASSWORD, CONTEXT) if kind.is_event else ()
 
 
 def _routes() -> tuple[Route, ...]:

@@ -13,7 +13,7 @@ import typer
 from kalends.cli.runtime import load_settings
 from kalends.core.http_limits import MAX_HEAD_BYTES
 from kalends.settings import Settings
-from kalends.store import login_failures
+from kalends.store import login_rights
 
 # Connections that one process holds; beyond them clients wait in the backlog of the kernel.
 MAX_CONNECTIONS = 8192
@@ -34,7 +34,7 @@ def serve(
         # Read by the metrics library when it is first imported, here and in each worker.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
         _serve_metrics(settings)
-    if rights := asyncio.run(login_failures.find_excess_rights(settings.database_url)):
+    if rights := asyncio.run(login_rights.find_excess_rights(settings.database_url)):
         warning = f"Warning: the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md."
         typer.echo(warning, err=True)
     if not settings.base_url:

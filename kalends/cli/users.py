@@ -70,7 +70,7 @@ def list_passwords(login: str, host_name: Host = "") -> None:
 def show_uses(login: str, host_name: Host = "") -> None:
     """Show when and from where the application passwords of an account were used, by the hour."""
     for row in run_in_transaction(host_name, lambda tx: accounts.list_uses(tx, login)):
-        typer.echo(f"{row['at']:%Y-%m-%d %H}h  {row['name']:<30} {row['address']:<40} {row['agent']}")
+        typer.echo(f"{row['used_at']:%Y-%m-%d %H}h  {row['name']:<30} {row['client_ip']:<40} {row['user_agent']}")
 
 
 @password.command("revoke")

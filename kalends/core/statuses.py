@@ -81,10 +81,10 @@ REQUIRED_RIGHTS: Final = {
 }
 
 
-def resolve_status(requested: str, *, may_publish: bool, date_utc: datetime, now: datetime) -> str:
+def resolve_status(requested: str, *, may_publish: bool, published_at: datetime, now: datetime) -> str:
     """The status that a record gets: publishing needs the right, and the future is scheduled."""
     if REQUIRED_RIGHTS[requested] == "publish" and not may_publish:
         return "pending"
     if requested in ("publish", "future"):
-        return "future" if date_utc > now else "publish"
+        return "future" if published_at > now else "publish"
     return requested

@@ -16,7 +16,7 @@ from kalends.store.sites import Site
 CHUNK: Final = 20_000
 
 EVENT_COLUMNS: Final = (
-    "site_id", "id", "uid", "revision", "author", "status", "slug", "date_utc", "modified_utc",
+    "site_id", "id", "uid", "revision", "author_id", "status", "slug", "published_at", "modified_utc",
     "title", "description", "excerpt", "timezone", "all_day", "start_local", "end_local", "start_fold",
     "end_fold", "start_utc", "end_utc", "cost", "website", "ticket_url", "show_map", "show_map_link",
     "hide_from_listings", "sticky", "featured", "search_text", "placed",
@@ -82,7 +82,7 @@ class EventBuilder:
             )
         return chunk
 
-    def _add(self, chunk: Chunk, event_id: int, revision: int, date_utc: datetime, midnight: datetime) -> None:
+    def _add(self, chunk: Chunk, event_id: int, revision: int, published_at: datetime, midnight: datetime) -> None:
         chance, site_id = self.chance, self.site.id
         theme = pick(chance, THEMES)
         venues = self._pick_venues()
@@ -94,12 +94,12 @@ class EventBuilder:
         description = self.writer.description(theme, main_venue.name, main_venue.town)
         excerpt = self.writer.sentence(theme) if chance() < 0.3 else None
         texts = (title, excerpt, description) if excerpt else (title, description)
-        modified = min(date_utc + timedelta(days=int(40 * chance() ** 4)), self.now)
+        modified = min(published_at + timedelta(days=int(40 * chance() ** 4)), self.now)
         has_slug = status not in ("draft", "pending")  # As the interface has it (behaviour 4.7).
         web = chance()
         chunk.events.append((
-            site_id, event_id, self._make_uid(date_utc, event_id), revision, pick(chance, self.authors), status,
-            self._free_slug(title.slug or str(event_id)) if has_slug else "", date_utc, modified,
+            site_id, event_id, self._make_uid(published_at, event_id), revision, pick(chance, self.authors), status,
+            self._free_slug(title.slug or str(event_id)) if has_slug else "", published_at, modified,
             title.written, description.written, excerpt.written if excerpt else "", zone, all_day,
             span.start.wall, span.end.wall, span.start.fold, span.end.fold, span.start.utc, span.end.utc,
             pick(chance, COSTS), f"https://events.example.org/{event_id}" if web < 0.3 else "",
@@ -164,11 +164,11 @@ class EventBuilder:
         self.used_slugs.add(slug)
         return slug
 
-    def _make_uid(self, date_utc: datetime, event_id: int) -> UUID:
+    def _make_uid(self, published_at: datetime, event_id: int) -> UUID:
         """A UUID of version 7 for the moment of publication, the same for the same seed.
 
         The ID makes it unique also where the same seed is used twice in one site.
         """
-        milliseconds = (date_utc - _EPOCH) // timedelta(milliseconds=1)
+        milliseconds = (published_at - _EPOCH) // timedelta(milliseconds=1)
         low = int(self.chance() * (1 << 40)) << 34 | event_id
         return UUID(int=milliseconds << 80 | 0x7 << 76 | (low >> 62) << 64 | 0x2 << 62 | low & ((1 << 62) - 1))

@@ -1,4 +1,4 @@
-"""What each kind of record is: data and pure functions. The order is that of the interface."""
+"""The kinds of record: their parameters, filters, SQL and JSON. KINDS has the order of the API."""
 
 from kalends.kinds.categories import CATEGORIES
 from kalends.kinds.events import EVENTS

@@ -1,10 +1,23 @@
 """Event categories: terms that may be nested through a parent."""
 
+from collections.abc import Collection
+
 from kalends.core import errors, params
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import param
 from kalends.core.record_types import Term
-from kalends.kinds.kind import Filter, JsonObject, Kind, ListQuery, RenderContext, Values, WriteContext
+from kalends.kinds.kind import (
+    Columns,
+    Filter,
+    JsonObject,
+    Kind,
+    ListQuery,
+    Reads,
+    RenderContext,
+    Values,
+    WriteContext,
+    Writes,
+)
 from kalends.kinds.terms import (
     build_term_columns,
     order_terms,
@@ -14,6 +27,8 @@ from kalends.kinds.terms import (
     term_filters,
 )
 from kalends.store import Row
+from kalends.store.database import Transaction
+from kalends.store.links import record_category_event_changes
 from kalends.store.sql import Sql
 
 TAXONOMY = ("tribe_events_cat", "categories")
@@ -47,15 +62,21 @@ def serialize_category_in_event(category: Term, context: RenderContext) -> JsonO
 async def build_category_columns(context: WriteContext) -> Values:
     row, arguments = context.row, context.arguments
     if "parent" not in arguments:
-        return await build_term_columns(context, "categories", row["parent"] if row else None)
+        return await build_term_columns(context, "categories", row["parent"] if row else None, is_nested=True)
     parent: int | None = arguments["parent"] or None
     if parent is not None:
         await _check_parent(context, parent)
-    return await build_term_columns(context, "categories", parent, sets_parent=True)
+    return await build_term_columns(context, "categories", parent, is_nested=True, sets_parent=True)
+
+
+async def after_category_update(tx: Transaction, row: Row, columns: Collection[str]) -> None:
+    """Record a change of the events below a moved category, because a filter by its ancestors finds them."""
+    if "parent" in columns:
+        await record_category_event_changes(tx, row["id"])
 
 
 async def _check_parent(context: WriteContext, parent: int) -> None:
-    """The parent exists and is not the category itself or one below it."""
+    """Raise unless the parent exists and is not the category itself or one of its descendants."""
     ancestors = await context.transaction.fetch_all(
         Sql(
             """
@@ -92,18 +113,6 @@ CATEGORIES = Kind(
     name="categories",
     singular="category",
     title_param="name",
-    # `path` is the slugs from the top of the tree down to the category itself.
-    columns="""
-        r.id, r.revision, r.parent, r.name, r.slug, r.description, r.count,
-        CASE WHEN r.parent IS NULL THEN r.slug ELSE (
-            WITH RECURSIVE up (parent, path, depth) AS (
-                SELECT r.parent, r.slug, 1
-                UNION ALL
-                SELECT c.parent, c.slug || '/' || up.path, up.depth + 1
-                FROM up JOIN categories c ON c.site_id = r.site_id AND c.id = up.parent
-            )
-            SELECT path FROM up ORDER BY depth DESC LIMIT 1
-        ) END AS path""",
     fields=(
         *term_fields(N_("The category name")),
         param("parent", params.integer(minimum=0, null_value=0), "The parent category term ID; 0 is none"),
@@ -112,9 +121,30 @@ CATEGORIES = Kind(
         *term_filters("categories", "event_categories", "category_id"),
         Filter(param("parent", params.integer(minimum=0), "Terms with this parent; 0 is the top"), _parent_clause),
     ),
-    from_row=build_category,
-    to_json=serialize_category,
-    to_columns=build_category_columns,
-    order=order_terms,
+    reads=Reads(
+        columns=Columns(
+            *("id", "revision", "parent", "name", "slug", "description", "count"),
+            # The slugs from the top of the tree down to the category itself.
+            computed={
+                "path": """CASE WHEN r.parent IS NULL THEN r.slug ELSE (
+                WITH RECURSIVE up (parent, path, depth) AS (
+                    SELECT r.parent, r.slug, 1
+                    UNION ALL
+                    SELECT c.parent, c.slug || '/' || up.path, up.depth + 1
+                    FROM up JOIN categories c ON c.site_id = r.site_id AND c.id = up.parent
+                )
+                SELECT path FROM up ORDER BY depth DESC LIMIT 1
+            ) END"""
+            },
+        ),
+        from_row=build_category,
+        to_json=serialize_category,
+        order=order_terms,
+    ),
+    writes=Writes(
+        to_columns=build_category_columns,
+        after_update=after_category_update,
+    ),
     is_post=False,
+    is_nested=True,
 )

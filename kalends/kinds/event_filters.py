@@ -1,22 +1,32 @@
-"""The list parameters of events: each one row of declaration with its clause."""
+"""The list parameters of events, each with the function that builds its condition."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any, LiteralString
 
 from kalends.core import errors, params
 from kalends.core.errors import InvalidValue
 from kalends.core.params import BOOLEAN, DATE_TIME, Type, param
 from kalends.core.slugs import normalize_lookup
-from kalends.kinds.event_order import ORDERS, read_cursor, read_order, read_radius
-from kalends.kinds.kind import Clause, Filter, LinkCondition, ListQuery, TextCondition, unfiltered, value_clause
+from kalends.core.times import day_begins, day_ends
+from kalends.core.zones import SECOND
+from kalends.kinds.event_order import ORDERS, read_by_order, read_cursor, read_order, read_radius
+from kalends.kinds.event_window import Bound, read_by_window
+from kalends.kinds.kind import (
+    Clause,
+    ClauseBuilder,
+    Filter,
+    LinkCondition,
+    ListQuery,
+    TextCondition,
+    read_by_permissions,
+    validates_only,
+    value_clause,
+)
 from kalends.kinds.posts import SEARCH, search_clause
 from kalends.kinds.terms import find_event
 from kalends.store.sql import Sql
 
 
-def _make_link_clause(
-    name: str, kind: LiteralString, table: LiteralString, column: LiteralString
-) -> Callable[[Any, ListQuery], Awaitable[Clause]]:
+def _make_link_clause(name: str, kind: LiteralString, table: LiteralString, column: LiteralString) -> ClauseBuilder:
     async def clause(ids: list[int], query: ListQuery) -> Clause:
         rows = await query.transaction.fetch_all(
             Sql("SELECT r.id, (")
@@ -27,7 +37,7 @@ def _make_link_clause(
         unknown = [str(entry) for entry in ids if entry not in known]
         if unknown:
             raise errors.invalid(name, "nothing here has the ID {ids}.", ids=", ".join(unknown))
-        # Existing clients may name a hidden record; which events are linked to it is told to those who may read it.
+        # Existing clients may name a hidden record, but only readers of the record learn its events.
         readable = {row["id"] for row in rows if row["readable"]}
         return LinkCondition(query.site.id, table, column, [entry for entry in ids if entry in readable])
 
@@ -35,7 +45,7 @@ def _make_link_clause(
 
 
 async def _resolve_terms(query: ListQuery, table: LiteralString, terms: list[int | str]) -> list[int]:
-    """The IDs of terms given by ID or slug; any unknown one is refused."""
+    """Return the IDs of terms given by ID or slug; raise if one is unknown."""
     slugs = {normalize_lookup(entry): entry for entry in terms if isinstance(entry, str)}
     numbers = [entry for entry in terms if isinstance(entry, int)]
     rows = await query.transaction.fetch_all(
@@ -54,7 +64,7 @@ async def _resolve_terms(query: ListQuery, table: LiteralString, terms: list[int
 
 
 async def _category_clause(terms: list[int | str], query: ListQuery) -> Clause:
-    """A category finds the events of those below it too."""
+    """Match the events of the categories and of all their descendants."""
     ids = await _resolve_terms(query, "categories", terms)
     rows = await query.transaction.fetch_all(
         Sql(
@@ -91,11 +101,11 @@ async def _search_clause(value: str, _: ListQuery) -> Clause:
 
 
 async def _geoloc_clause(value: bool, query: ListQuery) -> Clause:
-    """Events with a place, by their column; by their links while a venue is marked whose events do not follow yet."""
+    """Match events with coordinates: by their column, or by their links while it is outdated for some events."""
     site_id = query.site.id
-    marked = Sql("SELECT EXISTS (SELECT FROM venues v WHERE v.site_id = ? AND v.unsettled)", site_id)
+    is_outdated = Sql("SELECT EXISTS (SELECT FROM venues v WHERE v.site_id = ? AND v.unsettled)", site_id)
     placed = Sql("r.placed")
-    if await query.transaction.fetch_value(marked):
+    if await query.transaction.fetch_value(is_outdated):
         placed = Sql(
             """EXISTS (SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
                 WHERE l.site_id = ? AND l.event_id = r.id AND v.status = 'publish' AND v.location IS NOT NULL
@@ -106,11 +116,9 @@ async def _geoloc_clause(value: bool, query: ListQuery) -> Clause:
 
 
 async def _near_clause(_: float, query: ListQuery) -> Clause:
-    """Venues inside the circle first, from their own index; then their events."""
+    """Find the venues inside the circle through their index, then match their events."""
     values = query.values
-    if "geoloc_lat" not in values or "geoloc_lng" not in values:
-        lone = "geoloc_lat" if "geoloc_lat" in values else "geoloc_lng"
-        raise errors.invalid(lone, "`geoloc_lat` and `geoloc_lng` are sent together.")
+    await _check_coordinates(None, query)
     rows = await query.transaction.fetch_all(
         Sql(
             """SELECT v.id FROM venues v WHERE v.site_id = ? AND v.status = 'publish'
@@ -124,20 +132,26 @@ async def _near_clause(_: float, query: ListQuery) -> Clause:
     return LinkCondition(query.site.id, "event_venues", "venue_id", [row["id"] for row in rows])
 
 
-async def _longitude_clause(value: float, query: ListQuery) -> Clause:
-    return Sql("") if "geoloc_lat" in query.values else await _near_clause(value, query)
+async def read_by_near(_: Any, __: ListQuery) -> Clause:
+    """Return no condition: `read_radius` reads the parameter for the filter by `geoloc_lat` and `geoloc_lng`."""
+    return Sql("")
 
 
-async def _check_orderby(value: str, query: ListQuery) -> Clause:
+async def _check_coordinates(_: Any, query: ListQuery) -> None:
+    values = query.values
+    if "geoloc_lat" not in values or "geoloc_lng" not in values:
+        lone = "geoloc_lat" if "geoloc_lat" in values else "geoloc_lng"
+        raise errors.invalid(lone, "`geoloc_lat` and `geoloc_lng` are sent together.")
+
+
+async def _check_orderby(value: str, query: ListQuery) -> None:
     if value == "distance" and "geoloc_lat" not in query.values:
         raise errors.invalid("orderby", "distance needs `geoloc_lat` and `geoloc_lng`.")
-    return Sql("")
 
 
-async def _check_cursor(cursor: Any, query: ListQuery) -> Clause:
+async def _check_cursor(cursor: Any, query: ListQuery) -> None:
     if (cursor.orderby, cursor.order) != read_order(query):
         raise errors.invalid("cursor", "this belongs to a list in another order.")
-    return Sql("")
 
 
 def _read_cursor(value: object) -> Any:
@@ -149,11 +163,11 @@ def _read_cursor(value: object) -> Any:
 CURSOR = Type({"type": "string"}, _read_cursor)
 
 
-def _date(name: str, description: str, **options: Any) -> Filter:
-    return Filter(param(name, DATE_TIME, description, **options), unfiltered)
+def _date(name: str, description: str, bound: Bound, **options: Any) -> Filter:
+    return Filter(param(name, DATE_TIME, description, **options), bound)
 
 
-# Filters by what a protected event does not show.
+# Filters on fields that a password-protected event hides.
 PASSWORD_GUARDED_FILTERS = frozenset(
     {
         "search",
@@ -169,13 +183,20 @@ PASSWORD_GUARDED_FILTERS = frozenset(
     }
 )
 EVENT_FILTERS: tuple[Filter, ...] = (
-    _date("start_date", "Events that start at this date or later; by default today"),
-    _date("end_date", "Events that end at this date or before; by default in two years"),
-    _date("starts_before", "Events that start before the date"),
-    _date("starts_after", "Events that start after the date"),
-    _date("ends_before", "Events that end before the date"),
-    _date("ends_after", "Events that end after the date"),
-    Filter(param("strict_dates", BOOLEAN, "Use the times as given instead of whole days", default=False), unfiltered),
+    _date("start_date", "Events that start at this date or later; by default today",
+          Bound("start_from", day_begins)),
+    _date("end_date", "Events that end at this date or before; by default in two years",
+          Bound("end_to", day_ends)),
+    _date("starts_before", "Events that start before the date",
+          Bound("start_to", day_ends, -SECOND, is_relative=True)),
+    _date("starts_after", "Events that start after the date",
+          Bound("start_from", day_ends, SECOND, is_relative=True)),
+    _date("ends_before", "Events that end before the date",
+          Bound("end_to", day_ends, -SECOND, is_relative=True)),
+    _date("ends_after", "Events that end after the date",
+          Bound("end_from", day_ends, SECOND, is_relative=True)),
+    Filter(param("strict_dates", BOOLEAN, "Use the times as given instead of whole days", default=False),
+           read_by_window),
     Filter(param("search", SEARCH, "Events whose title, excerpt or description contains the words"),
            _search_clause),
     Filter(param("categories", params.terms(), "Events in any of these categories, by ID or slug"), _category_clause),
@@ -186,30 +207,33 @@ EVENT_FILTERS: tuple[Filter, ...] = (
            _make_link_clause("organizer", "organizers", "event_organizers", "organizer_id")),
     Filter(param("featured", BOOLEAN, "Featured events only, or all others"),
            value_clause(lambda value: Sql("r.featured") if value else Sql("NOT r.featured"))),
-    Filter(param("status", params.STATUS_LIST, "Events with this post status"), unfiltered),
+    Filter(param("status", params.STATUS_LIST, "Events with this post status"), read_by_permissions),
     Filter(param("geoloc", BOOLEAN, "Events whose venue has coordinates, or none"),
            _geoloc_clause),
     Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of a place; with geoloc_lng"), _near_clause),
-    Filter(param("geoloc_lng", params.number(-180, 180), "Longitude of a place; with geoloc_lat"), _longitude_clause),
+    Filter(param("geoloc_lng", params.number(-180, 180), "Longitude of a place; with geoloc_lat"),
+           validates_only(_check_coordinates)),
     Filter(param("include", params.ids(), "Only these IDs; dates are ignored then"),
            value_clause(lambda value: Sql("r.id = ANY(?)", value))),
     Filter(param("post_parent", params.integer(minimum=1), "Events whose post parent is this ID"), _parent_clause),
     Filter(param("ticketed", BOOLEAN, "Events with tickets, or without"), value_clause(_ticketed_clause)),
     Filter(param("geoloc_radius", params.number(0.001, 20_038), "Kilometres around the place", default=40,
-                 is_extension=True), unfiltered),
-    _date("overlaps_from", "Events that still run after this date", is_extension=True),
-    _date("overlaps_to", "Events that begin before or on this date", is_extension=True),
+                 is_extension=True), read_by_near),
+    _date("overlaps_from", "Events that still run after this date",
+          Bound("end_from", day_begins, SECOND, is_relative=True), is_extension=True),
+    _date("overlaps_to", "Events that begin before or on this date",
+          Bound("start_to", day_ends, is_relative=True), is_extension=True),
     Filter(param("order", params.one_of("asc", "desc"), "Direction of the order", default="asc", is_extension=True),
-           unfiltered),
+           read_by_order),
     Filter(param("orderby", params.one_of(*ORDERS), "What the list is ordered by", is_extension=True),
-           _check_orderby),
+           validates_only(_check_orderby)),
     Filter(param("cursor", CURSOR, "The `next_cursor` of the page before, instead of `page`", is_extension=True),
-           _check_cursor),
+           validates_only(_check_cursor)),
 )  # fmt: skip
 
 
 async def link_clauses(query: ListQuery) -> list[Clause]:
-    """The clauses of the filters by category, tag, venue and organizer that were sent."""
+    """Build the conditions of the filters by category, tag, venue and organizer."""
     values = query.values
     names = ("categories", "tags", "venue", "organizer")
     rows = [row for row in EVENT_FILTERS if row.param.name in names and row.param.name in values]

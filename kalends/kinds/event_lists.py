@@ -1,13 +1,14 @@
-"""A page of a list of events, and its total. The cost of neither grows with history.
+"""SQL of a page of events and of its total. The cost of neither grows with the number of past events.
 
-A page walks the index by start; what began before the window and still runs is found through the
-length classes of events. A total is a sum over days.
+A page reads the index by start. Events that began before the window and still run are found through their
+duration classes. A total is a sum over days.
 """
 
 from datetime import datetime
 from typing import LiteralString
 
 from kalends.core.zones import SECOND
+from kalends.kinds.event_dates import build_window
 from kalends.kinds.event_order import (
     ORDERS,
     build_order_by,
@@ -16,22 +17,22 @@ from kalends.kinds.event_order import (
     qualify_column,
     read_order,
 )
-from kalends.kinds.event_window import DAY, Window, build_window, duration_classes_before, plan_branches
+from kalends.kinds.event_window import DAY, Window, duration_classes_before, plan_branches
 from kalends.kinds.kind import Clause, Kind, ListQuery
 from kalends.store.sql import Sql, join
 
 
 def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
-    """The rows of a page: its IDs from indexes alone, then the rows that they name."""
+    """Build the query of a page: first its IDs, from indexes only, then their rows."""
     orderby, _ = read_order(query)
     keys: LiteralString = ", ".join([qualify_column("r.", column) + " AS " + column for column in ORDERS[orderby]])
     extra_columns: LiteralString = ", p.distance" if orderby == "distance" else ""
     by_cursor = "cursor" in query.values
     window = build_window(query)
     if orderby == "end_date" and window.start_from is not None:
-        # True of all that start then, and tells the index by end where to begin.
+        # Implied by the start, but it tells the planner where to begin in the index by end.
         clauses = [*clauses, Sql("r.end_utc >= ?", window.start_from)]
-    # One more than a page tells a cursor's reader whether there is another.
+    # One extra row shows whether there is a next page.
     limit, offset = (query.per_page + 1, 0) if by_cursor else (query.per_page, query.offset)
     distance = join_distance(query, window.start_from, window.last_start)
     branches = [
@@ -41,7 +42,7 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
         for source, where in plan_branches(query, window, clauses)
     ]  # fmt: skip
     return (
-        Sql("SELECT " + kind.columns + extra_columns + " FROM (SELECT * FROM (")
+        Sql("SELECT " + kind.reads.columns.sql + extra_columns + " FROM (SELECT * FROM (")
         + join(" UNION ALL ", branches)
         + Sql(") p ORDER BY")
         + build_order_by(query, "p.")
@@ -52,7 +53,7 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
 
 
 def build_event_total_query(_: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Exact. Where only time and whole statuses matter, from the counters by day."""
+    """Build the query of the exact total. Without other filters it sums the counters per day."""
     window = build_window(query)
     if query.statuses is not None and not any(not isinstance(c, Sql) or c.text for c in clauses):
         total = _build_total_by_days(query, window)
@@ -76,7 +77,10 @@ def _build_total_by_days(query: ListQuery, window: Window) -> Sql | None:
 
 
 def _count_contained(query: ListQuery, start_from: datetime | None, end_to: datetime | None) -> Sql:
-    """Those that start in time, less those that end too late, plus those that do neither."""
+    """Count events inside a period: those that start late enough, minus those that end too late.
+
+    Events that start too early and end too late are in the second number only, so they are added again.
+    """
     if start_from is None and end_to is None:
         return Sql("SELECT") + _sum_days(query, "starts", None)
     started = _count_since(query, "start", start_from)
@@ -89,8 +93,8 @@ def _count_contained(query: ListQuery, start_from: datetime | None, end_to: date
         return Sql("SELECT 0::bigint")
     classes = duration_classes_before(end_to, longer_than=end_to - start_from)
     around = Sql(
-        """(SELECT count(*) FROM unnest(?::smallint[], ?::timestamptz[]) AS w (span, since)
-            JOIN events r ON r.span = w.span AND r.start_utc >= w.since
+        """(SELECT count(*) FROM unnest(?::smallint[], ?::timestamptz[]) AS w (duration_class, since)
+            JOIN events r ON r.duration_class = w.duration_class AND r.start_utc >= w.since
             WHERE r.site_id = ? AND NOT r.hide_from_listings AND r.start_utc < ? AND r.end_utc > ? AND""",
         [n for n, _ in classes],
         [since for _, since in classes],
@@ -102,7 +106,10 @@ def _count_contained(query: ListQuery, start_from: datetime | None, end_to: date
 
 
 def _count_overlapping(query: ListQuery, window: Window) -> Sql | None:
-    """Those that end late enough, less those that start too late, plus those that last no time at the border."""
+    """Count events that overlap a period: those that end late enough, minus those that start too late.
+
+    Zero-length events at the beginning of the period are added.
+    """
     start_to, end_from = window.start_to, window.end_from
     total = Sql("SELECT") + _count_since(query, "end", end_from)
     if start_to is not None:
@@ -122,18 +129,18 @@ def _count_overlapping(query: ListQuery, window: Window) -> Sql | None:
     return total
 
 
-def _count_since(query: ListQuery, side: str, moment: datetime | None) -> Sql:
-    """How many start (end) at this moment or later: the rest of its day, and the days after it."""
-    if moment is None:
+def _count_since(query: ListQuery, side: str, instant: datetime | None) -> Sql:
+    """Count events that start (or end) at an instant or later: the rest of its day, and all days after it."""
+    if instant is None:
         return _sum_days(query, "starts", None)
     column: LiteralString = "r.start_utc" if side == "start" else "r.end_utc"
     counter: LiteralString = "starts" if side == "start" else "ends"
-    midnight = moment.replace(hour=0, minute=0, second=0) + DAY
+    midnight = instant.replace(hour=0, minute=0, second=0) + DAY
     rest = Sql(
         "(SELECT count(*) FROM events r WHERE r.site_id = ? AND NOT r.hide_from_listings AND "
         + column + " >= ? AND " + column + " < ? AND",
         query.site.id,
-        moment,
+        instant,
         midnight,
     )  # fmt: skip
     return Sql("(") + rest + query.visible + Sql(") +") + _sum_days(query, counter, midnight) + Sql(")")

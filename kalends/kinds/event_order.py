@@ -1,4 +1,4 @@
-"""The order of a list of events, and cursors: the place behind one event in that order."""
+"""The order of a list of events, and cursors for its next page."""
 
 import base64
 from dataclasses import dataclass
@@ -9,26 +9,27 @@ import orjson
 
 from kalends.core import params
 from kalends.core.errors import InvalidValue
-from kalends.kinds.kind import ListQuery
+from kalends.kinds.kind import Clause, ListQuery
 from kalends.store import Row
 from kalends.store.sql import Sql, placeholders
 
-# What `orderby` names, and the columns that decide, the last of them always the ID.
+# The values of `orderby` and their columns. The ID comes last, so that the order is total.
 ORDERS: Final[dict[str, tuple[LiteralString, ...]]] = {
-    "start_date": ("start_utc", "date_utc", "id"),
+    "start_date": ("start_utc", "published_at", "id"),
     "end_date": ("end_utc", "id"),
     "title": ("title", "id"),
-    "date": ("date_utc", "id"),
+    "date": ("published_at", "id"),
     "modified": ("modified_utc", "id"),
     "distance": ("distance", "id"),
 }
-# Titles are ordered by their beginning, so that a cursor, which holds it, fits into an address.
+TIME_COLUMNS: Final = frozenset({"start_utc", "end_utc", "published_at", "modified_utc"})
+# Titles are ordered by their first characters, so that a cursor, which contains them, fits into a URL.
 TITLE: Final = "left(r.title, 200)"
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The place behind one event in one order."""
+    """The position after one event in an order."""
 
     orderby: str
     order: str
@@ -50,7 +51,7 @@ def read_cursor(text: str) -> Cursor:
 
 
 def _read_key(column: str, value: Any) -> object:
-    if column.endswith("_utc"):
+    if column in TIME_COLUMNS:
         return datetime.fromisoformat(value).astimezone(UTC)
     if column == "id":
         number = params.read_integer(value)
@@ -65,7 +66,7 @@ def _read_key(column: str, value: Any) -> object:
 
 
 def build_next_cursor(query: ListQuery, rows: list[Row], total: int) -> str | None:
-    """The cursor of the next page; None says that the list ends here."""
+    """Return the cursor of the next page, or None on the last page."""
     by_cursor = "cursor" in query.values
     has_more = len(rows) > query.per_page if by_cursor else query.offset + len(rows) < total
     if not has_more or not rows:
@@ -77,10 +78,15 @@ def build_next_cursor(query: ListQuery, rows: list[Row], total: int) -> str | No
 
 
 def read_order(query: ListQuery) -> tuple[str, str]:
-    """`include` is ordered by publication date; everything else by start unless asked otherwise."""
+    """Return the order and its direction. The default is by start, or by publication date with `include`."""
     values = query.values
     orderby: str = values.get("orderby", "date" if "include" in values else "start_date")
     return orderby, values.get("order", "asc")
+
+
+async def read_by_order(_: Any, __: ListQuery) -> Clause:
+    """Return no condition: `read_order` reads the parameter."""
+    return Sql("")
 
 
 def order_events(query: ListQuery) -> Sql:
@@ -111,12 +117,12 @@ def cursor_condition(query: ListQuery) -> Sql:
 def join_distance(query: ListQuery, start_from: datetime | None, start_to: datetime | None) -> Sql:
     """Join each event with the distance of its nearest venue, where the list is ordered by distance.
 
-    Each venue inside the circle is measured once, then its events that start between two moments are looked up.
+    The distance of each venue inside the circle is computed once; then its events in the period are looked up.
     """
     if read_order(query)[0] != "distance":
         return Sql("")
     values, site_id = query.values, query.site.id
-    place = values["geoloc_lng"], values["geoloc_lat"]
+    point = values["geoloc_lng"], values["geoloc_lat"]
     limits = Sql("")
     if start_from is not None:
         limits += Sql("AND l.start_utc >= ?", start_from)
@@ -130,9 +136,9 @@ def join_distance(query: ListQuery, start_from: datetime | None, start_to: datet
                         AND ST_DWithin(v.location, ST_MakePoint(?, ?)::geography, ?)
                     OFFSET 0) d
                 JOIN event_venues l ON l.site_id = ? AND l.venue_id = d.id""",
-            *place,
+            *point,
             site_id,
-            *place,
+            *point,
             read_radius(query),
             site_id,
         )
@@ -142,6 +148,6 @@ def join_distance(query: ListQuery, start_from: datetime | None, start_to: datet
 
 
 def read_radius(query: ListQuery) -> float:
-    """In metres."""
+    """Return the radius in metres."""
     radius: float = query.values.get("geoloc_radius", 40.0)
     return radius * 1000

@@ -1,7 +1,7 @@
-"""Event passwords as the database holds them: hashed slowly, so that a copy of it does not give them away.
+"""Hashes of event passwords, slow to compute, so that a copy of the database does not reveal the passwords.
 
-The salt is the secret of the site and not one of each row, because a list compares the password that was sent with
-those of all events in one statement (docs/decisions/0012-event-passwords.md).
+The salt is the secret of the site instead of one per row, because a list compares the given password with those of
+all events in one statement (docs/decisions/0012-event-passwords.md).
 """
 
 import asyncio
@@ -18,13 +18,13 @@ PASSWORD: Final = param("password", params.PASSWORD, "The event password")
 
 # 32 MB of memory and 50 to 150 ms of CPU for one hash.
 SCRYPT_OPTIONS: Final = {"n": 2**15, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024, "dklen": 32}
-SLOW_PREFIX: Final = b"\x01"  # in front of a slow hash; hashes of earlier versions have 32 bytes and nothing in front
+SLOW_PREFIX: Final = b"\x01"  # marks a slow hash; hashes of earlier versions have 32 bytes and no prefix
 MAX_WAITING: Final = 16
 MAX_CACHED: Final = 1000
 
 
 def hash_fast(secret: bytes, password: str) -> bytes:
-    """Return the form in which earlier versions stored a password; it still opens their events."""
+    """Return the hash of earlier versions, which still unlocks their events."""
     return credentials.keyed_hash(secret, "event-password", password)
 
 
@@ -33,10 +33,10 @@ def hash_slowly(secret: bytes, password: str) -> bytes:
 
 
 class PasswordHashes:
-    """Computes slow hashes in a thread of its own, one at a time, and keeps those of passwords that are in use.
+    """Computes slow hashes one at a time in a separate thread, and caches those of passwords in use.
 
-    A hash is kept only when its password has opened an event or was set: guesses neither save time nor push out
-    what readers use. Kept ones are found by the fast hash, so that no password stays in memory.
+    A hash is cached only after its password unlocked an event or was set, so that guesses neither benefit from the
+    cache nor evict entries. The fast hash is the key, so that no password stays in memory.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class PasswordHashes:
         self._cached: OrderedDict[bytes, bytes] = OrderedDict()
 
     async def compute(self, secret: bytes, password: str) -> bytes:
-        """Return the slow hash; raise 503 while too many others wait for theirs."""
+        """Return the slow hash; raise 503 while too many computations are waiting."""
         fast = hash_fast(secret, password)
         if fast in self._cached:
             self._cached.move_to_end(fast)
@@ -59,7 +59,7 @@ class PasswordHashes:
             self._waiting -= 1
 
     async def compute_and_add(self, secret: bytes, password: str) -> bytes:
-        """Return the hash of a new password, and keep it."""
+        """Return the slow hash of a new password and cache it."""
         slow = await self.compute(secret, password)
         self.add(hash_fast(secret, password), slow)
         return slow

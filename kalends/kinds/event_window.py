@@ -1,11 +1,10 @@
-"""Where a list of events looks in time, and the parts in which what lies there is found."""
+"""The time window of a list of events, and the index lookups that find its events."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString
 
-from kalends.core import errors, times
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.kinds.kind import Clause, LinkCondition, ListQuery, TextCondition, row_conditions
@@ -13,21 +12,21 @@ from kalends.store.sql import Sql, and_, join
 
 DAY: Final = timedelta(days=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
-# More months than the calendar has, of which the last is that of the year 9999 and some.
+# Exceeds the number of the last month, December of the year 9999.
 MAX_MONTHS: Final = 1_000_000
-# An event of length class n lasts less than 2^n hours (the column `span`).
+# An event of duration class n (the column `duration_class`) lasts less than 2^n hours.
 DURATION_CLASSES: Final = tuple(timedelta(hours=2**n) for n in range(28))
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Inclusive limits of start and end, in whole seconds; None: no limit."""
+    """Inclusive limits of start and end, in whole seconds; None means no limit."""
 
     start_from: datetime | None = None
     start_to: datetime | None = None
     end_from: datetime | None = None
     end_to: datetime | None = None
-    include_zero_length: bool = False  # an event without length that lies just before end_from belongs to it
+    include_zero_length: bool = False  # includes a zero-length event one second before end_from
 
     def clauses(self) -> list[Sql]:
         rows: tuple[tuple[LiteralString, datetime | None], ...] = (
@@ -40,65 +39,34 @@ class Window:
 
     @property
     def last_start(self) -> datetime | None:
-        """None starts after it ends."""
+        """Return the latest start that both upper limits allow: no event ends before it starts."""
         return min((limit for limit in (self.start_to, self.end_to) if limit is not None), default=None)
 
 
-# Parameter, the limit it sets, how a whole day is read, and what is added to make the limit inclusive.
-Reader = Callable[[DateTimeInput, str], datetime]
-BOUNDS: Final[tuple[tuple[str, str, Reader, timedelta], ...]] = (
-    ("start_date", "start_from", times.day_begins, 0 * SECOND),
-    ("end_date", "end_to", times.day_ends, 0 * SECOND),
-    ("starts_after", "start_from", times.day_ends, SECOND),
-    ("starts_before", "start_to", times.day_ends, -SECOND),
-    ("ends_after", "end_from", times.day_ends, SECOND),
-    ("ends_before", "end_to", times.day_ends, -SECOND),
-    ("overlaps_from", "end_from", times.day_begins, SECOND),
-    ("overlaps_to", "start_to", times.day_ends, 0 * SECOND),
-)
-RELATIVE: Final = {name for name, *_ in BOUNDS[2:]}
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The clause of a date parameter: it sets a limit of the window instead of a condition."""
+
+    limit: str  # an attribute of Window
+    read_day: Callable[[DateTimeInput, str], datetime]  # the instant that a whole day stands for
+    step: timedelta = timedelta(0)  # makes the limit inclusive
+    is_relative: bool = False  # a list with such a parameter has no default window
+
+    async def __call__(self, _: Any, __: ListQuery) -> Clause:
+        """Return no condition: `event_dates.build_window` applies the limit."""
+        return Sql("")
 
 
-def build_window(query: ListQuery) -> Window:
-    """The limits that the parameters set; without any, from today on for two years."""
-    values, zone = query.values, query.site.timezone
-    if "include" in values:
-        return Window()
-    window = Window()
-    bounds: dict[str, Any] = dict(values)
-    if not RELATIVE & set(values):
-        first, last = times.default_window(query.transaction.now, zone)
-        bounds = {
-            "start_date": DateTimeInput(first, None, True),
-            "end_date": DateTimeInput(last, None, True),
-            **values,
-        }
-    is_strict = bool(values.get("strict_dates"))
-    for name, limit, read_day, step in BOUNDS:
-        if name not in bounds:
-            continue
-        is_exact = is_strict and name in values
-        try:
-            value = (times.to_utc if is_exact else read_day)(bounds[name], zone) + step
-            # What starts at the very end of an exact span does not overlap it.
-            value -= SECOND if is_exact and name == "overlaps_to" else timedelta(0)
-        except (errors.InvalidValue, OverflowError) as error:
-            raise errors.invalid(name, "A date lies in the years 1 to {last}.", last=times.LAST_YEAR) from error
-        current: datetime | None = getattr(window, limit)
-        narrower = max if limit.endswith("from") else min
-        limits: dict[str, Any] = {limit: value if current is None else narrower(current, value)}
-        if name == "overlaps_from":
-            # What lasts no time, such as a deadline at midnight, overlaps the day that it begins.
-            limits["include_zero_length"] = limits[limit] == value and current != value
-        window = replace(window, **limits)
-    return window
+async def read_by_window(_: Any, __: ListQuery) -> Clause:
+    """Return no condition: `event_dates.build_window` reads the parameter."""
+    return Sql("")
 
 
 def plan_branches(query: ListQuery, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:
-    """The parts of a list, each with its source `r` and conditions, no event in two of them.
+    """Return disjoint branches of a list, each with its source `r` and its conditions.
 
-    Each part has one index that finds its events, whatever the planner thinks of the odds: that of a link, else
-    that of the words, else that of the order. Only what it finds inside the window is looked at.
+    Each branch forces the index that finds its events, whatever the planner estimates: the index of a link, else
+    that of the words, else that of the order. Only events inside the window are read.
     """
     common = [Sql("r.site_id = ?", query.site.id), query.visible, Sql("NOT r.hide_from_listings")]
     if "include" in query.values:
@@ -132,7 +100,7 @@ def _by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list
 
 
 def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> Sql:
-    """The events of all links, from their indexes, which know when each starts and whether it is listed."""
+    """Match the events of all links through the link indexes, which contain start and visibility of each event."""
     limits = Sql("")
     if query.statuses == ["publish"]:
         limits += Sql("AND l.listed")
@@ -144,9 +112,9 @@ def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> S
 
 
 def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sql:
-    """The events with these words that start in certain months. OFFSET 0: from the index of words, always."""
+    """Select the events with these words in the months of the window. OFFSET 0 forces the index of words."""
     months = months_between(window.start_from, window.last_start)
-    when = Sql("AND r.months && ?", months) if months is not None else Sql("")
+    when = Sql("AND r.month_keys && ?", months) if months is not None else Sql("")
     return (
         Sql("(SELECT * FROM events r WHERE r.site_id = ?", query.site.id)
         + when
@@ -157,7 +125,7 @@ def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sq
 
 
 def months_between(first: datetime | None, last: datetime | None) -> list[int] | None:
-    """Keys of the column `months` that cover a span: months, then tens, hundreds, … of months; None: no limit."""
+    """Return the keys of `month_keys` that cover a period: months and groups of 10, 100, … months; None: no limit."""
     if first is None and last is None:
         return None
     low = 0 if first is None else 12 * first.year + first.month - 1
@@ -172,16 +140,18 @@ def months_between(first: datetime | None, last: datetime | None) -> list[int] |
     return keys
 
 
-def _still_running(moment: datetime, start_from: datetime | None, where: Sql) -> Sql:
-    """What runs at a moment, by length classes: one of class n began less than 2^n hours before.
+def _still_running(instant: datetime, start_from: datetime | None, where: Sql) -> Sql:
+    """Select the events that run at an instant: those of duration class n began less than 2^n hours before it.
 
-    OFFSET 0 has the planner ask class by class; it would rather walk all of the past in the order of the list.
+    OFFSET 0 forces one lookup per class. The planner would otherwise read all past events in the order of the list.
     """
-    classes = [(n, max(since, start_from or EARLIEST)) for n, since in duration_classes_before(moment)]
+    classes = [(n, max(since, start_from or EARLIEST)) for n, since in duration_classes_before(instant)]
     return (
         Sql(
-            """(SELECT r.* FROM unnest(?::smallint[], ?::timestamptz[]) AS w (span, since) CROSS JOIN LATERAL (
-                SELECT * FROM events r WHERE r.span = w.span AND r.start_utc >= w.since AND""",
+            """(SELECT r.* FROM unnest(?::smallint[], ?::timestamptz[]) AS w (duration_class, since)
+                CROSS JOIN LATERAL (
+                    SELECT * FROM events r
+                    WHERE r.duration_class = w.duration_class AND r.start_utc >= w.since AND""",
             [n for n, _ in classes],
             [since for _, since in classes],
         )
@@ -190,21 +160,10 @@ def _still_running(moment: datetime, start_from: datetime | None, where: Sql) ->
     )
 
 
-def duration_classes_before(moment: datetime, longer_than: timedelta = timedelta(0)) -> list[tuple[int, datetime]]:
-    """Each length class, from a length on, with the earliest start of one that may still run at a moment."""
+def duration_classes_before(instant: datetime, longer_than: timedelta = timedelta(0)) -> list[tuple[int, datetime]]:
+    """Return the classes above a duration, each with the earliest start of an event that still runs at an instant."""
     return [
-        (n, moment - duration if moment - EARLIEST > duration else EARLIEST)
+        (n, instant - duration if instant - EARLIEST > duration else EARLIEST)
         for n, duration in enumerate(DURATION_CLASSES)
         if duration > longer_than
     ]
-
-
-def expires_at_midnight(query: ListQuery) -> datetime | None:
-    """The default window moves at midnight of the site."""
-    if "include" in query.values or RELATIVE & set(query.values):
-        return None
-    if "start_date" in query.values and "end_date" in query.values:
-        return None
-    zone, now = query.site.timezone, query.transaction.now
-    today = DateTimeInput(times.local_of(now, zone), None, True)
-    return times.day_ends(today, zone) + SECOND

@@ -14,14 +14,14 @@ from kalends.core.record_types import Event, Term
 from kalends.core.sanitize import clean_html, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.core.slugs import make_slug
 from kalends.core.times import DateTimeInput, Span
+from kalends.kinds.event_dates import expires_at_midnight
 from kalends.kinds.event_filters import EVENT_FILTERS, PASSWORD_GUARDED_FILTERS
 from kalends.kinds.event_lists import build_event_page_query, build_event_total_query
 from kalends.kinds.event_order import build_next_cursor, order_events
 from kalends.kinds.event_passwords import HASHES
-from kalends.kinds.event_window import expires_at_midnight
 from kalends.kinds.image_json import serialize_image
 from kalends.kinds.json_ld import describe_event
-from kalends.kinds.kind import JsonObject, Kind, Link, RenderContext, Values, WriteContext
+from kalends.kinds.kind import Columns, JsonObject, Kind, Link, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.linked_records import LinkedRecord
 from kalends.kinds.posts import (
     DESCRIPTION,
@@ -36,7 +36,14 @@ from kalends.kinds.posts import (
 from kalends.store import Row
 
 FLAGS: tuple[LiteralString, ...] = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
-LOCAL_TIME_COLUMNS = ("start_local", "end_local", "start_fold", "end_fold", "timezone", "all_day")
+LOCAL_TIME_COLUMNS: tuple[LiteralString, ...] = (
+    "start_local",
+    "end_local",
+    "start_fold",
+    "end_fold",
+    "timezone",
+    "all_day",
+)
 NO_COST = {"currency_symbol": "", "currency_code": "", "currency_position": "", "values": []}
 
 
@@ -45,9 +52,9 @@ def build_event(row: Row, context: RenderContext) -> Event:
     cost, cost_details = format_cost(row["cost"], site.currency_symbol, site.currency_position)
     event = Event(
         id=row["id"],
-        author=row["author"],
+        author=row["author_id"],
         status=row["status"],
-        date_utc=row["date_utc"],
+        date_utc=row["published_at"],
         modified_utc=row["modified_utc"],
         slug=row["slug"],
         url=build_post_url(row, context, "event"),
@@ -166,11 +173,11 @@ _fold_cached = lru_cache(maxsize=4096)(fold)
 
 async def build_event_columns(context: WriteContext) -> Values:
     arguments, row = context.arguments, context.row
-    values = await build_post_columns(context, "events", "title")
+    values = await build_post_columns(context, "events", "title", allow_empty_slug=True)
     for name in (*FLAGS, "excerpt", "cost", "website", "ticket_url"):
         if name in arguments:
             values[name] = arguments[name]
-    if "password_hash" in arguments:  # No parameter: an earlier state is being restored.
+    if "password_hash" in arguments:  # Not an API parameter: a restore passes the stored hash.
         values["password_hash"] = arguments["password_hash"]
     if "new_password" in arguments:
         password = arguments["new_password"]
@@ -185,7 +192,7 @@ async def build_event_columns(context: WriteContext) -> Values:
 
 
 def _build_time_columns(context: WriteContext) -> Values:
-    """Wall times, zone and instants. What is not sent stays as the author wrote it."""
+    """Build the time columns: wall times, time zone and instants. Omitted parameters keep their stored values."""
     arguments, row = context.arguments, context.row
     zone = (arguments["timezone"] or context.site.timezone) if "timezone" in arguments else None
     zone = zone or (row["timezone"] if row else context.site.timezone)
@@ -214,7 +221,7 @@ def _build_time_columns(context: WriteContext) -> Values:
 
 
 def _read_stored_time(row: Row | None, side: str, zone: str) -> DateTimeInput:
-    """A stored wall time. In its own zone it keeps its instant, also where the clock shows it twice."""
+    """Return a stored wall time. In its own time zone it keeps its instant, even in a repeated hour."""
     if row is None:
         raise AssertionError("a new event without its dates")
     wall = row[f"{side}_local"]
@@ -236,18 +243,6 @@ EVENTS = Kind(
     name="events",
     singular="event",
     title_param="title",
-    columns=POST_COLUMNS
-    + """, r.uid, r.excerpt, r.timezone, r.all_day, r.start_local, r.end_local, r.start_fold, r.end_fold,
-        r.start_utc, r.end_utc, r.cost, r.website, r.ticket_url, r.show_map, r.show_map_link,
-        r.hide_from_listings, r.sticky, r.featured, r.password_hash,
-        ARRAY(SELECT l.venue_id FROM event_venues l
-            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS venue_ids,
-        ARRAY(SELECT l.organizer_id FROM event_organizers l
-            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS organizer_ids,
-        ARRAY(SELECT l.category_id FROM event_categories l
-            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS category_ids,
-        ARRAY(SELECT l.tag_id FROM event_tags l
-            WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position) AS tag_ids""",
     fields=(
         param("title", params.text(clean_title, allow_empty=False), "The event title", required=True),
         param("start_date", DATE_TIME, "The start, in the zone of the event", required=True),
@@ -275,22 +270,42 @@ EVENTS = Kind(
         ),
     ),
     filters=EVENT_FILTERS,
-    password_guarded_filters=PASSWORD_GUARDED_FILTERS,
-    from_row=build_event,
-    to_json=serialize_event,
-    to_columns=build_event_columns,
-    order=order_events,
-    page_query=build_event_page_query,
-    total_query=build_event_total_query,
-    next_cursor=build_next_cursor,
-    expires_at=expires_at_midnight,
-    to_json_ld=describe_event,
-    sequence_columns=frozenset({*LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "status", "venue_ids"}),
-    passthrough_columns=("title", "description", "excerpt", "cost", "website", "ticket_url", *FLAGS),
+    reads=Reads(
+        columns=POST_COLUMNS
+        + Columns(
+            *("uid", "excerpt", *LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "cost", "website", "ticket_url"),
+            *(*FLAGS, "password_hash"),
+            computed={
+                "venue_ids": """ARRAY(SELECT l.venue_id FROM event_venues l
+                    WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
+                "organizer_ids": """ARRAY(SELECT l.organizer_id FROM event_organizers l
+                    WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
+                "category_ids": """ARRAY(SELECT l.category_id FROM event_categories l
+                    WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
+                "tag_ids": """ARRAY(SELECT l.tag_id FROM event_tags l
+                    WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
+            },
+        ),
+        from_row=build_event,
+        to_json=serialize_event,
+        order=order_events,
+        page_query=build_event_page_query,
+        total_query=build_event_total_query,
+        next_cursor=build_next_cursor,
+        expires_at=expires_at_midnight,
+        password_guarded_filters=PASSWORD_GUARDED_FILTERS,
+        to_json_ld=describe_event,
+    ),
+    writes=Writes(
+        to_columns=build_event_columns,
+        passthrough_columns=("title", "description", "excerpt", "cost", "website", "ticket_url", *FLAGS),
+        sequence_columns=frozenset({*LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "status", "venue_ids"}),
+    ),
     links=(
         Link("venue", "venues", "event_venues", "venue_id"),
         Link("organizer", "organizers", "event_organizers", "organizer_id"),
         Link("categories", "categories", "event_categories", "category_id"),
         Link("tags", "tags", "event_tags", "tag_id"),
     ),
+    is_event=True,
 )

@@ -1,9 +1,8 @@
-"""The vocabulary in which the five kinds are written: Kind, Filter, Link, and what they are given."""
+"""The types that describe a kind of record: Kind, Filter, Link, and the contexts passed to their functions."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
 from typing import Any, Final, LiteralString
 
 from kalends.core import params
@@ -14,7 +13,7 @@ from kalends.store.database import Transaction
 from kalends.store.sites import Site
 from kalends.store.sql import Sql, and_
 
-# The page of a list, for every kind.
+# Every list is paged by these parameters.
 PAGING: Final = (
     param("page", params.integer(minimum=1), "The page of the list to return", default=1),
     param("per_page", params.integer(minimum=1), "The number of records per page", default=12),
@@ -26,12 +25,12 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who asks. Nobody signed in: user_id is None."""
+    """The caller of an operation. An anonymous one has no user_id."""
 
     user_id: int | None = None
     role: str = "anonymous"
     login: str = ""
-    read_only: bool = False  # signed in with a password that may only read
+    read_only: bool = False  # signed in with a read-only password
 
 
 ANONYMOUS_ACTOR = Actor()
@@ -39,27 +38,27 @@ ANONYMOUS_ACTOR = Actor()
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """The inputs of a representation other than its row."""
+    """The input of a serializer besides the record."""
 
     site: Site
     base_url: str
     api_url: str
-    media_url: str = ""  # in front of the files of images
+    media_url: str = ""  # prefix of the URLs of image files
     linked: LinkedRecords = field(default_factory=LinkedRecords)
-    # Protected events whose password was not given.
+    # Password-protected events that this caller has not unlocked.
     locked_ids: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """One request for a list: its parameters, read, and what its filters may ask."""
+    """One request for a list: its parsed parameters and the conditions that its filters need."""
 
     transaction: Transaction
     values: Mapping[str, Any]
     actor: Actor
     page: int
     per_page: int
-    # What the caller may see: per row, and as whole statuses where that says it all.
+    # The rows that the caller may see: as a condition, and as statuses where these describe them completely.
     visible: Sql
     statuses: Sequence[str] | None
     editable: Sql
@@ -76,7 +75,7 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
-    """One record about to be written. `row` is None on create; `sent` are the parameters, read."""
+    """One record about to be written. `row` is its current row, None on create."""
 
     transaction: Transaction
     arguments: Mapping[str, Any]
@@ -92,7 +91,7 @@ class WriteContext:
 
 @dataclass(frozen=True, slots=True)
 class LinkCondition:
-    """Events linked to any of these records: of each event it can be asked, or for all of them at once."""
+    """Condition "event is linked to any of `ids`", usable per row or as a set of event IDs."""
 
     site_id: int
     table: LiteralString
@@ -100,7 +99,7 @@ class LinkCondition:
     ids: list[int]
 
     def row_condition(self) -> Sql:
-        # OFFSET 0 keeps the planner from reading all that these records were ever linked to.
+        # OFFSET 0 keeps the planner from reading all links of these records.
         return Sql(
             "EXISTS (SELECT FROM " + self.table + " l"
             " WHERE l.site_id = ? AND l.event_id = r.id AND l." + self.column + " = ANY(?) OFFSET 0)",
@@ -118,17 +117,19 @@ class LinkCondition:
 
 @dataclass(frozen=True, slots=True)
 class TextCondition:
-    """Events whose text contains words."""
+    """Condition "the text of the event contains these words"."""
 
     row_condition: Sql
 
 
-# The condition of a filter. Two of them can be met in more than one way: see event_window.find_parts.
+# The condition of a filter. Two types can be looked up in more than one way: see event_window.plan_branches.
 Clause = Sql | LinkCondition | TextCondition
+# Builds the condition of a filter from the value of its parameter. An empty fragment is no condition.
+ClauseBuilder = Callable[[Any, ListQuery], Awaitable[Clause]]
 
 
 def row_conditions(clauses: list[Clause]) -> list[Sql]:
-    """The conditions as they are asked of one record after the other."""
+    """Return the conditions in the form that is evaluated per row."""
     return [_row_condition(clause) for clause in clauses]
 
 
@@ -140,15 +141,15 @@ def _row_condition(clause: Clause) -> Sql:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A parameter of a list with its clause."""
+    """A parameter of a list, and the function that builds its condition."""
 
     param: Param
-    clause: Callable[[Any, ListQuery], Awaitable[Clause]]
+    clause: ClauseBuilder
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A parameter of an event that names records of another kind."""
+    """A parameter of an event that links it to records of another kind."""
 
     param: str
     kind: str
@@ -156,8 +157,8 @@ class Link:
     column: LiteralString
 
 
-def value_clause(clause: Callable[[Any], Sql]) -> Callable[[Any, ListQuery], Awaitable[Clause]]:
-    """A clause that needs nothing but its value."""
+def value_clause(clause: Callable[[Any], Sql]) -> ClauseBuilder:
+    """Make a clause builder from a function of the value alone."""
 
     async def build(value: Any, _: ListQuery) -> Clause:
         return clause(value)
@@ -165,17 +166,27 @@ def value_clause(clause: Callable[[Any], Sql]) -> Callable[[Any, ListQuery], Awa
     return build
 
 
-async def unfiltered(_: Any, __: ListQuery) -> Clause:
-    """The clause of a parameter that only changes how others are read, or the order."""
+def validates_only(check: Callable[[Any, ListQuery], Awaitable[None]]) -> ClauseBuilder:
+    """Make the clause of a parameter that is checked against the others but adds no condition."""
+
+    async def build(value: Any, query: ListQuery) -> Clause:
+        await check(value, query)
+        return Sql("")
+
+    return build
+
+
+async def read_by_permissions(_: Any, __: ListQuery) -> Clause:
+    """Return no condition: `status` is part of `ListQuery.visible`, which operations/permissions.py builds."""
     return Sql("")
 
 
 def build_page_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> Sql:
     return (
-        Sql("SELECT " + kind.columns + " FROM " + kind.name + " r WHERE r.site_id = ? AND", query.site.id)
+        Sql("SELECT " + kind.reads.columns.sql + " FROM " + kind.name + " r WHERE r.site_id = ? AND", query.site.id)
         + and_([query.visible, *row_conditions(clauses)])
         + Sql("ORDER BY")
-        + kind.order(query)
+        + kind.reads.order(query)
         + Sql("LIMIT ? OFFSET ?", query.per_page, query.offset)
     )
 
@@ -185,51 +196,83 @@ def build_total_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> 
     return count + and_([query.visible, *row_conditions(clauses)])
 
 
+class Columns:
+    """A SELECT list: columns of the table, which is `r`, and computed columns as expressions by name.
+
+    The names are needed where rows of several kinds come from one statement, as values without names.
+    """
+
+    __slots__ = ("_computed", "_stored", "names", "sql")
+
+    def __init__(self, *stored: LiteralString, computed: Mapping[LiteralString, LiteralString] | None = None) -> None:
+        self._stored = stored
+        self._computed = dict(computed or {})
+        self.names: tuple[LiteralString, ...] = (*stored, *self._computed)
+        expressions: list[LiteralString] = [expression + " AS " + name for name, expression in self._computed.items()]
+        columns: list[LiteralString] = ["r." + name for name in stored]
+        self.sql: LiteralString = ", ".join([*columns, *expressions])
+
+    def __add__(self, other: "Columns") -> "Columns":
+        return Columns(*self._stored, *other._stored, computed={**self._computed, **other._computed})
+
+
 @dataclass(frozen=True, slots=True)
-class Kind:
-    name: LiteralString
-    singular: LiteralString
-    title_param: str  # the parameter that names a record
-    columns: LiteralString  # what every read selects from the table of the same name, as `r`
-    fields: tuple[Param, ...]
-    filters: tuple[Filter, ...]
+class Reads:
+    """How the records of a kind are selected, listed and serialized."""
+
+    columns: Columns
     from_row: Callable[[Row, RenderContext], Any]  # builds the typed record (core/record_types.py)
     to_json: Callable[[Any, RenderContext], JsonObject]  # serializes a typed record for the API
-    to_columns: Callable[[WriteContext], Awaitable[Values]]
     order: Callable[[ListQuery], Sql]
-    is_post: bool = True
-    is_extension: bool = False  # not in the interface: its routes are those of the extension
     page_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_page_query
     total_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_total_query
-    links: tuple[Link, ...] = ()
-    # Where a list goes on behind these rows, for kinds that page by cursor.
+    # The cursor behind the given rows, for kinds that page by cursor.
     next_cursor: Callable[[ListQuery, list[Row], int], str | None] | None = None
-    # Filters that tell what a protected record hides: they find only what is open to the caller.
-    password_guarded_filters: frozenset[str] = frozenset()
-    # When the clock alone changes what a list shows; None: never.
+    # When a list expires without any write (for example at midnight); None if never.
     expires_at: Callable[[ListQuery], datetime | None] = lambda _: None
-    # Columns that a write sets to just what was sent, with no rule between.
-    passthrough_columns: tuple[LiteralString, ...] = ()
-    # Columns whose change is one of time, place or status, which subscribers of feeds must be told.
-    sequence_columns: frozenset[str] = frozenset()
-    # The `json_ld` of a record, which only the read of a single record returns.
+    # Filters on protected fields. They are restricted to unlocked events, so that results leak nothing.
+    password_guarded_filters: frozenset[str] = frozenset()
+    # Returns the structured data that only a single read contains.
     to_json_ld: Callable[[Any, RenderContext], JsonObject] | None = None
-
-    # What else a change of these columns brings about, under the same lock.
-    after_update: Callable[[Transaction, Row, Collection[str]], Awaitable[None]] | None = None
 
     def row_to_json(self, row: Row, context: RenderContext) -> JsonObject:
         return self.to_json(self.from_row(row, context), context)
 
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """How the arguments of a write become columns, and the consequences of a change."""
+
+    to_columns: Callable[[WriteContext], Awaitable[Values]]
+    # Columns that a write sets to the argument as it is. A restore writes them back unchanged.
+    passthrough_columns: tuple[LiteralString, ...] = ()
+    # Columns whose change raises the SEQUENCE of an event in calendar feeds: time, place and status.
+    sequence_columns: frozenset[str] = frozenset()
+    # Called after an update with the previous row and the changed columns, under the same lock.
+    after_update: Callable[[Transaction, Row, Collection[str]], Awaitable[None]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of record: its API parameters, and how it is read and written. Its table has the same name."""
+
+    name: LiteralString
+    singular: LiteralString
+    title_param: str  # the parameter with the name or title of a record
+    fields: tuple[Param, ...]
+    filters: tuple[Filter, ...]
+    reads: Reads
+    writes: Writes
+    links: tuple[Link, ...] = ()
+    is_post: bool = True  # has an author, a status, a publication date and a trash
+    is_event: bool = False
+    is_nested: bool = False  # a term that may have a parent
+    is_media: bool = False
+    is_extension: bool = False  # served below the URL of the Kalends extensions
+
+    @property
+    def is_term(self) -> bool:
+        return not (self.is_post or self.is_media)
+
     def select(self, where: Sql) -> Sql:
-        return Sql("SELECT " + self.columns + " FROM " + self.name + " r WHERE") + where
-
-
-@cache
-def column_names(columns: str) -> tuple[str, ...]:
-    """The names of what is selected, for rows that come without."""
-    top_level, depth = "", 0
-    for letter in columns:
-        depth += (letter == "(") - (letter == ")")
-        top_level += letter if depth == 0 else ""
-    return tuple(part.split()[-1].rpartition(".")[2] for part in top_level.split(","))
+        return Sql("SELECT " + self.reads.columns.sql + " FROM " + self.name + " r WHERE") + where

@@ -1,4 +1,4 @@
-"""Images of the media library: what is known of them, and how they are shown."""
+"""Images of the media library."""
 
 from collections.abc import Collection
 from typing import LiteralString
@@ -11,8 +11,20 @@ from kalends.core.params import param
 from kalends.core.record_types import MediaItem
 from kalends.core.sanitize import clean_plain, clean_term_description, fold
 from kalends.kinds.image_json import DESCRIPTIVE_FIELDS, build_file_url, build_sizes, serialize_image
-from kalends.kinds.kind import Filter, JsonObject, Kind, RenderContext, Values, WriteContext, value_clause
-from kalends.kinds.posts import SEARCH, newest_first, search_clause
+from kalends.kinds.kind import (
+    Columns,
+    Filter,
+    JsonObject,
+    Kind,
+    ListQuery,
+    Reads,
+    RenderContext,
+    Values,
+    WriteContext,
+    Writes,
+    value_clause,
+)
+from kalends.kinds.posts import SEARCH, search_clause
 from kalends.store import Row, jobs, media
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
@@ -36,8 +48,8 @@ def build_media_item(row: Row, context: RenderContext) -> MediaItem:
         focus_y=row["focus_y"],
         title=row["title"],
         mime_type=row["mime_type"],
-        author=row["author"],
-        date_utc=row["date_utc"],
+        author=row["author_id"],
+        date_utc=row["added_at"],
         modified_utc=row["modified_utc"],
         source_url=row["source_url"],
     )
@@ -70,11 +82,15 @@ async def build_media_columns(context: WriteContext) -> Values:
 
 
 async def after_media_update(tx: Transaction, row: Row, columns: Collection[str]) -> None:
-    """Records that show the image have changed with it; a new focus point cuts another thumbnail."""
+    """Record a change of all records with the image; recreate its sizes after a new file or focus point."""
     if set(columns) & {*DESCRIPTIVE_FIELDS, "sizes", "url"}:
         await media.record_reference_changes(tx, row["id"])
     if set(columns) & {*FOCUS, "url"}:
         await jobs.enqueue(tx, jobs.Task.MAKE_SIZES, {"media_id": row["id"]})
+
+
+def order_media(_: ListQuery) -> Sql:
+    return Sql("r.added_at DESC, r.id DESC")
 
 
 FRACTION = params.number(0, 1, null_value=0.5)
@@ -85,7 +101,7 @@ FILTERS = (
     ),
     Filter(
         param("author", params.integer(minimum=1), "Only images of this user"),
-        value_clause(lambda value: Sql("r.author = ?", value)),
+        value_clause(lambda value: Sql("r.author_id = ?", value)),
     ),
     Filter(
         param("mime_type", params.one_of(*BY_MIME), "Only images of this type"),
@@ -117,16 +133,23 @@ MEDIA = Kind(
     name="media",
     singular="media",
     title_param="title",
-    columns="""r.id, r.revision, r.url, r.extension, r.width, r.height, r.filesize, r.sizes, r.author, r.title,
-        r.alt_text, r.caption, r.focus_x, r.focus_y, r.mime_type, r.date_utc, r.modified_utc, r.source_url,
-        r.source_etag, r.source_date, r.fetched_at""",
     fields=FIELDS,
     filters=FILTERS,
-    from_row=build_media_item,
-    to_json=serialize_media,
-    to_columns=build_media_columns,
-    order=newest_first,
+    reads=Reads(
+        columns=Columns(
+            *("id", "revision", "url", "extension", "width", "height", "filesize", "sizes", "author_id"),
+            *(*TEXTS, *FOCUS, "mime_type", "added_at", "modified_utc"),
+            *("source_url", "source_etag", "source_last_modified", "fetched_at"),
+        ),
+        from_row=build_media_item,
+        to_json=serialize_media,
+        order=order_media,
+    ),
+    writes=Writes(
+        to_columns=build_media_columns,
+        after_update=after_media_update,
+    ),
     is_post=False,
     is_extension=True,
-    after_update=after_media_update,
+    is_media=True,
 )

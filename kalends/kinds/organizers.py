@@ -6,7 +6,7 @@ from kalends.core.record_types import Organizer
 from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.image_json import serialize_image
 from kalends.kinds.json_ld import describe_organizer
-from kalends.kinds.kind import JsonObject, Kind, RenderContext, Values, WriteContext
+from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
@@ -27,9 +27,9 @@ from kalends.store import Row
 def build_organizer(row: Row, context: RenderContext) -> Organizer:
     return Organizer(
         id=row["id"],
-        author=row["author"],
+        author=row["author_id"],
         status=row["status"],
-        date_utc=row["date_utc"],
+        date_utc=row["published_at"],
         modified_utc=row["modified_utc"],
         slug=row["slug"],
         url=build_post_url(row, context, "organizer"),
@@ -77,7 +77,6 @@ ORGANIZERS = Kind(
     name="organizers",
     singular="organizer",
     title_param="organizer",
-    columns=POST_COLUMNS + ", r.phone, r.website, r.email",
     fields=(
         param("organizer", params.text(clean_title, allow_empty=False), "The organizer name", required=True),
         *post_fields(),
@@ -87,11 +86,16 @@ ORGANIZERS = Kind(
         param("email", params.EMAIL, "The e-mail address"),
     ),
     filters=linked_filters("event_organizers", "organizer_id"),
-    from_row=build_organizer,
-    to_json=serialize_organizer,
-    to_columns=build_organizer_columns,
-    order=newest_first,
-    expires_at=expires_at_next_start,
-    to_json_ld=describe_organizer,
-    passthrough_columns=("title", "description", "phone", "website", "email"),
+    reads=Reads(
+        columns=POST_COLUMNS + Columns("phone", "website", "email"),
+        from_row=build_organizer,
+        to_json=serialize_organizer,
+        order=newest_first,
+        expires_at=expires_at_next_start,
+        to_json_ld=describe_organizer,
+    ),
+    writes=Writes(
+        to_columns=build_organizer_columns,
+        passthrough_columns=("title", "description", "phone", "website", "email"),
+    ),
 )

@@ -1,4 +1,4 @@
-"""What events, venues and organizers share: authors, statuses, publication dates, trash, search."""
+"""Common parts of events, venues and organizers: author, status, publication date, trash, search."""
 
 import re
 from datetime import datetime
@@ -17,28 +17,32 @@ from kalends.core.statuses import resolve_status
 from kalends.core.times import DateTimeInput
 from kalends.kinds.image_json import build_image
 from kalends.kinds.kind import (
+    Columns,
     Filter,
     JsonObject,
     ListQuery,
     RenderContext,
     Values,
     WriteContext,
-    unfiltered,
+    read_by_permissions,
     value_clause,
 )
 from kalends.kinds.terms import build_event_link_clause
 from kalends.store import Row, records, users
 from kalends.store.sql import Sql, and_
 
-# Columns that every representation of a post needs.
-POST_COLUMNS: LiteralString = """
-    r.id, r.revision, r.author, r.status, r.trashed_status, r.slug, r.date_utc, r.modified_utc, r.title,
-    r.description, r.image_id,
-    CASE WHEN r.image_id IS NOT NULL THEN (
-        SELECT jsonb_build_object('url', m.url, 'id', m.id, 'extension', m.extension, 'width', m.width,
-            'height', m.height, 'filesize', m.filesize, 'sizes', m.sizes, 'alt_text', m.alt_text,
-            'caption', m.caption, 'focus_x', m.focus_x, 'focus_y', m.focus_y)
-        FROM media m WHERE m.site_id = r.site_id AND m.id = r.image_id) END AS image"""
+# The columns that the JSON of every post needs.
+POST_COLUMNS = Columns(
+    *("id", "revision", "author_id", "status", "trashed_status", "slug", "published_at", "modified_utc", "title"),
+    *("description", "image_id"),
+    computed={
+        "image": """CASE WHEN r.image_id IS NOT NULL THEN (
+            SELECT jsonb_build_object('url', m.url, 'id', m.id, 'extension', m.extension, 'width', m.width,
+                'height', m.height, 'filesize', m.filesize, 'sizes', m.sizes, 'alt_text', m.alt_text,
+                'caption', m.caption, 'focus_x', m.focus_x, 'focus_y', m.focus_y)
+            FROM media m WHERE m.site_id = r.site_id AND m.id = r.image_id) END"""
+    },
+)
 
 DESCRIPTION = param("description", params.text(clean_html), "The description")
 
@@ -85,13 +89,18 @@ def serialize_post(post: Post, context: RenderContext) -> JsonObject:
     }
 
 
-@lru_cache(maxsize=256)  # Hosts come from requests.
+@lru_cache(maxsize=256)  # bounded, because hosts come from requests
 def _extract_host(base_url: str) -> str:
     return base_url.partition("://")[2].partition("/")[0].partition(":")[0]
 
 
-async def build_post_columns(context: WriteContext, table: LiteralString, title: str) -> Values:
-    """The columns that every post has. `title` is the parameter that names the record."""
+async def build_post_columns(
+    context: WriteContext, table: LiteralString, title: str, *, allow_empty_slug: bool = False
+) -> Values:
+    """Build the columns that every post has.
+
+    `title` is the parameter with the name of the record. `allow_empty_slug`: a draft may have no slug yet.
+    """
     arguments, row, tx = context.arguments, context.row, context.transaction
     values: Values = {}
     if title in arguments:
@@ -99,12 +108,12 @@ async def build_post_columns(context: WriteContext, table: LiteralString, title:
     if "description" in arguments:
         values["description"] = arguments["description"]
     if "author" in arguments or row is None:
-        values["author"] = await _resolve_author(context)
+        values["author_id"] = await _resolve_author(context)
     if "image" in arguments:
         values["image_id"] = await _resolve_image(context)
     await _set_status(context, values)
     if row is None or "status" in values or arguments.get("slug"):
-        await _set_slug(context, table, values)
+        await _set_slug(context, table, values, allow_empty_slug=allow_empty_slug)
     if row is None:
         values["modified_utc"] = tx.now
     return values
@@ -118,7 +127,7 @@ async def _resolve_author(context: WriteContext) -> int:
 
 
 async def _resolve_image(context: WriteContext) -> int | None:
-    """The ID of an image in the media library; addresses have become IDs before."""
+    """Return the ID of an existing image. URLs have been resolved to IDs before."""
     image_id: int | None = context.arguments["image"]
     if image_id is not None and not await records.find_existing_ids(context.transaction, "media", [image_id]):
         raise errors.invalid("image", "the media library has no image {image}.", image=image_id)
@@ -126,32 +135,32 @@ async def _resolve_image(context: WriteContext) -> int | None:
 
 
 async def _set_status(context: WriteContext, values: Values) -> None:
-    """Publication date and status. A scheduled date decides between `publish` and `future`."""
+    """Set publication date and status. The date decides between `publish` and `future`."""
     arguments, row, tx = context.arguments, context.row, context.transaction
-    date_utc = row["date_utc"] if row else tx.now
+    published_at = row["published_at"] if row else tx.now
     if "date_utc" in arguments:
-        date_utc = _read_publication_date(arguments["date_utc"], "UTC", "date_utc")
+        published_at = _read_publication_date(arguments["date_utc"], "UTC", "date_utc")
     elif "date" in arguments:
-        date_utc = _read_publication_date(arguments["date"], context.site.timezone, "date")
+        published_at = _read_publication_date(arguments["date"], context.site.timezone, "date")
     if row is None or "date" in arguments or "date_utc" in arguments:
-        values["date_utc"] = date_utc
+        values["published_at"] = published_at
     requested = arguments.get("status")
     if row is None:
         requested = requested or ("publish" if context.may_publish else "draft")
         if requested == "trash":
             raise errors.invalid("status", "a record cannot begin in the trash.")
     elif requested is None:
-        # No status means no change, except that a new date may release or schedule the record.
-        if row["status"] not in ("publish", "future") or "date_utc" not in values:
+        # Without a status nothing changes, except that a new date may publish or schedule the record.
+        if row["status"] not in ("publish", "future") or "published_at" not in values:
             return
         requested = row["status"]
-    status = resolve_status(requested, may_publish=context.may_publish, date_utc=date_utc, now=tx.now)
+    status = resolve_status(requested, may_publish=context.may_publish, published_at=published_at, now=tx.now)
     if row is None or status != row["status"]:
         values["status"] = status
 
 
 def _read_publication_date(moment: DateTimeInput, zone: str, name: str) -> datetime:
-    """An instant that every zone can show."""
+    """Return the instant, restricted to years that can be represented in every time zone."""
     try:
         instant = times.to_utc(moment, zone)
     except errors.InvalidValue as error:
@@ -161,12 +170,12 @@ def _read_publication_date(moment: DateTimeInput, zone: str, name: str) -> datet
     return instant
 
 
-async def _set_slug(context: WriteContext, table: LiteralString, values: Values) -> None:
+async def _set_slug(context: WriteContext, table: LiteralString, values: Values, *, allow_empty_slug: bool) -> None:
     row, arguments, tx = context.row, context.arguments, context.transaction
     status = values.get("status", row["status"] if row else None)
     slug = strip_trashed_suffix(row["slug"]) if row and row["status"] == "trash" else row["slug"] if row else ""
     new_slug = arguments.get("slug") or slug
-    if not new_slug and not (table == "events" and status in ("draft", "pending", "trash")):
+    if not new_slug and not (allow_empty_slug and status in ("draft", "pending", "trash")):
         title = str(values.get("title", row["title"] if row else ""))
         new_slug = make_slug(title) or str(context.record_id)
     if new_slug and status == "trash":
@@ -180,7 +189,7 @@ async def _set_slug(context: WriteContext, table: LiteralString, values: Values)
 
 
 def strip_trashed_suffix(slug: str) -> str:
-    """The slug that a record in the trash had before."""
+    """Return the slug that a trashed record had before."""
     return re.sub(TRASHED_SUFFIX + r"(-\d+)?$", "", slug)
 
 
@@ -192,7 +201,7 @@ def newest_first(_: ListQuery) -> Sql:
 
 
 def search_clause(value: str) -> Sql:
-    """Every word occurs, none of the excluded ones does; both sides are folded alike."""
+    """Require every word and no excluded word; text and words are folded in the same way."""
     words = read_search(value)
     return and_(
         [
@@ -203,10 +212,10 @@ def search_clause(value: str) -> Sql:
 
 
 def _word_clause(word: str) -> Sql:
-    """Find a word through the index, which knows groups of three characters.
+    """Match a word through the trigram index.
 
-    A shorter word is kept away from it. A plan for all words, which PostgreSQL keeps after a few requests, would read
-    the whole index for such a word: this takes ten times as long as reading the rows.
+    The index is not used for shorter words. A generic plan, which PostgreSQL caches after a few requests, would read
+    the whole index for such a word, which takes ten times as long as reading the rows.
     """
     if has_trigram(word):
         return Sql("r.search_text LIKE ?", like_pattern(word))
@@ -222,7 +231,7 @@ SEARCH = params.text(_clean_search, allow_empty=False)
 
 
 def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
-    """The list parameters of venues and organizers."""
+    """Return the list parameters of venues and organizers."""
 
     async def linked_to_event(event_id: int, query: ListQuery) -> Sql:
         return await build_event_link_clause(event_id, query, "event", link_table, column)
@@ -262,20 +271,20 @@ def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Fi
             param("only_with_upcoming", params.BOOLEAN, "Only records that have upcoming events", default=False),
             only_with_upcoming,
         ),
-        Filter(param("status", params.STATUS_LIST, "The post status"), unfiltered),
+        Filter(param("status", params.STATUS_LIST, "The post status"), read_by_permissions),
     )
 
 
 def omit_empty(record: JsonObject) -> JsonObject:
-    """Venues and organizers leave out what is empty."""
+    """Remove empty fields, as the JSON of venues and organizers does."""
     return {key: value for key, value in record.items() if value != "" and value is not None}
 
 
 def merge_value(values: Values, row: Row | None, column: LiteralString) -> Any:
-    """The value that a column will have after the write."""
+    """Return the value that a column will have after the write."""
     return values[column] if column in values else row[column] if row is not None else ""
 
 
 def expires_at_next_start(query: ListQuery) -> datetime | None:
-    """Which records have upcoming events changes whenever one of these begins: it is never kept."""
+    """Never cache `only_with_upcoming`: the result changes whenever an event starts."""
     return query.transaction.now if query.values.get("only_with_upcoming") else None

@@ -2,7 +2,7 @@
 
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import Term
-from kalends.kinds.kind import JsonObject, Kind, RenderContext, Values, WriteContext
+from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.terms import (
     build_term_columns,
     order_terms,
@@ -43,12 +43,16 @@ TAGS = Kind(
     name="tags",
     singular="tag",
     title_param="name",
-    columns="r.id, r.revision, r.name, r.slug, r.description, r.count",
     fields=term_fields(N_("The tag name")),
     filters=term_filters("tags", "event_tags", "tag_id"),
-    from_row=build_tag,
-    to_json=serialize_tag,
-    to_columns=build_tag_columns,
-    order=order_terms,
+    reads=Reads(
+        columns=Columns("id", "revision", "name", "slug", "description", "count"),
+        from_row=build_tag,
+        to_json=serialize_tag,
+        order=order_terms,
+    ),
+    writes=Writes(
+        to_columns=build_tag_columns,
+    ),
     is_post=False,
 )

@@ -1,6 +1,6 @@
-"""What categories and tags share."""
+"""Common parts of categories and tags."""
 
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from kalends.core import errors, params
 from kalends.core.errors import InvalidValue
@@ -10,19 +10,19 @@ from kalends.core.sanitize import clean_name, clean_term_description, clean_text
 from kalends.core.search import like_pattern
 from kalends.core.slugs import make_slug, normalize_lookup
 from kalends.kinds.kind import (
+    Clause,
     Filter,
     JsonObject,
     ListQuery,
     RenderContext,
     Values,
     WriteContext,
-    unfiltered,
     value_clause,
 )
 from kalends.store import Row, records
 from kalends.store.sql import Sql
 
-# What `orderby` may name, and the column that stands behind it.
+# The values of `orderby` and their columns.
 ORDERS: dict[str, LiteralString] = {
     "name": "r.name_folded",
     "id": "r.id",
@@ -42,7 +42,7 @@ def _clean_slug(value: str) -> str:
 
 
 def term_fields(name_description: str) -> tuple[Param, ...]:
-    """`name` describes the name."""
+    """Return the parameters of a term. `name_description` describes the parameter `name`."""
     return (
         param("name", params.text(clean_name, allow_empty=False), name_description, required=True),
         param("description", params.text(clean_term_description), "The description"),
@@ -87,9 +87,14 @@ def _build_urls(term: Term, context: RenderContext, collection: str) -> JsonObje
 
 
 async def build_term_columns(
-    context: WriteContext, table: LiteralString, parent: int | None = None, *, sets_parent: bool = False
+    context: WriteContext,
+    table: LiteralString,
+    parent: int | None = None,
+    *,
+    is_nested: bool = False,
+    sets_parent: bool = False,
 ) -> Values:
-    """The columns of a new or changed term. `parent` is the one that it will have."""
+    """Build the columns of a term. `parent` is its parent after the write."""
     arguments, row = context.arguments, context.row
     values: Values = {}
     if "name" in arguments:
@@ -97,7 +102,7 @@ async def build_term_columns(
     if "description" in arguments:
         values["description"] = arguments["description"]
     if row is None:
-        values["slug"] = await _choose_slug(context, table, parent)
+        values["slug"] = await _choose_slug(context, table, parent, is_nested=is_nested)
     elif arguments.get("slug"):
         values["slug"] = arguments["slug"]
         holder_id = await records.find_by_slug(context.transaction, table, arguments["slug"])
@@ -108,8 +113,11 @@ async def build_term_columns(
     return values
 
 
-async def _choose_slug(context: WriteContext, table: LiteralString, parent: int | None) -> str:
-    """A sent slug is numbered when taken; a name that exists beside its like is refused."""
+async def _choose_slug(context: WriteContext, table: LiteralString, parent: int | None, *, is_nested: bool) -> str:
+    """Choose the slug of a new term.
+
+    A given slug that is in use gets a number. A name that another term with the same parent has is rejected.
+    """
     tx, arguments = context.transaction, context.arguments
     if arguments.get("slug"):
         return await records.find_free_slug(tx, table, arguments["slug"], context.record_id)
@@ -119,7 +127,7 @@ async def _choose_slug(context: WriteContext, table: LiteralString, parent: int 
             tx.site.id,
             fold(arguments["name"]),
         )
-        + (Sql("AND parent IS NOT DISTINCT FROM ?::bigint", parent) if table == "categories" else Sql(""))
+        + (Sql("AND parent IS NOT DISTINCT FROM ?::bigint", parent) if is_nested else Sql(""))
         + Sql("LIMIT 1")
     )
     if existing_id is not None:
@@ -141,10 +149,15 @@ def order_terms(query: ListQuery) -> Sql:
     column = ORDERS.get(values.get("orderby", "name"))
     direction: LiteralString = "DESC" if values.get("order") == "desc" else "ASC"
     if column is None:
-        # `include` orders by the given list.
+        # `orderby=include` keeps the order of the given IDs.
         ids = values.get("include") or []
         return Sql("array_position(?::bigint[], r.id) " + direction + ", r.name_folded, r.id", ids)
     return Sql(column + " " + direction + ", r.id " + direction)
+
+
+async def read_by_order(_: Any, __: ListQuery) -> Clause:
+    """Return no condition: `order_terms` reads the parameter."""
+    return Sql("")
 
 
 def _search_clause(value: str) -> Sql:
@@ -154,7 +167,7 @@ def _search_clause(value: str) -> Sql:
 
 def term_filters(table: LiteralString, link_table: LiteralString, column: LiteralString) -> tuple[Filter, ...]:
     async def require_known(ids: list[int], query: ListQuery, name: str) -> list[int]:
-        """Every ID of the list must be a term of this kind."""
+        """Raise unless every ID is a term of this kind."""
         known_ids = await records.find_existing_ids(query.transaction, table, ids)
         unknown = [str(entry) for entry in ids if entry not in known_ids]
         if unknown:
@@ -168,7 +181,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
         return Sql("NOT r.id = ANY(?)", await require_known(ids, query, "exclude"))
 
     async def hide_empty(value: bool, query: ListQuery) -> Sql:
-        # The terms of one event are shown whether or not it is published.
+        # The terms of one event are listed whether or not the event is published.
         is_for_event = "post" in query.values or "event" in query.values
         return Sql("r.count > 0") if value and not is_for_event else Sql("")
 
@@ -177,7 +190,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
         return await build_event_link_clause(event_id, query, name, link_table, column)
 
     async def linked_to_post(event_id: int, query: ListQuery) -> Sql:
-        # `event` is an alias of `post` and wins when both are sent.
+        # `event` is an alias of `post` and takes precedence.
         return Sql("") if "event" in query.values else await linked_to_event(event_id, query)
 
     return (
@@ -185,8 +198,8 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
                value_clause(_search_clause)),
         Filter(param("exclude", params.ids(), "Leave out these IDs"), exclude),
         Filter(param("include", params.ids(), "Limit to these IDs"), include),
-        Filter(param("order", params.one_of("asc", "desc"), "Sort direction"), unfiltered),
-        Filter(param("orderby", params.one_of(*ORDERS, "include"), "Sort by a term attribute"), unfiltered),
+        Filter(param("order", params.one_of("asc", "desc"), "Sort direction"), read_by_order),
+        Filter(param("orderby", params.one_of(*ORDERS, "include"), "Sort by a term attribute"), read_by_order),
         Filter(param("hide_empty", params.BOOLEAN, "Hide terms not assigned to any published event", default=True),
                hide_empty),
         Filter(param("post", params.integer(minimum=1), "Terms assigned to this event"), linked_to_post),
@@ -205,7 +218,10 @@ def _clean_search(value: str) -> str:
 async def build_event_link_clause(
     event_id: int, query: ListQuery, name: str, table: LiteralString, column: LiteralString
 ) -> Sql:
-    """Records linked to an event. It must exist; what it links to is told to those who may read all of it."""
+    """Restrict to records linked to an event.
+
+    Raises if the event does not exist; matches nothing unless the caller may read the event in full.
+    """
     row = await find_event(event_id, query, name)
     if not row["open"]:
         return Sql("false")

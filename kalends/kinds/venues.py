@@ -1,4 +1,4 @@
-"""Venues: places where events happen."""
+"""Venues: the places of events."""
 
 from typing import LiteralString
 
@@ -8,7 +8,7 @@ from kalends.core.record_types import Venue
 from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.image_json import serialize_image
 from kalends.kinds.json_ld import describe_venue
-from kalends.kinds.kind import JsonObject, Kind, RenderContext, Values, WriteContext
+from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
@@ -25,7 +25,7 @@ from kalends.kinds.posts import (
 )
 from kalends.store import Row
 
-# Plain text fields: parameter and column have the same name.
+# Plain text fields, whose parameter and column have the same name.
 TEXT_COLUMNS: tuple[LiteralString, ...] = (
     "address",
     "city",
@@ -50,9 +50,9 @@ SEARCH_COLUMNS: tuple[LiteralString, ...] = (
 def build_venue(row: Row, context: RenderContext) -> Venue:
     return Venue(
         id=row["id"],
-        author=row["author"],
+        author=row["author_id"],
         status=row["status"],
-        date_utc=row["date_utc"],
+        date_utc=row["published_at"],
         modified_utc=row["modified_utc"],
         slug=row["slug"],
         url=build_post_url(row, context, "venue"),
@@ -121,7 +121,7 @@ async def build_venue_columns(context: WriteContext) -> Values:
             values[name] = arguments[name]
     if (merge_value(values, row, "geo_lat") in ("", None)) != (merge_value(values, row, "geo_lng") in ("", None)):
         raise errors.invalid("geo_lat", "`geo_lat` and `geo_lng` are sent together.")
-    # One that was written by itself stays until another is; a derived one follows what it is derived from.
+    # Keep an explicit `stateprovince`; recompute it only if the stored value was derived.
     is_derived = row is None or row["stateprovince"] == _derive_state_province({}, row)
     if "stateprovince" not in arguments and is_derived:
         values["stateprovince"] = _derive_state_province(values, row)
@@ -130,7 +130,7 @@ async def build_venue_columns(context: WriteContext) -> Values:
 
 
 def _derive_state_province(values: Values, row: Row | None) -> object:
-    """Not sent, it is the state where there is no country or it is the US, else the province."""
+    """Return the state in the United States and where the country is empty, otherwise the province."""
     state, province = merge_value(values, row, "state"), merge_value(values, row, "province")
     is_american = merge_value(values, row, "country") in ("", "US", "United States")
     return (state or province) if is_american else (province or state)
@@ -140,9 +140,6 @@ VENUES = Kind(
     name="venues",
     singular="venue",
     title_param="venue",
-    columns=POST_COLUMNS
-    + """, r.address, r.city, r.country, r.province, r.state, r.zip, r.phone, r.stateprovince, r.website,
-        r.show_map, r.show_map_link, r.geo_lat, r.geo_lng""",
     fields=(
         param("venue", params.text(clean_title, allow_empty=False), "The venue name", required=True),
         *post_fields(),
@@ -162,21 +159,26 @@ VENUES = Kind(
         param("geo_lng", params.number(-180, 180), "The longitude", is_extension=True),
     ),
     filters=linked_filters("event_venues", "venue_id"),
-    from_row=build_venue,
-    to_json=serialize_venue,
-    to_columns=build_venue_columns,
-    order=newest_first,
-    expires_at=expires_at_next_start,
-    to_json_ld=describe_venue,
-    sequence_columns=frozenset({"title", *TEXT_COLUMNS, "geo_lat", "geo_lng", "status"}) - {"phone"},
-    passthrough_columns=(
-        "title",
-        "description",
-        *TEXT_COLUMNS,
-        "website",
-        "show_map",
-        "show_map_link",
-        "geo_lat",
-        "geo_lng",
+    reads=Reads(
+        columns=POST_COLUMNS + Columns(*TEXT_COLUMNS, "website", "show_map", "show_map_link", "geo_lat", "geo_lng"),
+        from_row=build_venue,
+        to_json=serialize_venue,
+        order=newest_first,
+        expires_at=expires_at_next_start,
+        to_json_ld=describe_venue,
+    ),
+    writes=Writes(
+        to_columns=build_venue_columns,
+        passthrough_columns=(
+            "title",
+            "description",
+            *TEXT_COLUMNS,
+            "website",
+            "show_map",
+            "show_map_link",
+            "geo_lat",
+            "geo_lng",
+        ),
+        sequence_columns=frozenset({"title", *TEXT_COLUMNS, "geo_lat", "geo_lng", "status"}) - {"phone"},
     ),
 )

@@ -64,7 +64,7 @@ def _list_references(kind: Kind, rows: list[Row]) -> list[tuple[str, int]]:
     since the response changes when it is published.
     """
     references = {(kind.name, row["id"]): None for row in rows}
-    unprotected = [row for row in rows if row.get("password_hash") is None] if kind.links else []
+    unprotected = [row for row in rows if row.get("password_hash") is None] if kind.is_event else []
     for link in kind.links:
         references.update({(link.kind, entry): None for row in unprotected for entry in row[f"{link.column}s"]})
     return list(references)

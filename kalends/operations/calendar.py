@@ -11,9 +11,10 @@ from typing import Any, Final, LiteralString
 from kalends.core.params import Param, Type
 from kalends.core.record_types import Event
 from kalends.core.times import DateTimeInput
-from kalends.kinds.event_window import build_window, plan_branches
+from kalends.kinds.event_dates import build_window
+from kalends.kinds.event_window import plan_branches
 from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import Clause, Filter, ListQuery
+from kalends.kinds.kind import Clause, Columns, Filter, ListQuery
 from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.venues import VENUES
 from kalends.operations.context import OperationContext
@@ -194,9 +195,10 @@ async def _find_first(context: OperationContext, dates: dict[str, Any], conditio
     values = {name: value for name, value in context.values.items() if name not in DATE_PARAMS}
     list_context = replace(context, values={**values, **dates})
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=1)
-    narrowed_kind = replace(EVENTS, columns="r.id, r.start_local, " + EFFECTIVE_END + "::date AS last_day")
+    columns = Columns("id", "start_local", computed={"last_day": EFFECTIVE_END + "::date"})
+    narrowed_kind = replace(EVENTS, reads=replace(EVENTS.reads, columns=columns))
     clauses = [*await build_clauses(EVENTS, list_context, query), condition]
-    return await context.transaction.fetch_one(narrowed_kind.page_query(narrowed_kind, query, clauses))
+    return await context.transaction.fetch_one(narrowed_kind.reads.page_query(narrowed_kind, query, clauses))
 
 
 def _build_moment(day: date) -> DateTimeInput:

@@ -51,11 +51,11 @@ async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
 def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
     """A record by itself: links as IDs, as a write takes them, and no counts, which are others' doing."""
     if not kind.is_post:
-        term = kind.row_to_json(row, context)
+        term = kind.reads.row_to_json(row, context)
         return {key: value for key, value in term.items() if key not in ("count", "url")}
-    if not kind.links:
-        return kind.row_to_json(row, context)
-    record = kind.row_to_json(row, context)
+    if not kind.is_event:
+        return kind.reads.row_to_json(row, context)
+    record = kind.reads.row_to_json(row, context)
     if row["id"] in context.locked_ids:
         return record
     return {**record, **{link.param: row[f"{link.column}s"] for link in kind.links}}
@@ -91,11 +91,11 @@ async def _visibility_conditions(kind: Kind, context: OperationContext) -> list[
     if not kind.is_post:
         return []
     clauses = [permissions.embeddable_condition(context.actor)]
-    if kind.links:
+    if kind.is_event:
         # A list does not show hidden events; those who may edit them keep them in their copy.
         clauses.append(Sql("(NOT r.hide_from_listings OR") + permissions.editable_condition(context.actor) + Sql(")"))
         clauses += row_conditions(await _build_link_clauses(kind, context))
-        if kind.password_guarded_filters & set(context.values):
+        if kind.reads.password_guarded_filters & set(context.values):
             clauses.append(event_passwords.unlocked_condition(context))
     return clauses
 

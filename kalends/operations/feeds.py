@@ -11,7 +11,7 @@ from kalends.core.record_types import Event
 from kalends.core.slugs import TRASHED_SUFFIX, normalize_lookup
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
-from kalends.kinds.event_window import BOUNDS, build_window
+from kalends.kinds.event_dates import build_window, has_dates
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import row_conditions
 from kalends.operations import cache_tags
@@ -51,9 +51,9 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
     Without dates among the filters these are the current and upcoming events and, as far as the limit allows, past
     events since the beginning of last month. `upcoming_only` leaves out past and withdrawn events.
     """
-    if _has_dates(context):
+    if has_dates(context.values):
         query = build_list_query(EVENTS, context)
-        rows, expires_at = await _find_rows(context, {}, limit), EVENTS.expires_at(query)
+        rows, expires_at = await _find_rows(context, {}, limit), EVENTS.reads.expires_at(query)
     else:
         rows, expires_at = await _find_around_today(context, limit, upcoming_only=upcoming_only)
     sequences = await read_sequences(context, [row["id"] for row in rows])
@@ -66,10 +66,6 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
         min([*([expires_at] if expires_at else []), *expiries], default=None),
         cache_tags.tags_for_list(EVENTS, context.transaction.site, rows, context.values),
     )
-
-
-def _has_dates(context: OperationContext) -> bool:
-    return any(name in context.values for name, *_ in BOUNDS) or "include" in context.values
 
 
 async def build_feed_events(context: OperationContext, rows: Sequence[Row]) -> AsyncIterator[list[Event]]:
@@ -111,7 +107,7 @@ async def _find_rows(context: OperationContext, extra: Mapping[str, Any], limit:
     list_context = replace(context, values={**context.values, **extra})
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=limit)
     return await context.transaction.fetch_all(
-        EVENTS.page_query(EVENTS, query, await build_clauses(EVENTS, list_context, query))
+        EVENTS.reads.page_query(EVENTS, query, await build_clauses(EVENTS, list_context, query))
     )
 
 
@@ -137,7 +133,7 @@ async def find_withdrawn(context: OperationContext) -> list[Row]:
     tx = context.transaction
     query = replace(build_list_query(EVENTS, context), statuses=None)
     clauses = row_conditions(await build_clauses(EVENTS, context, query))
-    if _has_dates(context):
+    if has_dates(context.values):
         clauses += build_window(query).clauses()
     recently_withdrawn = Sql("r.site_id = ? AND r.withdrawn_at > ? AND r.status <> 'publish'"
                  " AND NOT r.hide_from_listings", tx.site.id, tx.now - WITHDRAWN_PERIOD)  # fmt: skip

@@ -36,7 +36,7 @@ def serialize_change(kind: Kind, change: Row) -> dict[str, Any]:
     return {
         "revision": change["revision"],
         "action": change["action"],
-        "date_utc": times.format_datetime(change["at"]),
+        "date_utc": times.format_datetime(change["changed_at"]),
         "user": {"id": change["user_id"], "login": change["login"]} if change["user_id"] else None,
         "changes": {
             name: {"before": before.get(name), "after": after.get(name)} for name in dict.fromkeys([*before, *after])
@@ -87,13 +87,15 @@ async def _write_back(kind: Kind, context: OperationContext, row: Row, columns: 
     if "slug" in columns:
         columns["slug"] = strip_trashed_suffix(columns["slug"])
     arguments = to_params(kind, columns, row)
-    stored = await kind.to_columns(build_write_context(context, arguments, row, row["id"]))
+    stored = await kind.writes.to_columns(build_write_context(context, arguments, row, row["id"]))
     values: Values = {
         name: value
         for name, value in stored.items()
         if name in columns or name in DERIVED_COLUMNS | RECOMPUTED_COLUMNS
     }
-    values.update({name: columns[name] for name in values if name in columns and name in kind.passthrough_columns})
+    values.update(
+        {name: columns[name] for name in values if name in columns and name in kind.writes.passthrough_columns}
+    )
     if columns.get("slug") == "" and values.get("status", row["status"]) in ("draft", "pending", "trash"):
         # It had no slug yet. No parameter says that, so the rules would leave it the one that it has.
         values["slug"] = ""

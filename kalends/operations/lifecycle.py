@@ -14,7 +14,7 @@ async def publish_due(tx: Transaction, kind_name: str, record_id: int) -> bool:
     """Publishes a scheduled record if its time has come. Under the lock that happens exactly once."""
     kind = BY_NAME[kind_name]
     await tx.lock_site(None)
-    row = await _fetch_row(kind, tx, record_id, Sql("r.status = 'future' AND r.date_utc <= ?", tx.now))
+    row = await _fetch_row(kind, tx, record_id, Sql("r.status = 'future' AND r.published_at <= ?", tx.now))
     if row is None:
         return False
     await write_changes(kind, tx, row, {"status": "publish"}, {})

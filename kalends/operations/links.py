@@ -13,7 +13,7 @@ from kalends.core.sanitize import clean_name, fold
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.categories import serialize_category_in_event
-from kalends.kinds.kind import Kind, Link, RenderContext, column_names
+from kalends.kinds.kind import Kind, Link, RenderContext
 from kalends.kinds.linked_records import LinkedRecord, LinkedRecords
 from kalends.kinds.tags import serialize_tag_in_event
 from kalends.operations import permissions
@@ -61,9 +61,9 @@ async def load_linked(kind: Kind, context: OperationContext, rows: list[Row]) ->
     # One statement reads all kinds. Their columns differ, so each row comes as one composite value.
     for kind_name, values in await context.transaction.fetch_all(join(" UNION ALL ", parts)) if parts else ():
         other = BY_NAME[kind_name]
-        row: Any = dict(zip(column_names(other.columns), values, strict=True))
-        record = other.from_row(row, render_context)
-        to_json = EMBEDDED_JSON.get(kind_name, other.to_json)
+        row: Any = dict(zip(other.reads.columns.names, values, strict=True))
+        record = other.reads.from_row(row, render_context)
+        to_json = EMBEDDED_JSON.get(kind_name, other.reads.to_json)
         loaded[kind_name][row["id"]] = linked = LinkedRecord(record, to_json(record, render_context))
         if context.representation_cache is not None:
             context.representation_cache.put(_cache_key(render_context, kind_name, row), linked)

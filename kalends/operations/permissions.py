@@ -58,7 +58,7 @@ def may_edit(actor: Actor, row: PostRow) -> bool:
     """Change or delete this event, venue or organizer."""
     if rank(actor) >= EDITOR:
         return True
-    if rank(actor) < CONTRIBUTOR or row["author"] != actor.user_id:
+    if rank(actor) < CONTRIBUTOR or row["author_id"] != actor.user_id:
         return False
     status = row["trashed_status"] if row["status"] == "trash" else row["status"]
     return rank(actor) >= AUTHOR or status not in PUBLISHED_STATUSES
@@ -71,9 +71,9 @@ def editable_condition(actor: Actor) -> Sql:
     if rank(actor) < CONTRIBUTOR:
         return Sql("false")
     if rank(actor) >= AUTHOR:
-        return Sql("r.author = ?", actor.user_id)
+        return Sql("r.author_id = ?", actor.user_id)
     return Sql(
-        "(r.author = ? AND NOT CASE WHEN r.status = 'trash' THEN r.trashed_status ELSE r.status END = ANY(?))",
+        "(r.author_id = ? AND NOT CASE WHEN r.status = 'trash' THEN r.trashed_status ELSE r.status END = ANY(?))",
         actor.user_id,
         list(PUBLISHED_STATUSES),
     )
@@ -94,7 +94,7 @@ def readable_condition(actor: Actor) -> Sql:
         return Sql("r.status = 'publish'")
     return (
         Sql(
-            "(r.status = 'publish' OR (r.author = ? AND r.status <> 'trash') OR (r.status = 'trash' AND",
+            "(r.status = 'publish' OR (r.author_id = ? AND r.status <> 'trash') OR (r.status = 'trash' AND",
             actor.user_id,
         )
         + editable_condition(actor)
@@ -131,7 +131,7 @@ def is_public(row: Row | Mapping[str, Any]) -> bool:
 
 
 def is_own(actor: Actor, row: PostRow) -> bool:
-    return actor.user_id is not None and row["author"] == actor.user_id
+    return actor.user_id is not None and row["author_id"] == actor.user_id
 
 
 def listed_condition(actor: Actor, statuses: Sequence[str] | None) -> Sql:
@@ -161,7 +161,7 @@ def require_reader(actor: Actor, kind: Kind) -> None:
 
 
 def require_edit(actor: Actor, kind: Kind, row: PostRow) -> None:
-    if kind.name == "media" and rank(actor) < EDITOR and not is_own(actor, row):
+    if kind.is_media and rank(actor) < EDITOR and not is_own(actor, row):
         raise permission_error(actor, Message("this image belongs to somebody else."))
     if kind.is_post and not may_edit(actor, row):
         raise permission_error(actor, Message("this record belongs to somebody else or is published already."))

@@ -78,20 +78,20 @@ async def find_page(kind: Kind, context: OperationContext, *, with_total: bool =
     tx = context.transaction
     query = build_list_query(kind, context)
     clauses = await build_clauses(kind, context, query)
-    page_query = kind.page_query(kind, query, clauses)
+    page_query = kind.reads.page_query(kind, query, clauses)
     if query.offset > MAX_OFFSET and "cursor" not in query.values:
         rows: list[Row] = []
         total = await _total_beyond_offset(tx, kind, query, clauses)
     elif with_total:
-        rows, total = await _fetch_rows_and_total(tx, page_query, kind.total_query(kind, query, clauses))
+        rows, total = await _fetch_rows_and_total(tx, page_query, kind.reads.total_query(kind, query, clauses))
     else:
         rows = await tx.fetch_all(page_query)
         total = len(rows)
     if not rows and query.page > 1 and kind.is_post:
         raise errors.no_such_page(kind.singular)
-    if kind.next_cursor is None:
+    if kind.reads.next_cursor is None:
         return RowPage(query, rows, total, None)
-    return RowPage(query, rows[: query.per_page], total, kind.next_cursor(query, rows, total))
+    return RowPage(query, rows[: query.per_page], total, kind.reads.next_cursor(query, rows, total))
 
 
 async def build_clauses(kind: Kind, context: OperationContext, query: ListQuery) -> list[Clause]:
@@ -103,17 +103,17 @@ async def build_clauses(kind: Kind, context: OperationContext, query: ListQuery)
             clauses.append(await row.clause(values[row.param.name], query))
         elif row.param.default is True:
             clauses.append(await row.clause(True, query))
-    if kind.password_guarded_filters & set(values):
+    if kind.reads.password_guarded_filters & set(values):
         clauses.append(event_passwords.unlocked_condition(context))
     return clauses
 
 
 async def _total_beyond_offset(tx: Transaction, kind: Kind, query: ListQuery, clauses: list[Clause]) -> int:
     """Return the total of a list that ends before the page asked for; refuse a page that is too far into it."""
-    total: int = await tx.fetch_value(kind.total_query(kind, query, clauses))
+    total: int = await tx.fetch_value(kind.reads.total_query(kind, query, clauses))
     if total <= query.offset:
         return total
-    if kind.next_cursor:
+    if kind.reads.next_cursor:
         raise errors.invalid(
             "page",
             "at most {most} records can be skipped; continue with `cursor`, the `next_cursor` of an answer.",
@@ -160,7 +160,7 @@ async def _build_list_outcome(kind: Kind, context: OperationContext, page: RowPa
 
     render_context = await make_render_context(kind, context, rows)
     body: dict[str, Any] = {
-        kind.name: [kind.row_to_json(row, render_context) for row in rows],
+        kind.name: [kind.reads.row_to_json(row, render_context) for row in rows],
         "rest_url": page_url(query.page),
     }
     next_url = page_url(query.page + 1) if query.page < pages and "cursor" not in query.values else ""
@@ -170,12 +170,12 @@ async def _build_list_outcome(kind: Kind, context: OperationContext, page: RowPa
     if previous_url:
         body["previous_rest_url"] = previous_url
     body.update({"total": total, "total_pages": pages})
-    if kind.next_cursor:
+    if kind.reads.next_cursor:
         body["next_cursor"] = page.next_cursor
     return Outcome(
         body,
         page=PageInfo(total, pages, next_url, previous_url),
-        expires_at=kind.expires_at(query),
+        expires_at=kind.reads.expires_at(query),
         cache_tags=cache_tags.tags_for_list(kind, context.transaction.site, rows, query.values),
     )
 
@@ -196,7 +196,7 @@ async def fetch_readable_row(kind: Kind, context: OperationContext) -> Row:
     row = await context.transaction.fetch_one(kind.select(_record_condition(context) + Sql("AND") + visible))
     if row is None:
         raise await _not_found_error(kind, context)
-    if kind.links and row["status"] == "trash":
+    if kind.is_event and row["status"] == "trash":
         raise errors.no_longer_available(kind.singular)
     if event_passwords.is_locked(context, row):
         raise errors.password_needed()
@@ -215,7 +215,7 @@ async def _not_found_error(kind: Kind, context: OperationContext) -> Exception:
     row = await context.transaction.fetch_one(kind.select(_record_condition(context)))
     if row is None:
         return errors.not_found(kind.singular)
-    if kind.links and row["status"] == "trash":
+    if kind.is_event and row["status"] == "trash":
         return errors.no_longer_available(kind.singular)
     return errors.not_accessible(kind.singular)
 
@@ -224,10 +224,10 @@ async def _build_outcome(
     kind: Kind, context: OperationContext, row: Row, status: int = 200, *, in_full: bool = False
 ) -> Outcome:
     render_context = await make_render_context(kind, context, [row], is_readable=True)
-    record = kind.from_row(row, render_context)
-    body = kind.to_json(record, render_context)
-    if in_full and kind.to_json_ld:
-        body["json_ld"] = kind.to_json_ld(record, render_context)
+    record = kind.reads.from_row(row, render_context)
+    body = kind.reads.to_json(record, render_context)
+    if in_full and kind.reads.to_json_ld:
+        body["json_ld"] = kind.reads.to_json_ld(record, render_context)
     location = f"{context.collection_url(kind)}/{row['id']}" if status == 201 else ""
     tags = cache_tags.tags_for_record(kind, context.transaction.site, row)
     return Outcome(body, status, revision=row["revision"], location=location, cache_tags=tags)
@@ -257,7 +257,7 @@ async def fetch_editable_row(kind: Kind, context: OperationContext) -> Row:
 async def _remove_term(kind: Kind, context: OperationContext, row: Row) -> None:
     """Children of a category move up to its parent before it goes."""
     tx = context.transaction
-    if kind.name == "categories":
+    if kind.is_nested:
         children = await tx.fetch_all(
             kind.select(Sql("r.site_id = ? AND r.parent = ? ORDER BY r.id", tx.site.id, row["id"]))
         )

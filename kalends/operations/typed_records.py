@@ -71,14 +71,14 @@ async def _read(kind: Kind, context: OperationContext) -> RecordRead[Any]:
     row = await fetch_readable_row(kind, context)
     render_context = await make_render_context(kind, context, [row], is_readable=True)
     tags = cache_tags.tags_for_record(kind, context.transaction.site, row)
-    return RecordRead(kind.from_row(row, render_context), tags)
+    return RecordRead(kind.reads.from_row(row, render_context), tags)
 
 
 async def _list(kind: Kind, context: OperationContext, *, with_total: bool = True) -> RecordList[Any]:
     found = await find_page(kind, context, with_total=with_total)
     render_context = await make_render_context(kind, context, found.rows)
     return RecordList(
-        tuple(kind.from_row(row, render_context) for row in found.rows),
+        tuple(kind.reads.from_row(row, render_context) for row in found.rows),
         PageInfo(found.total, found.total_pages),
         cache_tags.tags_for_list(kind, context.transaction.site, found.rows, found.query.values),
     )

@@ -14,13 +14,13 @@ from kalends.store import Row, jobs, records, slug_redirects
 from kalends.store.change_log import Action
 from kalends.store.database import Transaction
 from kalends.store.history import encode_columns
-from kalends.store.links import record_category_event_changes, record_linked_event_changes, replace_links
+from kalends.store.links import record_linked_event_changes, replace_links
 
 # Columns that follow from others: they make no change and have no history of their own.
 DERIVED_COLUMNS: Final = {"search_text", "name_folded", "start_utc", "end_utc"}
 # Columns that a mere change of status brings along.
 STATUS_COLUMNS: Final = {
-    *("status", "trashed_status", "trashed_at", "date_utc", "slug", "revision", "sequence", "modified_utc")
+    *("status", "trashed_status", "trashed_at", "published_at", "slug", "revision", "sequence", "modified_utc")
 }
 
 
@@ -32,7 +32,7 @@ async def add_record(
     await count_new_record(context)
     arguments = await resolve_image_url(context, arguments)
     record_id = tx.changes.next_post_id() if kind.is_post else tx.changes.next_term_id()
-    values = await kind.to_columns(build_write_context(context, arguments, None, record_id))
+    values = await kind.writes.to_columns(build_write_context(context, arguments, None, record_id))
     after = encode_columns({**_logged_columns(values), **{f"{link.column}s": ids for link, ids in links.items()}})
     revision = tx.changes.record(kind.name, record_id, "create", after=after)
     await records.add(tx, kind.name, {"id": record_id, "revision": revision, **values})
@@ -50,7 +50,7 @@ async def change_record(
     links: Mapping[Link, list[int]] | None = None,
 ) -> None:
     """Changes only what differs from the row; where nothing does, nothing is written."""
-    values = await kind.to_columns(
+    values = await kind.writes.to_columns(
         build_write_context(context, await resolve_image_url(context, arguments), row, row["id"])
     )
     await write_changes(kind, context.transaction, row, values, links or {})
@@ -75,22 +75,19 @@ async def write_changes(
         after=encode_columns(logged),
         was_public=permissions.is_public(row),
     )
-    if kind.sequence_columns & {*changed, *[f"{link.column}s" for link in relinked]}:
+    if kind.writes.sequence_columns & {*changed, *[f"{link.column}s" for link in relinked]}:
         changed["sequence"] = changed["revision"]
     if "modified_utc" in row:
         changed["modified_utc"] = tx.now
-    if kind.links:
+    if kind.is_event:
         changed.update(_withdrawn_at(tx, row, changed, relinked=bool(relinked)))
     await records.change(tx, kind.name, row["id"], changed)
     if "slug" in changed and permissions.is_published(row):
         await slug_redirects.add_redirect(tx, kind.name, row["slug"], row["id"])
     for link, ids in relinked.items():
         await replace_links(tx, link.table, link.column, row["id"], ids)
-    if kind.name == "categories" and "parent" in changed:
-        # A filter by a category finds what is below it: those who follow one are told.
-        await record_category_event_changes(tx, row["id"])
-    if kind.after_update is not None:
-        await kind.after_update(tx, row, changed)
+    if kind.writes.after_update is not None:
+        await kind.writes.after_update(tx, row, changed)
     await _schedule(kind, tx, row["id"], changed, {**row, **changed})
 
 
@@ -125,9 +122,9 @@ async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
 
 async def _schedule(kind: Kind, tx: Transaction, record_id: int, changed: Values, current: Mapping[str, Any]) -> None:
     """A record that is to appear later is published by a job, enqueued in this very transaction."""
-    if current.get("status") == "future" and {"status", "date_utc"} & set(changed):
+    if current.get("status") == "future" and {"status", "published_at"} & set(changed):
         await jobs.enqueue(
-            tx, jobs.Task.PUBLISH, {"kind": kind.name, "record_id": record_id}, run_at=current["date_utc"]
+            tx, jobs.Task.PUBLISH, {"kind": kind.name, "record_id": record_id}, run_at=current["published_at"]
         )
 
 

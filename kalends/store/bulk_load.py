@@ -1,6 +1,6 @@
-"""Loading very many rows at once by COPY. The owner's work: COPY is refused under row-level security.
+"""Bulk loading by COPY. It needs the owner of the tables, because row-level security does not allow COPY.
 
-One transaction in one site, whose row stays locked: what is loaded appears whole or not at all.
+All rows are loaded in one transaction of one site, whose row stays locked.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ from kalends.store.database import Transaction
 from kalends.store.sites import Site
 from kalends.store.sql import Sql
 
-# Those that grow with the number of events.
+# Tables that grow with the number of events.
 LARGE_TABLES: Final[tuple[LiteralString, ...]] = (
     "events",
     "event_venues",
@@ -25,14 +25,14 @@ LARGE_TABLES: Final[tuple[LiteralString, ...]] = (
     "changes",
 )
 SMALL_TABLES: Final[tuple[LiteralString, ...]] = ("venues", "organizers", "categories", "tags", "event_days", "sites")
-# From this many new events on, and if there are not as many already, indexes are built afterwards.
+# From this number of new events, and if there are fewer already, indexes are built after loading.
 MIN_EVENTS_TO_DROP_INDEXES: Final = 5_000
 
 ProgressCallback = Callable[[str, int, int], None]
 
 
 class BulkLoad:
-    """What a loader may do: everything that a transaction can, and COPY."""
+    """A transaction that can also COPY rows into tables."""
 
     def __init__(self, connection: Any, transaction: Transaction, definitions: list[str]) -> None:
         self._connection = connection
@@ -43,7 +43,7 @@ class BulkLoad:
         await self._connection.copy_records_to_table(table, records=rows, columns=columns)
 
     async def restore_indexes(self, on_progress: ProgressCallback) -> None:
-        """Makes again what was taken away."""
+        """Recreate the indexes and foreign keys that were dropped."""
         await self._connection.execute("SET LOCAL enable_seqscan = on")
         for done, definition in enumerate(self._definitions):
             on_progress("indexes", done, len(self._definitions))
@@ -56,7 +56,7 @@ class BulkLoad:
 async def open_bulk_load(
     database_url: str, host: str, event_count: int, get_now: Callable[[Site], datetime]
 ) -> AsyncIterator[BulkLoad]:
-    """A transaction of the owner in the site of this host, with its clock locked."""
+    """Open a transaction of the owner in the site of this host, with the site locked."""
     connection = await asyncpg.connect(database_url)
     try:
         async with connection.transaction():
@@ -75,10 +75,10 @@ async def open_bulk_load(
 
 
 async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
-    """Before many rows: takes indexes and foreign keys away; the answer is how they are made again.
+    """Drop indexes and foreign keys before a large load; return the statements that recreate them.
 
-    Built over the finished rows they take a fraction of the time. Others wait meanwhile, so the
-    tables are locked in the order of every writer, sites first.
+    Building them after the load takes a fraction of the time. Other writers wait meanwhile, so the tables are locked
+    in the order of all writers, sites first.
     """
     existing: float = await connection.fetchval("SELECT reltuples FROM pg_class WHERE oid = 'events'::regclass")
     if event_count < MIN_EVENTS_TO_DROP_INDEXES or existing > event_count:
@@ -91,7 +91,7 @@ async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
 
 
 async def vacuum_tables(database_url: str, on_progress: ProgressCallback) -> None:
-    """Statistics for the planner; and the visibility map, without which no index answers alone."""
+    """Update the statistics of the planner, and the visibility map, which index-only scans need."""
     connection = await asyncpg.connect(database_url)
     tables = (*LARGE_TABLES, *SMALL_TABLES)
     try:
@@ -111,7 +111,7 @@ async def list_slugs(transaction: Transaction) -> set[str]:
 
 
 async def find_term_ids(transaction: Transaction, table: LiteralString) -> dict[str, int]:
-    """The terms that are there, by folded name."""
+    """Return the IDs of existing terms by folded name."""
     rows = await transaction.fetch_all(
         Sql("SELECT name_folded, id FROM " + table + " WHERE site_id = ? ORDER BY id DESC", transaction.site.id)
     )
@@ -119,7 +119,7 @@ async def find_term_ids(transaction: Transaction, table: LiteralString) -> dict[
 
 
 async def ensure_authors(transaction: Transaction) -> list[int]:
-    """Those who may publish; where there is nobody yet, a new account without a password."""
+    """Return the users who may publish. Without any, add an account that has no password."""
     site_id = transaction.site.id
     rows = await transaction.fetch_all(
         Sql(
@@ -143,14 +143,14 @@ async def ensure_authors(transaction: Transaction) -> list[int]:
     return [user_id]
 
 
-# Tables that grow from nothing have no statistics, and the planner would read them whole for every slug.
+# New tables have no statistics, so the planner would read them completely for every slug.
 _SETTINGS: Final = """
     SET LOCAL enable_seqscan = off;
     SELECT set_config(name, '512MB', true) FROM pg_settings
     WHERE name IN ('work_mem', 'maintenance_work_mem') AND setting::bigint < 512 * 1024
 """
 
-# Indexes that no constraint rests on, and foreign keys; foreign keys come back last.
+# Indexes without a constraint, and foreign keys, which are recreated last.
 _DROPPABLE: Final = """
     SELECT format('DROP INDEX %s', i.indexrelid::regclass) AS removal, pg_get_indexdef(i.indexrelid) AS creation,
         1 AS step

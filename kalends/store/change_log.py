@@ -1,7 +1,7 @@
-"""The clock of a site: its revision, its IDs and its change log.
+"""The change log of a site, with its revision and its last IDs.
 
-The row of the site stays locked from the first look at the clock to the end of the transaction,
-so revisions become visible in order and without gaps, and two writers never meet.
+The row of the site stays locked until the end of the transaction, so a site has one writer at a time, and revisions
+become visible in order and without gaps.
 """
 
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from typing import Final, Literal
 from kalends.core import errors
 from kalends.store.sql import Sql
 
-# Records that one request may create, those inside others included: each of them is written under the lock.
+# Maximum number of records that one request creates, including linked ones: each is written under the lock.
 MAX_NEW_RECORDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of the log. `before` and `after` are the changed columns as JSON."""
+    """An entry of the log. `before` and `after` are the changed columns as JSON."""
 
     revision: int
     kind: str
@@ -40,8 +40,8 @@ class ChangeLog:
     now: datetime
     user_id: int | None = None
     entries: list[Change] = field(default_factory=list[Change])
-    max_new_records: int | None = None  # None: any number of new records
-    new_records: int = 0  # including those that were undone: they took their time, too
+    max_new_records: int | None = None  # None means no limit
+    new_records: int = 0  # includes records that were rolled back, because they cost time as well
 
     def record(
         self,
@@ -53,7 +53,7 @@ class ChangeLog:
         after: str | None = None,
         was_public: bool = False,
     ) -> int:
-        """The revision of one change; it goes onto the changed row and into the log."""
+        """Add an entry to the log and return its revision, which the changed row gets as well."""
         self.revision += 1
         self.entries.append(Change(self.revision, kind, record_id, action, before, after, was_public))
         return self.revision
@@ -74,19 +74,19 @@ class ChangeLog:
             raise errors.too_many_records(self.max_new_records)
 
     def flush(self) -> Sql:
-        """Raises the site's row and adds to the log, in one statement."""
+        """Build the statement that updates the row of the site and inserts the entries."""
         entries = self.entries
         return Sql(
             """
-            WITH raised AS (
+            WITH updated AS (
                 UPDATE sites SET revision = ?, last_post_id = ?, last_term_id = ? WHERE id = ?
                 RETURNING id
             )
             INSERT INTO changes
-                (site_id, revision, kind, record_id, action, before, after, was_public, user_id, at)
-            SELECT raised.id, c.revision, c.kind, c.record_id, c.action, c.before::jsonb, c.after::jsonb,
+                (site_id, revision, kind, record_id, action, before, after, was_public, user_id, changed_at)
+            SELECT updated.id, c.revision, c.kind, c.record_id, c.action, c.before::jsonb, c.after::jsonb,
                 c.was_public, ?::bigint, ?::timestamptz
-            FROM raised, unnest(?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::boolean[])
+            FROM updated, unnest(?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::boolean[])
                 AS c (revision, kind, record_id, action, before, after, was_public)
             """,
             self.revision,
@@ -105,7 +105,7 @@ class ChangeLog:
         )
 
     def enqueue_purge(self) -> Sql:
-        """Enqueues the job that tells shared caches of these changes."""
+        """Build the statement that enqueues the purge of these changes from shared caches."""
         first, last = self.entries[0].revision, self.entries[-1].revision
         return Sql(
             "SELECT enqueue_job('purge', jsonb_build_object('first', ?::bigint, 'last', ?::bigint), NULL)",

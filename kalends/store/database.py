@@ -1,7 +1,7 @@
-"""The pool, one transaction per request, deadlines, and SQLSTATE -> error in one table.
+"""Connection pool, one transaction per request, timeouts, and the mapping of SQLSTATEs to API errors.
 
-A transaction steps down to an unprivileged role and enters exactly one site. Reads see one
-snapshot; writes lock the clock of the site when they begin to write.
+A transaction switches to an unprivileged role and enters exactly one site. Reads see one snapshot; writes lock the
+row of the site before the first change.
 """
 
 import asyncio
@@ -26,36 +26,36 @@ from kalends.store.sql import Sql
 
 log = logging.getLogger(__name__)
 
-# The session is on a server that takes no writes, such as a primary that has been demoted.
+# The server does not accept writes, for example because it is a demoted primary.
 READ_ONLY_STATE = "25006"
-# What a client is told when PostgreSQL refuses. States that are not listed are faults of ours: 500.
+# API errors for errors of PostgreSQL. States that are not listed are bugs and become status 500.
 SQLSTATES: dict[str, Callable[[], ApiError]] = {
-    "23503": errors.conflict,  # foreign key: the other record vanished at the same moment
-    "23505": errors.conflict,  # unique index: somebody took the name at the same moment
+    "23503": errors.conflict,  # foreign key: the other record was deleted concurrently
+    "23505": errors.conflict,  # unique index: the name was taken concurrently
     "40001": errors.unavailable,  # serialization failure
     "40P01": errors.unavailable,  # deadlock
-    "55P03": errors.unavailable,  # lock not available in time
-    "57014": errors.unavailable,  # statement took too long
+    "55P03": errors.unavailable,  # lock timeout
+    "57014": errors.unavailable,  # statement timeout
     "53100": errors.out_of_storage,  # disk full
     "53200": errors.unavailable,  # out of memory
     "53300": errors.unavailable,  # too many connections
-    "57P01": errors.unavailable,  # the server shuts down
+    "57P01": errors.unavailable,  # server shutting down
     "57P02": errors.unavailable,
-    "57P03": errors.unavailable,  # the server starts up
-    READ_ONLY_STATE: errors.unavailable,  # a standby: the primary has moved
-    "08P01": errors.unavailable,  # a pooler in between gave up waiting
+    "57P03": errors.unavailable,  # server starting up
+    READ_ONLY_STATE: errors.unavailable,  # standby after a failover
+    "08P01": errors.unavailable,  # timeout of a connection pooler
 }
-# The connection broke, or PostgreSQL ended it: whether a commit was done is not known.
+# The connection broke or PostgreSQL closed it, so the outcome of a commit is unknown.
 BROKEN_CONNECTION_STATES = ("08", "57P0")
-# What asyncpg raises when the other side is gone: an InternalClientError if that happens while it learns types.
+# Raised by asyncpg on a lost connection: an InternalClientError if it was introspecting types.
 CONNECTION_ERRORS = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
-# The same, and when it is slow or unwilling.
+# The same, plus timeouts and errors of the server.
 UNAVAILABLE_ERRORS = (*CONNECTION_ERRORS, TimeoutError, asyncpg.PostgresError)
 ENTER_SITE_BY_HOST = "SELECT * FROM enter_site($1)"
 ENTER_SITE_BY_ID = "SELECT * FROM enter_site_number($1)"
-# Connections for the lookup of revisions and for /readyz: both work while all others are in use.
+# Connections reserved for the lookup of revisions and for /readyz, which work while all others are in use.
 LOOKUP_CONNECTIONS = 2
-# For so long they wait for an answer: a database that hangs is away, too.
+# Timeout of these lookups in seconds: a database that hangs counts as unavailable.
 LOOKUP_TIMEOUT = 2.0
 
 
@@ -63,17 +63,17 @@ LOOKUP_TIMEOUT = 2.0
 class Options:
     url: str
     size: int = 10
-    pool_timeout: float = 1.0  # seconds a request waits for a connection before it is refused
-    statement_timeout: float = 10.0  # seconds one statement may take
+    pool_timeout: float = 1.0  # seconds to wait for a connection before responding 503
+    statement_timeout: float = 10.0  # maximum duration of one statement, in seconds
     public_statement_timeout: float = 3.0  # the same, for reads without credentials
-    transaction_timeout: float = 10.0  # seconds one write may take, from its beginning to its commit
+    transaction_timeout: float = 10.0  # maximum duration of a write before its commit, in seconds
     prepared: bool = True  # False behind a pooler in transaction mode
-    enqueue_purges: bool = False  # True: shared caches are told of every write, by a job
-    max_per_client: int = 0  # connections that one client has in use at a time; 0: any number
+    enqueue_purges: bool = False  # enqueue a job that purges shared caches after each write
+    max_per_client: int = 0  # maximum number of connections in use by one client; 0 means no limit
 
 
 class Transaction:
-    """What an operation may do with the database."""
+    """The database as operations see it: statements in one site, and its change log."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Transaction:
         await self._connection.execute(sql.render(), *sql.values)
 
     async def lock_site(self, user_id: int | None) -> None:
-        """From here on this transaction is the only writer of the site."""
+        """Become the only writer of the site until the end of the transaction."""
         row = await self.fetch_one(select_site_for_update(self.site.id))
         if row is None:
             raise errors.unknown_site()
@@ -128,12 +128,12 @@ class Transaction:
     @property
     def changes(self) -> ChangeLog:
         if self._changes is None:
-            raise AssertionError("the clock is read without the lock")
+            raise AssertionError("the change log is used without the lock")
         return self._changes
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """A part that may fail by itself: what it wrote, and what the clock counted, is undone then."""
+        """Run a part that may fail alone: its writes and its entries of the change log are then undone."""
         changes = self.changes
         saved = (changes.revision, changes.last_post_id, changes.last_term_id, len(changes.entries))
         await self._connection.execute("SAVEPOINT attempt")
@@ -165,18 +165,18 @@ class Database:
         )
         self._recovering: set[asyncio.Task[None]] = set()
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.statement_timeout * 1000)}; "
-        step_down = f"{idle}SET LOCAL ROLE kalends_app"
+        switch_role = f"{idle}SET LOCAL ROLE kalends_app"
         reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
         timeout = f"SET LOCAL statement_timeout = {int(options.statement_timeout * 1000)}; "
         public_timeout = min(options.public_statement_timeout, options.statement_timeout)
         public = f"SET LOCAL statement_timeout = {int(public_timeout * 1000)}; "
-        self._begin_read = f"{reading}{timeout}{step_down}"
-        self._begin_public_read = f"{reading}{public}{step_down}"
-        self._begin_write = f"BEGIN; {timeout}{step_down}"
+        self._begin_read = f"{reading}{timeout}{switch_role}"
+        self._begin_public_read = f"{reading}{public}{switch_role}"
+        self._begin_write = f"BEGIN; {timeout}{switch_role}"
 
     @classmethod
     async def open(cls, options: Options) -> Self:
-        """Opens the pools without a connection: the server starts also while the database is away."""
+        """Open the pools without a connection, so that the server starts while the database is unavailable."""
         return cls(await _open_pool(options, options.size), await _open_pool(options, LOOKUP_CONNECTIONS), options)
 
     async def close(self) -> None:
@@ -196,10 +196,10 @@ class Database:
         anonymous: bool = False,
         client_ip: str = "",
     ) -> AsyncIterator[Transaction]:
-        """Run one transaction in a site, named by its host or its ID; commit it unless something is raised.
+        """Run one transaction in a site, given by host or ID; commit it unless an exception is raised.
 
-        `anonymous`: a read without credentials, whose statements have a shorter deadline. `client` has a fair share
-        of the connections; with credentials it waits longer for one, because writes come one after another.
+        `anonymous`: a read without credentials, whose statements have a shorter timeout. Each `client_ip` has a fair
+        share of the connections; with credentials it waits longer for one, because writes are serialized.
         """
         max_wait = (
             self._options.pool_timeout
@@ -237,7 +237,7 @@ class Database:
                 )
                 yield transaction
                 await transaction.flush_changes()
-                # A commit that is cut short has an unknown outcome; the driver's own limit is enough for it.
+                # An interrupted commit has an unknown outcome, so only the timeout of the driver applies to it.
                 limit.reschedule(None)
                 is_committing = writing
                 await self._commit(connection, writing)
@@ -248,8 +248,8 @@ class Database:
             is_broken = (error.sqlstate or "").startswith(BROKEN_CONNECTION_STATES)
             raise (errors.outcome_unknown() if is_committing and is_broken else translate_error(error)) from error
         except TimeoutError as error:
-            # The statement is being cancelled. Who asked need not wait for that, but the connection must:
-            # while its backend is busy, another one in its place would be one too many.
+            # The statement is being cancelled. The client need not wait for that, but the connection must not be
+            # released: while its backend is busy, another connection would exceed the limit.
             owns_connection = False
             self._recover(connection)
             if limit.expired():
@@ -263,8 +263,8 @@ class Database:
             await self._roll_back(connection)
             raise
         except asyncio.CancelledError:
-            # The client is gone. A connection that is closed in the middle of a statement would keep the lock of
-            # the site until that statement ends, so it is cancelled and rolled back instead.
+            # The client disconnected. If the connection were closed during a statement, the site would stay locked
+            # until that statement ends, so the statement is cancelled and rolled back instead.
             owns_connection = False
             self._recover(connection)
             raise
@@ -276,7 +276,7 @@ class Database:
                 await self._pool.release(connection)
 
     async def fetch_unscoped(self, sql: Sql, *, seconds: float | None = None) -> list[Record]:
-        """One statement by itself, for functions of the owner that need no site; `seconds` is its own deadline."""
+        """Run one statement outside of any site, for functions of the owner; `seconds` is its timeout."""
         connection = await self._acquire(self._lookup_pool)
         try:
             rows: list[Record] = await connection.fetch(sql.render(), *sql.values, timeout=seconds)
@@ -288,7 +288,7 @@ class Database:
         return rows
 
     async def schema_version(self) -> str:
-        """Return the schema revision. Raises 503 while the database is away or is a standby."""
+        """Return the schema revision; raise 503 while the database is unavailable or a standby."""
         connection = await self._acquire(self._lookup_pool)
         try:
             version, is_standby = await connection.fetchrow(
@@ -325,8 +325,8 @@ class Database:
         if not writing:
             await connection.execute("COMMIT")
             return
-        # A commit whose wait for a standby was cancelled succeeds with a mere warning: the write
-        # is stored here but perhaps nowhere else, so it is not acknowledged.
+        # A commit whose wait for a standby was cancelled succeeds with a warning: the write is stored on the primary
+        # but perhaps not on the standby, so it is not acknowledged.
         notices: list[Any] = []
         listener = lambda _, message: notices.append(message)  # noqa: E731
         connection.add_log_listener(listener)
@@ -334,7 +334,7 @@ class Database:
             await connection.execute("COMMIT")
             await asyncio.sleep(0)
         finally:
-            with suppress(asyncpg.InterfaceError):  # The connection is gone, and the listener with it.
+            with suppress(asyncpg.InterfaceError):  # A closed connection has no listeners.
                 connection.remove_log_listener(listener)
         if any(notice.sqlstate == "01000" for notice in notices):
             raise errors.outcome_unknown()
@@ -342,7 +342,7 @@ class Database:
     async def _reconnect(self, connection: Any) -> None:
         """Close this connection, and replace each of the others before its next use.
 
-        They reached the same server by the same address, so each of them would fail one more write.
+        They are connected to the same server, so each of them would fail one more write.
         """
         _terminate(connection)
         for pool in (self._pool, self._lookup_pool):
@@ -360,7 +360,7 @@ class Database:
     @staticmethod
     async def _roll_back(connection: Any) -> None:
         try:
-            # Not the driver's own limit: that one begins only when a cancellation under way has been answered.
+            # The timeout of the driver would begin only after a pending cancellation has finished.
             async with asyncio.timeout(2):
                 await connection.execute("ROLLBACK")
         except UNAVAILABLE_ERRORS:
@@ -373,22 +373,22 @@ async def _open_pool(options: Options, size: int) -> Any:
         min_size=0,
         max_size=size,
         timeout=max(options.pool_timeout, 1.0),
-        # The server's own limit does not cover a dead network; this one does.
+        # Unlike the timeout of the server, this one also covers a broken network.
         command_timeout=options.statement_timeout + 1,
         statement_cache_size=1024 if options.prepared else 0,
         max_inactive_connection_lifetime=300,
-        # Every transaction ends by its own COMMIT or ROLLBACK and leaves nothing to clean up.
+        # Every transaction ends with COMMIT or ROLLBACK, so there is nothing to reset.
         reset=_skip_reset,
     )
 
 
 def _terminate(connection: Any) -> None:
-    with suppress(asyncpg.InterfaceError):  # The driver has seen the end already, and given the place back.
+    with suppress(asyncpg.InterfaceError):  # The driver has already noticed and released the connection.
         connection.terminate()
 
 
 def translate_error(error: asyncpg.PostgresError) -> Exception:
-    """The answer for a refusal of PostgreSQL's, or the error itself where it is a fault of ours."""
+    """Return the API error for an error of PostgreSQL, or the error itself if it is a bug."""
     state = error.sqlstate or ""
     factory = SQLSTATES.get(state) or (errors.unavailable if state.startswith("08") else None)
     return factory() if factory else error

@@ -1,4 +1,4 @@
-"""The change log as it is read: the history of one record, and what changed since a revision."""
+"""Reading and trimming the change log: the history of a record, and changes since a revision."""
 
 from collections.abc import Sequence
 from typing import Any, LiteralString
@@ -14,7 +14,7 @@ KINDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categorie
 
 
 def encode_columns(values: dict[str, Any]) -> str:
-    """Columns as JSON. Bytes are secrets' hashes; they are kept as hexadecimal digits."""
+    """Encode columns as JSON; `bytes` (password hashes) become hex."""
     return orjson.dumps(values, default=_encode_value).decode()
 
 
@@ -33,11 +33,11 @@ async def list_record_changes(
     before: int = MAX_ID,
     limit: int | None = None,
 ) -> list[Record]:
-    """The changes of one record between two revisions, newest first, with who made them."""
+    """Return the changes of one record between two revisions, newest first, with their users."""
     return await tx.fetch_all(
         Sql(
             """
-            SELECT c.revision, c.action, c.at, c.user_id, u.login, c.before, c.after
+            SELECT c.revision, c.action, c.changed_at, c.user_id, u.login, c.before, c.after
             FROM changes c LEFT JOIN users u ON u.site_id = c.site_id AND u.id = c.user_id
             WHERE c.site_id = ? AND c.kind = ? AND c.record_id = ? AND c.revision > ? AND c.revision < ?
             ORDER BY c.revision DESC LIMIT ?
@@ -55,7 +55,7 @@ async def list_record_changes(
 async def list_changed_records(
     tx: Transaction, since: int, snapshot_revision: int, kinds: Sequence[str], limit: int
 ) -> list[Record]:
-    """Records by their latest revision, and tombstones of those that are gone, in order."""
+    """Return changed records by their latest revision, and tombstones of deleted ones, in order."""
     parts = [
         Sql("(SELECT revision, '" + kind + "' AS kind, id, false AS gone FROM " + kind + " WHERE site_id = ? "
             "AND revision > ? ORDER BY revision LIMIT ?)", tx.site.id, since, limit)
@@ -78,7 +78,7 @@ async def list_changed_records(
 
 
 async def list_changes_between(tx: Transaction, first: int, last: int) -> list[Record]:
-    """Changes in order. Of an event with the terms that it is linked to now."""
+    """Return changes in order; those of an event with its current terms."""
     return await tx.fetch_all(
         Sql(
             """
@@ -99,7 +99,7 @@ async def list_changes_between(tx: Transaction, first: int, last: int) -> list[R
 async def find_once_visible(
     tx: Transaction, since: int, records: Sequence[tuple[str, int]], user_id: int | None
 ) -> set[tuple[str, int]]:
-    """Which of these records everybody, or their author, could see at some moment since a revision."""
+    """Return the records that were public, or visible to the user as their author, at some time since a revision."""
     if not records:
         return set()
     rows = await tx.fetch_all(
@@ -108,13 +108,13 @@ async def find_once_visible(
             SELECT DISTINCT c.kind, c.record_id
             FROM unnest(?::text[], ?::bigint[]) AS w (kind, id)
             JOIN changes c ON c.site_id = ? AND c.kind = w.kind AND c.record_id = w.id
-            WHERE c.revision > ? AND (c.was_public OR (c.before ->> 'author')::bigint = ?::bigint)
+            WHERE c.revision > ? AND (c.was_public OR (c.before ->> 'author_id')::bigint = ?::bigint)
             UNION
             SELECT w.kind, w.id FROM unnest(?::text[], ?::bigint[]) AS w (kind, id)
             WHERE w.id IN (
-                SELECT id FROM events WHERE site_id = ? AND w.kind = 'events' AND author = ?
-                UNION ALL SELECT id FROM venues WHERE site_id = ? AND w.kind = 'venues' AND author = ?
-                UNION ALL SELECT id FROM organizers WHERE site_id = ? AND w.kind = 'organizers' AND author = ?)
+                SELECT id FROM events WHERE site_id = ? AND w.kind = 'events' AND author_id = ?
+                UNION ALL SELECT id FROM venues WHERE site_id = ? AND w.kind = 'venues' AND author_id = ?
+                UNION ALL SELECT id FROM organizers WHERE site_id = ? AND w.kind = 'organizers' AND author_id = ?)
             """,
             [kind for kind, _ in records],
             [record_id for _, record_id in records],
@@ -130,11 +130,11 @@ async def find_once_visible(
 
 
 async def trim_log(tx: Transaction, before: Any) -> int:
-    """Forgets changes from before a moment and remembers up to where."""
+    """Delete changes from before a time; return the last deleted revision, which the site stores."""
     last: int | None = await tx.fetch_value(
         Sql(
-            """SELECT max(revision) FROM changes WHERE site_id = ? AND at < ?
-                AND revision < coalesce((SELECT min(revision) FROM changes WHERE site_id = ? AND at >= ?),
+            """SELECT max(revision) FROM changes WHERE site_id = ? AND changed_at < ?
+                AND revision < coalesce((SELECT min(revision) FROM changes WHERE site_id = ? AND changed_at >= ?),
                     9223372036854775807)""",
             tx.site.id,
             before,

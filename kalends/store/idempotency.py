@@ -1,4 +1,4 @@
-"""Answers kept for a repeated Idempotency-Key, in the transaction of the write itself."""
+"""Responses stored for a repeated Idempotency-Key, in the transaction of the write."""
 
 import hashlib
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class StoredResponse:
 
 
 async def lock_key(tx: Transaction, user_id: int, key: str) -> None:
-    """Refuses while another transaction holds the same key. Taken before the site is locked."""
+    """Lock a key before the site is locked; raise if another transaction holds it."""
     digest = hashlib.blake2b(f"{tx.site.id}\0{user_id}\0{key}".encode(), digest_size=8).digest()
     lock_id = int.from_bytes(digest, "big", signed=True)
     if not await tx.fetch_value(Sql("SELECT pg_try_advisory_xact_lock(?::bigint)", lock_id)):
@@ -26,8 +26,10 @@ async def lock_key(tx: Transaction, user_id: int, key: str) -> None:
 
 
 async def find_response(tx: Transaction, user_id: int, key: str, fingerprint: bytes) -> StoredResponse | None:
-    """The answer that was given before. The row is locked, which writes WAL: a replay that says
-    "stored" must wait for a standby like the write itself did."""
+    """Return the stored response, if any; raise if the key was used for another request.
+
+    The row is locked, which writes WAL: a replayed response must wait for a synchronous standby as the write did.
+    """
     row = await tx.fetch_one(
         Sql(
             """
@@ -51,7 +53,7 @@ async def find_response(tx: Transaction, user_id: int, key: str, fingerprint: by
 async def store_response(
     tx: Transaction, user_id: int, key: str, fingerprint: bytes, response: StoredResponse
 ) -> None:
-    """Keeps an answer for a day; what is older goes on the way."""
+    """Store a response for a day, and delete older ones."""
     await tx.execute(
         Sql(
             """

@@ -1,4 +1,4 @@
-"""Work for later, enqueued in the transaction of the change that needs it."""
+"""Background jobs, enqueued in the transaction of the change that needs them."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -22,33 +22,33 @@ class Task(StrEnum):
 async def enqueue(
     tx: Transaction, task: Task, arguments: Mapping[str, object], run_at: datetime | None = None
 ) -> None:
-    """The job belongs to the site of the transaction; without `at` it may begin at once."""
+    """Enqueue a job for the site of the transaction; without `run_at` it may start immediately."""
     await tx.execute(Sql("SELECT enqueue_job(?, ?::jsonb, ?)", task, orjson.dumps(dict(arguments)).decode(), run_at))
 
 
 async def find_due_records(database: Database, limit: int = 1000) -> list[Record]:
-    """Scheduled records of all sites whose time has come."""
+    """Return scheduled records of all sites whose publication date has passed."""
     return await database.fetch_unscoped(Sql("SELECT site_id, kind, id FROM due_records(?)", limit))
 
 
 async def find_old_trash(database: Database, cutoff: datetime, limit: int = 1000) -> list[Record]:
-    """Records of all sites that have been in the trash since before a moment."""
+    """Return records of all sites that were trashed before the cutoff."""
     return await database.fetch_unscoped(Sql("SELECT site_id, kind, id FROM old_trash(?, ?)", cutoff, limit))
 
 
 async def find_sites_with_old_changes(database: Database, cutoff: datetime) -> list[int]:
-    """Sites whose change log begins before a moment."""
+    """Return the IDs of sites whose change log begins before the cutoff."""
     rows = await database.fetch_unscoped(Sql("SELECT site_id FROM sites_with_old_changes(?)", cutoff))
     return [row["site_id"] for row in rows]
 
 
 async def find_relocated_venues(database: Database, limit: int = 100) -> list[Record]:
-    """Find venues of all sites whose events have to follow a change of their place."""
+    """Return venues of all sites whose events do not reflect the coordinates of the venue yet."""
     return await database.fetch_unscoped(Sql("SELECT site_id, id FROM unsettled_venues(?)", limit))
 
 
 async def update_event_places(tx: Transaction, venue_id: int, limit: int = 500) -> bool:
-    """Let some events follow a change of their venue's place; return whether there may be more of them."""
+    """Update some events after a change of the coordinates of their venue; return whether there may be more."""
     await tx.lock_site(None)
     site_id = tx.site.id
     if await tx.fetch_value(Sql("SELECT settle_places(?, ?, ?)", site_id, venue_id, limit)):

@@ -10,7 +10,7 @@ from kalends.store.sql import Sql
 async def replace_links(
     tx: Transaction, table: LiteralString, column: LiteralString, event_id: int, ids: list[int]
 ) -> None:
-    """The event is linked to exactly these, in this order."""
+    """Link the event to exactly these records, in this order."""
     await tx.execute(
         Sql(
             "DELETE FROM " + table + " WHERE site_id = ? AND event_id = ? AND NOT " + column + " = ANY(?)",
@@ -38,7 +38,7 @@ async def replace_links(
 async def record_linked_event_changes(
     tx: Transaction, table: LiteralString, column: LiteralString, record_id: int
 ) -> None:
-    """Events are about to lose this record: each gets a revision of its own."""
+    """Record a change of the events that are about to lose this record."""
     rows = await tx.fetch_all(
         Sql(
             "SELECT e.id, e.listed AS public FROM " + table + " l "
@@ -48,13 +48,13 @@ async def record_linked_event_changes(
             record_id,
         )
     )
-    # Events that lose their place: feeds have to tell.
+    # An event that loses its venue gets a new SEQUENCE in calendar feeds.
     assignment: LiteralString = ", sequence = s.revision" if table == "event_venues" else ""
     await records.record_changes(tx, "events", rows, assignment=assignment)
 
 
 async def record_category_event_changes(tx: Transaction, category_id: int) -> None:
-    """A category moved: the events in it and below it are found by other filters now."""
+    """Record a change of the events in a moved category and its descendants: other filters match them now."""
     rows = await tx.fetch_all(
         Sql(
             """

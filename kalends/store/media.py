@@ -1,4 +1,4 @@
-"""Images in the database: by their files, by where they came from, and the records that show them."""
+"""Rows of images: lookup by file, source or upload, and the records that refer to them."""
 
 from collections.abc import Iterable
 from typing import LiteralString
@@ -10,7 +10,7 @@ from kalends.store.database import Transaction
 from kalends.store.history import encode_columns
 from kalends.store.sql import Sql
 
-# What can have an image, and whether everybody may see such a record.
+# Tables of records that may have an image, each with the condition of a public record.
 REFERENCING_TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("events", "listed"),
     ("venues", "status = 'publish'"),
@@ -30,7 +30,7 @@ async def find_by_file(tx: Transaction, name: str) -> int | None:
 
 
 async def find_by_url(tx: Transaction, url: str) -> int | None:
-    """Of images that lie elsewhere."""
+    """Return the ID of an image that is stored on another server."""
     media_id: int | None = await tx.fetch_value(
         Sql("SELECT id FROM media WHERE site_id = ? AND url = ? ORDER BY id LIMIT 1", tx.site.id, url)
     )
@@ -40,7 +40,8 @@ async def find_by_url(tx: Transaction, url: str) -> int | None:
 async def find_by_source(tx: Transaction, source_hash: bytes) -> Record | None:
     return await tx.fetch_one(
         Sql(
-            "SELECT id, url, source_etag, source_date, fetched_at FROM media WHERE site_id = ? AND source_hash = ?",
+            "SELECT id, url, source_etag, source_last_modified, fetched_at FROM media "
+            "WHERE site_id = ? AND source_hash = ?",
             tx.site.id,
             source_hash,
         )
@@ -49,16 +50,20 @@ async def find_by_source(tx: Transaction, source_hash: bytes) -> Record | None:
 
 async def find_by_upload(tx: Transaction, upload_hash: bytes) -> int | None:
     media_id: int | None = await tx.fetch_value(
-        Sql("SELECT id FROM media WHERE site_id = ? AND sent_hash = ? ORDER BY id LIMIT 1", tx.site.id, upload_hash)
+        Sql(
+            "SELECT id FROM media WHERE site_id = ? AND upload_sha256 = ? ORDER BY id LIMIT 1",
+            tx.site.id,
+            upload_hash,
+        )
     )
     return media_id
 
 
 async def record_fetch(tx: Transaction, media_id: int, etag: str, last_modified: str) -> None:
-    """The source was asked again. Nothing that is shown changes by it, so the clock stands."""
+    """Store the validators of a repeated fetch. The JSON of the image is unaffected, so no change is recorded."""
     await tx.execute(
         Sql(
-            "UPDATE media SET fetched_at = ?, source_etag = ?, source_date = ? WHERE site_id = ? AND id = ?",
+            "UPDATE media SET fetched_at = ?, source_etag = ?, source_last_modified = ? WHERE site_id = ? AND id = ?",
             tx.now,
             etag,
             last_modified,
@@ -69,7 +74,7 @@ async def record_fetch(tx: Transaction, media_id: int, etag: str, last_modified:
 
 
 async def replace_files(tx: Transaction, media_id: int, files: Iterable[tuple[str, str]]) -> None:
-    """The files that a record needs from now on: name and size of each."""
+    """Replace the files of an image, given as pairs of name and size."""
     pairs = list(files)
     names = [name for name, _ in pairs]
     await orphan_files.claim(tx, names)
@@ -91,7 +96,7 @@ async def replace_files(tx: Transaction, media_id: int, files: Iterable[tuple[st
 
 
 async def list_files(tx: Transaction, after: int, limit: int) -> list[Record]:
-    """Images in the order of their IDs, each with its files."""
+    """Return images in the order of their IDs, each with its files."""
     return await tx.fetch_all(
         Sql(
             """
@@ -115,7 +120,7 @@ async def count_media(tx: Transaction) -> int:
 
 
 async def find_references(tx: Transaction, media_id: int, limit: int) -> list[tuple[str, int]]:
-    """The records that have this image, by kind and ID; so many of each kind at the most."""
+    """Return the records that have this image, by kind and ID, at most `limit` of each kind."""
     references: list[tuple[str, int]] = []
     for table, _ in REFERENCING_TABLES:
         rows = await tx.fetch_all(
@@ -131,13 +136,13 @@ async def find_references(tx: Transaction, media_id: int, limit: int) -> list[tu
 
 
 async def record_reference_changes(tx: Transaction, media_id: int) -> None:
-    """Records show what changed about their image: they have changed too, and say so."""
+    """Record a change of all records that have this image."""
     for table, public in REFERENCING_TABLES:
         await records.record_changes(tx, table, await _list_references(tx, table, public, media_id))
 
 
 async def detach_image(tx: Transaction, media_id: int) -> None:
-    """From all records that have this image, however many."""
+    """Remove the image from all records that have it."""
     for table, public in REFERENCING_TABLES:
         rows = await _list_references(tx, table, public, media_id)
         before, after = encode_columns({"image_id": media_id}), encode_columns({"image_id": None})

@@ -1,4 +1,4 @@
-"""Rows of a kind: add, change, remove, and who holds a slug. Reading is `Kind.select`."""
+"""Rows of any table of a site: insert, update, delete, and slugs. `Kind.select` reads them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import LiteralString
@@ -39,9 +39,10 @@ async def record_changes(
     before: str | None = None,
     after: str | None = None,
 ) -> None:
-    """These records show what another one has changed: each gets a revision of its own.
+    """Record a change of records whose content depends on another changed record.
 
-    Rows have `id` and `public`. `setting` is what else is set; `before` and `after` are for the log of each.
+    Each gets a new revision. Rows have `id` and `public`. `assignment` sets further columns; `before` and `after`
+    are logged for each record.
     """
     if not rows:
         return
@@ -83,10 +84,9 @@ async def find_by_slug(tx: Transaction, table: LiteralString, slug: str) -> int 
 
 
 async def find_free_slug(tx: Transaction, table: LiteralString, slug: str, own_id: int) -> str:
-    """`wanted`, or with the first free of -2, -3 …; the lock on the clock keeps it free.
+    """Return the slug, with the suffix -2, -3 … if it is in use. The lock on the site keeps it free.
 
-    Where many records share a name the numbers are not tried one by one: doubling finds one that
-    is free, halving then goes down to where the taken ones end.
+    Where many records share a name, an exponential search finds a free number and a binary search the lowest one.
     """
 
     async def find_used(numbers: list[int]) -> set[int]:
@@ -98,7 +98,7 @@ async def find_free_slug(tx: Transaction, table: LiteralString, slug: str, own_i
                 own_id,
             )
         )
-        # A number may be cut into the very slug that was wanted: what is taken is taken under both.
+        # A long slug is cut before its number is added, so several numbers may give the same slug.
         used_slugs = {row["slug"] for row in rows}
         return {n for n in numbers if (add_number(slug, n) if n > 1 else slug) in used_slugs}
 

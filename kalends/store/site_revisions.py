@@ -1,9 +1,7 @@
-"""The revision of a site as of now, for caches. Requests that wait at the same time share one question.
+"""Current revisions of sites, for caches.
 
-The last answer for each host is remembered, so that caches can still be used for a while when the database is away.
-
-A question is sent only after every request that it answers has arrived: what it finds includes
-every write that was acknowledged before any of them.
+Lookups are batched: a query starts after all requests it serves, so it sees every write acknowledged before them.
+The last known revision of each host is remembered, so that caches can be used while the database is unavailable.
 """
 
 import asyncio
@@ -16,9 +14,9 @@ from kalends.core.errors import ApiError
 from kalends.store.database import LOOKUP_TIMEOUT, Database
 from kalends.store.sql import Sql
 
-# A single site answers to every host, so the number of hosts that are remembered has to be bounded.
+# A single site serves every host name, so the number of remembered hosts has to be bounded.
 MAX_REMEMBERED_HOSTS = 1000
-# Files of images are served without asking which site a host has, if that was asked within this time.
+# Image files are served with the remembered site of a host for this time.
 MAX_REMEMBERED_SECONDS = 60.0
 
 
@@ -44,7 +42,7 @@ class SiteRevisions:
         self._known: OrderedDict[str, tuple[SiteRevision, float]] = OrderedDict()
 
     async def current(self, host: str) -> SiteRevision | None:
-        """None: no site answers to this host."""
+        """Return the revision of the site of a host, or None if the host has no site."""
         batch = self._next_batch
         if batch is None:
             batch = self._next_batch = _Batch()
@@ -54,7 +52,7 @@ class SiteRevisions:
         return (await asyncio.shield(batch.result)).get(host)
 
     async def find_site_id(self, host: str) -> int | None:
-        """Returns the ID of the site of a host, as of a minute ago at most unless the database is away."""
+        """Return the ID of the site of a host, at most a minute old unless the database is unavailable."""
         known = self.last_known(host, MAX_REMEMBERED_SECONDS)
         if known is None:
             try:
@@ -68,13 +66,13 @@ class SiteRevisions:
         return known[0].site_id
 
     def last_known(self, host: str, max_age: float) -> tuple[SiteRevision, float] | None:
-        """Returns the last known clock of a host and its age, if that is at most so many seconds."""
+        """Return the last known revision of a host and its age in seconds, unless it is older than `max_age`."""
         known = self._known.get(host)
         age = time.monotonic() - known[1] if known else 0.0
         return (known[0], age) if known and age <= max_age else None
 
     def _remember(self, hosts: set[str], revisions: dict[str, SiteRevision]) -> None:
-        """Replaces what was known of the hosts that were asked for; some have no site any more."""
+        """Replace the remembered revisions of the hosts in a batch, some of which may no longer have a site."""
         now = time.monotonic()
         for host in hosts - revisions.keys():
             self._known.pop(host, None)
@@ -85,15 +83,15 @@ class SiteRevisions:
             self._known.popitem(last=False)
 
     async def _run_batches(self) -> None:
-        """Asks until nobody waits any more; one question is under way at a time."""
+        """Run one batch at a time until no request is waiting."""
         while (batch := self._next_batch) is not None:
             self._next_batch = None
             try:
                 rows = await self._database.fetch_unscoped(
-                    Sql("SELECT host, site_id, revision FROM site_clocks(?)", list(batch.hosts)),
+                    Sql("SELECT host, site_id, revision FROM site_revisions(?)", list(batch.hosts)),
                     seconds=LOOKUP_TIMEOUT,
                 )
-            except Exception as error:  # Whoever waits is told; the next question is asked all the same.
+            except Exception as error:  # The waiting requests get the error; the next batch runs regardless.
                 batch.result.set_exception(error)
                 batch.result.exception()
                 continue

@@ -1,4 +1,4 @@
-"""Sites: which one a host names, and its settings."""
+"""Sites with their settings and host names."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ from asyncpg import Record
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One site as this transaction sees it."""
+    """A site as of the beginning of the transaction."""
 
     id: int
     name: str
@@ -25,7 +25,7 @@ class Site:
     trimmed_revision: int
     secret: bytes
     created_at: datetime
-    # How its public pages look.
+    # The theme of the public pages.
     logo_url: str
     accent: str
     first_weekday: int
@@ -55,7 +55,7 @@ class Site:
 
 
 async def add_site(database_url: str, host: str, name: str) -> int:
-    """Adding a site is the owner's work: the role of the server cannot reach beyond one site."""
+    """Add a site as the owner of the tables, because the role of the server is confined to one site."""
     connection = await asyncpg.connect(database_url)
     try:
         async with connection.transaction():

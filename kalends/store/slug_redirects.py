@@ -1,4 +1,4 @@
-"""Slugs under which everybody could see a record once. One that is used again belongs to its new owner."""
+"""Redirects from former public slugs. A slug that is in use again belongs to its new record."""
 
 from typing import LiteralString
 
@@ -9,7 +9,7 @@ from kalends.store.sql import Sql
 async def add_redirect(tx: Transaction, table: LiteralString, slug: str, record_id: int) -> None:
     await tx.execute(
         Sql(
-            "INSERT INTO old_slugs (site_id, kind, slug, record_id) VALUES (?, ?, ?, ?) "
+            "INSERT INTO slug_redirects (site_id, kind, slug, record_id) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (site_id, kind, slug) DO UPDATE SET record_id = excluded.record_id",
             tx.site.id,
             table,
@@ -20,11 +20,12 @@ async def add_redirect(tx: Transaction, table: LiteralString, slug: str, record_
 
 
 async def current_slug(tx: Transaction, table: LiteralString, slug: str, *, is_post: bool) -> str | None:
-    """The slug of the record that everybody could see under this one, if they still can."""
+    """Return the current slug of the record that had this slug, if the record is still public."""
     visible: LiteralString = " AND r.status = 'publish'" if is_post else ""
     new_slug: str | None = await tx.fetch_value(
         Sql(
-            "SELECT r.slug FROM old_slugs o JOIN " + table + " r ON r.site_id = o.site_id AND r.id = o.record_id "
+            "SELECT r.slug FROM slug_redirects o "
+            "JOIN " + table + " r ON r.site_id = o.site_id AND r.id = o.record_id "
             "WHERE o.site_id = ? AND o.kind = ? AND o.slug = ?" + visible,
             tx.site.id,
             table,

@@ -1,4 +1,4 @@
-"""SQL is composed from fragments: literal text with its values. A value is only ever an argument."""
+"""SQL fragments: literal text with values. Values are always passed as arguments of the statement."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import LiteralString
 
 
 class Sql:
-    """A fragment such as `Sql("start_utc < ?", moment)`; fragments add up."""
+    """A fragment such as `Sql("start_utc < ?", now)`. Fragments are concatenated with `+`."""
 
     __slots__ = ("text", "values")
 
@@ -19,7 +19,7 @@ class Sql:
         return Sql(self.text + " " + other.text, *self.values, *other.values)
 
     def render(self) -> str:
-        """The text as PostgreSQL reads it, with $1, $2 … for the values."""
+        """Return the text for PostgreSQL, with $1, $2 … in place of the values."""
         return _render(self.text, len(self.values))
 
 
@@ -35,7 +35,7 @@ def and_(clauses: Iterable[Sql]) -> Sql:
 
 
 def placeholders(count: int) -> LiteralString:
-    """As many question marks, for a list of values."""
+    """Return a list of `count` question marks."""
     markers: list[LiteralString] = ["?"] * count
     return ", ".join(markers)
 
@@ -44,5 +44,5 @@ def placeholders(count: int) -> LiteralString:
 def _render(text: str, count: int) -> str:
     parts = text.split("?")
     if len(parts) != count + 1:
-        raise AssertionError(f"{len(parts) - 1} places for {count} values: {re.sub(r'\s+', ' ', text)}")
+        raise AssertionError(f"{len(parts) - 1} placeholders for {count} values: {re.sub(r'\s+', ' ', text)}")
     return parts[0] + "".join(f"${number}{part}" for number, part in enumerate(parts[1:], 1))

@@ -1,4 +1,4 @@
-"""Users and their application passwords: rows only, the rules are elsewhere."""
+"""Rows of users, application passwords and failed logins."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Credential:
 
 
 async def find_credentials(tx: Transaction, login: str) -> list[Credential]:
-    """All application passwords of the user with this login or e-mail address."""
+    """Return all application passwords of the user with this login or e-mail address."""
     rows = await tx.fetch_all(
         Sql(
             """
@@ -41,7 +41,7 @@ async def find_credentials(tx: Transaction, login: str) -> list[Credential]:
 
 
 async def record_use(tx: Transaction, password_id: UUID, client_ip: str, user_agent: str) -> None:
-    """Into the log of the password, by the hour."""
+    """Add the use to the log of the password, at most once per hour and IP address."""
     hour = tx.now.replace(minute=0, second=0)
     await tx.execute(
         Sql(
@@ -49,7 +49,7 @@ async def record_use(tx: Transaction, password_id: UUID, client_ip: str, user_ag
             WITH used AS (
                 UPDATE application_passwords SET last_used_at = ? WHERE site_id = ? AND id = ? RETURNING site_id, id
             )
-            INSERT INTO application_password_uses (site_id, password_id, at, address, agent)
+            INSERT INTO application_password_uses (site_id, password_id, used_at, client_ip, user_agent)
             SELECT site_id, id, ?::timestamptz, ?::text, ?::text FROM used ON CONFLICT DO NOTHING
             """,
             tx.now,
@@ -63,13 +63,13 @@ async def record_use(tx: Transaction, password_id: UUID, client_ip: str, user_ag
 
 
 async def list_uses(tx: Transaction, user_id: int) -> list[Record]:
-    """When, from where and with what the application passwords of a user were used, newest first."""
+    """Return the uses of the application passwords of a user, newest first."""
     return await tx.fetch_all(
         Sql(
             """
-            SELECT p.name, u.at, u.address, u.agent FROM application_passwords p
+            SELECT p.name, u.used_at, u.client_ip, u.user_agent FROM application_passwords p
             JOIN application_password_uses u ON u.site_id = p.site_id AND u.password_id = p.id
-            WHERE p.site_id = ? AND p.user_id = ? ORDER BY u.at DESC, p.name LIMIT 1000
+            WHERE p.site_id = ? AND p.user_id = ? ORDER BY u.used_at DESC, p.name LIMIT 1000
             """,
             tx.site.id,
             user_id,
@@ -78,14 +78,14 @@ async def list_uses(tx: Transaction, user_id: int) -> list[Record]:
 
 
 async def is_known_client_ip(tx: Transaction, login: str, client_ip: str) -> bool:
-    """Whether this user signed in from this address before."""
+    """Return whether this user has signed in from this IP address before."""
     known = await tx.fetch_value(
         Sql(
             """
             SELECT true FROM users u
             JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
             JOIN application_password_uses s ON s.site_id = p.site_id AND s.password_id = p.id
-            WHERE u.site_id = ? AND s.address = ?
+            WHERE u.site_id = ? AND s.client_ip = ?
                 AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?))) LIMIT 1
             """,
             tx.site.id,
@@ -100,26 +100,26 @@ async def is_known_client_ip(tx: Transaction, login: str, client_ip: str) -> boo
 async def find_failures(tx: Transaction, subjects: list[str]) -> dict[str, tuple[float, datetime]]:
     rows = await tx.fetch_all(
         Sql(
-            "SELECT subject, count, at FROM login_failures WHERE site_id = ? AND subject = ANY(?)",
+            "SELECT subject, count, counted_at FROM login_failures WHERE site_id = ? AND subject = ANY(?)",
             tx.site.id,
             subjects,
         )
     )
-    return {row["subject"]: (row["count"], row["at"]) for row in rows}
+    return {row["subject"]: (row["count"], row["counted_at"]) for row in rows}
 
 
 async def record_failures(tx: Transaction, subjects: Mapping[str, float]) -> None:
-    """One more for each subject, less what was forgiven since; `subjects` says in how many seconds one is."""
+    """Count a failure of each subject, minus those forgiven since. `subjects` maps to seconds per forgiven one."""
     await tx.execute(
         Sql(
             """
             WITH old AS (
-                DELETE FROM login_failures WHERE site_id = ? AND at < ?::timestamptz - interval '1 day'
+                DELETE FROM login_failures WHERE site_id = ? AND counted_at < ?::timestamptz - interval '1 day'
             )
-            INSERT INTO login_failures AS f (site_id, subject, count, at)
+            INSERT INTO login_failures AS f (site_id, subject, count, counted_at)
             SELECT ?::bigint, s.subject, 1, ?::timestamptz FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
-            ON CONFLICT (site_id, subject) DO UPDATE SET at = excluded.at, count = 1 + greatest(0,
-                f.count - extract(epoch FROM excluded.at - f.at) / (
+            ON CONFLICT (site_id, subject) DO UPDATE SET counted_at = excluded.counted_at, count = 1 + greatest(0,
+                f.count - extract(epoch FROM excluded.counted_at - f.counted_at) / (
                     SELECT s.seconds FROM unnest(?::text[], ?::float8[]) AS s (subject, seconds)
                     WHERE s.subject = f.subject))
             """,
@@ -136,21 +136,23 @@ async def record_failures(tx: Transaction, subjects: Mapping[str, float]) -> Non
 
 
 async def count_attempt(tx: Transaction, subject: str, burst: int, seconds: float) -> bool:
-    """Count one more for a subject, unless `burst` are not yet forgiven; one is every so many seconds.
+    """Count an attempt of a subject and return True, or return False if `burst` attempts are not yet forgiven.
 
-    It is checked and counted in one statement: of tries at the same moment, no more than the limit pass.
+    One attempt is forgiven every `seconds`. Check and count are one statement, so that concurrent attempts cannot
+    exceed the limit.
     """
     remaining: LiteralString = (
-        "greatest(0, f.count - greatest(0, extract(epoch FROM excluded.at - f.at)) / ?::float8)"
+        "greatest(0, f.count - greatest(0, extract(epoch FROM excluded.counted_at - f.counted_at)) / ?::float8)"
     )
     counted = await tx.fetch_value(
         Sql(
             """
             WITH old AS (
-                DELETE FROM login_failures WHERE site_id = ? AND at < ?::timestamptz - interval '1 day'
+                DELETE FROM login_failures WHERE site_id = ? AND counted_at < ?::timestamptz - interval '1 day'
             )
-            INSERT INTO login_failures AS f (site_id, subject, count, at) VALUES (?, ?, 1, ?)
-            ON CONFLICT (site_id, subject) DO UPDATE SET at = greatest(f.at, excluded.at), count = 1 + """
+            INSERT INTO login_failures AS f (site_id, subject, count, counted_at) VALUES (?, ?, 1, ?)
+            ON CONFLICT (site_id, subject) DO UPDATE
+            SET counted_at = greatest(f.counted_at, excluded.counted_at), count = 1 + """
             + remaining + " WHERE " + remaining + " <= ?::float8 RETURNING true",
             tx.site.id,
             tx.now,
@@ -166,7 +168,7 @@ async def count_attempt(tx: Transaction, subject: str, burst: int, seconds: floa
 
 
 async def refund_attempt(tx: Transaction, subject: str, condition: Sql) -> bool:
-    """Count one less for a subject if the condition holds; return whether it does."""
+    """Take back an attempt of a subject if the condition holds; return whether it does."""
     update = Sql(
         "UPDATE login_failures f SET count = greatest(0, f.count - 1) WHERE f.site_id = ? AND f.subject = ? AND",
         tx.site.id,
@@ -195,7 +197,7 @@ async def list_users(tx: Transaction) -> list[Record]:
 
 
 async def add_user(tx: Transaction, login: str, email: str, role: str) -> int:
-    """The new ID. The row of the site hands it out, and stays locked by that."""
+    """Add a user and return the ID. Assigning the ID locks the row of the site."""
     user_id: int = await tx.fetch_value(
         Sql("UPDATE sites SET last_user_id = last_user_id + 1 WHERE id = ? RETURNING last_user_id", tx.site.id)
     )

@@ -79,7 +79,7 @@ class Matrix:
         """What the condition says of each row."""
 
         async def select(tx: Transaction) -> list[Any]:
-            sql = Sql("SELECT r.id, r.author, r.status, r.trashed_status, (") + condition
+            sql = Sql("SELECT r.id, r.author_id, r.status, r.trashed_status, (") + condition
             return await tx.fetch_all(sql + Sql(") AS holds FROM " + self.post.kind + " r"))
 
         return {row["id"]: row for row in self.interface.operate(select)}

@@ -138,7 +138,7 @@ def test_a_free_slug_among_many_is_found_in_a_few_statements(
     editor = interface.caller("editor")
     editor.create("venues", venue="Same")
     interface.sql(
-        """INSERT INTO venues (site_id, id, revision, author, status, slug, date_utc, modified_utc, title)
+        """INSERT INTO venues (site_id, id, revision, author_id, status, slug, published_at, modified_utc, title)
             SELECT 1, 1000 + n, -n, 1, 'publish', 'same-' || n, now(), now(), 'Same'
             FROM generate_series(2, 5000) n"""
     )

@@ -51,7 +51,9 @@ def work(interface: Interface, task: Callable[[Database, int], Any], days: int) 
 
 def age(interface: Interface, days: int, up_to: int) -> None:
     """Makes the changes up to a revision so many days older."""
-    interface.sql("UPDATE changes SET at = at - make_interval(days => $1) WHERE revision <= $2", days, up_to)
+    interface.sql(
+        "UPDATE changes SET changed_at = changed_at - make_interval(days => $1) WHERE revision <= $2", days, up_to
+    )
 
 
 def test_changes_are_told_once_in_the_order_of_their_latest_revision(interface: Interface) -> None:

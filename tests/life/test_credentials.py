@@ -36,7 +36,7 @@ def attempt(interface: Interface, login: str, password: str, address: str) -> in
 
 def pass_time(interface: Interface, seconds: int) -> None:
     """What is forgiven depends on when it was counted, so that is moved."""
-    interface.sql("UPDATE login_failures SET at = at - make_interval(secs => $1)", seconds)
+    interface.sql("UPDATE login_failures SET counted_at = counted_at - make_interval(secs => $1)", seconds)
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_the_use_of_passwords_is_logged_by_hour_and_address(fresh: Callable[...,
         assert caller.get("/tags", headers={"User-Agent": "Test/1"}).status_code == 200
 
     def noted() -> list[tuple[str, ...]]:
-        rows = interface.sql("SELECT address, agent FROM application_password_uses ORDER BY address")
+        rows = interface.sql("SELECT client_ip, user_agent FROM application_password_uses ORDER BY client_ip")
         return [tuple(row) for row in rows]
 
     for address in (HOME, HOME, ELSEWHERE):

@@ -44,7 +44,7 @@ class Jobs:
         """A venue that is due at once, and its job."""
         editor = self.interface.caller("editor")
         made: int = editor.create("venues", venue=title, date_utc="2098-01-01 00:00:00")["id"]
-        self.rows("UPDATE venues SET date_utc = now() - interval '1 minute' WHERE id = %s", made)
+        self.rows("UPDATE venues SET published_at = now() - interval '1 minute' WHERE id = %s", made)
         return made
 
     def job(self, record_id: int) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def test_a_job_that_is_not_there_is_a_sentence_not_a_traceback(jobs: Jobs) -> No
 def test_a_record_that_cannot_be_published_does_not_keep_others_waiting(jobs: Jobs, tmp_path: Path) -> None:
     """Their jobs are lost; what finds them is the search for what is overdue."""
     broken = jobs.schedule("Broken")
-    jobs.rows("UPDATE venues SET date_utc = date_utc - interval '1 hour'")
+    jobs.rows("UPDATE venues SET published_at = published_at - interval '1 hour'")
     sound = jobs.schedule("Sound")
     jobs.rows(BREAK)
     jobs.rows("DELETE FROM procrastinate_jobs")

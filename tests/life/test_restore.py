@@ -92,7 +92,7 @@ def test_a_record_with_thousands_of_changes_goes_back_to_its_first(interface: In
     interface.sql(
         """
         WITH added AS (
-            INSERT INTO changes (site_id, revision, kind, record_id, action, before, after, at)
+            INSERT INTO changes (site_id, revision, kind, record_id, action, before, after, changed_at)
             SELECT 1, s.revision + n, 'venues', $1, 'update', '{"phone": ""}', '{"phone": ""}', now()
             FROM sites s, generate_series(1, 1500) AS n
         ), stamped AS (UPDATE venues SET revision = revision + 1500 WHERE id = $1)

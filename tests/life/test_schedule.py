@@ -71,23 +71,23 @@ class Site:
 
     def waiting(self) -> int:
         """How many scheduled records are due within the hour."""
-        soon = "SELECT count(*) FROM {} WHERE status = 'future' AND date_utc < now() + interval '1 hour'"
+        soon = "SELECT count(*) FROM {} WHERE status = 'future' AND published_at < now() + interval '1 hour'"
         return sum(self.rows(soon.format(kind))[0]["count"] for kind in NAMES)
 
     def published(self) -> list[Published]:
         """Every step from scheduled to published that the log knows."""
         rows = self.rows(
             """
-            SELECT c.kind, c.record_id, c.at, pg_xact_commit_timestamp(c.xmin) AS seen, r.date_utc
+            SELECT c.kind, c.record_id, c.changed_at, pg_xact_commit_timestamp(c.xmin) AS seen, r.published_at
             FROM changes c JOIN (
-                SELECT 'events' AS kind, id, date_utc FROM events
-                UNION ALL SELECT 'venues', id, date_utc FROM venues
-                UNION ALL SELECT 'organizers', id, date_utc FROM organizers
+                SELECT 'events' AS kind, id, published_at FROM events
+                UNION ALL SELECT 'venues', id, published_at FROM venues
+                UNION ALL SELECT 'organizers', id, published_at FROM organizers
             ) r ON r.kind = c.kind AND r.id = c.record_id
             WHERE c.before ->> 'status' = 'future' AND c.after ->> 'status' = 'publish' ORDER BY c.revision
             """
         )
-        return [Published(r["kind"], r["record_id"], r["date_utc"], r["at"], r["seen"]) for r in rows]
+        return [Published(r["kind"], r["record_id"], r["published_at"], r["changed_at"], r["seen"]) for r in rows]
 
 
 @pytest.fixture

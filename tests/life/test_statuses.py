@@ -27,7 +27,7 @@ def test_the_picture_draws_every_move_and_no_other() -> None:
 def test_every_wish_is_settled_as_the_rules_say() -> None:
     for role, asked, scheduled in product(("contributor", "author", "editor"), STATUSES, (False, True)):
         date = NOW + timedelta(days=1 if scheduled else -1)
-        settled = resolve_status(asked, may_publish=role != "contributor", date_utc=date, now=NOW)
+        settled = resolve_status(asked, may_publish=role != "contributor", published_at=date, now=NOW)
         assert settled == rules.settled(role, asked, scheduled=scheduled), (role, asked, scheduled)
 
 

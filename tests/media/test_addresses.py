@@ -105,7 +105,7 @@ def test_later_the_source_is_asked_whether_it_has_changed(here: Interface, write
     assert (changed["id"], changed["extension"]) == (venue["image"]["id"], "png")
     assert writer.read("venues", venue["id"])["image"] == changed
     assert jobs_of(here, changed) == 2
-    assert here.sql("SELECT source_etag, source_date FROM media")[0]["source_etag"] == '"two"'
+    assert here.sql("SELECT source_etag, source_last_modified FROM media")[0]["source_etag"] == '"two"'
 
 
 def test_what_was_fetched_stays_while_its_source_is_away(here: Interface, writer: Caller, source: Source) -> None:

@@ -38,7 +38,7 @@ def test_a_directory_of_images_is_added_with_a_bar(place: Place, tmp_path: Path)
     assert f"{images}/{images}" in done.stderr, "the bar"
     tell(f"{images} images in {took:.1f} s, {images / took:.0f} a second")
     with psycopg.connect(place.url) as connection:
-        rows = connection.execute("SELECT id, title, author, url FROM media").fetchall()
+        rows = connection.execute("SELECT id, title, author_id, url FROM media").fetchall()
     assert {title for _, title, _, _ in rows} == {f"picture {number}" for number in range(images)}
     assert {author for _, _, author, _ in rows} == {place.people["editor"].id}
     named = {number: f"/media/1/{url[:2]}/{url}" for number, _, _, url in rows}

@@ -48,7 +48,7 @@ def test_files_of_a_removed_image_are_collected_after_a_day(here: Interface, aut
     grow_old(root, days=90)  # Files may be old: it counts since when nobody needs them.
     assert (collected(here, 0.9), len(files_in(root))) == (0, 12)
     assert collected(here, 1.1) == 6
-    assert here.sql("SELECT * FROM spare_files") == []
+    assert here.sql("SELECT * FROM orphan_files") == []
     assert files_in(root) == needed_files(here.database_url)
     assert author.get(kept["url"]).status_code == 200
     assert_refused(author.get(gone["url"]), 404, "rest_no_route")
@@ -83,11 +83,11 @@ def test_what_is_sent_again_is_young_again(here: Interface, author: Caller) -> N
 def test_a_record_is_not_written_for_a_file_that_was_collected_meanwhile(here: Interface, author: Caller) -> None:
     """The file was there, nobody's and old, and vanished between the look at it and the lock."""
     image = add(author, picture(seed=6))
-    row = here.sql("SELECT url, width, height, filesize, sent_hash FROM media WHERE id = $1", image["id"])[0]
+    row = here.sql("SELECT url, width, height, filesize, upload_sha256 FROM media WHERE id = $1", image["id"])[0]
     (root_of(here) / image["url"].partition("/media/")[2]).unlink()
     from kalends.core.image_types import JPEG
 
-    taken = StoredImage(row["url"], JPEG, row["width"], row["height"], row["filesize"], row["sent_hash"])
+    taken = StoredImage(row["url"], JPEG, row["width"], row["height"], row["filesize"], row["upload_sha256"])
 
     async def write() -> None:
         database = await Database.open(Options(url=here.database_url))
@@ -163,9 +163,9 @@ def test_a_file_is_not_lost_to_a_slow_storage(here: Interface, author: Caller) -
 def test_the_mark_of_a_collector_that_was_killed_is_forgotten(here: Interface, author: Caller) -> None:
     first = add(author, picture(seed=8))
     done(author.delete(f"{EXTENSION}/media/{first['id']}"))
-    here.sql("UPDATE spare_files SET doomed_at = now()")
+    here.sql("UPDATE orphan_files SET deleting_since = now()")
     assert send(author, picture(seed=8)).status_code == 503
-    here.sql("UPDATE spare_files SET doomed_at = now() - interval '11 minutes'")
+    here.sql("UPDATE orphan_files SET deleting_since = now() - interval '11 minutes'")
     assert add(author, picture(seed=8))["url"] == first["url"]
     assert collected(here, 2) == 0
 

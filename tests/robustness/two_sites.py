@@ -116,8 +116,8 @@ async def fill_two_sites(database_url: str) -> Pair:
             )
             name = f"{image:064x}.png"
             connection.execute("INSERT INTO media_files VALUES (%s, %s, %s, 'full')", [site, name, image])
-            connection.execute("INSERT INTO spare_files VALUES (%s, %s, now())", [site, name])
-            connection.execute("INSERT INTO old_slugs VALUES (%s, 'events', %s, 1)", [site, f"{word}-{image}"])
+            connection.execute("INSERT INTO orphan_files VALUES (%s, %s, now())", [site, name])
+            connection.execute("INSERT INTO slug_redirects VALUES (%s, 'events', %s, 1)", [site, f"{word}-{image}"])
     async with application(database_url, pool_size=2) as transport:
         a = Site(1, "a.example", "alphaword", people_of_a, transport)
         b = Site(other, "b.example", "betaword", people_of_b, transport)

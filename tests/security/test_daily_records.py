@@ -34,7 +34,7 @@ def test_one_more_than_the_limit_is_refused(interface: Interface, role: str) -> 
     assert 0 < int(refused.headers["retry-after"]) <= 86_400
     assert count(interface) == LIMIT
     # Changing what is there is no new record, and others have quotas of their own.
-    (event,) = interface.sql("SELECT max(id) AS id FROM events WHERE author = $1", caller.id)
+    (event,) = interface.sql("SELECT max(id) AS id FROM events WHERE author_id = $1", caller.id)
     done(caller.patch(f"/events/{event['id']}", {"title": "Changed"}))
     other = interface.caller("author" if role == "contributor" else "contributor")
     done(add_event(other), 201)

@@ -10,8 +10,8 @@ from tests.robustness.kit import NS, add_editor, application
 
 # More than can be skipped, each a minute after the one before.
 FILL = """
-    INSERT INTO events (site_id, id, uid, revision, author, status, date_utc, modified_utc, title, slug, timezone,
-        start_local, end_local, start_utc, end_utc)
+    INSERT INTO events (site_id, id, uid, revision, author_id, status, published_at, modified_utc, title, slug,
+        timezone, start_local, end_local, start_utc, end_utc)
     SELECT 1, n, gen_random_uuid(), n, 1, 'publish', now(), now(), 'e' || n, 'e' || n, 'UTC', t, t,
         t AT TIME ZONE 'UTC', t AT TIME ZONE 'UTC'
     FROM generate_series(1, 10100) n,

@@ -116,7 +116,7 @@ def test_the_whole_server_works_with_logins_that_own_nothing(logins: Logins, tmp
         assert client.get("/readyz").status_code == 200
         later = client.post(f"{NS}/venues", json={"venue": "Later", "date_utc": "2098-01-01 00:00:00"}).json()["id"]
         with psycopg.connect(logins.owner) as owner:
-            owner.execute("UPDATE venues SET date_utc = now() - interval '1 minute' WHERE id = %s", [later])
+            owner.execute("UPDATE venues SET published_at = now() - interval '1 minute' WHERE id = %s", [later])
             owner.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE task_name = 'publish'")
         wait_until(lambda: client.get(f"{NS}/venues/{later}").json()["status"] == "publish", 60)
         assert "Warning: the login" not in server.read_log()

@@ -149,7 +149,7 @@ def test_a_contributor_publishes_nothing(place: Place, tell: Tell) -> None:
     with psycopg.connect(place.url) as connection:
         for kind in ("events", "venues", "organizers"):
             row = connection.execute(
-                f"SELECT count(*) FROM {kind} WHERE author = %s AND status = ANY(%s)", [user, list(PUBLIC)]
+                f"SELECT count(*) FROM {kind} WHERE author_id = %s AND status = ANY(%s)", [user, list(PUBLIC)]
             ).fetchone()
             assert row == (0,), kind
     tell(f"{len(attempts)} wishes of a contributor to publish, none came true")

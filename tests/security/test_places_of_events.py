@@ -14,8 +14,8 @@ from tests.robustness.kit import DATES, NS, add_editor, application
 
 BUSY = 1200  # events of one venue: more than follow it at once
 FILL = """
-    INSERT INTO events (site_id, id, uid, revision, author, status, date_utc, modified_utc, title, slug, timezone,
-        start_local, end_local, start_utc, end_utc)
+    INSERT INTO events (site_id, id, uid, revision, author_id, status, published_at, modified_utc, title, slug,
+        timezone, start_local, end_local, start_utc, end_utc)
     SELECT 1, 1000 + n, gen_random_uuid(), 1000 + n, 1, 'publish', now(), now(), 'e' || n, 'e' || n, 'UTC', t, t,
         t AT TIME ZONE 'UTC', t AT TIME ZONE 'UTC'
     FROM generate_series(1, %(events)s) n,

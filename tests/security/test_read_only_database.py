@@ -139,7 +139,7 @@ def _add_due_venue(database_url: str, venue_id: int) -> None:
     """A venue whose time has come; a periodic job publishes it."""
     with psycopg.connect(database_url) as connection:
         connection.execute(
-            "INSERT INTO venues (site_id, id, revision, author, status, date_utc, modified_utc, title, slug) "
+            "INSERT INTO venues (site_id, id, revision, author_id, status, published_at, modified_utc, title, slug) "
             "VALUES (1, %s, %s, 1, 'future', now() - interval '1 minute', now(), 'Due', %s)",
             [venue_id, 1000 + venue_id, f"due-{venue_id}"],
         )

@@ -119,7 +119,7 @@ def list_errors(endpoint: Endpoint, method: str) -> list[ErrorCode]:
         errors.add(NO_PAGE)
     if operation is read_record:
         errors |= {NOT_FOUND, *([NOT_ACCESSIBLE] if is_post else [])}
-        if kind is not None and kind.links:
+        if kind is not None and kind.is_event:
             errors |= {NO_LONGER, PROTECTED}
     if operation in CHANGING_OPERATIONS or operation is read_history:
         errors |= {NOT_FOUND, PRECONDITION, SIGN_IN, FORBIDDEN}
@@ -127,7 +127,7 @@ def list_errors(endpoint: Endpoint, method: str) -> list[ErrorCode]:
         errors |= {SIGN_IN, FORBIDDEN}
     if operation in (create_record, restore_record, create_media):
         errors.add(MISSING)
-    if operation in (create_record, update_record) and kind is not None and not is_post and not kind.is_extension:
+    if operation in (create_record, update_record) and kind is not None and kind.is_term:
         errors.add(TERM_EXISTS)
     if operation is delete_media:
         errors.add(IN_USE)

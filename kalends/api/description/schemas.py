@@ -276,9 +276,9 @@ KEYS: Final[dict[str, Schema]] = {
 
 
 def record_schema(kind: Kind) -> Schema:
-    if kind.is_extension:
+    if kind.is_media:
         return record(KEYS[kind.name], optional=("sizes",))
-    optional = ("json_ld",) if kind.links else OPTIONAL_KEYS if kind.is_post else ()
+    optional = ("json_ld",) if kind.is_event else OPTIONAL_KEYS if kind.is_post else ()
     return record(KEYS[kind.name], optional=optional)
 
 
@@ -291,7 +291,7 @@ def list_schema(kind: Kind) -> Schema:
         "total": with_description(NON_NEGATIVE, N_("How many records the whole list has")),
         "total_pages": with_description(NON_NEGATIVE, N_("How many pages the list has")),
     }
-    if kind.next_cursor:
+    if kind.reads.next_cursor:
         description = N_("What `cursor` takes for the next page; null at the end")
         keys["next_cursor"] = {"type": ["string", "null"], "description": description, "x-extension": True}
     return record(keys, optional=("next_rest_url", "previous_rest_url"))
@@ -334,7 +334,7 @@ def changed_record_schema(kind: Kind) -> Schema:
         keys[link.param] = array(ID)
     for name in ("json_ld",) if kind.is_post else ("count", "url"):
         keys.pop(name)
-    return record(keys, optional=() if kind.links or not kind.is_post else OPTIONAL_KEYS)
+    return record(keys, optional=() if kind.is_event or not kind.is_post else OPTIONAL_KEYS)
 
 
 def changes_schema() -> Schema:

@@ -11,7 +11,7 @@ from kalends.core.errors import InvalidValue
 from kalends.core.image_types import FULL, extract_file_name
 from kalends.core.sanitize import clean_plain, fold
 from kalends.kinds.kind import Values
-from kalends.kinds.media import MEDIA, TEXTS
+from kalends.kinds.media import TEXTS, after_media_update
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
 from kalends.operations.media.library import FetchResult, Library, StoredImage
@@ -44,7 +44,7 @@ async def find_unfetched(tx: Transaction, urls: Sequence[str]) -> list[PendingFe
         if row is None:
             pending.append(PendingFetch(url))
         elif row["fetched_at"] is None or row["fetched_at"] < tx.now - FRESH_PERIOD:
-            pending.append(PendingFetch(url, row["source_etag"], row["source_date"]))
+            pending.append(PendingFetch(url, row["source_etag"], row["source_last_modified"]))
     return pending
 
 
@@ -82,8 +82,8 @@ async def add_image(
         "search_text": "\n".join(fold(text) for text in texts.values() if text),
         "focus_x": arguments.get("focus_x", 0.5),
         "focus_y": arguments.get("focus_y", 0.5),
-        "author": user_id,
-        "date_utc": tx.now,
+        "author_id": user_id,
+        "added_at": tx.now,
         "modified_utc": tx.now,
     }
     revision = tx.changes.record(
@@ -113,7 +113,7 @@ async def _find_or_add(context: OperationContext, url: str) -> int:
             await _refresh_image(context, row, fetched)
         elif isinstance(fetched, InvalidValue):
             # What was fetched before stays, also when its source is away today; it is not asked each time.
-            await media.record_fetch(tx, row["id"], row["source_etag"], row["source_date"])
+            await media.record_fetch(tx, row["id"], row["source_etag"], row["source_last_modified"])
         media_id: int = row["id"]
         return media_id
     if isinstance(fetched, InvalidValue):
@@ -130,7 +130,7 @@ async def _find_or_add(context: OperationContext, url: str) -> int:
             "source_url": url,
             "source_hash": _hash_url(url),
             "source_etag": fetched.etag,
-            "source_date": fetched.last_modified,
+            "source_last_modified": fetched.last_modified,
             "fetched_at": tx.now,
         },
     )
@@ -148,8 +148,7 @@ async def _refresh_image(context: OperationContext, row: Row, fetched: FetchResu
     changed: Values = {**_build_columns(image), "sizes": "{}", "revision": revision, "modified_utc": tx.now}
     await records.change(tx, "media", row["id"], changed)
     await media.replace_files(tx, row["id"], [(image.name, FULL)])
-    if MEDIA.after_update is not None:
-        await MEDIA.after_update(tx, row, changed)
+    await after_media_update(tx, row, changed)
 
 
 def _build_columns(image: StoredImage) -> Values:
@@ -160,7 +159,7 @@ def _build_columns(image: StoredImage) -> Values:
         "width": image.width,
         "height": image.height,
         "filesize": image.filesize,
-        "sent_hash": image.upload_sha256,
+        "upload_sha256": image.upload_sha256,
     }
 
 

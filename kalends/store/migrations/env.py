@@ -1,16 +1,16 @@
-"""Alembic's entry: one connection, one advisory lock, one transaction per revision."""
+"""Entry point of Alembic: one connection, one advisory lock, one transaction per revision."""
 
 from collections.abc import Mapping
 
 from alembic import context
 from sqlalchemy import Connection, create_engine, pool, text
 
-# Any fixed number will do; it keeps two migrations of one database apart.
+# An arbitrary number that serializes migrations of one database.
 MIGRATION_LOCK = 5_254_637_101
 
 
-def settle_rights(connection: Connection, logins: Mapping[str, str]) -> None:
-    """Grant roles to logins. After each migration, since a restored dump brings no rights on the database itself.
+def grant_rights(connection: Connection, logins: Mapping[str, str]) -> None:
+    """Grant roles to logins after each migration, because a restored dump has no rights on the database itself.
 
     `logins` maps each of the roles `kalends_app` and `kalends_queue` to the login that gets it.
     """
@@ -25,18 +25,18 @@ def settle_rights(connection: Connection, logins: Mapping[str, str]) -> None:
 
 def run() -> None:
     url = str(context.config.attributes["database_url"])
-    _, _, address = url.partition("://")
-    engine = create_engine(f"postgresql+psycopg://{address}", poolclass=pool.NullPool)
+    _, _, location = url.partition("://")
+    engine = create_engine(f"postgresql+psycopg://{location}", poolclass=pool.NullPool)
     with engine.connect() as connection:
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
-        # A reader must not queue behind a migration that itself waits for a lock.
+        # Readers must not queue behind a migration that is waiting for a lock.
         connection.execute(text("SET lock_timeout = '5s'"))
         connection.commit()
         try:
             context.configure(connection=connection, transaction_per_migration=True)
             with context.begin_transaction():
                 context.run_migrations()
-            settle_rights(connection, context.config.attributes["logins"])
+            grant_rights(connection, context.config.attributes["logins"])
         finally:
             connection.rollback()
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": MIGRATION_LOCK})

@@ -1,4 +1,4 @@
-"""The foundation: sites, people, the five kinds of record, their links, the change log."""
+"""Sites, users, the five kinds of record, their links, and the change log."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
--- The foundation: sites, people, the five kinds of record, their links, the change log.
+-- Sites, users, the five kinds of record, their links, and the change log.
 --
--- Every table of a site has site_id first in its primary key, its unique indexes and its
--- foreign keys: a link across sites cannot be written, and a site can be moved as a whole.
+-- Every table of a site has site_id first in its primary key, unique indexes and foreign keys, so that links across
+-- sites are impossible and a site can be moved as a whole.
 
 CREATE EXTENSION IF NOT EXISTS postgis;
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
@@ -21,12 +21,12 @@ CREATE TABLE sites (
     currency_position text NOT NULL DEFAULT 'prefix' CHECK (currency_position IN ('prefix', 'postfix')),
     currency_code     text NOT NULL DEFAULT 'USD',
     per_page          smallint NOT NULL DEFAULT 12 CHECK (per_page BETWEEN 1 AND 50),
-    -- The clock of the site: raised by one for every change of a record.
+    -- Incremented with every change of a record.
     revision          bigint NOT NULL DEFAULT 0,
     last_post_id      bigint NOT NULL DEFAULT 0,
     last_term_id      bigint NOT NULL DEFAULT 0,
     last_user_id      bigint NOT NULL DEFAULT 0,
-    -- The key of every keyed hash of this site: it moves with the site.
+    -- The key of all keyed hashes of this site.
     secret            bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
     created_at        timestamptz NOT NULL DEFAULT now()
 );
@@ -38,7 +38,7 @@ CREATE TABLE site_hosts (
 
 INSERT INTO sites (id) VALUES (1);
 
--- People ------------------------------------------------------------------------------------
+-- Users -------------------------------------------------------------------------------------
 
 CREATE TABLE users (
     site_id       bigint NOT NULL REFERENCES sites (id) ON DELETE CASCADE,
@@ -79,7 +79,7 @@ CREATE TABLE categories (
     name_folded text NOT NULL,
     slug        text NOT NULL CHECK (slug <> '' AND length(slug) <= 200),
     description text NOT NULL DEFAULT '',
-    -- Published events with this term, kept by the triggers below.
+    -- Number of published events with this term, updated by the triggers below.
     count       bigint NOT NULL DEFAULT 0 CHECK (count >= 0),
     PRIMARY KEY (site_id, id),
     FOREIGN KEY (site_id, parent) REFERENCES categories (site_id, id),
@@ -107,7 +107,7 @@ CREATE INDEX tags_search ON tags USING gin (site_id, name_folded gin_trgm_ops, s
 
 -- Posts -------------------------------------------------------------------------------------
 
--- Images come with the media library; the table is here because posts refer to it.
+-- The media library follows in 0004; the table is needed here for foreign keys.
 CREATE TABLE media (
     site_id   bigint NOT NULL REFERENCES sites (id) ON DELETE CASCADE,
     id        bigint NOT NULL,
@@ -129,7 +129,7 @@ CREATE TABLE venues (
     revision       bigint NOT NULL,
     author         bigint NOT NULL,
     status         text NOT NULL CHECK (status IN ('publish', 'draft', 'pending', 'private', 'future', 'trash')),
-    -- What a record was before it went to the trash, so that it can come back.
+    -- The status before the record was trashed, for restore.
     trashed_status text NOT NULL DEFAULT '',
     trashed_at     timestamptz,
     slug           text NOT NULL DEFAULT '' CHECK (length(slug) <= 220),
@@ -192,7 +192,7 @@ CREATE INDEX organizers_list ON organizers (site_id, date_utc DESC, id DESC) INC
 CREATE INDEX organizers_title ON organizers (site_id, title) WHERE length(title) < 500;
 CREATE INDEX organizers_search ON organizers USING gin (site_id, search_text gin_trgm_ops);
 
--- The month of a moment, and the ten, hundred, … months that it belongs to: a span of time is a few such keys.
+-- Keys of the month of an instant and of the 10, 100, … months around it, so that a few keys cover any period.
 CREATE FUNCTION month_keys(moment timestamptz) RETURNS int[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
     SELECT ARRAY[m, 1000000 + m / 10, 2000000 + m / 100, 3000000 + m / 1000, 4000000 + m / 10000]
     FROM (SELECT (12 * extract(year FROM moment AT TIME ZONE 'UTC')
@@ -215,7 +215,7 @@ CREATE TABLE events (
     title              text NOT NULL CHECK (length(title) <= 10000),
     description        text NOT NULL DEFAULT '' CHECK (length(description) <= 300000),
     excerpt            text NOT NULL DEFAULT '' CHECK (length(excerpt) <= 100000),
-    -- What the author wrote. The instants beside it are derived, in Python only.
+    -- The author's input. Only the application computes the instants from it.
     timezone           text NOT NULL,
     all_day            boolean NOT NULL DEFAULT false,
     start_local        timestamp NOT NULL,
@@ -224,15 +224,15 @@ CREATE TABLE events (
     end_fold           smallint NOT NULL DEFAULT 0,
     start_utc          timestamptz NOT NULL,
     end_utc            timestamptz NOT NULL,
-    -- Length class: 0 below an hour, then doubling. An event of class n that runs at a moment
-    -- began less than 2^n hours before it, so what runs is found without walking the past.
+    -- Duration class: 0 below an hour, then doubling. An event of class n that runs at an instant began less than
+    -- 2^n hours before it, so running events are found without reading all past events.
     span               smallint NOT NULL GENERATED ALWAYS AS (
                            width_bucket(extract(epoch FROM end_utc - start_utc), ARRAY[
                                3600, 7200, 14400, 28800, 57600, 115200, 230400, 460800, 921600, 1843200,
                                3686400, 7372800, 14745600, 29491200, 58982400, 117964800, 235929600,
                                471859200, 943718400, 1887436800, 3774873600, 7549747200, 15099494400,
                                30198988800, 60397977600, 120795955200, 241591910400]::numeric[])) STORED,
-    -- When it starts, for the index of words: so that what was is not read to find what comes.
+    -- The start, for the index of words, so that a search does not read past events.
     months             int[] NOT NULL GENERATED ALWAYS AS (month_keys(start_utc)) STORED,
     cost               text NOT NULL DEFAULT '',
     website            text NOT NULL DEFAULT '',
@@ -274,8 +274,8 @@ CREATE INDEX events_image ON events (site_id, image_id) WHERE image_id IS NOT NU
 CREATE INDEX events_search ON events USING gin (site_id, months, search_text gin_trgm_ops);
 
 -- Links -------------------------------------------------------------------------------------
--- start_utc, listed and published repeat the event's own, so that "what of this venue comes
--- next" and "has it published events" are answered from one index.
+-- start_utc, listed and published are copies of the columns of the event, so that one index finds the upcoming
+-- events of a venue, and whether it has published ones.
 
 CREATE TABLE event_venues (
     site_id   bigint NOT NULL,
@@ -339,8 +339,8 @@ CREATE INDEX event_tags_by_tag ON event_tags (site_id, tag_id, start_utc)
 
 -- Counters ----------------------------------------------------------------------------------
 
--- How many events, hidden ones aside, start and end on each UTC day: the total of a list is a
--- sum over days instead of a walk over events.
+-- The numbers of events, except hidden ones, that start and end on each UTC day: the total of a list is a sum over
+-- days instead of a scan of events.
 CREATE TABLE event_days (
     site_id bigint NOT NULL REFERENCES sites (id) ON DELETE CASCADE,
     status  text NOT NULL,
@@ -352,7 +352,7 @@ CREATE TABLE event_days (
 
 CREATE FUNCTION count_event_days() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    -- The transition tables differ by operation, so the statement is put together here.
+    -- The transition tables depend on the operation, so the statement is composed here.
     moved text := CASE TG_OP
         WHEN 'INSERT' THEN 'SELECT n.*, 1 AS n FROM new_rows n'
         WHEN 'DELETE' THEN 'SELECT o.*, -1 AS n FROM old_rows o'
@@ -445,7 +445,7 @@ CREATE TABLE changes (
 );
 CREATE INDEX changes_of_record ON changes (site_id, kind, record_id, revision);
 
--- Answers kept for a repeated Idempotency-Key. Written in the transaction of the write itself.
+-- Responses stored for a repeated Idempotency-Key, in the transaction of the write.
 CREATE TABLE idempotency (
     site_id     bigint NOT NULL REFERENCES sites (id) ON DELETE CASCADE,
     user_id     bigint NOT NULL,
@@ -459,9 +459,9 @@ CREATE TABLE idempotency (
 );
 CREATE INDEX idempotency_age ON idempotency (site_id, created_at);
 
--- The second fence --------------------------------------------------------------------------
--- The server steps down to kalends_app in every transaction. That role owns nothing and sees
--- only the rows of the site that the transaction has entered.
+-- Row-level security ------------------------------------------------------------------------
+-- The server switches to kalends_app in every transaction. That role owns nothing and sees only the rows of the
+-- site that the transaction has entered.
 
 DO $$
 DECLARE
@@ -471,7 +471,7 @@ BEGIN
         CREATE ROLE kalends_app NOLOGIN;
     END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
-    NULL;  -- Roles belong to the whole cluster: another database was migrated at the same moment.
+    NULL;  -- Roles belong to the whole cluster: another database was migrated concurrently.
 END $$;
 
 DO $$
@@ -495,9 +495,9 @@ BEGIN
     GRANT SELECT, UPDATE ON sites TO kalends_app;
 END $$;
 
--- Row-level security lets an index serve only conditions that cannot tell anything about rows
--- behind the fence. LIKE, overlap and the distance test tell nothing beyond true or false; saying so
--- needs a superuser, and without it searches are right but walk the site's rows.
+-- Under row-level security an index serves only LEAKPROOF conditions, which reveal nothing about rows of other sites.
+-- LIKE, overlap and the distance test reveal only true or false. Declaring that needs a superuser; without it searches
+-- are correct but scan the rows of the site.
 DO $$
 BEGIN
     ALTER FUNCTION pg_catalog.textlike(text, text) LEAKPROOF;
@@ -509,7 +509,7 @@ EXCEPTION WHEN insufficient_privilege THEN
     RAISE WARNING 'Without superuser rights the search indexes are not used under row-level security.';
 END $$;
 
--- The only way into a site: by host. With a single site every host is that site's.
+-- Enters a site by host. With a single site every host belongs to it.
 CREATE FUNCTION enter_site(asked_host text) RETURNS SETOF sites
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE

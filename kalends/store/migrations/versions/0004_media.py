@@ -1,4 +1,4 @@
-"""The media library: what is known of an image, and its files."""
+"""The media library: descriptions, sources and files of images."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
--- The media library: what is known of an image, and its files.
+-- The media library: descriptions, sources and files of images.
 
 ALTER TABLE media
-    -- `url` is the name of the file (its hash and extension), or a whole address that is not ours.
+    -- `url` is the name of a stored file (its hash and extension), or the URL of an external one.
     ADD COLUMN author       bigint,
     ADD COLUMN title        text NOT NULL DEFAULT '' CHECK (length(title) <= 500),
     ADD COLUMN alt_text     text NOT NULL DEFAULT '' CHECK (length(alt_text) <= 2000),
@@ -9,9 +9,9 @@ ALTER TABLE media
     ADD COLUMN focus_x      double precision NOT NULL DEFAULT 0.5 CHECK (focus_x BETWEEN 0 AND 1),
     ADD COLUMN focus_y      double precision NOT NULL DEFAULT 0.5 CHECK (focus_y BETWEEN 0 AND 1),
     ADD COLUMN mime_type    text NOT NULL DEFAULT '',
-    -- The file as it was sent: the same one again is recognized, though another is kept.
+    -- The hash of the file as uploaded, which identifies a repeated upload although the stored file is re-encoded.
     ADD COLUMN sent_hash    bytea,
-    -- Where it was fetched from, with the validators of that answer.
+    -- The URL that it was fetched from, with the validators of the response.
     ADD COLUMN source_url   text NOT NULL DEFAULT '',
     ADD COLUMN source_hash  bytea,
     ADD COLUMN source_etag  text NOT NULL DEFAULT '',
@@ -22,7 +22,7 @@ ALTER TABLE media
     ADD COLUMN search_text  text NOT NULL DEFAULT '',
     ADD FOREIGN KEY (site_id, author) REFERENCES users (site_id, id);
 
--- An address can be longer than an index takes, so its hash is unique in its stead.
+-- A URL may exceed the maximum size of an index entry, so its hash is unique instead.
 CREATE UNIQUE INDEX media_source ON media (site_id, source_hash) WHERE source_hash IS NOT NULL;
 CREATE INDEX media_sent ON media (site_id, sent_hash) WHERE sent_hash IS NOT NULL;
 CREATE INDEX media_list ON media (site_id, date_utc DESC, id DESC);
@@ -30,7 +30,7 @@ CREATE INDEX media_search ON media USING gin (site_id, search_text gin_trgm_ops)
 CREATE INDEX venues_image ON venues (site_id, image_id) WHERE image_id IS NOT NULL;
 CREATE INDEX organizers_image ON organizers (site_id, image_id) WHERE image_id IS NOT NULL;
 
--- Every file that a record needs. One that nobody needs any more is removed after a day.
+-- The files of all images. A file without an image is deleted after a day.
 CREATE TABLE media_files (
     site_id  bigint NOT NULL,
     name     text NOT NULL,

@@ -1,4 +1,4 @@
-"""Functions of the owner with a fixed search path, rights of login roles, events with a place as a column."""
+"""Fixed search path of SECURITY DEFINER functions, rights of logins, and events with coordinates as a column."""
 
 from pathlib import Path
 

@@ -1,16 +1,16 @@
--- Functions of the owner with a fixed search path, rights of login roles, events with a place as a column.
+-- Fixed search path of SECURITY DEFINER functions, rights of logins, and events with coordinates as a column.
 
--- The server asks for the revision of the schema without being its owner.
+-- The server reads the revision of the schema without being its owner.
 GRANT SELECT ON alembic_version TO kalends_app;
 
--- The rights of a worker on the queue, which holds jobs of all sites: a role of its own, which servers do not have.
+-- The rights of the worker on the queue, which has jobs of all sites: a separate role that servers do not have.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'kalends_queue') THEN
         CREATE ROLE kalends_queue NOLOGIN;
     END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
-    NULL;  -- Roles belong to the whole cluster: another database was migrated at the same moment.
+    NULL;  -- Roles belong to the whole cluster: another database was migrated concurrently.
 END $$;
 
 DO $$
@@ -29,8 +29,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Whether a published venue of the event has coordinates: what `geoloc` asks, kept by the triggers below.
--- A column with a constant costs nothing to add, so it begins with what is true of most events; the others are changed.
+-- Whether a published venue of the event has coordinates (the filter `geoloc`), updated by the triggers below.
+-- Adding a column with a constant default is free, so the default is the value of most events; the others are updated.
 DO $$
 DECLARE
     mostly boolean := (SELECT count(*) FROM event_venues) > (SELECT count(*) FROM events) / 2;
@@ -75,12 +75,12 @@ END $$;
 CREATE TRIGGER event_placed_delete AFTER DELETE ON event_venues
     REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION place_unlinked_events();
 
--- A change of a venue concerns all of its events. Few of them follow at once; where they are many, the venue is marked,
--- lists look at links instead of the column while it is, and the worker lets the events follow step by step.
+-- A change of a venue affects all of its events. A few of them are updated immediately. If there are many, the venue
+-- is marked: lists read the links instead of the column until the worker has updated the events in batches.
 ALTER TABLE venues ADD COLUMN unsettled boolean NOT NULL DEFAULT false;
 CREATE INDEX venues_unsettled ON venues (site_id, id) WHERE unsettled;
 
--- Corrects so many events of a venue at the most, and tells how many it were.
+-- Corrects at most `most` events of a venue and returns their number.
 CREATE FUNCTION settle_places(of_site bigint, of_venue bigint, most integer) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
     corrected integer;
@@ -116,7 +116,7 @@ CREATE TRIGGER event_placed_by_venue AFTER UPDATE ON venues FOR EACH ROW
         <> (NEW.status = 'publish' AND NEW.geo_lat IS NOT NULL))
     EXECUTE FUNCTION place_events_of_venue();
 
--- Marked venues, of all sites: the worker asks this.
+-- Marked venues of all sites, for the worker.
 CREATE FUNCTION unsettled_venues(most integer) RETURNS TABLE (site_id bigint, id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER AS $$
     SELECT v.site_id, v.id FROM venues v WHERE v.unsettled LIMIT most
@@ -124,7 +124,7 @@ $$;
 REVOKE ALL ON FUNCTION unsettled_venues(integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION unsettled_venues(integer) TO kalends_app;
 
--- A function of the owner looks for names where the owner put them, and never among temporary objects of the caller.
+-- SECURITY DEFINER functions resolve names in the schema of the owner, never among temporary objects of the caller.
 DO $$
 DECLARE
     name text;

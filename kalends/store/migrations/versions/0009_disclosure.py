@@ -1,4 +1,4 @@
-"""What must not be disclosed: withdrawn events, event passwords; and a quota of new records."""
+"""Withdrawn events, lookup of event passwords, and a daily quota of new records."""
 
 from pathlib import Path
 

@@ -1,11 +1,11 @@
--- An event is announced as cancelled only if the write that withdrew it changed nothing else, and nothing was
--- written since. Whether this holds for events that were withdrawn before is not known, so they are not announced.
+-- An event is announced as cancelled only if the write that withdrew it changed nothing else, and it has not been
+-- changed since. This is unknown for events that were withdrawn before, so they are not announced.
 UPDATE events SET withdrawn_at = NULL WHERE withdrawn_at IS NOT NULL;
 
--- Whether a password opens anything at all.
+-- Finds out whether a password unlocks any event.
 CREATE INDEX events_password ON events (site_id, password_hash) WHERE password_hash IS NOT NULL;
 
--- How many records an account has created on its last day of writing, in UTC.
+-- The number of records that a user has created on the last day with writes, in UTC.
 CREATE TABLE daily_records (
     site_id bigint NOT NULL,
     user_id bigint NOT NULL,

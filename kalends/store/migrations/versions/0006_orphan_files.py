@@ -1,11 +1,11 @@
-"""Slugs under which records were to be seen once."""
+"""Files without a record."""
 
 from pathlib import Path
 
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0006"
+down_revision = "0005"
 
 
 def upgrade() -> None:

@@ -1,11 +1,11 @@
-"""The clocks of sites, asked for by host: the key of every cache."""
+"""Redirects from former public slugs."""
 
 from pathlib import Path
 
 from alembic import op
 
-revision = "0003"
-down_revision = "0002"
+revision = "0007"
+down_revision = "0006"
 
 
 def upgrade() -> None:

@@ -1,4 +1,4 @@
-"""Public pages and feeds: how a site looks, and what calendars of subscribers must be told."""
+"""Theme of the public pages, and SEQUENCE and cancellation of events in calendar feeds."""
 
 from pathlib import Path
 

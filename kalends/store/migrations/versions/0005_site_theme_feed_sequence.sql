@@ -1,4 +1,4 @@
--- Public pages and feeds: how a site looks, and what calendars of subscribers must be told.
+-- Theme of the public pages, and SEQUENCE and cancellation of events in calendar feeds.
 
 ALTER TABLE sites
     ADD COLUMN logo_url      text NOT NULL DEFAULT '',
@@ -8,11 +8,11 @@ ALTER TABLE sites
     ADD COLUMN default_view  text NOT NULL DEFAULT 'month'
                              CHECK (default_view IN ('month', 'week', 'day', 'list', 'map'));
 
--- The revision at which the time, the place or the status last changed. The SEQUENCE of an event in a feed is
--- the highest of its own and those of its venues: whatever links change, it never falls.
+-- The revision of the last change of time, place or status. The SEQUENCE of an event in a feed is the maximum of its
+-- own value and those of its venues, so it never decreases.
 ALTER TABLE events ADD COLUMN sequence bigint NOT NULL DEFAULT 0;
 ALTER TABLE venues ADD COLUMN sequence bigint NOT NULL DEFAULT 0;
 
--- When an event stopped being shown to everybody; null while it is, or where it never was.
+-- When an event stopped being public; null while it is public, or if it never was.
 ALTER TABLE events ADD COLUMN withdrawn_at timestamptz;
 CREATE INDEX events_withdrawn ON events (site_id, withdrawn_at) WHERE withdrawn_at IS NOT NULL;

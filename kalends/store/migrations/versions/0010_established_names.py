@@ -1,11 +1,11 @@
-"""Files that no record needs any more."""
+"""Established names for columns, tables and functions, in the schema and in the change log."""
 
 from pathlib import Path
 
 from alembic import op
 
-revision = "0006"
-down_revision = "0005"
+revision = "0010"
+down_revision = "0009"
 
 
 def upgrade() -> None:

@@ -1,16 +1,16 @@
--- The life of a record: history, tombstones, schedule, trash; credentials under attack.
+-- History, tombstones, scheduled publication, trash, the job queue, and protection of credentials.
 
 ALTER TABLE changes
-    -- The columns that changed, before and after; null where nothing was kept.
+    -- The changed columns, before and after; null where none were logged.
     ADD COLUMN before jsonb,
     ADD COLUMN after jsonb,
-    -- Whether everybody could see the record before this change: who must be told that it is gone.
+    -- Whether the record was public before this change, so that its deletion is reported to everybody.
     ADD COLUMN was_public boolean NOT NULL DEFAULT false;
 
--- Changes up to this revision have been forgotten; a reader that is further behind starts anew.
+-- Changes up to this revision have been deleted; a client that is further behind needs a full sync.
 ALTER TABLE sites ADD COLUMN trimmed_revision bigint NOT NULL DEFAULT 0;
 
--- What changed since a revision, kind by kind.
+-- Changes since a revision, per kind.
 CREATE UNIQUE INDEX events_revision ON events (site_id, revision);
 CREATE UNIQUE INDEX venues_revision ON venues (site_id, revision);
 CREATE UNIQUE INDEX organizers_revision ON organizers (site_id, revision);
@@ -18,7 +18,7 @@ CREATE UNIQUE INDEX categories_revision ON categories (site_id, revision);
 CREATE UNIQUE INDEX tags_revision ON tags (site_id, revision);
 CREATE INDEX changes_tombstones ON changes (site_id, revision) WHERE action = 'delete';
 
--- What is due, over all sites: the worker asks these.
+-- Due records of all sites, for the worker.
 CREATE INDEX events_due ON events (date_utc) WHERE status = 'future';
 CREATE INDEX venues_due ON venues (date_utc) WHERE status = 'future';
 CREATE INDEX organizers_due ON organizers (date_utc) WHERE status = 'future';
@@ -40,7 +40,7 @@ CREATE TABLE application_password_uses (
     FOREIGN KEY (site_id, password_id) REFERENCES application_passwords (site_id, id) ON DELETE CASCADE
 );
 
--- Wrong credentials, by account and by address: how many are not yet forgiven, and as of when.
+-- Failed logins by account and by IP address: the number that is not yet forgiven, and its time.
 CREATE TABLE login_failures (
     site_id bigint NOT NULL REFERENCES sites (id) ON DELETE CASCADE,
     subject text NOT NULL,
@@ -65,7 +65,7 @@ END $$;
 
 -- Background work ---------------------------------------------------------------------------
 
--- A job names its site, and a transaction can enqueue work for its own site only.
+-- A job has a site, and a transaction can enqueue jobs for its site only.
 CREATE FUNCTION enqueue_job(task text, arguments jsonb, at timestamptz) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
@@ -75,7 +75,7 @@ BEGIN
         at)::procrastinate_job_to_defer_v1]);
 END $$;
 
--- A worker enters a site by its number.
+-- Enters a site by ID, for the worker.
 CREATE FUNCTION enter_site_number(asked bigint) RETURNS SETOF sites
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
@@ -83,7 +83,7 @@ BEGIN
     RETURN QUERY SELECT * FROM sites WHERE id = asked;
 END $$;
 
--- Scheduled records whose time has come, of all sites.
+-- Scheduled records of all sites whose publication date has passed.
 CREATE FUNCTION due_records(most integer) RETURNS TABLE (site_id bigint, kind text, id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER AS $$
     (SELECT e.site_id, 'events', e.id FROM events e WHERE e.status = 'future' AND e.date_utc <= now() LIMIT most)
@@ -94,7 +94,7 @@ LANGUAGE sql STABLE SECURITY DEFINER AS $$
      WHERE o.status = 'future' AND o.date_utc <= now() LIMIT most)
 $$;
 
--- Records that have been in the trash since before a moment, of all sites.
+-- Records of all sites that were trashed before a time.
 CREATE FUNCTION old_trash(cutoff timestamptz, most integer) RETURNS TABLE (site_id bigint, kind text, id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER AS $$
     (SELECT e.site_id, 'events', e.id FROM events e WHERE e.status = 'trash' AND e.trashed_at < cutoff LIMIT most)
@@ -105,7 +105,7 @@ LANGUAGE sql STABLE SECURITY DEFINER AS $$
      WHERE o.status = 'trash' AND o.trashed_at < cutoff LIMIT most)
 $$;
 
--- Sites whose change log begins before a moment.
+-- Sites whose change log begins before a time.
 CREATE FUNCTION sites_with_old_changes(cutoff timestamptz) RETURNS TABLE (site_id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER AS $$
     SELECT s.id FROM sites s WHERE EXISTS (

@@ -1,4 +1,4 @@
-"""The life of a record: history, tombstones, schedule, trash; credentials under attack."""
+"""History, tombstones, scheduled publication, trash, the job queue, and protection of credentials."""
 
 from pathlib import Path
 
@@ -10,6 +10,6 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    # The tables of the job queue are the queue's own; ours begin after them.
+    # The tables of the job queue come from its library.
     for sql in (SchemaManager.get_schema(), Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")):
         op.get_bind().exec_driver_sql(sql.replace("%", "%%"))

@@ -1,4 +1,4 @@
-"""The login of the server: whether it may do more than a server needs."""
+"""Check of the database login of the server: rights beyond those that it needs."""
 
 import asyncpg
 
@@ -6,7 +6,7 @@ from kalends.store.database import UNAVAILABLE_ERRORS
 
 
 async def find_excess_rights(database_url: str) -> str:
-    """Say what the login has beyond the role `kalends_app`; "" if nothing, or while the database is away."""
+    """Describe rights of the login beyond the role `kalends_app`; "" if none or the database is unavailable."""
     try:
         connection = await asyncpg.connect(database_url, timeout=2, command_timeout=2)
     except UNAVAILABLE_ERRORS:

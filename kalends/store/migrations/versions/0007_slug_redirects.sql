@@ -1,4 +1,4 @@
--- Slugs under which everybody could see a record once: whoever follows an old link is led to it.
+-- Former public slugs, for redirects to the current URL of the record.
 CREATE TABLE old_slugs (
     site_id   bigint NOT NULL REFERENCES sites (id),
     kind      text NOT NULL,

@@ -1,5 +1,5 @@
--- Files that no record needs any more, and since when. Whoever removes one says so first: until that is done,
--- or the time for it is over, no record may name the file again.
+-- Files without a record, and since when. A file is marked before its deletion: until it is deleted, or the mark has
+-- expired, no record may refer to it.
 CREATE TABLE spare_files (
     site_id   bigint NOT NULL REFERENCES sites (id),
     name      text NOT NULL,

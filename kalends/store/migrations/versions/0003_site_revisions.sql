@@ -1,4 +1,4 @@
--- The clocks of sites, asked for by host: the key of every cache.
+-- Lookup of the revisions of sites by host, for caches.
 
 CREATE FUNCTION site_clocks(asked_hosts text[]) RETURNS TABLE (host text, site_id bigint, revision bigint)
 LANGUAGE sql STABLE SECURITY DEFINER AS $$
