@@ -56,7 +56,7 @@ def _extract_module(path: Path) -> Iterator[str]:
 
 def _extract_template(path: Path) -> Iterator[str]:
     with path.open("rb") as source:
-        for _, _, message, _ in babel_extract(source, ("_", "say"), (), {}):
+        for _, _, message, _ in babel_extract(source, ("_", "gettext"), (), {}):
             text = message[0] if isinstance(message, tuple) else message
             if text is not None:  # One that is only known when the page is made: it is marked elsewhere.
                 yield text

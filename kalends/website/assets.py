@@ -1,4 +1,4 @@
-"""Styles, scripts and the icon: each has a name with a hash of its bytes, and may be kept for ever."""
+"""Styles, scripts and the icon. Their names contain a hash of the content, so they may be cached forever."""
 
 import hashlib
 import re
@@ -21,7 +21,7 @@ class Asset:
 
 
 def find_asset(name: str) -> Asset | None:
-    """The file with this hashed name."""
+    """Return the asset with this hashed name."""
     style = _STYLE.fullmatch(name)
     if style is not None and name == style_name(f"#{style['accent']}"):
         return Asset(make_theme(f"#{style['accent']}").encode() + _files()["site.css"], TYPES[".css"])
@@ -30,12 +30,14 @@ def find_asset(name: str) -> Asset | None:
 
 
 def asset_name(name: str) -> str:
+    """Return the hashed name of a static file."""
     stem, _, suffix = name.rpartition(".")
     return f"{stem}.{_hash(_files()[name])}.{suffix}"
 
 
 @cache
 def style_name(accent: str) -> str:
+    """Return the hashed name of the style sheet with this accent colour."""
     return f"site.{_hash(_files()['site.css'] + make_theme(accent).encode())}.{accent[1:]}.css"
 
 
@@ -46,13 +48,13 @@ def _files() -> dict[str, bytes]:
 
 
 def _minify_style(style: bytes) -> bytes:
-    """Without comments and needless space."""
+    """Remove comments and unnecessary whitespace."""
     minified = re.sub(rb"\s+", b" ", re.sub(rb"/\*.*?\*/", b"", style, flags=re.DOTALL))
     return re.sub(rb" ?([{};,>]) ?|(:) ", rb"\1\2", minified).strip()
 
 
 def _minify_script(script: bytes) -> bytes:
-    """Without indentation and lines of comment."""
+    """Remove indentation and comment lines."""
     lines = [line.strip() for line in script.splitlines()]
     return b"\n".join(line for line in lines if line and not line.startswith(b"//"))
 

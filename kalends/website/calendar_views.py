@@ -1,4 +1,4 @@
-"""The pages of a time: month, week and day."""
+"""The month, week and day views."""
 
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -12,20 +12,22 @@ from kalends.operations.context import OperationContext
 from kalends.website.context import make_page_context, show_page, with_values
 from kalends.website.filter_views import make_category_nav, make_chips
 from kalends.website.handler import PageRequest, PageResponse
-from kalends.website.list_views import MAX_CARDS, NO_EVENTS, PeriodLink, list_image_urls, make_cards, make_paging
+from kalends.website.list_views import MAX_CARDS, NO_EVENTS, make_cards, make_paging
 from kalends.website.models.grid import find_month_bounds, find_week_start, make_agenda, make_entry, make_weeks
 from kalends.website.models.page_budget import fits
 from kalends.website.models.urls import has_page
+from kalends.website.pages import CardList, ListPage, MonthPage, PeriodLink, WeekPage
 
 DAY: Final = timedelta(days=1)
-MAX_PER_MONTH_DAY: Final = 3  # events that a day of the month shows by name
+MAX_PER_MONTH_DAY: Final = 3  # events listed per day in the month view
 MAX_PER_WEEK_DAY: Final = 12
-MAX_AGENDA_DAYS: Final = 6  # days that a phone lists below the month
+MAX_AGENDA_DAYS: Final = 6  # days of the agenda below the month on small screens
 
 
 async def show_month(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
+    """Show a month, the current one by default. A full month lists fewer events per day to keep the page small."""
     page = make_page_context(page_request, context, keep_dates=False)
     month = _read_day(f"{path_params['month']}-01") if "month" in path_params else page.today.replace(day=1)
     last_day = (month.replace(day=28) + 4 * DAY).replace(day=1) - DAY
@@ -42,32 +44,29 @@ async def show_month(
         if max_entries * max_days == 1 or fits(weeks, agenda[:max_days]):
             break
         max_entries, max_days = (max_entries - 1, max_days) if max_entries > 1 else (max_entries, max_days - 1)
-    return show_page(
-        page,
-        "month.html",
+    model = MonthPage(
         category_nav=await make_category_nav(page),
-        cache_tags=_list_cache_tags(context),
-        kind="month-page",
-        view="month",
         title=heading,
         heading=heading,
         weeks=weeks,
         agenda=agenda[:max_days],
-        agenda_goes_on=len(agenda) > max_days,
+        has_more_days=len(agenda) > max_days,
         is_empty=is_empty,
-        shown_day=page.today if month <= page.today <= last_day else month,
+        current_day=page.today if month <= page.today <= last_day else month,
         before=_make_link(page.links.month, before, page.locale.abbreviated_month),
         after=_make_link(page.links.month, after, page.locale.abbreviated_month),
         today_url=page.links.url("/events/month/"),
-        active=make_chips(page, path),
+        active_filters=make_chips(page, path),
         robots="noindex, nofollow" if is_empty and "month" in path_params else "",
         canonical=context.base_url + (path if "month" in path_params else "/events/month/"),
     )
+    return show_page(page, model, cache_tags=_list_cache_tags(context))
 
 
 async def show_week(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
+    """Show the week of a day, the current one by default."""
     page = make_page_context(page_request, context, keep_dates=False)
     first = find_week_start(
         _read_day(path_params["day"]) if "day" in path_params else page.today, page.site.first_weekday
@@ -82,64 +81,61 @@ async def show_week(
         first = page.locale.short_day(find_week_start(day, page.site.first_weekday))
         return page.locale.text(N_("Week of {day}"), day=first)
 
-    return show_page(
-        page,
-        "week.html",
+    model = WeekPage(
         category_nav=await make_category_nav(page),
-        cache_tags=_list_cache_tags(context),
-        kind="week-page",
-        view="week",
         title=heading,
         heading=heading,
         week=make_weeks(first, last, rows, entries, today=page.today, max_entries=MAX_PER_WEEK_DAY)[0],
         is_empty=not entries,
-        shown_day=first,
+        current_day=first,
         before=_make_link(page.links.week, before, name_week),
         after=_make_link(page.links.week, after, name_week),
         today_url=page.links.url("/events/week/"),
-        active=make_chips(page, path),
+        active_filters=make_chips(page, path),
         robots="noindex",
         canonical=context.base_url + path,
     )
+    return show_page(page, model, cache_tags=_list_cache_tags(context))
 
 
 async def show_day(page_request: PageRequest, context: OperationContext, path_params: dict[str, str]) -> PageResponse:
+    """Show a day, the current one by default."""
     page = make_page_context(page_request, context, keep_dates=False)
     day = _read_day(path_params["day"]) if "day" in path_params else page.today
     found = await calendar.list_day(with_values(context, per_page=MAX_CARDS), day)
     cards = make_cards(page, found)
     before, after = await _find_neighbors(context, day, day, [(card.when.first, card.when.last) for card in cards])
     path, heading = f"/events/day/{day.isoformat()}/", page.locale.day(day)
-    return show_page(
-        page,
-        "list.html",
-        category_nav=await make_category_nav(page),
+    card_list = CardList(
+        heading=heading,
+        groups=[(None, cards)] if cards else [],
+        paging=make_paging(page, found.page, path),
+        empty_text=NO_EVENTS,
         cache_tags=found.cache_tags,
-        image_urls=list_image_urls(cards),
+    )
+    model = ListPage(
+        category_nav=await make_category_nav(page),
         kind="day-page",
         view="day",
         title=heading,
         heading=heading,
-        groups=[(None, cards)] if cards else [],
-        shown_day=day,
-        paging=make_paging(page, found.page, path),
+        card_list=card_list,
+        current_day=day,
         before=_make_link(page.links.day, before, page.locale.short_day),
         after=_make_link(page.links.day, after, page.locale.short_day),
         today_url=page.links.url("/events/day/"),
-        active=make_chips(page, path),
+        active_filters=make_chips(page, path),
         robots="noindex",
         canonical=context.base_url + path,
-        past_url="",
-        coming_url="",
-        nothing=NO_EVENTS,
     )
+    return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
 
 
 # Helpers, in the order they are called -----------------------------------------------------------
 
 
 def _read_day(text: str) -> date:
-    """A day of the address."""
+    """Parse a day in the path. Raises 404 if it does not exist or has no page."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -156,7 +152,10 @@ def _list_cache_tags(context: OperationContext) -> tuple[str, ...]:
 async def _find_neighbors(
     context: OperationContext, first: date, last: date, spans: list[tuple[date, date]]
 ) -> tuple[date | None, date | None]:
-    """The nearest days before and after that have something; what goes beyond these days is there already."""
+    """Return the nearest days with events before and after a period.
+
+    No query is needed on a side where an event of the period continues, because the adjacent day has that event.
+    """
     before: date | None = first - DAY
     if not any(begin < first for begin, _ in spans):
         before = await calendar.find_day_before(context, first)

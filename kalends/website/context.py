@@ -1,6 +1,6 @@
-"""What every public page has: its texts, its links, its filters, its headers."""
+"""The context that the views of one page request share, and the response that they return."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Final
@@ -21,6 +21,7 @@ from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.models.cards import Card, find_origin, make_card
 from kalends.website.models.page_locale import PageLocale, make_page_locale
 from kalends.website.models.urls import UrlBuilder
+from kalends.website.pages import Layout, Page
 from kalends.website.rendering import render
 
 PAGE_TYPE: Final = "text/html; charset=utf-8"
@@ -32,7 +33,7 @@ HOME_PATHS: Final = ("/", "/events/")
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """What the views of one visit share."""
+    """The request, the operation context, the locale and the links of one page."""
 
     request: PageRequest
     context: OperationContext
@@ -53,7 +54,7 @@ class PageContext:
 
     @property
     def midnight(self) -> datetime:
-        """When the site's today ends: until then a page is right unless something changes."""
+        """Return the end of the current day of the site, when a page expires even without a write."""
         day = DateTimeInput(times.local_of(self.context.transaction.now, self.site.timezone), None, True)
         return times.day_ends(day, self.site.timezone) + SECOND
 
@@ -64,7 +65,10 @@ class PageContext:
 def make_page_context(
     page_request: PageRequest, context: OperationContext, *, keep_dates: bool = True
 ) -> PageContext:
-    """`dated`: the dates among the filters count; a view of its own time drops them."""
+    """Build the context of a page.
+
+    Month, week and day views show the period in their path, so they drop date filters (`keep_dates=False`).
+    """
     site = context.transaction.site
     locale = make_page_locale(page_request.language, site.language, translator(page_request.language))
     filters = [
@@ -85,7 +89,7 @@ def make_page_context(
 
 
 def _stable_filters(resolved: ResolvedFilters, filters: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The same filters by IDs and coordinates, which stay when a slug or a name changes: for what people keep."""
+    """Replace slugs by IDs and places by coordinates, for links that must survive renames (feeds, embeds)."""
     for name, value in filters:
         if name == "near":
             if resolved.place:
@@ -94,52 +98,38 @@ def _stable_filters(resolved: ResolvedFilters, filters: Iterable[tuple[str, str]
         named = resolved.named.get(base_name(name), {})
         entries = [entry.strip() for entry in value.split(",")] if named else []
         ids = [named[key].id for entry in entries for key in (entry, parse_id(entry)) if key in named]
-        # What is not known may come back.
+        # Keep unknown values: the record may be restored.
         yield name, ",".join(map(str, ids)) if ids and len(ids) == len(entries) else value
 
 
 def parse_id(entry: str) -> int:
+    """Return the ID that a filter value contains, or 0 if it is not a number."""
     return int(entry) if entry.isdecimal() and len(entry) < 20 else 0
 
 
 def show_page(
     page: PageContext,
-    template: str,
+    model: Page,
     *,
     cache_tags: tuple[str, ...] = (),
     expires_at: datetime | None = None,
     status: int = 200,
     is_cacheable: bool = True,
     image_urls: tuple[str, ...] = (),
-    category_nav: Sequence[tuple[str, str]] = (),
-    **model: Any,
 ) -> PageResponse:
+    """Render a page and return it with its headers, cache tags and expiry.
+
+    `image_urls` are the images on the page, which the Content-Security-Policy has to allow.
+    """
     page_request, site = page.request, page.site
-    model = {
-        "view": "",
-        "shown_day": None,
-        "canonical": "",
-        "robots": "",
-        "summary": "",
-        "picture": None,
-        "browse": category_nav,
-        "unknown": page.filters.unknown,
-        "unknown_place": page.filters.unknown_place,
-        "searched": dict(page.links.filters).get("search", ""),
-        "tiles": page_request.map_settings.tiles_url,
-        "tiles_host": urlsplit(page_request.map_settings.tiles_url).netloc.removeprefix("{s}."),
-        "credit": page_request.map_settings.tiles_attribution,
-        "has_map": bool(page_request.map_settings.tiles_url),
-        **model,
-    }
     if page_request.path in HOME_PATHS:
-        # Which view it is and what it shows today may change; the address stays, and is what a crawler is to keep.
-        model["canonical"], model["robots"] = page.context.base_url + HOME_PATHS[-1], ""
-    if page.links.filters and not model["robots"]:
-        model["robots"] = "noindex"
-    if category_nav:
+        # The default view and its period change over time, so search engines index it under a permanent URL.
+        model = replace(model, canonical=page.context.base_url + HOME_PATHS[-1], robots="")
+    if page.links.filters and not model.robots:
+        model = replace(model, robots="noindex")
+    if model.category_nav:
         cache_tags = (*cache_tags, f"s{site.id}-categories")
-    body = render(template, speech=page.locale, links=page.links, site=site, embedded=page_request.embedded, **model)
+    body = render(model, _make_layout(page))
     headers = {
         "Content-Security-Policy": _content_security_policy(page_request, (site.logo_url, *image_urls)),
         "Referrer-Policy": "strict-origin-when-cross-origin",
@@ -148,9 +138,26 @@ def show_page(
     return PageResponse(body, PAGE_TYPE, expires_at, cache_tags, status, headers, is_cacheable)
 
 
+def _make_layout(page: PageContext) -> Layout:
+    map_settings = page.request.map_settings
+    return Layout(
+        locale=page.locale,
+        links=page.links,
+        site=page.site,
+        embedded=page.request.embedded,
+        search_text=dict(page.links.filters).get("search", ""),
+        unknown_names=page.filters.unknown,
+        unknown_place=page.filters.unknown_place,
+        tiles_url=map_settings.tiles_url,
+        tiles_host=urlsplit(map_settings.tiles_url).netloc.removeprefix("{s}."),
+        tiles_attribution=map_settings.tiles_attribution,
+        has_map=bool(map_settings.tiles_url),
+    )
+
+
 def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, ...]) -> str:
-    """Nothing inline, nothing from other hosts but pictures of the library and, once agreed to, of the map."""
-    # Tile servers that share their work are named by {s}.
+    """Allow nothing inline, and from other hosts only images: those of the media library and map tiles."""
+    # A tile URL may contain {s}, the placeholder for one of several subdomains.
     origins = {
         find_origin(url) for url in (*image_urls, page_request.map_settings.tiles_url.replace("{s}.", "*."))
     } - {""}
@@ -164,8 +171,10 @@ def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, .
 
 
 def with_values(context: OperationContext, **more: Any) -> OperationContext:
+    """Return the context with additional parameter values."""
     return replace(context, values={**context.values, **more})
 
 
 def make_date_filter(day: date) -> DateTimeInput:
+    """Return a day in the form in which date parameters are parsed."""
     return DateTimeInput(datetime.combine(day, datetime.min.time()), None, True)

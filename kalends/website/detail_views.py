@@ -1,11 +1,11 @@
-"""The pages of one record: event, venue, organizer, category, tag."""
+"""The pages of single records: events, venues, organizers, categories and tags."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
+from markupsafe import Markup
 
 from kalends.core.errors import ApiError
 from kalends.core.html_text import to_plain_text, to_single_line
@@ -26,25 +26,16 @@ from kalends.website.list_views import list_cards
 from kalends.website.models.cards import When, make_page_image, make_when, pick_hue, shorten
 from kalends.website.models.description_html import adapt
 from kalends.website.models.urls import has_page, make_calendar_links
+from kalends.website.pages import EventPage, Facts, Line, MessagePage, NamedUrls, RecordPage
 
 MAX_SIMILAR: Final = 3
 MAX_SUMMARY: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    text: str
-    url: str = ""
-    is_external: bool = False
-
-
-Facts = Sequence[tuple[str, list[Line]]]
-NO_FACTS: Final[Facts] = ()
-
-
 async def show_event(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
+    """Show an event, or ask for its password."""
     page = replace(make_page_context(page_request, context), context=replace(context, slug=path_params["slug"]))
     try:
         read = await read_event(page.context)
@@ -53,43 +44,43 @@ async def show_event(
             raise
         return _password_page(page)
     event = read.record
-    # A page that was unlocked by a password must not be cached.
+    # An event unlocked by a password must not be cached.
     is_unlocked = "password" in context.values
     similar = [
         page.make_card(other) for other in await calendar.list_similar(_with_values(context), event, MAX_SIMILAR)
     ]
     image = make_page_image(event.image)
     when = make_when(event, page.locale, page.site.timezone, long=True)
-    is_over = event.end_utc <= context.transaction.now
+    is_past = event.end_utc <= context.transaction.now
     image_urls = [card.image.src for card in similar if card.image] + ([image.src] if image else [])
-    return show_page(
-        page,
-        "event.html",
-        cache_tags=(*read.cache_tags, f"s{page.site.id}-events"),
-        expires_at=None if is_over else event.end_utc,
-        is_cacheable=not is_unlocked,
-        image_urls=tuple(image_urls),
-        kind="event-page",
+    model = EventPage(
         title=to_plain_text(event.title),
         summary=_summary(event, when),
         canonical=event.url,
-        og_type="article",
         when=when,
-        is_over=is_over,
-        shown_day=when.first,
+        is_past=is_past,
+        current_day=when.first,
         has_month=has_page(when.first),
         places=_places(page, event),
-        picture=image,
-        prose=adapt(event.description or event.excerpt, _own_hosts(page)),
-        add=make_calendar_links(event),
+        image=image,
+        description=adapt(event.description or event.excerpt, _own_hosts(page)),
+        calendar_links=make_calendar_links(event),
         ticket_url=event.ticket_url,
         facts=_event_facts(page, event),
-        point=_point(event, page) if event.show_map else "",
+        points=_event_points(event, page) if event.show_map else "",
         similar=similar,
         hue=pick_hue(event.categories[0].id if event.categories else None),
         categories=[(term.name, _category_url(page, term)) for term in event.categories],
         tags=[(term.name, page.links.top_level(f"/tag/{term.slug}/")) for term in event.tags],
         json_ld=orjson.dumps(_json_ld(event, context)).decode(),
+    )
+    return show_page(
+        page,
+        model,
+        cache_tags=(*read.cache_tags, f"s{page.site.id}-events"),
+        expires_at=None if is_past else event.end_utc,
+        is_cacheable=not is_unlocked,
+        image_urls=tuple(image_urls),
     )
 
 
@@ -108,7 +99,7 @@ async def show_venue(
         ("venue", str(venue.id)),
         image=venue.image,
         facts=[*([(N_("Address"), lines)] if lines else []), *_contact_facts(venue.phone, "", venue.website)],
-        point=_points([venue]) if venue.show_map and venue.coordinates else "",
+        points=_format_points([venue]) if venue.show_map and venue.coordinates else "",
         json_ld=describe_venue(venue, context.render_context),
     )
 
@@ -132,18 +123,18 @@ async def show_organizer(
 async def show_category(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Show the category that the last part of the path names; redirect if the rest of the path is outdated."""
+    """Show a category by the last part of the path. Redirects if the path is not its current one."""
     page = make_page_context(page_request, context)
     slug = path_params["path"].rpartition("/")[2]
     category = (await read_term(CATEGORIES, _with_slug(context, slug))).record
-    # Both are decoded before the comparison, because servers decode paths and records contain them encoded.
+    # Decode both sides: the server passes paths decoded, records store them percent-encoded.
     canonical_path = unquote(urlsplit(category.url).path)
     if canonical_path != f"/events/category/{unquote(path_params['path'])}/" and not page_request.embedded:
         location = page_request.with_query(category.url)
         return PageResponse(b"", "text/plain", status=301, headers={"Location": location}, is_cacheable=False)
     subcategories = await list_terms(CATEGORIES, _with_values(context, parent=category.id, per_page=50))
-    children = [(term.name, page.links.top_level(urlsplit(term.url).path)) for term in subcategories.records]
-    return await _show_record(page, category, category.name, ("categories", str(category.id)), children=children)
+    links = [(term.name, page.links.top_level(urlsplit(term.url).path)) for term in subcategories.records]
+    return await _show_record(page, category, category.name, ("categories", str(category.id)), subcategories=links)
 
 
 async def show_tag(page_request: PageRequest, context: OperationContext, path_params: dict[str, str]) -> PageResponse:
@@ -159,39 +150,35 @@ async def _show_record(
     filter_: tuple[str, str],
     *,
     image: Image | None = None,
-    facts: Facts = NO_FACTS,
-    point: str = "",
-    children: Sequence[tuple[str, str]] = (),
+    facts: Facts = (),
+    points: str = "",
+    subcategories: NamedUrls = (),
     json_ld: JsonObject | None = None,
 ) -> PageResponse:
-    """Show a record that events link to, and these events."""
+    """Show a venue, organizer, category or tag with its events, which `filter_` selects."""
     page = replace(page, links=page.links.with_filters([filter_]))
     values = {key: entry for key, entry in page.context.values.items() if key in ("page", "per_page", "past")}
     context = replace(page.context, values={**values, filter_[0]: [int(filter_[1])]}, slug=None)
     path = urlsplit(record.url).path
-    model = await list_cards(replace(page, links=page.links.with_filters([])), context, path)
+    card_list = await list_cards(replace(page, links=page.links.with_filters([])), context, path)
     page_image = make_page_image(image)
-    image_urls = (*model.pop("image_urls"), *([page_image.src] if page_image else []))
-    model["heading"] = name
     text = record.description
-    return show_page(
-        page,
-        "place.html",
-        kind="place-page",
+    model = RecordPage(
         title=name,
+        heading=name,
+        card_list=card_list,
         summary=shorten(to_single_line(text), MAX_SUMMARY),
         canonical=record.url,
         robots="index",
-        image_urls=image_urls,
-        picture=page_image,
+        image=page_image,
         facts=facts,
-        point=point,
-        prose=adapt(to_paragraphs(text), _own_hosts(page)) if text else "",
-        active=[],
-        children=children,
+        points=points,
+        description=adapt(to_paragraphs(text), _own_hosts(page)) if text else Markup(),
+        subcategories=subcategories,
         json_ld=orjson.dumps(json_ld).decode() if json_ld else "",
-        **model,
     )
+    image_urls = (*card_list.image_urls, *([page_image.src] if page_image else []))
+    return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=image_urls)
 
 
 # Helpers, in the order they are called -----------------------------------------------------------
@@ -202,21 +189,17 @@ def _with_slug(context: OperationContext, slug: str) -> OperationContext:
 
 
 def _password_page(page: PageContext) -> PageResponse:
-    """Whether there is such an event is public; what it says is not."""
+    """Ask for the password. The existence of a protected event is public, its content is not."""
     gettext = page.locale.gettext
     is_wrong = "password" in page.context.values
     message = N_("Wrong password.") if is_wrong else N_("This event is protected by a password.")
-    return show_page(
-        page,
-        "message.html",
-        status=403,
-        is_cacheable=False,
-        kind="message-page",
+    model = MessagePage(
         title=gettext(N_("Protected by a password")),
         message=gettext(message),
         asks_password=True,
         robots="noindex",
     )
+    return show_page(page, model, status=403, is_cacheable=False)
 
 
 def _with_values(context: OperationContext, **values: Any) -> OperationContext:
@@ -224,7 +207,7 @@ def _with_values(context: OperationContext, **values: Any) -> OperationContext:
 
 
 def _summary(event: Event, when: When) -> str:
-    """Return the beginning of the text, or time and place if there is none."""
+    """Return the excerpt or description as one line; without one, the time and the place."""
     text = to_single_line(event.excerpt or event.description)
     return shorten(text or " · ".join([when.text, *map(format_address, event.venues)]), MAX_SUMMARY)
 
@@ -237,7 +220,7 @@ def _places(page: PageContext, event: Event) -> list[tuple[str, str, str]]:
 
 
 def _json_ld(event: Event, context: OperationContext) -> JsonObject:
-    """Return the JSON-LD of the API; all-day events have dates here, because search engines expect them."""
+    """Return the JSON-LD of the API; all-day events get dates without times, as search engines expect."""
     json_ld = describe_event(event, context.render_context)
     if event.all_day:
         first, last = event.start_local.date(), event.end_local.date()
@@ -295,22 +278,23 @@ def address_lines(venue: Venue) -> list[str]:
 
 
 def map_link(venue: Venue) -> str:
+    """Return the OpenStreetMap URL of a venue, by its coordinates or else by its address."""
     if venue.coordinates:
         latitude, longitude = (f"{degrees:.5f}" for degrees in venue.coordinates)
         return f"https://www.openstreetmap.org/?mlat={latitude}&mlon={longitude}#map=17/{latitude}/{longitude}"
     return f"https://www.openstreetmap.org/search?query={quote(', '.join(address_lines(venue)))}"
 
 
-def _point(event: Event, page: PageContext) -> str:
+def _event_points(event: Event, page: PageContext) -> str:
     venues = [venue for venue in event.venues if venue.coordinates and venue.show_map]
-    return _points(venues) if venues and page.request.map_settings.tiles_url else ""
+    return _format_points(venues) if venues and page.request.map_settings.tiles_url else ""
 
 
-def _points(venues: list[Venue]) -> str:
+def _format_points(venues: list[Venue]) -> str:
     points = [(venue.latitude, venue.longitude, [to_plain_text(venue.name)]) for venue in venues]
     return orjson.dumps(points).decode()
 
 
 def _category_url(page: PageContext, term: Term) -> str:
-    """Return the URL by slug alone; the page of the category redirects to its whole path."""
+    """Return a URL with the slug only; the category page redirects to the full path."""
     return page.links.top_level(f"/events/category/{term.slug}/")

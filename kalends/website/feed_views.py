@@ -1,4 +1,4 @@
-"""The addresses of feeds: .ics of one event and of any filtered list, news of it, and what crawlers read."""
+"""Feeds: iCalendar of one event or a filtered list, RSS, Atom and JSON Feed, sitemaps and robots.txt."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from kalends.website.models.cards import make_when
 from kalends.website.models.page_locale import PageLocale, make_page_locale
 
 CALENDAR_TYPE: Final = "text/calendar; charset=utf-8"
-# The parameters of a list, without those that only say which part of it and in which order.
+# A feed has the filters of a list; its order is fixed, and it has neither pages nor unpublished events.
 NON_FEED_PARAMS: Final = ("status", "order", "orderby", "cursor")
 FEED_PARAMS: Final[tuple[Param, ...]] = tuple(
     row.param for row in EVENT_FILTERS if row.param.name not in NON_FEED_PARAMS
@@ -33,12 +33,12 @@ FEED_PARAMS: Final[tuple[Param, ...]] = tuple(
 
 
 async def show_calendar(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    """The .ics of a list, made batch by batch so that others get their turn."""
+    """Return a list as iCalendar, rendered in batches so that other requests are not blocked."""
     feed = await feeds.find_feed(context)
     calendar = _make_calendar(page_request, context)
     cancelled = [_make_cancelled(row) for row in feed.withdrawn]
     spans = [_make_times(row) for row in feed.rows]
-    # The time zones of thousands of events take a while to find.
+    # Collecting the time zones of thousands of events takes long enough to block the event loop.
     times = [*spans, *[event.times for event in cancelled]]
     parts = [await asyncio.to_thread(ics.begin_calendar, calendar, times)]
     async for batch in feeds.build_feed_events(context, feed.rows):
@@ -54,7 +54,7 @@ async def show_calendar(page_request: PageRequest, context: OperationContext, _:
 async def show_event_calendar(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """The .ics of one event; of one that was withdrawn lately, that it is off."""
+    """Return one event as iCalendar; if it was withdrawn recently, its cancellation."""
     event_context = replace(context, slug=path_params["slug"])
     calendar = _make_calendar(page_request, context)
     try:
@@ -84,7 +84,7 @@ def _make_calendar(page_request: PageRequest, context: OperationContext) -> ics.
 
 
 def _feed_name(page_request: PageRequest, context: OperationContext) -> str:
-    """The site, and what the feed has of it."""
+    """Return the name of the site, followed by the filters of the feed."""
     names = [entry.name for param in LINKS for entry in page_request.filters.list_named(param) if entry.name]
     names += filter(None, [context.values.get("search", "")])
     return ": ".join(filter(None, (context.transaction.site.name, ", ".join(names))))
@@ -95,7 +95,7 @@ def _make_cancelled(row: Row) -> ics.CancelledEvent:
 
 
 def _make_times(row: Row) -> ics.Times:
-    # Whether a protected event lasts whole days is not told: it is written from its first to its last second.
+    # Whether a protected event is an all-day event is not public, so it is written with its exact times.
     is_locked = row.get("password_hash") is not None
     return ics.Times(
         start_local=row["start_local"],
@@ -107,11 +107,11 @@ def _make_times(row: Row) -> ics.Times:
     )
 
 
-async def show_news(
+async def show_syndication_feed(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """RSS, Atom and JSON Feed: the next events of a list."""
-    feed = await feeds.find_feed(context, MAX_NEWS_ITEMS, upcoming_only=True)
+    """Return the next events of a list as RSS, Atom or JSON Feed."""
+    feed = await feeds.find_feed(context, MAX_FEED_ITEMS, upcoming_only=True)
     site = context.transaction.site
     locale = make_page_locale(page_request.language, site.language, translator(page_request.language))
     items: list[syndication.Item] = []
@@ -123,7 +123,7 @@ async def show_news(
         _feed_url(page_request, context),
         page_request.language,
     )
-    write, media_type = NEWS_FORMATS[path_params["form"]]
+    write, media_type = SYNDICATION_FORMATS[path_params["form"]]
     return PageResponse(write(channel, items), media_type, feed.expires_at, feed.cache_tags)
 
 
@@ -152,7 +152,7 @@ async def show_term_sitemap(page_request: PageRequest, context: OperationContext
 
 
 async def show_robots(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    """Days and weeks never end, and what they show is on other pages too."""
+    """Keep crawlers out of the endless day and week pages, whose events are on other pages, too."""
     lines = [
         "User-agent: *",
         *[f"Disallow: {path}" for path in DISALLOWED_PATHS],
@@ -173,17 +173,17 @@ def _feed_url(page_request: PageRequest, context: OperationContext) -> str:
     return page_request.with_query(context.base_url + quote(page_request.request.scope["path"]))
 
 
-MAX_NEWS_ITEMS: Final = 50
+MAX_FEED_ITEMS: Final = 50
 DISALLOWED_PATHS: Final = ("/events/day/", "/events/week/", "/events/search/", "/events/list/?", "/embed/", "/*.ics")
 FeedWriter = Callable[[syndication.Channel, Sequence[syndication.Item]], str | bytes]
-NEWS_FORMATS: Final[dict[str, tuple[FeedWriter, str]]] = {
+SYNDICATION_FORMATS: Final[dict[str, tuple[FeedWriter, str]]] = {
     "rss": (syndication.write_rss, syndication.RSS_TYPE),
     "atom": (syndication.write_atom, syndication.ATOM_TYPE),
     "json": (syndication.write_json, syndication.JSON_TYPE),
 }
 FEEDS: Final = (
     PageRoute(r"/events\.ics", show_calendar, FEED_PARAMS, is_page=False, is_feed=True),
-    PageRoute(r"/events\.(?P<form>rss|atom|json)", show_news, FEED_PARAMS, is_page=False, is_feed=True),
+    PageRoute(r"/events\.(?P<form>rss|atom|json)", show_syndication_feed, FEED_PARAMS, is_page=False, is_feed=True),
     PageRoute(r"/event/(?P<slug>[^/]+)\.ics", show_event_calendar, is_page=False, kind=EVENTS),
     PageRoute(r"/sitemap\.xml", show_sitemap_index, is_page=False),
     PageRoute(r"/sitemap/(?P<number>\d{1,6})\.xml", show_sitemap, is_page=False, is_feed=True),

@@ -1,7 +1,7 @@
-"""How a page shows the filters that are on: chips that take them off, and the choices of the search form."""
+"""The chips of active filters, the category navigation and the choices of the search form."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from kalends.core.messages import gettext_noop as N_
@@ -17,13 +17,14 @@ from kalends.operations.typed_records import list_linkable
 from kalends.website.context import RADIUS_PARAMS, PageContext, parse_id
 from kalends.website.models.cards import shorten
 from kalends.website.models.urls import readable_slug
+from kalends.website.pages import Chip, ChoiceField
 
 MAX_CHOICES: Final = 40
 MAX_CATEGORIES: Final = 8
 MAX_NAME: Final = 40
-MAX_KEY: Final = 40  # letters of a slug that stands for a choice; an ID stands for it where it is longer
+MAX_KEY: Final = 40  # characters of a slug used as the value of a choice; longer ones are replaced by the ID
 DEFAULT_RADIUS: Final = 40.0
-# Choices of the search, in the order of the form: parameter, kind, label, the key of a choice.
+# Select fields of the search form, in order: parameter, kind, label, and the field used as value.
 CHOICES: Final = (
     ("categories", "categories", N_("Category"), "slug"),
     ("tags", "tags", N_("Tag"), "slug"),
@@ -39,24 +40,18 @@ DATES: Final = {
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
-    name: str
-    url: str
-
-
 def make_chips(page: PageContext, path: str) -> list[Chip]:
-    """The filters that are on, each with the address of the page without it."""
+    """Return the active filters, each with the URL of the page without it."""
     chips: list[Chip] = []
-    for at, pair in enumerate(page.links.filters):
-        others = [other for number, other in enumerate(page.links.filters) if number != at]
+    for index, pair in enumerate(page.links.filters):
+        others = [*page.links.filters[:index], *page.links.filters[index + 1 :]]
         for name, remaining in _split_filter(page, pair, others):
             chips.append(Chip(name, page.links.with_filters(remaining).url(path)))
     return chips
 
 
 def _split_filter(page: PageContext, pair: Pair, others: list[Pair]) -> Iterator[tuple[str, Iterable[Pair]]]:
-    """What one parameter of the address asks for: its name, and what is left of the address without it."""
+    """Yield the names of the filters in one query parameter, each with the remaining parameters without it."""
     name, value = base_name(pair[0]), pair[1]
     if name == "search":
         yield value, others
@@ -90,7 +85,7 @@ def _format_radius(page: PageContext) -> str:
 
 
 async def make_category_nav(page: PageContext) -> list[tuple[str, str]]:
-    """The main categories by name, with their addresses. A frame shows what its site has chosen."""
+    """Return names and URLs of the main categories. Embedded pages have no navigation by category."""
     if page.request.embedded:
         return []
     rows = await calendar.list_main_categories(page.context, MAX_CATEGORIES)
@@ -100,9 +95,9 @@ async def make_category_nav(page: PageContext) -> list[tuple[str, str]]:
     ]
 
 
-async def make_choices(page: PageContext, context: OperationContext) -> list[dict[str, Any]]:
-    """The most used terms, and the places and people that have something to come; what is chosen is among them."""
-    fields: list[dict[str, Any]] = []
+async def make_choices(page: PageContext, context: OperationContext) -> list[ChoiceField]:
+    """Return the most used terms, venues and organizers with upcoming events, and the current choices."""
+    fields: list[ChoiceField] = []
     for name, kind_name, label, key in CHOICES:
         kind = BY_NAME[kind_name]
         values: dict[str, Any] = {"per_page": MAX_CHOICES}
@@ -115,13 +110,11 @@ async def make_choices(page: PageContext, context: OperationContext) -> list[dic
         selected = [options[entry.id] for entry in chosen]
         sorted_options = sorted(options.values(), key=lambda option: option[1].casefold())
         if len(selected) > 1:
-            # A field chooses one; several that came with the address stay together as one choice.
+            # A select field has one value, so several records in the query become one combined option.
             sorted_options.insert(
                 0, (",".join(value for value, _ in selected), ", ".join(title for _, title in selected))
             )
-        fields.append(
-            {"name": name, "label": label, "options": sorted_options, "chosen": ",".join(v for v, _ in selected)}
-        )
+        fields.append(ChoiceField(name, label, sorted_options, ",".join(value for value, _ in selected)))
     return fields
 
 

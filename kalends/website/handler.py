@@ -1,4 +1,4 @@
-"""A request for a public page or feed: which route, which parameters, one read as everybody sees it."""
+"""Handling of requests for public pages and feeds: parameters, one read-only transaction, response."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -26,7 +26,7 @@ MAX_FEED_WAIT: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class MapSettings:
-    """How the server shows its pages, besides what each site has set."""
+    """The configured tile server of the maps."""
 
     tiles_url: str
     tiles_attribution: str
@@ -43,12 +43,12 @@ class PageRequest(RequestContext["PageRoute"]):
 
     @property
     def accept_language(self) -> str:
-        """Pages use the site's language, so that texts and records agree; only `?lang=` overrides it."""
+        """Return no preference: pages use the site's language, as its records do, unless `?lang=` overrides it."""
         return ""
 
     @property
     def error_language(self) -> str:
-        """Errors without a page, such as those of feeds, follow the client instead."""
+        """Return the language of errors without a page, such as those of feeds, which follow the client."""
         headers = self.request.headers
         return language.choose_language(self.request.scope["query_string"], headers.get("accept-language", ""))
 
@@ -64,7 +64,7 @@ class PageRequest(RequestContext["PageRoute"]):
 
 @dataclass(frozen=True, slots=True)
 class PageResponse:
-    """What a view makes: the body, and until when and by whose change it is right."""
+    """The body that a view returns, with its expiry and its cache tags."""
 
     body: str | bytes
     media_type: str
@@ -80,8 +80,10 @@ PageView = Callable[[PageRequest, OperationContext, dict[str, str]], Awaitable[P
 
 @dataclass(frozen=True, slots=True)
 class PageRoute:
-    """A pattern of public addresses. `is_page`: people read it, so it is refused in HTML. `kind`: it names one such
-    record by its slug."""
+    """A path pattern and its view.
+
+    `is_page`: errors are shown as HTML pages. `kind`: the path contains the slug of a record of this kind.
+    """
 
     pattern: str
     show: PageView
@@ -89,8 +91,8 @@ class PageRoute:
     is_page: bool = True
     accepts_post: bool = False
     kind: Kind | None = None
-    is_feed: bool = False  # takes seconds to make, so few are made at a time
-    extra_names: tuple[str, ...] = ()  # parameters that the view reads by itself
+    is_feed: bool = False  # rendering takes seconds, so concurrency is limited
+    extra_names: tuple[str, ...] = ()  # query parameters that the view reads from the request
     known_names: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -99,6 +101,7 @@ class PageRoute:
 
 
 async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Response:
+    """Read the parameters, run the view in a transaction and return its response."""
     request = page_request.request
     if request.method not in ("GET", "HEAD") and not (route.accepts_post and request.method == "POST"):
         raise errors.method_not_allowed(request.method, ["GET"])
@@ -106,7 +109,7 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
     body = await requests.read_body(request, page_request.state.max_body_bytes) if is_post else b""
     raw = await requests.read_values(request, body)
     page_request.query = raw.query
-    # A form sends the fields that nobody filled in as empty ones.
+    # Browsers submit the empty fields of a form, too.
     filled = {name: value for name, value in raw.values.items() if value not in ("", [""])}
     async with AsyncExitStack() as stack:
         values = await stack.enter_async_context(admit_password(page_request, read_params(route.params, filled)))
@@ -128,6 +131,7 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
 
 
 def make_context(page_request: PageRequest, tx: Transaction, values: dict[str, Any]) -> OperationContext:
+    """Return the operation context of an anonymous user."""
     base_url = page_request.base_url(tx.site.base_url)
     return OperationContext(
         transaction=tx,
@@ -142,6 +146,7 @@ def make_context(page_request: PageRequest, tx: Transaction, values: dict[str, A
 
 
 def respond(page_request: PageRequest, page_response: PageResponse) -> Response:
+    """Return the HTTP response of a view, or 304 if the client has the current version."""
     body = page_response.body.encode() if isinstance(page_response.body, str) else page_response.body
     headers = {"Content-Language": page_request.language, **page_response.headers}
     if page_response.status == 200 and page_request.site_revision is not None:

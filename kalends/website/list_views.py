@@ -1,8 +1,8 @@
-"""The pages that list events: list, map and search, and what every list of cards has."""
+"""The list, map and search views, and the list of event cards that other pages share."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -22,96 +22,74 @@ from kalends.website.filter_views import CHOICES, make_category_nav, make_chips,
 from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.models.cards import Card, group_by_month
 from kalends.website.models.page_budget import MAX_CARDS_BYTES, trim
+from kalends.website.pages import CardList, ListPage, MapPage, Paging, SearchForm, SearchPage
 
 DAY: Final = timedelta(days=1)
-MAX_CARDS: Final = 24  # cards, at the most
+MAX_CARDS: Final = 24
 MAX_TOWNS: Final = 50
 NO_EVENTS: Final = N_("No events in this period.")
-# Of pages alone: a town or a venue of this site, and what is over instead of what is to come.
+# Parameters of pages only: a town or venue of the site to search near, and past instead of upcoming events.
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
 PAST: Final = Param("past", params.BOOLEAN, "")
 LIST_PARAMS: Final = (*PAGING, *FEED_PARAMS, NEAR, PAST)
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodLink:
-    url: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Paging:
-    page: int = 1
-    total: int = 0
-    total_pages: int = 0
-    before: str = ""
-    after: str = ""
-
-
 async def show_list(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
     page = make_page_context(page_request, context)
-    model = await list_cards(page, context, "/events/list/")
-    return show_page(
-        page,
-        "list.html",
+    card_list = await list_cards(page, context, "/events/list/")
+    model = ListPage(
         category_nav=await make_category_nav(page),
-        kind="list-page",
         view="list",
-        title=model["heading"],
-        active=make_chips(page, "/events/list/"),
+        title=card_list.heading,
+        heading=card_list.heading,
+        card_list=card_list,
+        active_filters=make_chips(page, "/events/list/"),
         canonical=f"{context.base_url}/events/list/",
-        **model,
     )
+    return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
 
 
 async def show_search(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
     page = make_page_context(page_request, context)
-    # The choices of the form take room too.
-    model = await list_cards(page, context, "/events/search/", max_cards=MAX_CARDS // 2, budget=MAX_CARDS_BYTES // 2)
-    query = dict(page_request.query)
-    names = ("search", "overlaps_from", "overlaps_to", "near")
-    form = {name: query.get(name, "") for name in names}
-    form["geoloc_radius"] = query.get("geoloc_radius") or "40"
-    model["heading"] = page.locale.gettext(N_("Search"))
-    # The choices name records of every kind.
-    model["cache_tags"] = (*model["cache_tags"], *[f"s{page.site.id}-{kind}" for _, kind, *_ in CHOICES])
-    return show_page(
-        page,
-        "search.html",
+    # The choices of the form count against the size budget of the page, too.
+    max_cards, budget = MAX_CARDS // 2, MAX_CARDS_BYTES // 2
+    card_list = await list_cards(page, context, "/events/search/", max_cards=max_cards, budget=budget)
+    heading = page.locale.gettext(N_("Search"))
+    model = SearchPage(
         category_nav=await make_category_nav(page),
-        kind="search-page",
-        title=model["heading"],
+        title=heading,
+        heading=heading,
+        card_list=card_list,
         robots="noindex",
         canonical=f"{context.base_url}/events/search/",
-        active=[],
-        form=form,
+        form=_read_form(dict(page_request.query)),
         choices=await make_choices(page, context),
         towns=await list_towns(context, MAX_TOWNS),
-        **model,
     )
+    # The choices contain records of all linked kinds.
+    choice_tags = [f"s{page.site.id}-{kind}" for _, kind, *_ in CHOICES]
+    cache_tags = (*card_list.cache_tags, *choice_tags)
+    return show_page(page, model, cache_tags=cache_tags, image_urls=card_list.image_urls)
 
 
 async def show_map(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
     if not page_request.map_settings.tiles_url:
         raise errors.no_route()
     page = make_page_context(page_request, context)
-    # The next ones: a map of more would show nothing, and to count them all takes long.
+    # Only the next events: more markers would be unreadable, and counting all events is slow.
     map_context = with_values(_without_values(context, "page"), geoloc=True, per_page=MAX_CARDS)
-    model = await list_cards(page, map_context, "/events/map/", counted=False)
-    cards = [card for _month, group in model["groups"] for card in group]
-    model["heading"] = page.locale.gettext(N_("Map"))
-    return show_page(
-        page,
-        "map.html",
+    card_list = await list_cards(page, map_context, "/events/map/", counted=False)
+    heading = page.locale.gettext(N_("Map"))
+    model = MapPage(
         category_nav=await make_category_nav(page),
-        kind="map-page",
-        view="map",
-        title=model["heading"],
-        points=make_points(cards),
-        active=make_chips(page, "/events/map/"),
+        title=heading,
+        heading=heading,
+        card_list=card_list,
+        points=make_points(card_list.cards),
+        active_filters=make_chips(page, "/events/map/"),
         canonical=f"{context.base_url}/events/map/",
-        **model,
     )
+    return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=card_list.image_urls)
 
 
 async def list_cards(
@@ -122,8 +100,8 @@ async def list_cards(
     counted: bool = True,
     max_cards: int = MAX_CARDS,
     budget: int = MAX_CARDS_BYTES,
-) -> dict[str, Any]:
-    """What a page with a list of cards shows: what runs and comes, or what is over, unless dates are asked for."""
+) -> CardList:
+    """List events as cards: current and upcoming ones, past ones, or those of the requested dates."""
     values = dict(context.values)
     values["per_page"] = min(values.get("per_page", context.transaction.site.per_page), max_cards)
     is_past = values.pop("past", False)
@@ -135,23 +113,19 @@ async def list_cards(
     found = await list_events(replace(context, values=values), with_total=counted)
     cards = make_cards(page, found, budget)
     heading = N_("Past events") if is_past else N_("Upcoming events")
-    return {
-        "cache_tags": found.cache_tags,
-        "image_urls": list_image_urls(cards),
-        "groups": group_by_month(cards, None if is_past or has_dates else page.today),
-        "paging": make_paging(page, found.page, path, *([("past", "1")] if is_past else [])),
-        "heading": page.locale.gettext(heading if not has_dates else N_("Events")),
-        "nothing": NO_EVENTS if is_past or has_dates else N_("No upcoming events."),
-        "before": None,
-        "after": None,
-        "today_url": "",
-        "past_url": "" if is_past or has_dates else page.links.url(path, ("past", "1")),
-        "coming_url": page.links.url(path) if is_past else "",
-    }
+    return CardList(
+        heading=page.locale.gettext(heading if not has_dates else N_("Events")),
+        groups=group_by_month(cards, None if is_past or has_dates else page.today),
+        paging=make_paging(page, found.page, path, *([("past", "1")] if is_past else [])),
+        empty_text=NO_EVENTS if is_past or has_dates else N_("No upcoming events."),
+        past_url="" if is_past or has_dates else page.links.url(path, ("past", "1")),
+        upcoming_url=page.links.url(path) if is_past else "",
+        cache_tags=found.cache_tags,
+    )
 
 
 def make_points(cards: list[Card]) -> str:
-    """For the map: each place once, with the numbers of the cards beside it that happen there."""
+    """Return the markers of the map as JSON: each location once, with the indexes of its cards."""
     places: dict[tuple[float, float], list[int]] = {}
     for number, card in enumerate(cards):
         if card.latitude is not None and card.longitude is not None:
@@ -162,19 +136,27 @@ def make_points(cards: list[Card]) -> str:
 # Helpers, in the order they are called -----------------------------------------------------------
 
 
+def _read_form(query: dict[str, str]) -> SearchForm:
+    return SearchForm(
+        search=query.get("search", ""),
+        overlaps_from=query.get("overlaps_from", ""),
+        overlaps_to=query.get("overlaps_to", ""),
+        near=query.get("near", ""),
+        geoloc_radius=query.get("geoloc_radius") or "40",
+    )
+
+
 def _without_values(context: OperationContext, *names: str) -> OperationContext:
     return replace(context, values={name: value for name, value in context.values.items() if name not in names})
 
 
 def make_cards(page: PageContext, found: RecordList[Event], budget: int = MAX_CARDS_BYTES) -> list[Card]:
+    """Return the cards of a list of events, trimmed to a size budget in bytes."""
     return trim([page.make_card(event) for event in found.records], budget)
 
 
-def list_image_urls(cards: list[Card]) -> tuple[str, ...]:
-    return tuple(card.image.src for card in cards if card.image)
-
-
 def make_paging(page: PageContext, info: PageInfo, path: str, *more: tuple[str, str]) -> Paging:
+    """Return the position in the list; the links keep `per_page` and the query parameters in `more`."""
     number: int = page.context.values.get("page", 1)
     total, pages = info.total, info.total_pages
     extra = [*more, *[(name, value) for name, value in page.request.query if name == "per_page"]]

@@ -1,5 +1,6 @@
-"""Templates. Everything in them is escaped unless it is known to be markup; nothing of a record is a template."""
+"""Rendering of page models by Jinja2. Values are escaped unless they are `Markup`; records are never templates."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from markupsafe import Markup
 from kalends.core.messages import gettext_noop as N_
 from kalends.website import assets
 from kalends.website.models.urls import VIEWS
+from kalends.website.pages import Layout, Page
 
 TEMPLATES: Final = Path(__file__).resolve().parent / "templates"
 VIEW_NAMES: Final = {
@@ -29,18 +31,26 @@ _ENVIRONMENT: Final = Environment(
 )
 
 
-def _json(value: str) -> Markup:
-    """JSON for a data block: no letter in it can end the element."""
+def _escape_json(value: str) -> Markup:
+    """Escape JSON for a script element, so that nothing in it can end the element."""
     safe = value.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return Markup(safe)  # noqa: S704
 
 
-_ENVIRONMENT.filters["data_block"] = _json
+_ENVIRONMENT.filters["data_block"] = _escape_json
 _ENVIRONMENT.globals.update(asset=assets.asset_name, style=assets.style_name, VIEWS=VIEWS, VIEW_NAMES=VIEW_NAMES)
 
 
-def render(template: str, **model: Any) -> str:
-    """The model has `speech`, `links`, `site`, `embedded` and what the template shows."""
-    # In a frame, links lead out of it; these stay.
-    self_target = _SELF_TARGET if model["embedded"] else ""
-    return _ENVIRONMENT.get_template(template).render(_=model["speech"].gettext, here=self_target, **model)
+def render(page: Page, layout: Layout) -> str:
+    """Return the HTML of a page."""
+    return _ENVIRONMENT.get_template(page.template).render(
+        _=layout.locale.gettext,
+        # Links of an embedded page leave the frame by default; those with this attribute stay in it.
+        self_target=_SELF_TARGET if layout.embedded else "",
+        **_read_fields(layout),
+        **_read_fields(page),
+    )
+
+
+def _read_fields(model: Page | Layout) -> dict[str, Any]:
+    return {field.name: getattr(model, field.name) for field in fields(model)}

@@ -1,4 +1,4 @@
-"""All public addresses beside the interface, on one page: pages, feeds, and the files that pages need."""
+"""Routes of the public pages and feeds, and the assets that pages need."""
 
 import re
 from typing import Final
@@ -24,6 +24,7 @@ from kalends.website.assets import STATIC, find_asset
 from kalends.website.context import make_page_context, show_page
 from kalends.website.feed_views import FEEDS
 from kalends.website.handler import PageRequest, PageResponse, PageRoute, handle_page_request, make_context, respond
+from kalends.website.pages import MessagePage
 
 ASSETS: Final = "/assets/"
 EMBED: Final = "/embed"
@@ -44,7 +45,7 @@ DAY: Final = r"(?P<day>\d{4}-\d\d-\d\d)"
 
 
 async def show_default_view(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    """The view that the site has chosen. `/?p=` is the lasting address of a record."""
+    """Show the default view of the site. `/?p=ID`, the permanent link of a record, redirects to its page."""
     post = dict(page_request.query).get("p", "")
     if post.isdecimal() and len(post) < 16:
         record_path = await calendar.find_record_url(context, int(post))
@@ -78,6 +79,7 @@ ROUTES: Final[tuple[PageRoute, ...]] = (
 
 
 def find_route(path: str) -> tuple[PageRoute, dict[str, str]] | None:
+    """Return the route that matches a path, and its path parameters."""
     for route in ROUTES:
         match = re.fullmatch(route.pattern, path, re.ASCII)
         if match:
@@ -86,7 +88,7 @@ def find_route(path: str) -> tuple[PageRoute, dict[str, str]] | None:
 
 
 async def serve_page(page_request: PageRequest) -> Response:
-    """The answer to a visit; what people read is refused in a page of its own."""
+    """Respond to a page request. Client errors of pages become HTML error pages."""
     if _is_asset(page_request.path):
         return _serve_asset(page_request)
     try:
@@ -110,7 +112,7 @@ async def serve_page(page_request: PageRequest) -> Response:
 
 
 def match_route(page_request: PageRequest) -> None:
-    """Finds the route of a visit; embedded pages have the paths of others below one of their own."""
+    """Set the route and the path parameters of a request. Embedded pages have the same paths below `/embed`."""
     if _is_asset(page_request.path):
         return
     if page_request.path.startswith(f"{EMBED}/"):
@@ -135,7 +137,7 @@ def _redirect(page_request: PageRequest, path: str) -> Response:
 
 
 async def _find_redirect(page_request: PageRequest) -> Response | None:
-    """An address with a slug that the record had before leads to the one that it has."""
+    """Redirect a path with a former slug of a record to the current one."""
     route, path = page_request.route, page_request.request.scope["path"]
     match = re.search(route.pattern + "$", path, re.ASCII) if route else None
     if match is None or route is None or route.kind is None:
@@ -148,17 +150,15 @@ async def _find_redirect(page_request: PageRequest) -> Response | None:
 
 
 async def _error_page(page_request: PageRequest, error: ApiError) -> Response:
-    """The same sentence as the interface gives, on a page of the site."""
+    """Show an error message of the API on a page of the site."""
     async with page_request.transaction() as tx:
         page_request.site_language = tx.site.language
         page = make_page_context(page_request, make_context(page_request, tx, {}))
         is_missing = error.status in (403, 404, 410)
         heading = N_("Page not found") if is_missing else N_("This page cannot be shown")
         message = "" if is_missing else error.message.render(page.locale.translate)
-        page_response = show_page(
-            page, "message.html", status=404 if is_missing else error.status, is_cacheable=False, kind="message-page",
-            title=page.locale.gettext(heading), message=message, asks_password=False, robots="noindex",
-        )  # fmt: skip
+        model = MessagePage(title=page.locale.gettext(heading), message=message, robots="noindex")
+        page_response = show_page(page, model, status=404 if is_missing else error.status, is_cacheable=False)
     page_request.site_revision = None
     response = respond(page_request, page_response)
     response.headers.update(error.headers)

@@ -59,7 +59,7 @@ def test_a_page_is_accessible_fits_and_is_whole_without_script(
 
 def said(page: Page) -> set[str]:
     """The lines of a page, without what only script can say."""
-    added = page.locator(".yours, .map button").all_inner_texts()
+    added = page.locator(".visitor-time, .map button").all_inner_texts()
     lines = {line.strip() for line in page.locator("main").inner_text().split("\n")}
     return lines - {line.strip() for text in added for line in text.split("\n")} - {""}
 
@@ -69,7 +69,7 @@ def test_the_whole_calendar_is_reached_by_keyboard(town: Town, chromium: Browser
         page = seen.page
         page.goto(town.server.address + "/events/month/2031-03/")
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.className") == "skip"
+        assert page.evaluate("document.activeElement.className") == "skip-link"
         page.keyboard.press("Enter")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.rel") == "prev"
@@ -112,7 +112,7 @@ def test_the_clock_of_a_visitor_elsewhere_is_shown_beside_the_event_s(
         when = seen.page.locator("article header time")
         shown = " ".join(when.inner_text().split()).replace("\u2009", " ")
         assert shown.startswith("Friday, March 14, 2031 · 7:30 PM – 10:00 PM CET")
-        yours = seen.page.locator(".event .yours")
+        yours = seen.page.locator(".event .visitor-time")
         found = " ".join(yours.inner_text().replace("\u2009", " ").split()) if yours.count() else ""
         assert found == said
 
@@ -123,11 +123,11 @@ def test_a_map_asks_nobody_before_the_visitor_agrees(town: Town, chromium: Brows
         page.goto(town.server.address + "/events/map/", wait_until="networkidle")
         assert seen.hosts == {town.server.address.split("/")[2]}
         page.get_by_role("button", name="Show the map").click()
-        page.wait_for_selector(".map.live .pin")
+        page.wait_for_selector(".map.is-loaded .map-marker")
         page.wait_for_timeout(200)
         assert "tile.openstreetmap.org" in seen.hosts
         assert not [fault for fault in seen.faults if "Content Security Policy" in fault]
-        page.locator(".pin").first.click()
+        page.locator(".map-marker").first.click()
         assert page.locator(".leaflet-popup a").first.is_visible()
         assert find_violations(page) == []
 

@@ -163,7 +163,7 @@ def test_the_list_shows_them_all(hostile: Hostile, seen: Seen) -> None:
     while path:
         assert_harmless(seen.page, hostile.server.address + path)
         shown += seen.page.locator("article.card").count()
-        following = seen.page.locator(".pages a[rel=next]")
+        following = seen.page.locator(".pagination a[rel=next]")
         path = following.get_attribute("href") if following.count() else ""
     assert shown == len(PAYLOADS)
 

@@ -94,15 +94,15 @@ def test_what_lasts_for_days_spans_them_week_by_week(interface: Interface) -> No
     )
     cells = [cell.findall(lane) for lane in lanes]
     assert cells == [
-        [("5", "", "", ""), ("2", "d12 d13", " on", "Fair")],
-        [("2", "d14 d15", " in", "Fair"), ("5", "", "", "")],
+        [("5", "", "", ""), ("2", "d12 d13", " continues-after", "Fair")],
+        [("2", "d14 d15", " continues-before", "Fair"), ("5", "", "", "")],
         [("3", "d14 d15 d16", "", "Tour"), ("4", "", "", "")],
     ]
     # Who hears the calendar hears of each event on which day it is, and until when.
     heads = dict(re.findall(r'<th id="(d\d+)"[^>]*><a href="/events/day/([\d-]+)/"', table))
     assert (heads["d12"], heads["d16"], len(heads)) == ("2031-03-08", "2031-03-12", 42)
     assert re.findall(r'<td headers="(d\d+)"', table) == list(heads)
-    assert re.findall(r'<span class="unseen"> (until [^<]+)</span>', table) == [
+    assert re.findall(r'<span class="visually-hidden"> (until [^<]+)</span>', table) == [
         "until Tue, Mar 11",
         "until Tue, Mar 11",
         "until Wed, Mar 12",
@@ -298,7 +298,7 @@ def test_pictures_of_other_hosts_become_links_and_headings_go_below_the_title(in
         "<a href='https://x.example/'><img src='https://elsewhere.example/b.png' alt='linked'></a>"
         "<img src='/assets/own.png' alt='own' width='10'>"))  # fmt: skip
     page = get(interface, f"/event/{event['slug']}/")
-    prose = page[page.index('<div class="prose">') : page.index('<div class="aside">')]
+    prose = page[page.index('<div class="prose">') : page.index('<div class="event-sidebar">')]
     assert "<h2>One</h2>" in prose
     assert "<h3>Two</h3>" in prose
     assert 'href="https://elsewhere.example/a.png">A &quot;poster&quot;</a>' in prose

@@ -76,7 +76,7 @@ def test_every_page_leads_to_the_views(interface: Interface) -> None:
     for path, status in ((f"/event/{event['slug']}/", 200), ("/venue/hall/", 200), ("/events/search/", 200),
                          ("/event/none/", 404)):  # fmt: skip
         page = get(interface, path, status=status)
-        views = page[page.index('class="views"') : page.index("<main")]
+        views = page[page.index('class="view-nav"') : page.index("<main")]
         assert len(re.findall(r"<li><a ", views)) == 5
         assert "aria-current" not in views
     assert 'href="/events/month/2031-03/"' in get(interface, f"/event/{event['slug']}/")

@@ -56,16 +56,18 @@ def test_a_frame_is_as_high_as_what_it_shows_and_no_higher(town: Town, chromium:
 def test_all_tabs_fit_on_a_small_phone(town: Town, chromium: Browser, language: str) -> None:
     with looking(chromium, viewport={"width": 320, "height": 700}) as seen:
         seen.page.goto(f"{town.server.address}/events/month/2031-03/?lang={language}")
-        assert seen.page.locator(".views li").count() == 5
+        assert seen.page.locator(".view-nav li").count() == 5
         assert seen.page.evaluate(
-            "(() => { const row = document.querySelector('.views ul'); return row.scrollWidth <= row.clientWidth })()"
+            "(() => { const row = document.querySelector('.view-nav ul'); "
+            "return row.scrollWidth <= row.clientWidth })()"
         )
 
 
 def test_a_phone_has_the_steps_and_the_menu_in_one_row(town: Town, chromium: Browser) -> None:
     with looking(chromium, viewport={"width": 360, "height": 800}) as seen:
         seen.page.goto(f"{town.server.address}/events/month/2031-03/")
-        boxes = [seen.page.locator(f".head {part}").first.bounding_box() for part in ("h1", ".steps a", "summary")]
+        parts = [seen.page.locator(f".view-header {part}").first for part in ("h1", ".period-nav a", "summary")]
+        boxes = [part.bounding_box() for part in parts]
         title, step, menu = (box["y"] for box in boxes if box)
         assert title + 20 < step
         assert abs(step - menu) < 10

@@ -14,10 +14,10 @@ from kalends.website.models.grid import Day, Entry, Week
 MAX_CARDS_BYTES: Final = 26_000
 MAX_ENTRIES_BYTES: Final = 17_000
 # The markup around the texts of one card, image, entry or bar.
-CARD_BYTES: Final = 600
+CARD_BYTES: Final = 615
 IMAGE_BYTES: Final = 220
 ENTRY_BYTES: Final = 62
-BAR_BYTES: Final = 60
+BAR_BYTES: Final = 96
 
 
 def trim(cards: Sequence[Card], budget: int) -> list[Card]:

@@ -1,11 +1,11 @@
-// What script adds to a page that works without it: the visitor's own clock, maps after consent, copying, frames.
+// Progressive enhancement: the visitor's local time, maps after consent, copy fields, menus, frame height.
 "use strict";
 (() => {
-  const say = document.body.dataset;
-  const mine = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const texts = document.body.dataset;
+  const visitorZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const language = document.documentElement.lang;
 
-  // The offset of a zone at an instant, as text; undefined for zones that the browser does not know.
+  // Return the UTC offset of a zone at an instant, as text; undefined if the browser does not know the zone.
   const offset = (zone, at) => {
     try {
       return new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "longOffset" }).format(at).split(", ")[1];
@@ -14,40 +14,41 @@
     }
   };
 
-  // Times on the visitor's clock, where it shows something else than the event's.
+  // Add the visitor's local time where it differs from that of the event.
   for (const time of document.querySelectorAll(".event header time[data-zone], .card time[data-zone]")) {
     const start = new Date(time.dateTime);
     const end = new Date(time.dataset.end);
     if (isNaN(start) || isNaN(end)) continue;
-    const theirs = /([+-]\d\d:\d\d)$/.exec(time.dateTime)?.[1];
-    const ours = (offset(mine, start) ?? "").replace("GMT", "") || "+00:00";
-    if (theirs === ours) continue;
-    const otherDay = start.toLocaleDateString("sv", { timeZone: mine }) !== time.dateTime.slice(0, 10);
-    const tell = (at, day) => at.toLocaleString(language, { timeZone: mine, hour: "numeric", minute: "2-digit", ...day });
-    const long = "long" in time.dataset && { day: "numeric", month: "short" };
-    const first = long || (otherDay && { weekday: "short", day: "numeric", month: "short" });
-    const text = start < end ? `${tell(start, first)} – ${tell(end, long)}` : tell(start, first);
+    const eventOffset = /([+-]\d\d:\d\d)$/.exec(time.dateTime)?.[1];
+    const visitorOffset = (offset(visitorZone, start) ?? "").replace("GMT", "") || "+00:00";
+    if (eventOffset === visitorOffset) continue;
+    const otherDay = start.toLocaleDateString("sv", { timeZone: visitorZone }) !== time.dateTime.slice(0, 10);
+    const format = (at, day) =>
+      at.toLocaleString(language, { timeZone: visitorZone, hour: "numeric", minute: "2-digit", ...day });
+    const multiDay = "multiDay" in time.dataset && { day: "numeric", month: "short" };
+    const first = multiDay || (otherDay && { weekday: "short", day: "numeric", month: "short" });
+    const text = start < end ? `${format(start, first)} – ${format(end, multiDay)}` : format(start, first);
     const line = document.createElement("span");
-    line.className = "yours";
-    line.textContent = say.yours.replace("{time}", text);
+    line.className = "visitor-time";
+    line.textContent = texts.visitorTime.replace("{time}", text);
     time.append(line);
   }
 
-  // A field that is only there to be copied.
+  // Copy fields are selected and copied by a click.
   for (const field of document.querySelectorAll("[data-copy]")) {
     field.addEventListener("focus", () => field.select());
     field.addEventListener("click", async () => {
       field.select();
       try {
         await navigator.clipboard.writeText(field.value);
-        field.setAttribute("aria-description", say.copied);
+        field.setAttribute("aria-description", texts.copied);
       } catch {
-        // It is selected; the visitor can copy it.
+        // Without clipboard access, the visitor can still copy the selected text.
       }
     });
   }
 
-  // A menu closes when the visitor turns to something else, and with Escape.
+  // Menus close on a click outside and on Escape.
   for (const menu of document.querySelectorAll("details.menu")) {
     document.addEventListener("click", (event) => menu.contains(event.target) || (menu.open = false));
     menu.addEventListener("keydown", (event) => {
@@ -57,30 +58,30 @@
     });
   }
 
-  // Maps. Nothing is asked of the host of the pictures before the visitor agrees; that is remembered here.
-  const AGREED = "kalends-map";
-  const remembered = () => { try { return localStorage.getItem(AGREED); } catch { return null; } };
-  const remember = (host) => { try { localStorage.setItem(AGREED, host); } catch { /* only this once, then */ } };
+  // Maps load nothing from the tile server before the visitor consents; the consent is stored in the browser.
+  const CONSENT_KEY = "kalends-map";
+  const remembered = () => { try { return localStorage.getItem(CONSENT_KEY); } catch { return null; } };
+  const remember = (host) => { try { localStorage.setItem(CONSENT_KEY, host); } catch { /* The consent is valid for this page only. */ } };
   const load = (tag, attributes) => new Promise((resolve, reject) => {
     const node = Object.assign(document.createElement(tag), attributes, { onload: resolve, onerror: reject });
     document.head.append(node);
   });
 
   const draw = async (box) => {
-    const { tiles, credit, script, style, label } = box.dataset;
-    // Of each place: where it is, and the numbers of the cards that are there, or its name.
+    const { tiles, attribution, script, style, label } = box.dataset;
+    // Each point has a latitude, a longitude, and the indexes of its cards or the name of the venue.
     const points = JSON.parse(box.dataset.points);
-    const cards = document.querySelectorAll(".beside .card");
+    const cards = document.querySelectorAll(".map-layout .card");
     await Promise.all([load("link", { rel: "stylesheet", href: style }), window.L || load("script", { src: script })]);
     box.replaceChildren();
-    box.classList.add("live");
+    box.classList.add("is-loaded");
     box.setAttribute("role", "region");
     box.setAttribute("aria-label", label);
-    const lively = !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const map = L.map(box, { zoomAnimation: lively, fadeAnimation: lively, markerZoomAnimation: lively });
+    const animated = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const map = L.map(box, { zoomAnimation: animated, fadeAnimation: animated, markerZoomAnimation: animated });
     map.attributionControl.setPrefix(false);
     const source = document.createElement("span");
-    source.textContent = credit;
+    source.textContent = attribution;
     L.tileLayer(tiles, { maxZoom: 19, attribution: source.innerHTML }).addTo(map);
     map.fitBounds(points.map(([lat, lng]) => [lat, lng]), { maxZoom: 15, padding: [30, 30] });
     for (const [lat, lng, rows] of points) {
@@ -88,19 +89,19 @@
       const names = rows.map((row) => {
         const line = document.createElement("p");
         const card = cards[row];
-        const link = card ? card.querySelector(".what a").cloneNode(true) : document.createElement("b");
+        const link = card ? card.querySelector(".card-text a").cloneNode(true) : document.createElement("b");
         if (!card) link.textContent = row;
         line.append(link);
         if (card) {
           const when = card.querySelector("time").cloneNode(true);
-          when.querySelector(".yours")?.remove();
+          when.querySelector(".visitor-time")?.remove();
           line.append(document.createElement("br"), when.textContent);
         }
         popup.append(line);
         return link.textContent;
       });
       const title = names.join(", ");
-      const icon = L.divIcon({ className: "pin", html: rows.length > 1 ? `<b>${rows.length}</b>` : "" });
+      const icon = L.divIcon({ className: "map-marker", html: rows.length > 1 ? `<b>${rows.length}</b>` : "" });
       const marker = L.marker([lat, lng], { icon, title }).addTo(map).bindPopup(popup, { maxHeight: 240 });
       marker.getElement().setAttribute("aria-label", title);
     }
@@ -115,10 +116,10 @@
     if (remembered() === host) draw(box);
   }
 
-  // In a frame: the page that shows it is told how high it is.
+  // In a frame, post the height of the page to the embedding page.
   if (window.parent !== window) {
-    const tell = () => parent.postMessage({ kalends: document.body.offsetHeight }, "*");
-    new ResizeObserver(tell).observe(document.body);
-    tell();
+    const postHeight = () => parent.postMessage({ kalends: document.body.offsetHeight }, "*");
+    new ResizeObserver(postHeight).observe(document.body);
+    postHeight();
   }
 })();

@@ -1,0 +1,232 @@
+"""Models of the pages: one dataclass per template, with the variables that the template reads.
+
+The classes inherit from each other as their templates do, so `ListPage` has the variables of `list.html` and of the
+templates that it extends. `Layout` has the variables that are the same for all pages of a request.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import ClassVar
+
+from markupsafe import Markup
+
+from kalends.store.sites import Site
+from kalends.website.models.cards import Card, PageImage, When
+from kalends.website.models.grid import Day, Week
+from kalends.website.models.page_locale import PageLocale
+from kalends.website.models.urls import UrlBuilder
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodLink:
+    """A link to another month, week or day."""
+
+    url: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """An active filter, and the URL of the page without it."""
+
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """The position in a paged list; `before` and `after` are URLs, empty at the ends of the list."""
+
+    page: int = 1
+    total: int = 0
+    total_pages: int = 0
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardList:
+    """One page of event cards by month, and the cache tags of the records in it."""
+
+    heading: str
+    groups: Sequence[tuple[date | None, Sequence[Card]]]
+    paging: Paging
+    empty_text: str  # a message ID, shown instead of an empty list
+    past_url: str = ""
+    upcoming_url: str = ""
+    cache_tags: tuple[str, ...] = ()
+
+    @property
+    def cards(self) -> list[Card]:
+        return [card for _, cards in self.groups for card in cards]
+
+    @property
+    def image_urls(self) -> tuple[str, ...]:
+        return tuple(card.image.src for card in self.cards if card.image)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchForm:
+    """The submitted values of the search form, as text."""
+
+    search: str
+    overlaps_from: str
+    overlaps_to: str
+    near: str
+    geoloc_radius: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceField:
+    """A select field of the search form; the options are pairs of value and name."""
+
+    name: str
+    label: str
+    options: Sequence[tuple[str, str]]
+    chosen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a fact, such as a phone number or a link to the venue."""
+
+    text: str
+    url: str = ""
+    is_external: bool = False
+
+
+Facts = Sequence[tuple[str, Sequence[Line]]]  # labels (message IDs) and lines
+NamedUrls = Sequence[tuple[str, str]]  # names and URLs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Variables that depend on the site and the request only."""
+
+    locale: PageLocale
+    links: UrlBuilder
+    site: Site
+    embedded: bool
+    search_text: str
+    unknown_names: Sequence[str]  # values of filters that match no record
+    unknown_place: str
+    tiles_url: str
+    tiles_host: str
+    tiles_attribution: str
+    has_map: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Variables of `base.html`."""
+
+    template: ClassVar[str] = "base.html"
+    kind: str  # the CSS class of the main element
+    title: str
+    summary: str = ""
+    canonical: str = ""
+    robots: str = ""
+    og_type: str = "website"
+    image: PageImage | None = None
+    view: str = ""  # the current view, one of urls.VIEWS
+    current_day: date | None = None  # the day that the links to the other views lead to
+    category_nav: NamedUrls = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePage(Page):
+    template: ClassVar[str] = "message.html"
+    kind: str = "message-page"
+    message: str
+    asks_password: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPage(Page):
+    template: ClassVar[str] = "event.html"
+    kind: str = "event-page"
+    og_type: str = "article"
+    when: When
+    is_past: bool
+    has_month: bool
+    places: Sequence[tuple[str, str, str]]  # names, URLs and towns of the venues
+    description: Markup
+    calendar_links: dict[str, str]
+    ticket_url: str
+    facts: Facts
+    points: str  # JSON for the map; empty: no map
+    similar: Sequence[Card]
+    hue: int
+    categories: NamedUrls
+    tags: NamedUrls
+    json_ld: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewPage(Page):
+    """Variables of `view.html`, which the calendar views and all lists extend."""
+
+    template: ClassVar[str] = "view.html"
+    heading: str
+    before: PeriodLink | None = None
+    after: PeriodLink | None = None
+    today_url: str = ""
+    active_filters: Sequence[Chip] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonthPage(ViewPage):
+    template: ClassVar[str] = "month.html"
+    kind: str = "month-page"
+    view: str = "month"
+    weeks: Sequence[Week]
+    agenda: Sequence[Day]
+    has_more_days: bool  # the agenda does not list all days with events
+    is_empty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeekPage(ViewPage):
+    template: ClassVar[str] = "week.html"
+    kind: str = "week-page"
+    view: str = "week"
+    week: Week
+    is_empty: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPage(ViewPage):
+    template: ClassVar[str] = "list.html"
+    kind: str = "list-page"
+    card_list: CardList
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapPage(ListPage):
+    template: ClassVar[str] = "map.html"
+    kind: str = "map-page"
+    view: str = "map"
+    points: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPage(ListPage):
+    template: ClassVar[str] = "search.html"
+    kind: str = "search-page"
+    form: SearchForm
+    choices: Sequence[ChoiceField]
+    towns: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordPage(ListPage):
+    """Variables of `place.html`: a venue, organizer, category or tag with its events."""
+
+    template: ClassVar[str] = "place.html"
+    kind: str = "place-page"
+    description: Markup
+    facts: Facts
+    points: str  # JSON for the map; empty: no map
+    subcategories: NamedUrls
+    json_ld: str
