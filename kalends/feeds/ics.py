@@ -18,7 +18,7 @@ from kalends.feeds.vtimezone import FIRST_INSTANT, LAST_INSTANT, zone_lines
 
 PRODUCT: Final = "-//Kalends//Calendar//EN"
 MAX_LINE_OCTETS: Final = 75  # without the line ending
-MAX_TEXT_LENGTH: Final = 20_000  # characters of a description; calendar applications are slow with more
+MAX_TEXT_LENGTH: Final = 20_000  # characters of a description; the rest is cut off
 _SPECIAL: Final = re.compile(r"[\\;,\n]")
 _ESCAPES: Final = {"\\": "\\\\", ";": "\\;", ",": "\\,", "\n": "\\n"}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")

@@ -205,8 +205,8 @@ class Columns:
     __slots__ = ("_computed", "_stored", "names", "sql")
 
     def __init__(self, *stored: LiteralString, computed: Mapping[LiteralString, LiteralString] | None = None) -> None:
-        self._stored = stored
-        self._computed = dict(computed or {})
+        self._stored: tuple[LiteralString, ...] = stored
+        self._computed: dict[LiteralString, LiteralString] = dict(computed or {})
         self.names: tuple[LiteralString, ...] = (*stored, *self._computed)
         expressions: list[LiteralString] = [expression + " AS " + name for name, expression in self._computed.items()]
         columns: list[LiteralString] = ["r." + name for name in stored]

@@ -197,7 +197,7 @@ def strip_trashed_suffix(slug: str) -> str:
 
 
 def newest_first(_: ListQuery) -> Sql:
-    return Sql("r.date_utc DESC, r.id DESC")
+    return Sql("r.published_at DESC, r.id DESC")
 
 
 def search_clause(value: str) -> Sql:

@@ -22,7 +22,7 @@ DEFINERS = {
     "due_records",
     "old_trash",
     "sites_with_old_changes",
-    "site_clocks",
+    "site_revisions",
     "unsettled_venues",
 }
 
