@@ -61,7 +61,8 @@
   // Maps load nothing from the tile server before the visitor consents; the consent is stored in the browser.
   const CONSENT_KEY = "kalends-map";
   const remembered = () => { try { return localStorage.getItem(CONSENT_KEY); } catch { return null; } };
-  const remember = (host) => { try { localStorage.setItem(CONSENT_KEY, host); } catch { /* The consent is valid for this page only. */ } };
+  // Without storage, the consent is valid for this page only.
+  const remember = (host) => { try { localStorage.setItem(CONSENT_KEY, host); } catch { return; } };
   const load = (tag, attributes) => new Promise((resolve, reject) => {
     const node = Object.assign(document.createElement(tag), attributes, { onload: resolve, onerror: reject });
     document.head.append(node);
