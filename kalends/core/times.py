@@ -157,7 +157,8 @@ def default_window(now_utc: datetime, zone: str) -> tuple[datetime, datetime]:
 
 def format_datetime(value: datetime) -> str:
     """Format as `YYYY-MM-DD HH:MM:SS`, the only format in responses of the API."""
-    return value.isoformat(" ", "seconds")[:19]
+    # Formatting the offset, only to cut it off, would take most of the time.
+    return value.replace(tzinfo=None).isoformat(" ", "seconds")
 
 
 def datetime_parts(text: str) -> dict[str, str]:

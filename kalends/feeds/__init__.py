@@ -1,1 +1,1 @@
-"""Feeds: iCalendar, RSS, Atom, JSON Feed and the sitemap, as pure functions of records as everybody sees them."""
+"""Feed formats: iCalendar, RSS, Atom, JSON Feed and sitemaps, as pure functions of records."""

@@ -1,23 +1,24 @@
-"""iCalendar (RFC 5545 and 7986): the same records always make the same bytes.
+"""iCalendar (RFC 5545 and 7986). The output is deterministic: equal records give equal bytes.
 
-UID never changes. SEQUENCE rises with every change of time, place or status. A time is written in the zone of
-its event where that says which instant is meant, else in UTC: a subscriber never has to guess.
+UID never changes. SEQUENCE increases with every change of time, place or status. A time is written in the zone of its
+event if all readers derive the same instant from it, otherwise in UTC.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from kalends.core.errors import InvalidValue
 from kalends.core.html_text import to_plain_lines, to_plain_text
+from kalends.core.record_types import Event, Organizer, Venue
 from kalends.core.zones import utc_of
 from kalends.feeds.vtimezone import FIRST_INSTANT, LAST_INSTANT, zone_lines
 
 PRODUCT: Final = "-//Kalends//Calendar//EN"
-MAX_LINE_OCTETS: Final = 75  # octets of a line, without its end
-MAX_TEXT_LENGTH: Final = 20_000  # characters of a description: calendars are no place for books
+MAX_LINE_OCTETS: Final = 75  # without the line ending
+MAX_TEXT_LENGTH: Final = 20_000  # characters of a description; the rest is cut off
 _SPECIAL: Final = re.compile(r"[\\;,\n]")
 _ESCAPES: Final = {"\\": "\\\\", ";": "\\;", ",": "\\,", "\n": "\\n"}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -29,7 +30,7 @@ MEDIA_TYPES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/p
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """What a feed says of itself. `cancelled` is the word that stands for the title of an event that is off."""
+    """The properties of a feed. `cancelled_title` replaces the titles of cancelled events."""
 
     name: str
     url: str
@@ -39,7 +40,7 @@ class Calendar:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When something is: wall times as written, their instants, and the zone."""
+    """The times of an event: wall times, the same as instants, and the zone."""
 
     start_local: datetime
     end_local: datetime
@@ -51,7 +52,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class CancelledEvent:
-    """An event that everybody could see and nobody can any more: only that it is off is told."""
+    """An event that was public and no longer is. Only its times and its cancellation are disclosed."""
 
     uid: str
     sequence: int
@@ -59,8 +60,8 @@ class CancelledEvent:
     times: Times
 
 
-def begin_calendar(calendar: Calendar, times: Iterable[Times]) -> str:
-    """The head of a feed, with the zones in which these times are written."""
+def begin_calendar(calendar: Calendar, times: Iterable[Times | Event]) -> str:
+    """Write the head of a feed, with the time zones that these times need."""
     lines = [
         "BEGIN:VCALENDAR",
         "VERSION:2.0",
@@ -83,40 +84,38 @@ def end_calendar() -> str:
     return "END:VCALENDAR\r\n"
 
 
-def write_event(record: dict[str, Any], sequence: int) -> str:
-    """One event, from its representation to everybody."""
-    times = read_times(record)
-    venues = record["venue"] if isinstance(record["venue"], list) else [record["venue"]]
-    modified = max(row["modified_utc"] for row in (record, *venues, *record["organizer"]))
+def write_event(event: Event, sequence: int) -> str:
+    """Write an event as an anonymous visitor sees it."""
+    modified = _format_utc(max(record.modified_utc for record in (event, *event.venues, *event.organizers)))
     lines = [
         "BEGIN:VEVENT",
-        f"UID:{record['uid']}",
-        f"DTSTAMP:{_compact_datetime(modified)}Z",
-        f"LAST-MODIFIED:{_compact_datetime(modified)}Z",
-        f"CREATED:{_compact_datetime(record['date_utc'])}Z",
+        f"UID:{event.uid}",
+        f"DTSTAMP:{modified}",
+        f"LAST-MODIFIED:{modified}",
+        f"CREATED:{_format_utc(event.date_utc)}",
         f"SEQUENCE:{sequence}",
         "STATUS:CONFIRMED",
         "TRANSP:TRANSPARENT",
-        *_time_lines(times),
-        f"SUMMARY:{escape(to_plain_text(record['title']))}",
-        f"URL:{_clean_uri(record['url'])}",
+        *_time_lines(event),
+        f"SUMMARY:{escape(to_plain_text(event.title))}",
+        f"URL:{_clean_uri(event.url)}",
     ]
-    lines += _description_lines(record)
-    lines += _location_lines(venues)
-    if record["categories"]:
-        lines.append("CATEGORIES:" + ",".join(escape(term["name"]) for term in record["categories"]))
-    if record["organizer"]:
-        lines.append("CONTACT:" + escape(", ".join(map(_format_contact, record["organizer"]))))
-    if record["image"]:
-        media_type = MEDIA_TYPES.get(str(record["image"].get("extension", "")).lower())
+    lines += _description_lines(event)
+    lines += _location_lines(event.venues)
+    if event.categories:
+        lines.append("CATEGORIES:" + ",".join(escape(term.name) for term in event.categories))
+    if event.organizers:
+        lines.append("CONTACT:" + escape(", ".join(map(_format_contact, event.organizers))))
+    if event.image:
+        media_type = MEDIA_TYPES.get(event.image.extension.lower())
         format_type = f";FMTTYPE={media_type}" if media_type else ""
-        lines.append(f"IMAGE;VALUE=URI;DISPLAY=BADGE{format_type}:{_clean_uri(record['image']['url'])}")
+        lines.append(f"IMAGE;VALUE=URI;DISPLAY=BADGE{format_type}:{_clean_uri(event.image.url)}")
     lines.append("END:VEVENT")
     return _join_lines(lines)
 
 
 def write_cancelled(event: CancelledEvent, calendar: Calendar) -> str:
-    modified = f"{event.modified_utc.astimezone(UTC):%Y%m%dT%H%M%S}Z"
+    modified = _format_utc(event.modified_utc)
     return _join_lines(
         [
             "BEGIN:VEVENT",
@@ -133,25 +132,13 @@ def write_cancelled(event: CancelledEvent, calendar: Calendar) -> str:
     )
 
 
-def read_times(record: dict[str, Any]) -> Times:
-    return Times(
-        start_local=datetime.fromisoformat(record["start_date"]),
-        end_local=datetime.fromisoformat(record["end_date"]),
-        start_utc=datetime.fromisoformat(record["utc_start_date"]).replace(tzinfo=UTC),
-        end_utc=datetime.fromisoformat(record["utc_end_date"]).replace(tzinfo=UTC),
-        timezone=record["timezone"],
-        # A protected event does not say whether it lasts whole days; its times do not lie.
-        all_day=bool(record["all_day"]),
-    )
-
-
 def escape(text: str) -> str:
-    """TEXT of RFC 5545."""
+    """Escape a value of type TEXT (RFC 5545, section 3.3.11)."""
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _CONTROL.sub("", text.replace("\r\n", "\n")))
 
 
 def fold(line: str) -> str:
-    """Lines of at most 75 octets, never parted inside a character."""
+    """Fold a line after at most 75 octets, never inside of a character."""
     if len(line) <= MAX_LINE_OCTETS and line.isascii():
         return line
     encoded = line.encode()
@@ -161,19 +148,19 @@ def fold(line: str) -> str:
     begin, room = 0, MAX_LINE_OCTETS
     while len(encoded) - begin > room:
         end = begin + room
-        while encoded[end] & 0xC0 == 0x80:  # the middle of a character
+        while encoded[end] & 0xC0 == 0x80:  # A continuation byte of UTF-8.
             end -= 1
         parts.append(encoded[begin:end])
-        begin, room = end, MAX_LINE_OCTETS - 1  # the space in front counts
+        begin, room = end, MAX_LINE_OCTETS - 1  # The leading space counts.
     parts.append(encoded[begin:])
     return b"\r\n ".join(parts).decode()
 
 
-# Helpers, in the order they are called -------------------------------------------------------
+# Helpers, in the order of their calls --------------------------------------------------------
 
 
-def _collect_zones(times: Iterable[Times]) -> dict[str, tuple[datetime, datetime]]:
-    """Each zone that is named, with the first and last instant written in it."""
+def _collect_zones(times: Iterable[Times | Event]) -> dict[str, tuple[datetime, datetime]]:
+    """Return the zones that are needed, with the first and the last instant written in each."""
     spans: dict[str, tuple[datetime, datetime]] = {}
     for row in times:
         if row.all_day:
@@ -186,8 +173,11 @@ def _collect_zones(times: Iterable[Times]) -> dict[str, tuple[datetime, datetime
 
 
 def _is_unambiguous(local: datetime, utc: datetime, zone: str) -> bool:
-    """Whether wall time and zone name mean this instant to everybody: two equal wall times (readers do not agree
-    on which is meant), one in a gap, a fixed offset and a far year do not."""
+    """Return whether all readers derive this instant from the wall time and the name of the zone.
+
+    They do not for an ambiguous wall time (readers differ on which of the two is meant), for one in a gap, in a zone
+    with a fixed offset, and in years whose rules are unknown.
+    """
     if not FIRST_INSTANT <= utc < LAST_INSTANT or not _IANA_NAME.fullmatch(zone):
         return False
     try:
@@ -196,7 +186,7 @@ def _is_unambiguous(local: datetime, utc: datetime, zone: str) -> bool:
         return False
 
 
-def _time_lines(times: Times) -> Iterator[str]:
+def _time_lines(times: Times | Event) -> Iterator[str]:
     if times.all_day:
         yield f"DTSTART;VALUE=DATE:{_format_day(times.start_local.date())}"
         yield f"DTEND;VALUE=DATE:{_format_day(times.end_local.date() + timedelta(days=1))}"
@@ -208,57 +198,55 @@ def _time_lines(times: Times) -> Iterator[str]:
 
 def _format_time(local: datetime, utc: datetime, zone: str) -> str:
     if _is_unambiguous(local, utc, zone):
-        return f";TZID={zone}:{_compact_datetime(local.isoformat())}"
-    return f":{_compact_datetime(utc.isoformat())}Z"
+        return f";TZID={zone}:{_compact_datetime(local)}"
+    return f":{_format_utc(utc)}"
 
 
 def _format_day(day: date) -> str:
     return day.isoformat().replace("-", "")
 
 
-def _compact_datetime(text: str) -> str:
-    """`2027-04-01 19:30:00` as 20270401T193000."""
+def _format_utc(utc: datetime) -> str:
+    return f"{_compact_datetime(utc.astimezone(UTC))}Z"
+
+
+def _compact_datetime(value: datetime) -> str:
+    """Format a date-time as in 20270401T193000; `strftime` would not pad years before 1000."""
+    text = value.isoformat()
     return f"{text[:4]}{text[5:7]}{text[8:10]}T{text[11:13]}{text[14:16]}{text[17:19]}"
 
 
-def _description_lines(record: dict[str, Any]) -> Iterator[str]:
-    """The description as plain text, with the address at its end for calendars that show no URL, and as HTML."""
-    html = (record["description"] or record["excerpt"])[:MAX_TEXT_LENGTH]
-    plain = "\n\n".join(filter(None, (to_plain_lines(html), record["url"])))
+def _description_lines(event: Event) -> Iterator[str]:
+    """Yield the description as plain text, ending with the URL for calendars that ignore `URL`, and as HTML."""
+    html = (event.description or event.excerpt)[:MAX_TEXT_LENGTH]
+    plain = "\n\n".join(filter(None, (to_plain_lines(html), event.url)))
     yield f"DESCRIPTION:{escape(plain)}"
-    if html and len(record["description"]) <= MAX_TEXT_LENGTH:
+    if html and len(event.description) <= MAX_TEXT_LENGTH:
         yield f"X-ALT-DESC;FMTTYPE=text/html:{escape(html)}"
 
 
-def _location_lines(venues: list[dict[str, Any]]) -> Iterator[str]:
+def _location_lines(venues: Sequence[Venue]) -> Iterator[str]:
     if not venues:
         return
     yield f"LOCATION:{escape('; '.join(map(format_address, venues)))}"
-    if len(venues) == 1 and "geo_lat" in venues[0]:
-        yield f"GEO:{venues[0]['geo_lat']:.6f};{venues[0]['geo_lng']:.6f}"
+    if len(venues) == 1 and venues[0].coordinates:
+        latitude, longitude = venues[0].coordinates
+        yield f"GEO:{latitude:.6f};{longitude:.6f}"
 
 
-def format_address(venue: dict[str, Any]) -> str:
-    """Name and address on one line, as a person would write it."""
-    town = " ".join(filter(None, (venue.get("zip"), venue.get("city"))))
-    parts = (
-        to_plain_text(venue["venue"]),
-        venue.get("address"),
-        town,
-        venue.get("stateprovince"),
-        venue.get("country"),
-    )
+def format_address(venue: Venue) -> str:
+    """Format the name and the postal address of a venue on one line."""
+    town = " ".join(filter(None, (venue.zip, venue.city)))
+    parts = (to_plain_text(venue.name), venue.address, town, venue.stateprovince, venue.country)
     return ", ".join(dict.fromkeys(part for part in parts if part))
 
 
-def _format_contact(organizer: dict[str, Any]) -> str:
-    return " ".join(
-        filter(None, (to_plain_text(organizer["organizer"]), organizer.get("phone"), organizer.get("email")))
-    )
+def _format_contact(organizer: Organizer) -> str:
+    return " ".join(filter(None, (to_plain_text(organizer.name), organizer.phone, organizer.email)))
 
 
 def _clean_uri(url: str) -> str:
-    """Addresses are checked when they are stored; a line end or a quotation mark would still break the format."""
+    """Remove line breaks and quotation marks, which would break the format. URLs are validated on write."""
     return _UNSAFE_IN_URI.sub("", url)
 
 

@@ -1,7 +1,7 @@
-"""VTIMEZONE: what the clocks of a zone do while the events of a feed go on, and nothing more.
+"""VTIMEZONE components, limited to the period of the events in a feed.
 
-Made from the same zone database as every instant of the server, so that a subscriber who reads it arrives at
-the same instants, whatever his own machine knows.
+They are derived from the same time zone database as all instants of the server, so that subscribers compute the same
+instants whatever the database of their own device contains.
 """
 
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ from typing import Final
 
 from kalends.core.zones import SECOND, abbreviation, find_change, in_zone, offset_of
 
-# Outside of these years times are written in UTC: nobody's clock rules are known there.
+# Outside of these years times are written in UTC, because the rules of the zones are not known.
 FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_INSTANT: Final = datetime(2100, 1, 1, tzinfo=UTC)
-# No zone changes its clock and back within this time.
+# No zone changes its offset and back within this time.
 SEARCH_STEP: Final = timedelta(days=4)
-# Where the clock has not changed for longer, the observance in force is said to begin here.
+# If the last change is longer ago, the current observance is written with a start this many years back.
 YEARS_BACK: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Observance:
-    """What a clock shows from an instant on."""
+    """The offset and abbreviation of a zone from an instant on."""
 
     since: datetime
     previous_offset: timedelta
@@ -33,7 +33,7 @@ class Observance:
 
 
 def zone_lines(zone: str, first: datetime, last: datetime) -> Iterator[str]:
-    """The component of a zone, from the observance in force at the first instant to that at the last."""
+    """Yield the component of a zone, from the observance in force at the first instant to that at the last."""
     yield "BEGIN:VTIMEZONE"
     yield f"TZID:{zone}"
     for row in list_observances(zone, first, last):
@@ -48,7 +48,7 @@ def zone_lines(zone: str, first: datetime, last: datetime) -> Iterator[str]:
 
 
 def list_observances(zone: str, first: datetime, last: datetime) -> list[Observance]:
-    """The one in force at the first instant, and those that begin up to the last."""
+    """List the observance in force at the first instant and those that begin up to the last."""
     year = max(first.year - YEARS_BACK, FIRST_INSTANT.year)
     begin = datetime(year, 1, 1, tzinfo=UTC)
     rows = [_observance(zone, begin, offset_of(begin, zone))]
@@ -60,7 +60,7 @@ def list_observances(zone: str, first: datetime, last: datetime) -> list[Observa
 
 @lru_cache(maxsize=4096)
 def _find_changes(zone: str, year: int) -> tuple[Observance, ...]:
-    """Those that begin within a year, found by looking at the clock every few days and halving."""
+    """Find the observances that begin within a year: sample the zone every few days, then bisect."""
     rows: list[Observance] = []
     at, end = (datetime(number, 1, 1, tzinfo=UTC) for number in (year, year + 1))
     while at < end:

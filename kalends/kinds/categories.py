@@ -5,6 +5,7 @@ from collections.abc import Collection
 from kalends.core import errors, params
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import param
+from kalends.core.record_types import Term
 from kalends.kinds.kind import (
     Columns,
     Filter,
@@ -17,24 +18,45 @@ from kalends.kinds.kind import (
     WriteContext,
     Writes,
 )
-from kalends.kinds.terms import build_term_columns, order_terms, serialize_term, term_fields, term_filters
+from kalends.kinds.terms import (
+    build_term_columns,
+    order_terms,
+    serialize_term,
+    serialize_term_in_event,
+    term_fields,
+    term_filters,
+)
 from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.links import record_category_event_changes
 from kalends.store.sql import Sql
 
+TAXONOMY = ("tribe_events_cat", "categories")
 
-def serialize_category(row: Row, context: RenderContext) -> JsonObject:
-    term = serialize_term(row, context, "tribe_events_cat", "categories")
-    parent = row["parent"] or 0
-    if parent:
-        term["urls"]["up"] = f"{context.api_url}/categories/{parent}"
+
+def build_category(row: Row, context: RenderContext) -> Term:
+    return Term(
+        id=row["id"],
+        name=row["name"],
+        slug=row["slug"],
+        description=row["description"],
+        count=row["count"],
+        url=f"{context.base_url}/events/category/{row['path']}/",
+        parent=row["parent"] or 0,
+    )
+
+
+def serialize_category(category: Term, context: RenderContext) -> JsonObject:
     return {
-        **term,
-        "parent": parent,
+        **serialize_term(category, context, *TAXONOMY),
+        "parent": category.parent,
         "meta": [],
-        "url": f"{context.base_url}/events/category/{row['path']}/",
+        "url": category.url,
     }
+
+
+def serialize_category_in_event(category: Term, context: RenderContext) -> JsonObject:
+    return serialize_term_in_event(category, context, *TAXONOMY)
 
 
 async def build_category_columns(context: WriteContext) -> Values:
@@ -115,6 +137,7 @@ CATEGORIES = Kind(
             ) END"""
             },
         ),
+        from_row=build_category,
         to_json=serialize_category,
         order=order_terms,
     ),

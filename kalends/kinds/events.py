@@ -1,13 +1,16 @@
 """Events: the calendar entries."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, LiteralString
+from typing import LiteralString
 
 from kalends.core import credentials, errors, params, times
 from kalends.core.cost import format_cost
 from kalends.core.errors import InvalidValue
 from kalends.core.params import BOOLEAN, DATE_TIME, LINKED_RECORDS, WEBSITE, ZONE, param
+from kalends.core.record_types import Event, Term
 from kalends.core.sanitize import clean_html, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.core.slugs import make_slug
 from kalends.core.times import DateTimeInput, Span
@@ -16,18 +19,20 @@ from kalends.kinds.event_filters import EVENT_FILTERS, PASSWORD_GUARDED_FILTERS
 from kalends.kinds.event_lists import build_event_page_query, build_event_total_query
 from kalends.kinds.event_order import build_next_cursor, order_events
 from kalends.kinds.event_passwords import HASHES
+from kalends.kinds.image_json import serialize_image
 from kalends.kinds.json_ld import describe_event
 from kalends.kinds.kind import Columns, JsonObject, Kind, Link, Reads, RenderContext, Values, WriteContext, Writes
+from kalends.kinds.linked_records import LinkedRecord
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
     build_post_columns,
+    build_post_image,
+    build_post_url,
     merge_value,
     post_fields,
     serialize_post,
-    serialize_post_image,
 )
-from kalends.kinds.terms import serialize_term_in_event
 from kalends.store import Row
 
 FLAGS: tuple[LiteralString, ...] = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
@@ -42,22 +47,84 @@ LOCAL_TIME_COLUMNS: tuple[LiteralString, ...] = (
 NO_COST = {"currency_symbol": "", "currency_code": "", "currency_position": "", "values": []}
 
 
-def serialize_event(row: Row, context: RenderContext) -> JsonObject:
-    post = serialize_post(row, context, "event")
+def build_event(row: Row, context: RenderContext) -> Event:
     linked, site = context.linked, context.site
     cost, cost_details = format_cost(row["cost"], site.currency_symbol, site.currency_position)
-    venues = _select_linked(linked["venues"], row["venue_ids"])
-    start, end = times.format_datetime(row["start_local"]), times.format_datetime(row["end_local"])
-    utc_start, utc_end = times.format_datetime(row["start_utc"]), times.format_datetime(row["end_utc"])
+    event = Event(
+        id=row["id"],
+        author=row["author_id"],
+        status=row["status"],
+        date_utc=row["published_at"],
+        modified_utc=row["modified_utc"],
+        slug=row["slug"],
+        url=build_post_url(row, context, "event"),
+        description=to_paragraphs(row["description"]),
+        image=build_post_image(row, context),
+        uid=str(row["uid"]),
+        title=row["title"],
+        excerpt=to_paragraphs(row["excerpt"]),
+        timezone=row["timezone"],
+        all_day=row["all_day"],
+        start_local=row["start_local"],
+        end_local=row["end_local"],
+        start_utc=row["start_utc"],
+        end_utc=row["end_utc"],
+        cost=cost,
+        cost_details=cost_details,
+        website=row["website"],
+        ticket_url=row["ticket_url"],
+        show_map=row["show_map"],
+        show_map_link=row["show_map_link"],
+        hide_from_listings=row["hide_from_listings"],
+        sticky=row["sticky"],
+        featured=row["featured"],
+        categories=_sort_terms(_select_linked(linked.categories, row["category_ids"])),
+        tags=_sort_terms(_select_linked(linked.tags, row["tag_ids"])),
+        venues=tuple(_select_linked(linked.venues, row["venue_ids"])),
+        organizers=tuple(_select_linked(linked.organizers, row["organizer_ids"])),
+    )
+    return hide_protected_attributes(event) if event.id in context.locked_ids else event
+
+
+def hide_protected_attributes(event: Event) -> Event:
+    """Return what a protected event shows without its password: title, dates and URLs (behaviour 6.3)."""
+    return replace(
+        event,
+        description="",
+        excerpt="",
+        image=None,
+        all_day=False,
+        cost="",
+        cost_details=NO_COST,
+        website="",
+        ticket_url="",
+        show_map=False,
+        show_map_link=False,
+        hide_from_listings=False,
+        sticky=False,
+        featured=False,
+        categories=(),
+        tags=(),
+        venues=(),
+        organizers=(),
+        is_locked=True,
+    )
+
+
+def serialize_event(event: Event, context: RenderContext) -> JsonObject:
+    linked = context.linked
+    venues = [linked.venues[venue.id].json for venue in event.venues]
+    start, end = times.format_datetime(event.start_local), times.format_datetime(event.end_local)
+    utc_start, utc_end = times.format_datetime(event.start_utc), times.format_datetime(event.end_utc)
     record: JsonObject = {
-        **post,
-        "rest_url": f"{context.api_url}/events/{row['id']}",
-        "title": row["title"],
-        "description": to_paragraphs(row["description"]),
-        "excerpt": to_paragraphs(row["excerpt"]),
-        "slug": row["slug"],
-        "image": serialize_post_image(row, context) or False,
-        "all_day": row["all_day"],
+        **serialize_post(event, context),
+        "rest_url": f"{context.api_url}/events/{event.id}",
+        "title": event.title,
+        "description": event.description,
+        "excerpt": event.excerpt,
+        "slug": event.slug,
+        "image": serialize_image(event.image) if event.image else False,
+        "all_day": event.all_day,
         "start_date": start,
         "start_date_details": times.datetime_parts(start),
         "end_date": end,
@@ -66,60 +133,41 @@ def serialize_event(row: Row, context: RenderContext) -> JsonObject:
         "utc_start_date_details": times.datetime_parts(utc_start),
         "utc_end_date": utc_end,
         "utc_end_date_details": times.datetime_parts(utc_end),
-        "timezone": row["timezone"],
-        "timezone_abbr": times.abbreviation(row["start_utc"], row["timezone"]),
-        "cost": cost,
-        "cost_details": cost_details,
-        "website": row["website"] or post["url"],
-        "show_map": row["show_map"],
-        "show_map_link": row["show_map_link"],
-        "hide_from_listings": row["hide_from_listings"],
-        "sticky": row["sticky"],
-        "featured": row["featured"],
-        "categories": _serialize_terms(linked["categories"], row["category_ids"]),
-        "tags": _serialize_terms(linked["tags"], row["tag_ids"]),
+        "timezone": event.timezone,
+        "timezone_abbr": times.abbreviation(event.start_utc, event.timezone),
+        "cost": event.cost,
+        "cost_details": event.cost_details,
+        "website": event.website or event.url,
+        "show_map": event.show_map,
+        "show_map_link": event.show_map_link,
+        "hide_from_listings": event.hide_from_listings,
+        "sticky": event.sticky,
+        "featured": event.featured,
+        "categories": [linked.categories[term.id].json for term in event.categories],
+        "tags": [linked.tags[term.id].json for term in event.tags],
         # Existing clients expect an object for one venue, [] for none; several are a list.
         "venue": venues[0] if len(venues) == 1 else venues,
-        "organizer": _select_linked(linked["organizers"], row["organizer_ids"]),
+        "organizer": [linked.organizers[organizer.id].json for organizer in event.organizers],
         "custom_fields": [],
-        "ticket_url": row["ticket_url"],
-        "uid": str(row["uid"]),
+        "ticket_url": event.ticket_url,
+        "uid": event.uid,
     }
-    return hide_protected_fields(record) if row["id"] in context.locked_ids else record
+    if event.is_locked:
+        # The API writes null for the booleans that a password protects, and no website in place of the URL.
+        record.update({"all_day": None, "website": "", **dict.fromkeys(FLAGS)})
+    return record
 
 
-def hide_protected_fields(record: JsonObject) -> JsonObject:
-    """What a protected event shows without its password: title, dates, addresses (behaviour 6.3)."""
-    return {
-        **record,
-        "description": "",
-        "excerpt": "",
-        "image": False,
-        "all_day": None,
-        "cost": "",
-        "cost_details": NO_COST,
-        "website": "",
-        **dict.fromkeys(FLAGS),
-        "categories": [],
-        "tags": [],
-        "venue": [],
-        "organizer": [],
-        "custom_fields": [],
-        "ticket_url": "",
-    }
+def _select_linked[R](linked: Mapping[int, LinkedRecord[R]], ids: list[int]) -> list[R]:
+    """Return the linked records that the caller may see, in the order of the event."""
+    return [linked[entry].record for entry in ids if entry in linked]
 
 
-def _select_linked(linked: Any, ids: list[int]) -> list[JsonObject]:
-    """The linked records that this caller may see, in their order."""
-    return [linked[entry] for entry in ids if entry in linked]
+def _sort_terms(terms: list[Term]) -> tuple[Term, ...]:
+    return tuple(sorted(terms, key=lambda term: (_fold_cached(term.name), term.id)))
 
 
-def _serialize_terms(linked: Any, ids: list[int]) -> list[JsonObject]:
-    terms = [serialize_term_in_event(term) for term in _select_linked(linked, ids)]
-    return sorted(terms, key=lambda term: (_fold_cached(term["name"]), term["id"]))
-
-
-# Names of terms are few and come again on every page.
+# Sites have few terms, and every page repeats their names.
 _fold_cached = lru_cache(maxsize=4096)(fold)
 
 
@@ -238,6 +286,7 @@ EVENTS = Kind(
                     WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
             },
         ),
+        from_row=build_event,
         to_json=serialize_event,
         order=order_events,
         page_query=build_event_page_query,
@@ -245,7 +294,7 @@ EVENTS = Kind(
         next_cursor=build_next_cursor,
         expires_at=expires_at_midnight,
         password_guarded_filters=PASSWORD_GUARDED_FILTERS,
-        add_json_ld=describe_event,
+        to_json_ld=describe_event,
     ),
     writes=Writes(
         to_columns=build_event_columns,

@@ -1,96 +1,97 @@
-"""Structured data (schema.org) of a single event, venue or organizer, in plain text."""
+"""Structured data (schema.org, JSON-LD) of an event, a venue or an organizer, in plain text."""
 
-from typing import Any
+from typing import Any, Final
 
+from kalends.core.record_types import Event, Organizer, Venue
 from kalends.core.sanitize import to_plain_text
-from kalends.core.times import in_zone
+from kalends.core.times import format_datetime, in_zone
 from kalends.kinds.kind import JsonObject, RenderContext
-from kalends.store import Row
 
-MAX_TEXT_LENGTH = 5000
+CONTEXT: Final = {"@context": "https://schema.org"}
+MAX_TEXT_LENGTH: Final = 5000
 
 
-def describe_event(record: JsonObject, row: Row, context: RenderContext) -> JsonObject:
-    """Return the record with its `json_ld`, which includes venues and organizers."""
-    venues = record["venue"] if isinstance(record["venue"], list) else [record["venue"]]
+def describe_event(event: Event, context: RenderContext) -> JsonObject:
+    """Describe an event together with its venues, organizers and prices."""
     json_ld: JsonObject = {
-        "@context": "https://schema.org",
+        **CONTEXT,
         "@type": "Event",
-        "name": to_plain_text(record["title"]),
-        "description": _shorten_text(record["excerpt"] or record["description"]),
-        "url": record["url"],
+        "name": to_plain_text(event.title),
+        "description": _shorten_text(event.excerpt or event.description),
+        "url": event.url,
         "eventAttendanceMode": "https://schema.org/OfflineEventAttendanceMode",
         "eventStatus": "https://schema.org/EventScheduled",
-        "startDate": in_zone(row["start_utc"], row["timezone"]).isoformat(),
-        "endDate": in_zone(row["end_utc"], row["timezone"]).isoformat(),
+        "startDate": in_zone(event.start_utc, event.timezone).isoformat(),
+        "endDate": in_zone(event.end_utc, event.timezone).isoformat(),
     }
-    if record["image"]:
-        json_ld["image"] = record["image"]["url"]
-    if venues:
-        places = [describe_place(venue) for venue in venues]
+    if event.image:
+        json_ld["image"] = event.image.url
+    if event.venues:
+        places = [_describe_place(venue) for venue in event.venues]
         json_ld["location"] = places[0] if len(places) == 1 else places
-    if record["organizer"]:
-        json_ld["organizer"] = [describe_organization(organizer) for organizer in record["organizer"]]
-    offers = _build_offers(record, context)
+    if event.organizers:
+        json_ld["organizer"] = [_describe_organization(organizer) for organizer in event.organizers]
+    offers = _build_offers(event, context)
     if offers:
         json_ld["offers"] = offers
-    return {**record, "json_ld": json_ld}
+    return json_ld
 
 
-def describe_venue(record: JsonObject, _: Row, __: RenderContext) -> JsonObject:
-    return {**record, "json_ld": {"@context": "https://schema.org", **describe_place(record)}}
+def describe_venue(venue: Venue, _: RenderContext) -> JsonObject:
+    return {**CONTEXT, **_describe_place(venue)}
 
 
-def describe_organizer(record: JsonObject, _: Row, __: RenderContext) -> JsonObject:
-    return {**record, "json_ld": {"@context": "https://schema.org", **describe_organization(record)}}
+def describe_organizer(organizer: Organizer, _: RenderContext) -> JsonObject:
+    return {**CONTEXT, **_describe_organization(organizer)}
 
 
-def describe_place(venue: JsonObject) -> JsonObject:
+def _describe_place(venue: Venue) -> JsonObject:
     address = {
-        "streetAddress": venue.get("address"),
-        "addressLocality": venue.get("city"),
-        "addressRegion": venue.get("stateprovince"),
-        "postalCode": venue.get("zip"),
-        "addressCountry": venue.get("country"),
+        "streetAddress": venue.address,
+        "addressLocality": venue.city,
+        "addressRegion": venue.stateprovince,
+        "postalCode": venue.zip,
+        "addressCountry": venue.country,
     }
     json_ld: JsonObject = {
         "@type": "Place",
-        "name": to_plain_text(venue["venue"]),
-        "url": venue["url"],
-        "description": _shorten_text(venue.get("description", "")),
-        "telephone": venue.get("phone"),
-        "sameAs": venue.get("website"),
+        "name": to_plain_text(venue.name),
+        "url": venue.url,
+        "description": _shorten_text(venue.description),
+        "telephone": venue.phone,
+        "sameAs": venue.website,
         "address": {"@type": "PostalAddress", **_omit_empty(address)} if any(address.values()) else None,
     }
-    if "geo_lat" in venue:
-        json_ld["geo"] = {"@type": "GeoCoordinates", "latitude": venue["geo_lat"], "longitude": venue["geo_lng"]}
+    if venue.coordinates:
+        latitude, longitude = venue.coordinates
+        json_ld["geo"] = {"@type": "GeoCoordinates", "latitude": latitude, "longitude": longitude}
     return _omit_empty(json_ld)
 
 
-def describe_organization(organizer: JsonObject) -> JsonObject:
+def _describe_organization(organizer: Organizer) -> JsonObject:
     return _omit_empty(
         {
             "@type": "Organization",
-            "name": to_plain_text(organizer["organizer"]),
-            "url": organizer["url"],
-            "description": _shorten_text(organizer.get("description", "")),
-            "telephone": organizer.get("phone"),
-            "email": organizer.get("email"),
-            "sameAs": organizer.get("website"),
+            "name": to_plain_text(organizer.name),
+            "url": organizer.url,
+            "description": _shorten_text(organizer.description),
+            "telephone": organizer.phone,
+            "email": organizer.email,
+            "sameAs": organizer.website,
         }
     )
 
 
-def _build_offers(record: JsonObject, context: RenderContext) -> JsonObject | None:
-    """Return an offer with a price or a price range, or None without numeric prices; free is a price of 0."""
-    prices = [price for price in map(_parse_price, record["cost_details"]["values"]) if price is not None]
-    if not record["cost"] or not prices:
+def _build_offers(event: Event, context: RenderContext) -> JsonObject | None:
+    """Return one price or a range of prices; None if no part of the cost is a number or means free."""
+    prices = [price for price in map(_parse_price, event.cost_details["values"]) if price is not None]
+    if not event.cost or not prices:
         return None
     common = {
         "priceCurrency": context.site.currency_code,
-        "url": record["ticket_url"] or record["url"],
+        "url": event.ticket_url or event.url,
         "availability": "https://schema.org/InStock",
-        "validFrom": record["date_utc"].replace(" ", "T") + "Z",
+        "validFrom": format_datetime(event.date_utc).replace(" ", "T") + "Z",
     }
     if len(prices) > 1:
         return {"@type": "AggregateOffer", "lowPrice": prices[0], "highPrice": prices[-1], **common}

@@ -7,6 +7,7 @@ from typing import Any, Final, LiteralString
 
 from kalends.core import params
 from kalends.core.params import Param, param
+from kalends.kinds.linked_records import LinkedRecords
 from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sites import Site
@@ -37,14 +38,13 @@ ANONYMOUS_ACTOR = Actor()
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """The input of a serializer besides the row."""
+    """The input of a serializer besides the record."""
 
     site: Site
     base_url: str
     api_url: str
     media_url: str = ""  # prefix of the URLs of image files
-    # Serialized linked records that this caller may read, by kind and ID.
-    linked: Mapping[str, Mapping[int, JsonObject]] = field(default_factory=dict[str, Any])
+    linked: LinkedRecords = field(default_factory=LinkedRecords)
     # Password-protected events that this caller has not unlocked.
     locked_ids: frozenset[int] = frozenset()
 
@@ -221,7 +221,8 @@ class Reads:
     """How the records of a kind are selected, listed and serialized."""
 
     columns: Columns
-    to_json: Callable[[Row, RenderContext], JsonObject]
+    from_row: Callable[[Row, RenderContext], Any]  # builds the typed record (core/record_types.py)
+    to_json: Callable[[Any, RenderContext], JsonObject]  # serializes a typed record for the API
     order: Callable[[ListQuery], Sql]
     page_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_page_query
     total_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_total_query
@@ -231,8 +232,11 @@ class Reads:
     expires_at: Callable[[ListQuery], datetime | None] = lambda _: None
     # Filters on protected fields. They are restricted to unlocked events, so that results leak nothing.
     password_guarded_filters: frozenset[str] = frozenset()
-    # Adds the structured data that only a single read contains.
-    add_json_ld: Callable[[JsonObject, Row, RenderContext], JsonObject] | None = None
+    # Returns the structured data that only a single read contains.
+    to_json_ld: Callable[[Any, RenderContext], JsonObject] | None = None
+
+    def row_to_json(self, row: Row, context: RenderContext) -> JsonObject:
+        return self.to_json(self.from_row(row, context), context)
 
 
 @dataclass(frozen=True, slots=True)

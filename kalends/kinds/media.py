@@ -8,8 +8,9 @@ import orjson
 from kalends.core import params, times
 from kalends.core.image_types import BY_MIME
 from kalends.core.params import param
+from kalends.core.record_types import MediaItem
 from kalends.core.sanitize import clean_plain, clean_term_description, fold
-from kalends.kinds.image_json import DESCRIPTIVE_FIELDS, serialize_image
+from kalends.kinds.image_json import DESCRIPTIVE_FIELDS, build_file_url, build_sizes, serialize_image
 from kalends.kinds.kind import (
     Columns,
     Filter,
@@ -32,19 +33,40 @@ TEXTS: tuple[LiteralString, ...] = ("title", "alt_text", "caption")
 FOCUS: tuple[LiteralString, ...] = ("focus_x", "focus_y")
 
 
-def serialize_media(row: Row, context: RenderContext) -> JsonObject:
+def build_media_item(row: Row, context: RenderContext) -> MediaItem:
+    return MediaItem(
+        id=row["id"],
+        url=build_file_url(row["url"], context),
+        extension=row["extension"],
+        width=row["width"],
+        height=row["height"],
+        filesize=row["filesize"],
+        sizes=build_sizes(orjson.loads(row["sizes"]), context),
+        alt_text=row["alt_text"],
+        caption=row["caption"],
+        focus_x=row["focus_x"],
+        focus_y=row["focus_y"],
+        title=row["title"],
+        mime_type=row["mime_type"],
+        author=row["author_id"],
+        date_utc=row["added_at"],
+        modified_utc=row["modified_utc"],
+        source_url=row["source_url"],
+    )
+
+
+def serialize_media(item: MediaItem, context: RenderContext) -> JsonObject:
     zone = context.site.timezone
-    image = {**row, "sizes": orjson.loads(row["sizes"])}
     return {
-        **serialize_image(image, context),
-        "title": row["title"],
-        "mime_type": row["mime_type"],
-        "author": str(row["author_id"] or 0),
-        "date": times.format_datetime(times.local_of(row["added_at"], zone)),
-        "date_utc": times.format_datetime(row["added_at"]),
-        "modified": times.format_datetime(times.local_of(row["modified_utc"], zone)),
-        "modified_utc": times.format_datetime(row["modified_utc"]),
-        "source_url": row["source_url"],
+        **serialize_image(item),
+        "title": item.title,
+        "mime_type": item.mime_type,
+        "author": str(item.author or 0),
+        "date": times.format_datetime(times.local_of(item.date_utc, zone)),
+        "date_utc": times.format_datetime(item.date_utc),
+        "modified": times.format_datetime(times.local_of(item.modified_utc, zone)),
+        "modified_utc": times.format_datetime(item.modified_utc),
+        "source_url": item.source_url,
     }
 
 
@@ -119,6 +141,7 @@ MEDIA = Kind(
             *(*TEXTS, *FOCUS, "mime_type", "added_at", "modified_utc"),
             *("source_url", "source_etag", "source_last_modified", "fetched_at"),
         ),
+        from_row=build_media_item,
         to_json=serialize_media,
         order=order_media,
     ),

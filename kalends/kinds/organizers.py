@@ -2,13 +2,17 @@
 
 from kalends.core import params
 from kalends.core.params import param
+from kalends.core.record_types import Organizer
 from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
+from kalends.kinds.image_json import serialize_image
 from kalends.kinds.json_ld import describe_organizer
 from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
     build_post_columns,
+    build_post_image,
+    build_post_url,
     expires_at_next_start,
     linked_filters,
     merge_value,
@@ -16,22 +20,39 @@ from kalends.kinds.posts import (
     omit_empty,
     post_fields,
     serialize_post,
-    serialize_post_image,
 )
 from kalends.store import Row
 
 
-def serialize_organizer(row: Row, context: RenderContext) -> JsonObject:
+def build_organizer(row: Row, context: RenderContext) -> Organizer:
+    return Organizer(
+        id=row["id"],
+        author=row["author_id"],
+        status=row["status"],
+        date_utc=row["published_at"],
+        modified_utc=row["modified_utc"],
+        slug=row["slug"],
+        url=build_post_url(row, context, "organizer"),
+        description=to_paragraphs(row["description"]),
+        image=build_post_image(row, context),
+        name=row["title"],
+        phone=row["phone"],
+        website=row["website"],
+        email=row["email"],
+    )
+
+
+def serialize_organizer(organizer: Organizer, context: RenderContext) -> JsonObject:
     return omit_empty(
         {
-            **serialize_post(row, context, "organizer"),
-            "organizer": row["title"],
-            "description": to_paragraphs(row["description"]),
-            "slug": row["slug"],
-            "image": serialize_post_image(row, context),
-            "phone": row["phone"],
-            "website": row["website"],
-            "email": row["email"],
+            **serialize_post(organizer, context),
+            "organizer": organizer.name,
+            "description": organizer.description,
+            "slug": organizer.slug,
+            "image": serialize_image(organizer.image) if organizer.image else None,
+            "phone": organizer.phone,
+            "website": organizer.website,
+            "email": organizer.email,
         }
     )
 
@@ -67,10 +88,11 @@ ORGANIZERS = Kind(
     filters=linked_filters("event_organizers", "organizer_id"),
     reads=Reads(
         columns=POST_COLUMNS + Columns("phone", "website", "email"),
+        from_row=build_organizer,
         to_json=serialize_organizer,
         order=newest_first,
         expires_at=expires_at_next_start,
-        add_json_ld=describe_organizer,
+        to_json_ld=describe_organizer,
     ),
     writes=Writes(
         to_columns=build_organizer_columns,

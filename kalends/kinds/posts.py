@@ -9,12 +9,13 @@ import orjson
 
 from kalends.core import errors, params, times
 from kalends.core.params import Param, param
+from kalends.core.record_types import Image, Post
 from kalends.core.sanitize import clean_html
 from kalends.core.search import has_trigram, like_pattern, read_search
 from kalends.core.slugs import TRASHED_SUFFIX, make_slug
 from kalends.core.statuses import resolve_status
 from kalends.core.times import DateTimeInput
-from kalends.kinds.image_json import serialize_image
+from kalends.kinds.image_json import build_image
 from kalends.kinds.kind import (
     Columns,
     Filter,
@@ -60,28 +61,31 @@ def post_fields() -> tuple[Param, ...]:
     )
 
 
-def serialize_post_image(row: Row, context: RenderContext) -> JsonObject | None:
-    """Return the image of a post (behaviour 5.6), or None."""
-    return serialize_image(orjson.loads(row["image"]), context) if row["image"] else None
+def build_post_image(row: Row, context: RenderContext) -> Image | None:
+    return build_image(orjson.loads(row["image"]), context) if row["image"] else None
 
 
-def serialize_post(row: Row, context: RenderContext, collection: str) -> JsonObject:
+def build_post_url(row: Row, context: RenderContext, collection: str) -> str:
+    """Return the URL of the public page; records without one have a permanent link by ID."""
+    has_page = row["slug"] and row["status"] in ("publish", "private")
+    return f"{context.base_url}/{collection}/{row['slug']}/" if has_page else f"{context.base_url}/?p={row['id']}"
+
+
+def serialize_post(post: Post, context: RenderContext) -> JsonObject:
+    """Serialize the fields with which the JSON of every post begins."""
     zone = context.site.timezone
-    global_id = f"{_extract_host(context.base_url)}?id={row['id']}"
-    has_public_url = row["slug"] and row["status"] in ("publish", "private")
+    global_id = f"{_extract_host(context.base_url)}?id={post.id}"
     return {
-        "id": row["id"],
+        "id": post.id,
         "global_id": global_id,
         "global_id_lineage": [global_id],
-        "author": str(row["author_id"]),
-        "status": row["status"],
-        "date": times.format_datetime(times.local_of(row["published_at"], zone)),
-        "date_utc": times.format_datetime(row["published_at"]),
-        "modified": times.format_datetime(times.local_of(row["modified_utc"], zone)),
-        "modified_utc": times.format_datetime(row["modified_utc"]),
-        "url": f"{context.base_url}/{collection}/{row['slug']}/"
-        if has_public_url
-        else f"{context.base_url}/?p={row['id']}",
+        "author": str(post.author),
+        "status": post.status,
+        "date": times.format_datetime(times.in_zone(post.date_utc, zone)),
+        "date_utc": times.format_datetime(post.date_utc),
+        "modified": times.format_datetime(times.in_zone(post.modified_utc, zone)),
+        "modified_utc": times.format_datetime(post.modified_utc),
+        "url": post.url,
     }
 
 

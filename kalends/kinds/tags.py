@@ -1,17 +1,38 @@
 """Event tags: flat terms."""
 
 from kalends.core.messages import gettext_noop as N_
+from kalends.core.record_types import Term
 from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
-from kalends.kinds.terms import build_term_columns, order_terms, serialize_term, term_fields, term_filters
+from kalends.kinds.terms import (
+    build_term_columns,
+    order_terms,
+    serialize_term,
+    serialize_term_in_event,
+    term_fields,
+    term_filters,
+)
 from kalends.store import Row
 
+TAXONOMY = ("post_tag", "tags")
 
-def serialize_tag(row: Row, context: RenderContext) -> JsonObject:
-    return {
-        **serialize_term(row, context, "post_tag", "tags"),
-        "meta": [],
-        "url": f"{context.base_url}/tag/{row['slug']}/",
-    }
+
+def build_tag(row: Row, context: RenderContext) -> Term:
+    return Term(
+        id=row["id"],
+        name=row["name"],
+        slug=row["slug"],
+        description=row["description"],
+        count=row["count"],
+        url=f"{context.base_url}/tag/{row['slug']}/",
+    )
+
+
+def serialize_tag(tag: Term, context: RenderContext) -> JsonObject:
+    return {**serialize_term(tag, context, *TAXONOMY), "meta": [], "url": tag.url}
+
+
+def serialize_tag_in_event(tag: Term, context: RenderContext) -> JsonObject:
+    return serialize_term_in_event(tag, context, *TAXONOMY)
 
 
 async def build_tag_columns(context: WriteContext) -> Values:
@@ -26,6 +47,7 @@ TAGS = Kind(
     filters=term_filters("tags", "event_tags", "tag_id"),
     reads=Reads(
         columns=Columns("id", "revision", "name", "slug", "description", "count"),
+        from_row=build_tag,
         to_json=serialize_tag,
         order=order_terms,
     ),

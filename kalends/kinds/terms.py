@@ -5,6 +5,7 @@ from typing import Any, LiteralString
 from kalends.core import errors, params
 from kalends.core.errors import InvalidValue
 from kalends.core.params import Param, param
+from kalends.core.record_types import Term
 from kalends.core.sanitize import clean_name, clean_term_description, clean_text, fold
 from kalends.core.search import like_pattern
 from kalends.core.slugs import make_slug, normalize_lookup
@@ -49,35 +50,40 @@ def term_fields(name_description: str) -> tuple[Param, ...]:
     )
 
 
-def serialize_term(row: Row, context: RenderContext, taxonomy: str, collection: str) -> JsonObject:
-    """Serialize the fields that a term has both as a record and inside an event."""
-    urls = {"self": f"{context.api_url}/{collection}/{row['id']}", "collection": f"{context.api_url}/{collection}"}
+def serialize_term(term: Term, context: RenderContext, taxonomy: str, collection: str) -> JsonObject:
+    """Serialize the fields with which the JSON of every term begins."""
     return {
-        "id": row["id"],
-        "count": row["count"],
-        "description": row["description"],
-        "name": row["name"],
-        "slug": row["slug"],
+        "id": term.id,
+        "count": term.count,
+        "description": term.description,
+        "name": term.name,
+        "slug": term.slug,
         "taxonomy": taxonomy,
-        "urls": urls,
+        "urls": _build_urls(term, context, collection),
     }
 
 
-def serialize_term_in_event(term: JsonObject) -> JsonObject:
-    """Serialize a category or tag inside an event (behaviour 5.5)."""
+def serialize_term_in_event(term: Term, context: RenderContext, taxonomy: str, collection: str) -> JsonObject:
+    """Serialize a category or tag inside of an event (behaviour 5.5)."""
     return {
-        "name": term["name"],
-        "slug": term["slug"],
+        "name": term.name,
+        "slug": term.slug,
         "term_group": 0,
-        "term_taxonomy_id": term["id"],
-        "taxonomy": term["taxonomy"],
-        "description": term["description"],
-        "parent": term.get("parent", 0),
-        "count": term["count"],
+        "term_taxonomy_id": term.id,
+        "taxonomy": taxonomy,
+        "description": term.description,
+        "parent": term.parent,
+        "count": term.count,
         "filter": "raw",
-        "id": term["id"],
-        "urls": term["urls"],
+        "id": term.id,
+        "urls": _build_urls(term, context, collection),
     }
+
+
+def _build_urls(term: Term, context: RenderContext, collection: str) -> JsonObject:
+    collection_url = f"{context.api_url}/{collection}"
+    urls = {"self": f"{collection_url}/{term.id}", "collection": collection_url}
+    return {**urls, "up": f"{collection_url}/{term.parent}"} if term.parent else urls
 
 
 async def build_term_columns(

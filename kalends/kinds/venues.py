@@ -4,13 +4,17 @@ from typing import LiteralString
 
 from kalends.core import errors, params
 from kalends.core.params import param
+from kalends.core.record_types import Venue
 from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
+from kalends.kinds.image_json import serialize_image
 from kalends.kinds.json_ld import describe_venue
 from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
     build_post_columns,
+    build_post_image,
+    build_post_url,
     expires_at_next_start,
     linked_filters,
     merge_value,
@@ -18,7 +22,6 @@ from kalends.kinds.posts import (
     omit_empty,
     post_fields,
     serialize_post,
-    serialize_post_image,
 )
 from kalends.store import Row
 
@@ -44,31 +47,58 @@ SEARCH_COLUMNS: tuple[LiteralString, ...] = (
 )
 
 
-def serialize_venue(row: Row, context: RenderContext) -> JsonObject:
-    post = serialize_post(row, context, "venue")
+def build_venue(row: Row, context: RenderContext) -> Venue:
+    return Venue(
+        id=row["id"],
+        author=row["author_id"],
+        status=row["status"],
+        date_utc=row["published_at"],
+        modified_utc=row["modified_utc"],
+        slug=row["slug"],
+        url=build_post_url(row, context, "venue"),
+        description=to_paragraphs(row["description"]),
+        image=build_post_image(row, context),
+        name=row["title"],
+        address=row["address"],
+        city=row["city"],
+        country=row["country"],
+        province=row["province"],
+        state=row["state"],
+        zip=row["zip"],
+        phone=row["phone"],
+        stateprovince=row["stateprovince"],
+        website=row["website"],
+        latitude=row["geo_lat"],
+        longitude=row["geo_lng"],
+        show_map=row["show_map"],
+        show_map_link=row["show_map_link"],
+    )
+
+
+def serialize_venue(venue: Venue, context: RenderContext) -> JsonObject:
     return {
         **omit_empty(
             {
-                **post,
-                "venue": row["title"],
-                "description": to_paragraphs(row["description"]),
-                "slug": row["slug"],
-                "image": serialize_post_image(row, context),
-                "address": row["address"],
-                "city": row["city"],
-                "country": row["country"],
-                "province": row["province"],
-                "state": row["state"],
-                "zip": row["zip"],
-                "phone": row["phone"],
-                "website": row["website"],
-                "stateprovince": row["stateprovince"],
-                "geo_lat": row["geo_lat"],
-                "geo_lng": row["geo_lng"],
+                **serialize_post(venue, context),
+                "venue": venue.name,
+                "description": venue.description,
+                "slug": venue.slug,
+                "image": serialize_image(venue.image) if venue.image else None,
+                "address": venue.address,
+                "city": venue.city,
+                "country": venue.country,
+                "province": venue.province,
+                "state": venue.state,
+                "zip": venue.zip,
+                "phone": venue.phone,
+                "website": venue.website,
+                "stateprovince": venue.stateprovince,
+                "geo_lat": venue.latitude,
+                "geo_lng": venue.longitude,
             }
         ),
-        "show_map": row["show_map"],
-        "show_map_link": row["show_map_link"],
+        "show_map": venue.show_map,
+        "show_map_link": venue.show_map_link,
     }
 
 
@@ -131,10 +161,11 @@ VENUES = Kind(
     filters=linked_filters("event_venues", "venue_id"),
     reads=Reads(
         columns=POST_COLUMNS + Columns(*TEXT_COLUMNS, "website", "show_map", "show_map_link", "geo_lat", "geo_lng"),
+        from_row=build_venue,
         to_json=serialize_venue,
         order=newest_first,
         expires_at=expires_at_next_start,
-        add_json_ld=describe_venue,
+        to_json_ld=describe_venue,
     ),
     writes=Writes(
         to_columns=build_venue_columns,

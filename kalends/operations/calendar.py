@@ -9,15 +9,17 @@ from datetime import date, datetime, time, timedelta
 from typing import Any, Final, LiteralString
 
 from kalends.core.params import Param, Type
+from kalends.core.record_types import Event
 from kalends.core.times import DateTimeInput
 from kalends.kinds.event_dates import build_window
 from kalends.kinds.event_window import plan_branches
 from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import Clause, Columns, Filter, JsonObject, ListQuery
+from kalends.kinds.kind import Clause, Columns, Filter, ListQuery
 from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.venues import VENUES
-from kalends.operations.context import OperationContext, Outcome
-from kalends.operations.records import build_clauses, build_list_query, list_records
+from kalends.operations.context import OperationContext
+from kalends.operations.records import build_clauses, build_list_query
+from kalends.operations.typed_records import RecordList, list_events
 from kalends.store import Row
 from kalends.store.sql import Sql, join
 
@@ -101,9 +103,9 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
     )
 
 
-async def list_day(context: OperationContext, day: date) -> Outcome:
-    """List the events of one day as full records, page by page."""
-    return await list_records(DAY_EVENTS, build_days_context(context, day, day))
+async def list_day(context: OperationContext, day: date) -> RecordList[Event]:
+    """List the events of one day, page by page."""
+    return await list_events(build_days_context(context, day, day), kind=DAY_EVENTS)
 
 
 async def find_day_before(context: OperationContext, first: date) -> date | None:
@@ -126,21 +128,20 @@ async def find_day_after(context: OperationContext, last: date) -> date | None:
     return row["start_local"].date() if row else None
 
 
-async def list_similar(context: OperationContext, event: JsonObject, limit: int) -> list[JsonObject]:
-    """List upcoming events of the same categories, else of the same venue, else of the whole site."""
-    venues = event["venue"] if isinstance(event["venue"], list) else [event["venue"]]
+async def list_similar(context: OperationContext, event: Event, limit: int) -> list[Event]:
+    """List the next events in the same categories, then at the same venues, then any."""
     attempts: list[dict[str, Any]] = []
-    if event["categories"]:
-        attempts.append({"categories": [term["id"] for term in event["categories"]]})
-    if venues:
-        attempts.append({"venue": [venue["id"] for venue in venues]})
-    similar: dict[int, JsonObject] = {}
+    if event.categories:
+        attempts.append({"categories": [term.id for term in event.categories]})
+    if event.venues:
+        attempts.append({"venue": [venue.id for venue in event.venues]})
+    similar: dict[int, Event] = {}
     for filters in (*attempts, {}):
         values = {**filters, "per_page": limit + 1}
-        outcome = await list_records(EVENTS, replace(context, values=values, slug=None), with_total=False)
-        for record in outcome.body["events"]:
-            similar.setdefault(record["id"], record)
-        similar.pop(event["id"], None)
+        found = await list_events(replace(context, values=values, slug=None), with_total=False)
+        for other in found.records:
+            similar.setdefault(other.id, other)
+        similar.pop(event.id, None)
         if len(similar) >= limit:
             break
     return list(similar.values())[:limit]

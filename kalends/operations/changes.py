@@ -51,11 +51,11 @@ async def list_changes(_: Kind | None, context: OperationContext) -> Outcome:
 def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
     """Serialize a record with its links as IDs, as writes accept them, and without counts of other records."""
     if not kind.is_post:
-        term = kind.reads.to_json(row, context)
+        term = kind.reads.row_to_json(row, context)
         return {key: value for key, value in term.items() if key not in ("count", "url")}
     if not kind.is_event:
-        return kind.reads.to_json(row, context)
-    record = kind.reads.to_json(row, context)
+        return kind.reads.row_to_json(row, context)
+    record = kind.reads.row_to_json(row, context)
     if row["id"] in context.locked_ids:
         return record
     return {**record, **{link.param: row[f"{link.column}s"] for link in kind.links}}
@@ -82,7 +82,7 @@ async def _load_visible(context: OperationContext, page: list[Row]) -> dict[tupl
             kind.select(and_([on_page, *await _visibility_conditions(kind, context)]))
         )
         locked_ids = event_passwords.locked_ids(context, rows)
-        render_context = replace(context.render_context, linked={k.name: {} for k in KINDS}, locked_ids=locked_ids)
+        render_context = replace(context.render_context, locked_ids=locked_ids)
         records.update({(name, row["id"]): serialize_flat(kind, row, render_context) for row in rows})
     return records
 

@@ -1,4 +1,4 @@
-"""The events of a feed: those of a list with the same parameters for anonymous users, and cancelled ones."""
+"""The events of a feed: those of the list with the same parameters, and those that were withdrawn recently."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -7,24 +7,26 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kalends.core import errors, times
+from kalends.core.record_types import Event
 from kalends.core.slugs import TRASHED_SUFFIX, normalize_lookup
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.kinds.event_dates import build_window, has_dates
 from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import JsonObject, row_conditions
-from kalends.operations import cache_tags, event_passwords
+from kalends.kinds.kind import row_conditions
+from kalends.operations import cache_tags
 from kalends.operations.context import OperationContext
-from kalends.operations.records import build_clauses, build_list_query, serialize_rows
+from kalends.operations.records import build_clauses, build_list_query
+from kalends.operations.typed_records import build_events
 from kalends.store import Row
 from kalends.store.sql import Sql, and_
 
-# The feed of a larger site contains the next events only; clients can filter.
+# The feed of a larger site is limited to the next events; subscribers can narrow it by filters.
 MAX_EVENTS: Final = 5000
-# Period for which feeds announce a withdrawn event as cancelled.
+# How long a feed announces the cancellation of an event.
 WITHDRAWN_PERIOD: Final = timedelta(days=30)
 MAX_WITHDRAWN: Final = 500
-# Events serialized at a time; in between, the event loop can run other requests.
+# Events that are built without yielding to the event loop.
 BATCH_SIZE: Final = 25
 WITHDRAWN_COLUMNS: Final = (
     "r.id, r.uid, r.sequence, r.modified_utc, r.withdrawn_at, r.timezone, r.all_day, "
@@ -34,7 +36,7 @@ WITHDRAWN_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """The content of a feed. `sequences` are by event ID; `expires_at` is when it changes without any write."""
+    """The content of a feed. `sequences` is by event ID; at `expires_at` the content changes without a write."""
 
     rows: list[Row]
     sequences: Mapping[int, int]
@@ -46,8 +48,8 @@ class Feed:
 async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcoming_only: bool = False) -> Feed:
     """Find the events of a feed.
 
-    Without dates these are the current and upcoming events and, up to `limit`, those since the beginning of the last
-    month. `upcoming_only` leaves out past and cancelled events.
+    Without dates among the filters these are the current and upcoming events and, as far as the limit allows, past
+    events since the beginning of last month. `upcoming_only` leaves out past and withdrawn events.
     """
     if has_dates(context.values):
         query = build_list_query(EVENTS, context)
@@ -66,11 +68,10 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
     )
 
 
-async def serialize_feed(context: OperationContext, rows: Sequence[Row]) -> AsyncIterator[list[JsonObject]]:
-    """Serialize the events of a feed in batches."""
+async def build_feed_events(context: OperationContext, rows: Sequence[Row]) -> AsyncIterator[list[Event]]:
+    """Yield the events of a feed in batches, letting other requests run in between."""
     for offset in range(0, len(rows), BATCH_SIZE):
-        batch = list(rows[offset : offset + BATCH_SIZE])
-        yield await serialize_rows(EVENTS, context, batch, event_passwords.locked_ids(context, batch))
+        yield await build_events(context, rows[offset : offset + BATCH_SIZE])
         await asyncio.sleep(0)
 
 
@@ -102,7 +103,7 @@ def _build_instant(utc: datetime) -> DateTimeInput:
 
 
 async def _find_rows(context: OperationContext, extra: Mapping[str, Any], limit: int) -> list[Row]:
-    """Return the first rows of a list with additional parameters."""
+    """Find the first rows of the list with these parameters added."""
     list_context = replace(context, values={**context.values, **extra})
     query = replace(build_list_query(EVENTS, list_context), page=1, per_page=limit)
     return await context.transaction.fetch_all(
@@ -125,7 +126,10 @@ async def read_sequences(context: OperationContext, ids: list[int]) -> dict[int,
 
 
 async def find_withdrawn(context: OperationContext) -> list[Row]:
-    """Find recently withdrawn events. Events rewritten since have no `withdrawn_at`, so nothing unpublished leaks."""
+    """Find the events that lists showed until recently.
+
+    An event that was changed after its withdrawal has no `withdrawn_at`, so only data that was public is disclosed.
+    """
     tx = context.transaction
     query = replace(build_list_query(EVENTS, context), statuses=None)
     clauses = row_conditions(await build_clauses(EVENTS, context, query))
@@ -141,7 +145,7 @@ async def find_withdrawn(context: OperationContext) -> list[Row]:
 
 
 async def find_withdrawn_event(context: OperationContext) -> Row:
-    """Find the recently withdrawn event with the slug of the request."""
+    """Find the event that had this slug until recently; raise if there is none."""
     tx, slug = context.transaction, normalize_lookup(context.slug or "")
     row = await tx.fetch_one(
         Sql(

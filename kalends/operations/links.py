@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kalends.core import errors
 from kalends.core.errors import ApiError
@@ -12,13 +12,19 @@ from kalends.core.params import MAX_ID, read_integer, read_params
 from kalends.core.sanitize import clean_name, fold
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME, KINDS
-from kalends.kinds.kind import JsonObject, Kind, Link, RenderContext
+from kalends.kinds.categories import serialize_category_in_event
+from kalends.kinds.kind import Kind, Link, RenderContext
+from kalends.kinds.linked_records import LinkedRecord, LinkedRecords
+from kalends.kinds.tags import serialize_tag_in_event
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
 from kalends.operations.representation_cache import Key, RepresentationCache, build_key
 from kalends.operations.writes import add_record
 from kalends.store import Row
 from kalends.store.sql import Sql, and_, join
+
+# Terms have another form inside of events; venues and organizers are the same everywhere.
+EMBEDDED_JSON: Final = {"categories": serialize_category_in_event, "tags": serialize_tag_in_event}
 
 
 async def resolve_links(kind: Kind, context: OperationContext, arguments: Mapping[str, Any]) -> dict[Link, list[int]]:
@@ -33,12 +39,12 @@ async def resolve_links(kind: Kind, context: OperationContext, arguments: Mappin
     return resolved
 
 
-async def load_linked(kind: Kind, context: OperationContext, rows: list[Row]) -> dict[str, dict[int, JsonObject]]:
-    """Load the JSON of the records that these events link to, as far as the caller may read them."""
+async def load_linked(kind: Kind, context: OperationContext, rows: list[Row]) -> LinkedRecords:
+    """Load the records that these events link to and that the caller may read."""
     ids_by_kind = {
         link.kind: list({entry for row in rows for entry in row[f"{link.column}s"]}) for link in kind.links
     }
-    loaded: dict[str, dict[int, JsonObject]] = {name: {} for name in ids_by_kind}
+    loaded: dict[str, dict[int, LinkedRecord[Any]]] = {name: {} for name in ids_by_kind}
     if context.representation_cache is not None and any(ids_by_kind.values()):
         ids_by_kind = await _from_cache(context, context.representation_cache, ids_by_kind, loaded)
     parts = [
@@ -52,23 +58,25 @@ async def load_linked(kind: Kind, context: OperationContext, rows: list[Row]) ->
         if ids_by_kind.get(other.name)
     ]
     render_context = context.render_context
-    # One query serves all kinds; since their columns differ, each row is returned as one value.
+    # One statement reads all kinds. Their columns differ, so each row comes as one composite value.
     for kind_name, values in await context.transaction.fetch_all(join(" UNION ALL ", parts)) if parts else ():
         other = BY_NAME[kind_name]
         row: Any = dict(zip(other.reads.columns.names, values, strict=True))
-        loaded[kind_name][row["id"]] = record = other.reads.to_json(row, render_context)
+        record = other.reads.from_row(row, render_context)
+        to_json = EMBEDDED_JSON.get(kind_name, other.reads.to_json)
+        loaded[kind_name][row["id"]] = linked = LinkedRecord(record, to_json(record, render_context))
         if context.representation_cache is not None:
-            context.representation_cache.put(_cache_key(render_context, kind_name, row), record)
-    return loaded
+            context.representation_cache.put(_cache_key(render_context, kind_name, row), linked)
+    return LinkedRecords(**loaded)
 
 
 async def _from_cache(
     context: OperationContext,
     cache: RepresentationCache,
     ids_by_kind: dict[str, list[int]],
-    loaded: dict[str, dict[int, JsonObject]],
+    loaded: dict[str, dict[int, LinkedRecord[Any]]],
 ) -> dict[str, list[int]]:
-    """Add cached representations, validated with one query of revisions; return the IDs that remain to be loaded."""
+    """Fill in the cached records, after one query for their revisions; return the IDs of the others."""
     parts = [
         Sql(
             "SELECT '"
@@ -87,11 +95,11 @@ async def _from_cache(
     missing: dict[str, list[int]] = {}
     render_context = context.render_context
     for row in await context.transaction.fetch_all(join(" UNION ALL ", parts)):
-        record = cache.get(_cache_key(render_context, row["kind"], row))
-        if record is None:
+        linked = cache.get(_cache_key(render_context, row["kind"], row))
+        if linked is None:
             missing.setdefault(row["kind"], []).append(row["id"])
         else:
-            loaded[row["kind"]][row["id"]] = record
+            loaded[row["kind"]][row["id"]] = linked
     return missing
 
 

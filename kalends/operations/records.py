@@ -1,12 +1,12 @@
 """The operations that all kinds share: list, read, create, update and delete."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from kalends.core import errors
 from kalends.core.slugs import normalize_lookup
-from kalends.kinds.kind import Clause, Kind, ListQuery
+from kalends.kinds.kind import Clause, Kind, ListQuery, RenderContext
 from kalends.operations import cache_tags, event_passwords, permissions
 from kalends.operations.context import OperationContext, Outcome, PageInfo
 from kalends.operations.links import load_linked, resolve_links
@@ -20,37 +20,26 @@ MAX_PER_PAGE = 50
 MAX_OFFSET = 10_000
 
 
-async def list_records(kind: Kind, context: OperationContext, *, with_total: bool = True) -> Outcome:
-    """List records. Without `with_total` the total is the number of records on the page."""
-    permissions.require_reader(context.actor, kind)
-    tx = context.transaction
-    query = build_list_query(kind, context)
-    clauses = await build_clauses(kind, context, query)
-    page_query = kind.reads.page_query(kind, query, clauses)
-    if query.offset > MAX_OFFSET and "cursor" not in query.values:
-        rows: list[Row] = []
-        total = await _total_beyond_offset(tx, kind, query, clauses)
-    elif with_total:
-        rows, total = await _fetch_rows_and_total(tx, page_query, kind.reads.total_query(kind, query, clauses))
-    else:
-        rows = await tx.fetch_all(page_query)
-        total = len(rows)
-    if not rows and query.page > 1 and kind.is_post:
-        raise errors.no_such_page(kind.singular)
-    return await _build_list_outcome(kind, context, query, rows, total)
+@dataclass(frozen=True, slots=True)
+class RowPage:
+    """The rows of one page of a list, and the number of records in the whole list."""
+
+    query: ListQuery
+    rows: list[Row]
+    total: int
+    next_cursor: str | None
+
+    @property
+    def total_pages(self) -> int:
+        return -(-self.total // self.query.per_page)
+
+
+async def list_records(kind: Kind, context: OperationContext) -> Outcome:
+    return await _build_list_outcome(kind, context, await find_page(kind, context))
 
 
 async def read_record(kind: Kind, context: OperationContext) -> Outcome:
-    permissions.require_reader(context.actor, kind)
-    visible = permissions.readable_condition(context.actor) if kind.is_post else Sql("true")
-    row = await context.transaction.fetch_one(kind.select(_record_condition(context) + Sql("AND") + visible))
-    if row is None:
-        raise await _not_found_error(kind, context)
-    if kind.is_event and row["status"] == "trash":
-        raise errors.no_longer_available(kind.singular)
-    if event_passwords.is_locked(context, row):
-        raise errors.password_needed()
-    return await _build_outcome(kind, context, row, in_full=True)
+    return await _build_outcome(kind, context, await fetch_readable_row(kind, context), in_full=True)
 
 
 async def create_record(kind: Kind, context: OperationContext) -> Outcome:
@@ -81,6 +70,28 @@ async def delete_record(kind: Kind, context: OperationContext) -> Outcome:
 
 
 # Helpers, in call order -----------------------------------------------------------------------
+
+
+async def find_page(kind: Kind, context: OperationContext, *, with_total: bool = True) -> RowPage:
+    """Find the rows of one page of a list. Without `with_total`, the total is that of the page."""
+    permissions.require_reader(context.actor, kind)
+    tx = context.transaction
+    query = build_list_query(kind, context)
+    clauses = await build_clauses(kind, context, query)
+    page_query = kind.reads.page_query(kind, query, clauses)
+    if query.offset > MAX_OFFSET and "cursor" not in query.values:
+        rows: list[Row] = []
+        total = await _total_beyond_offset(tx, kind, query, clauses)
+    elif with_total:
+        rows, total = await _fetch_rows_and_total(tx, page_query, kind.reads.total_query(kind, query, clauses))
+    else:
+        rows = await tx.fetch_all(page_query)
+        total = len(rows)
+    if not rows and query.page > 1 and kind.is_post:
+        raise errors.no_such_page(kind.singular)
+    if kind.reads.next_cursor is None:
+        return RowPage(query, rows, total, None)
+    return RowPage(query, rows[: query.per_page], total, kind.reads.next_cursor(query, rows, total))
 
 
 async def build_clauses(kind: Kind, context: OperationContext, query: ListQuery) -> list[Clause]:
@@ -141,24 +152,18 @@ def build_list_query(kind: Kind, context: OperationContext) -> ListQuery:
     )
 
 
-async def _build_list_outcome(
-    kind: Kind, context: OperationContext, query: ListQuery, rows: list[Row], total: int
-) -> Outcome:
-    """Build the outcome of a list. The links to other pages keep all parameters of the request."""
-    pages = -(-total // query.per_page)
+async def _build_list_outcome(kind: Kind, context: OperationContext, page: RowPage) -> Outcome:
+    """Build the envelope of a list. Its links keep every parameter of the request."""
+    query, rows, total, pages = page.query, page.rows, page.total, page.total_pages
     collection = f"{context.collection_url(kind)}/"
-    locked_ids = event_passwords.locked_ids(context, rows)
 
     def page_url(page: int) -> str:
         pairs = [*context.query_pairs, *([("page", str(page))] if page > 1 else [])]
         return f"{collection}?{urlencode(pairs)}" if pairs else collection
 
-    extra: dict[str, Any] = {}
-    if kind.reads.next_cursor:
-        extra["next_cursor"] = kind.reads.next_cursor(query, rows, total)
-        rows = rows[: query.per_page]
+    render_context = await make_render_context(kind, context, rows)
     body: dict[str, Any] = {
-        kind.name: await serialize_rows(kind, context, rows, locked_ids),
+        kind.name: [kind.reads.row_to_json(row, render_context) for row in rows],
         "rest_url": page_url(query.page),
     }
     next_url = page_url(query.page + 1) if query.page < pages and "cursor" not in query.values else ""
@@ -167,7 +172,9 @@ async def _build_list_outcome(
         body["next_rest_url"] = next_url
     if previous_url:
         body["previous_rest_url"] = previous_url
-    body.update({"total": total, "total_pages": pages, **extra})
+    body.update({"total": total, "total_pages": pages})
+    if kind.reads.next_cursor:
+        body["next_cursor"] = page.next_cursor
     return Outcome(
         body,
         page=PageInfo(total, pages, next_url, previous_url),
@@ -176,12 +183,27 @@ async def _build_list_outcome(
     )
 
 
-async def serialize_rows(
-    kind: Kind, context: OperationContext, rows: list[Row], locked_ids: frozenset[int] = frozenset()
-) -> list[dict[str, Any]]:
+async def make_render_context(
+    kind: Kind, context: OperationContext, rows: list[Row], *, is_readable: bool = False
+) -> RenderContext:
+    """Load the linked records of these rows. If they are known to be readable in full, none of them is locked."""
     linked = await load_linked(kind, context, rows)
-    render_context = replace(context.render_context, linked=linked, locked_ids=locked_ids)
-    return [kind.reads.to_json(row, render_context) for row in rows]
+    locked_ids = frozenset[int]() if is_readable else event_passwords.locked_ids(context, rows)
+    return replace(context.render_context, linked=linked, locked_ids=locked_ids)
+
+
+async def fetch_readable_row(kind: Kind, context: OperationContext) -> Row:
+    """Fetch the row that the path names; raise if it does not exist or the caller may not read it in full."""
+    permissions.require_reader(context.actor, kind)
+    visible = permissions.readable_condition(context.actor) if kind.is_post else Sql("true")
+    row = await context.transaction.fetch_one(kind.select(_record_condition(context) + Sql("AND") + visible))
+    if row is None:
+        raise await _not_found_error(kind, context)
+    if kind.is_event and row["status"] == "trash":
+        raise errors.no_longer_available(kind.singular)
+    if event_passwords.is_locked(context, row):
+        raise errors.password_needed()
+    return row
 
 
 def _record_condition(context: OperationContext) -> Sql:
@@ -204,9 +226,11 @@ async def _not_found_error(kind: Kind, context: OperationContext) -> Exception:
 async def _build_outcome(
     kind: Kind, context: OperationContext, row: Row, status: int = 200, *, in_full: bool = False
 ) -> Outcome:
-    body = (await serialize_rows(kind, context, [row]))[0]
-    if in_full and kind.reads.add_json_ld:
-        body = kind.reads.add_json_ld(body, row, context.render_context)
+    render_context = await make_render_context(kind, context, [row], is_readable=True)
+    record = kind.reads.from_row(row, render_context)
+    body = kind.reads.to_json(record, render_context)
+    if in_full and kind.reads.to_json_ld:
+        body["json_ld"] = kind.reads.to_json_ld(record, render_context)
     location = f"{context.collection_url(kind)}/{row['id']}" if status == 201 else ""
     tags = cache_tags.tags_for_record(kind, context.transaction.site, row)
     return Outcome(body, status, revision=row["revision"], location=location, cache_tags=tags)

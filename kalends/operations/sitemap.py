@@ -49,5 +49,5 @@ async def list_terms(context: OperationContext) -> list[tuple[str, str]]:
         kind = BY_NAME[name]
         condition = Sql("r.site_id = ? AND r.count > 0 ORDER BY r.id LIMIT ?", context.transaction.site.id, MAX_TERMS)
         rows = await context.transaction.fetch_all(kind.select(condition))
-        entries += [(kind.reads.to_json(row, context.render_context)["url"], "") for row in rows]
+        entries += [(kind.reads.from_row(row, context.render_context).url, "") for row in rows]
     return entries

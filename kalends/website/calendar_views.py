@@ -102,16 +102,16 @@ async def show_day(page_request: PageRequest, context: OperationContext, path_pa
     """Show a day, the current one by default."""
     page = make_page_context(page_request, context, keep_dates=False)
     day = _read_day(path_params["day"]) if "day" in path_params else page.today
-    outcome = await calendar.list_day(with_values(context, per_page=MAX_CARDS), day)
-    cards = make_cards(page, outcome)
+    found = await calendar.list_day(with_values(context, per_page=MAX_CARDS), day)
+    cards = make_cards(page, found)
     before, after = await _find_neighbors(context, day, day, [(card.when.first, card.when.last) for card in cards])
     path, heading = f"/events/day/{day.isoformat()}/", page.locale.day(day)
     card_list = CardList(
         heading=heading,
         groups=[(None, cards)] if cards else [],
-        paging=make_paging(page, outcome, path),
+        paging=make_paging(page, found.page, path),
         empty_text=NO_EVENTS,
-        cache_tags=outcome.cache_tags,
+        cache_tags=found.cache_tags,
     )
     model = ListPage(
         category_nav=await make_category_nav(page),

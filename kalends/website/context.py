@@ -7,11 +7,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kalends.core import times
+from kalends.core.record_types import Event
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.http.language import translator
 from kalends.http.requests import base_name
-from kalends.kinds.kind import JsonObject
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext
 from kalends.operations.page_filters import ResolvedFilters
@@ -58,8 +58,8 @@ class PageContext:
         day = DateTimeInput(times.local_of(self.context.transaction.now, self.site.timezone), None, True)
         return times.day_ends(day, self.site.timezone) + SECOND
 
-    def make_card(self, record: JsonObject) -> Card:
-        return make_card(record, self.locale, self.links, self.site.timezone)
+    def make_card(self, event: Event) -> Card:
+        return make_card(event, self.locale, self.links, self.site.timezone)
 
 
 def make_page_context(

@@ -10,18 +10,18 @@ from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param
+from kalends.core.record_types import Event
 from kalends.feeds import ics, syndication
 from kalends.http.language import translator
 from kalends.kinds.event_filters import EVENT_FILTERS
 from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import JsonObject
 from kalends.operations import cache_tags, feeds, sitemap
 from kalends.operations.context import OperationContext
 from kalends.operations.page_filters import LINKS
-from kalends.operations.records import read_record
+from kalends.operations.typed_records import read_event
 from kalends.store import Row
 from kalends.website.handler import PageRequest, PageResponse, PageRoute
-from kalends.website.models.cards import list_venues, make_when
+from kalends.website.models.cards import make_when
 from kalends.website.models.page_locale import PageLocale, make_page_locale
 
 CALENDAR_TYPE: Final = "text/calendar; charset=utf-8"
@@ -41,8 +41,8 @@ async def show_calendar(page_request: PageRequest, context: OperationContext, _:
     # Collecting the time zones of thousands of events takes long enough to block the event loop.
     times = [*spans, *[event.times for event in cancelled]]
     parts = [await asyncio.to_thread(ics.begin_calendar, calendar, times)]
-    async for batch in feeds.serialize_feed(context, feed.rows):
-        parts += [ics.write_event(record, feed.sequences[record["id"]]) for record in batch]
+    async for batch in feeds.build_feed_events(context, feed.rows):
+        parts += [ics.write_event(event, feed.sequences[event.id]) for event in batch]
     parts += [ics.write_cancelled(event, calendar) for event in cancelled]
     parts.append(ics.end_calendar())
     return PageResponse(
@@ -58,21 +58,20 @@ async def show_event_calendar(
     event_context = replace(context, slug=path_params["slug"])
     calendar = _make_calendar(page_request, context)
     try:
-        outcome = await read_record(EVENTS, event_context)
+        read = await read_event(event_context)
     except ApiError as error:
         if error.code == "event-password-protected":
             raise
         row = await feeds.find_withdrawn_event(event_context)
-        event = _make_cancelled(row)
-        parts = [ics.begin_calendar(calendar, [event.times]), ics.write_cancelled(event, calendar)]
+        cancelled = _make_cancelled(row)
+        parts = [ics.begin_calendar(calendar, [cancelled.times]), ics.write_cancelled(cancelled, calendar)]
         expires_at = row["withdrawn_at"] + feeds.WITHDRAWN_PERIOD
         tags = cache_tags.tags_for_event(context.transaction.site, row["id"])
     else:
-        record = outcome.body
-        sequences = await feeds.read_sequences(event_context, [record["id"]])
-        parts = [ics.begin_calendar(calendar, [ics.read_times(record)])]
-        parts.append(ics.write_event(record, sequences[record["id"]]))
-        expires_at, tags = None, outcome.cache_tags
+        event = read.record
+        sequences = await feeds.read_sequences(event_context, [event.id])
+        parts = [ics.begin_calendar(calendar, [event]), ics.write_event(event, sequences[event.id])]
+        expires_at, tags = None, read.cache_tags
     parts.append(ics.end_calendar())
     headers = {"Content-Disposition": 'attachment; filename="event.ics"'}
     return PageResponse("".join(parts), CALENDAR_TYPE, expires_at, tags, headers=headers)
@@ -116,8 +115,8 @@ async def show_syndication_feed(
     site = context.transaction.site
     locale = make_page_locale(page_request.language, site.language, translator(page_request.language))
     items: list[syndication.Item] = []
-    async for batch in feeds.serialize_feed(context, feed.rows):
-        items += [_make_item(record, locale, site.timezone) for record in batch]
+    async for batch in feeds.build_feed_events(context, feed.rows):
+        items += [_make_item(event, locale, site.timezone) for event in batch]
     channel = syndication.Channel(
         _feed_name(page_request, context),
         f"{context.base_url}/events/",
@@ -128,9 +127,9 @@ async def show_syndication_feed(
     return PageResponse(write(channel, items), media_type, feed.expires_at, feed.cache_tags)
 
 
-def _make_item(record: JsonObject, locale: PageLocale, zone: str) -> syndication.Item:
-    when = make_when(record, locale, zone, long=True)
-    return syndication.Item(record, when.text, "; ".join(map(ics.format_address, list_venues(record))))
+def _make_item(event: Event, locale: PageLocale, zone: str) -> syndication.Item:
+    when = make_when(event, locale, zone, long=True)
+    return syndication.Item(event, when.text, "; ".join(map(ics.format_address, event.venues)))
 
 
 async def show_sitemap_index(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:

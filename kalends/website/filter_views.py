@@ -5,15 +5,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kalends.core.messages import gettext_noop as N_
+from kalends.core.record_types import Organizer, Term, Venue
 from kalends.core.sanitize import to_plain_text
 from kalends.core.times import DateTimeInput
 from kalends.http.requests import base_name
 from kalends.kinds import BY_NAME
-from kalends.kinds.kind import JsonObject
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext
 from kalends.operations.page_filters import LINKS
-from kalends.operations.records import list_records
+from kalends.operations.typed_records import list_linkable
 from kalends.website.context import RADIUS_PARAMS, PageContext, parse_id
 from kalends.website.models.cards import shorten
 from kalends.website.models.urls import readable_slug
@@ -102,11 +102,8 @@ async def make_choices(page: PageContext, context: OperationContext) -> list[Cho
         kind = BY_NAME[kind_name]
         values: dict[str, Any] = {"per_page": MAX_CHOICES}
         values |= {"only_with_upcoming": True} if kind.is_post else {"orderby": "count", "order": "desc"}
-        outcome = await list_records(kind, replace(context, values=values))
-        options = {
-            record["id"]: (_choice_key(record, key), _short_title(record[kind.title_param]))
-            for record in outcome.body[kind_name]
-        }
+        found = await list_linkable(kind, replace(context, values=values))
+        options = {record.id: (_choice_key(record, key), _short_title(record.name)) for record in found.records}
         chosen = page.filters.list_named(name)
         for entry in chosen:
             options.setdefault(entry.id, (str(entry.id), _short_title(entry.name or page.locale.text(label))))
@@ -121,9 +118,9 @@ async def make_choices(page: PageContext, context: OperationContext) -> list[Cho
     return fields
 
 
-def _choice_key(record: JsonObject, key: str) -> str:
-    value = str(record[key])
-    return value if len(value) <= MAX_KEY else str(record["id"])
+def _choice_key(record: Venue | Organizer | Term, key: str) -> str:
+    value = record.slug if key == "slug" else str(record.id)
+    return value if len(value) <= MAX_KEY else str(record.id)
 
 
 def _short_title(title: str) -> str:

@@ -9,13 +9,13 @@ import orjson
 from kalends.core import errors, params
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param
+from kalends.core.record_types import Event
 from kalends.core.sanitize import clean_plain
-from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import PAGING
 from kalends.operations import calendar
-from kalends.operations.context import OperationContext, Outcome
+from kalends.operations.context import OperationContext, PageInfo
 from kalends.operations.page_filters import list_towns
-from kalends.operations.records import list_records
+from kalends.operations.typed_records import RecordList, list_events
 from kalends.website.context import PageContext, make_date_filter, make_page_context, show_page, with_values
 from kalends.website.feed_views import FEED_PARAMS
 from kalends.website.filter_views import CHOICES, make_category_nav, make_chips, make_choices
@@ -110,17 +110,17 @@ async def list_cards(
         values |= {"ends_before": make_date_filter(page.today - DAY), "order": "desc"}
     elif not has_dates:
         values["overlaps_from"] = make_date_filter(page.today)
-    outcome = await list_records(EVENTS, replace(context, values=values), with_total=counted)
-    cards = make_cards(page, outcome, budget)
+    found = await list_events(replace(context, values=values), with_total=counted)
+    cards = make_cards(page, found, budget)
     heading = N_("Past events") if is_past else N_("Upcoming events")
     return CardList(
         heading=page.locale.gettext(heading if not has_dates else N_("Events")),
         groups=group_by_month(cards, None if is_past or has_dates else page.today),
-        paging=make_paging(page, outcome, path, *([("past", "1")] if is_past else [])),
+        paging=make_paging(page, found.page, path, *([("past", "1")] if is_past else [])),
         empty_text=NO_EVENTS if is_past or has_dates else N_("No upcoming events."),
         past_url="" if is_past or has_dates else page.links.url(path, ("past", "1")),
         upcoming_url=page.links.url(path) if is_past else "",
-        cache_tags=outcome.cache_tags,
+        cache_tags=found.cache_tags,
     )
 
 
@@ -150,17 +150,15 @@ def _without_values(context: OperationContext, *names: str) -> OperationContext:
     return replace(context, values={name: value for name, value in context.values.items() if name not in names})
 
 
-def make_cards(page: PageContext, outcome: Outcome, budget: int = MAX_CARDS_BYTES) -> list[Card]:
+def make_cards(page: PageContext, found: RecordList[Event], budget: int = MAX_CARDS_BYTES) -> list[Card]:
     """Return the cards of a list of events, trimmed to a size budget in bytes."""
-    return trim([page.make_card(record) for record in outcome.body["events"]], budget)
+    return trim([page.make_card(event) for event in found.records], budget)
 
 
-def make_paging(page: PageContext, outcome: Outcome, path: str, *more: tuple[str, str]) -> Paging:
+def make_paging(page: PageContext, info: PageInfo, path: str, *more: tuple[str, str]) -> Paging:
     """Return the position in the list; the links keep `per_page` and the query parameters in `more`."""
-    if outcome.page is None:
-        return Paging()
     number: int = page.context.values.get("page", 1)
-    total, pages = outcome.page.total, outcome.page.total_pages
+    total, pages = info.total, info.total_pages
     extra = [*more, *[(name, value) for name, value in page.request.query if name == "per_page"]]
     return Paging(
         page=number,

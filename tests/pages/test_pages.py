@@ -3,11 +3,9 @@
 import json
 import re
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
 import pytest
 
-from kalends.website.models.cards import make_page_image
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.api.test_response_cache import count_transactions
@@ -306,23 +304,6 @@ def test_external_images_become_links_and_headings_are_demoted(app: RunningApp) 
     assert 'href="https://elsewhere.example/a.png">A &quot;poster&quot;</a>' in prose
     assert '<a rel="nofollow noopener" href="https://x.example/">linked</a>' in prose
     assert re.findall(r"<img[^>]*>", prose) == ['<img loading="lazy" src="/assets/own.png" alt="own" width="10">']
-
-
-def test_image_srcset_contains_uncropped_sizes() -> None:
-    def size(width: int, height: int) -> dict[str, Any]:
-        return {"width": width, "height": height, "url": f"https://x.example/{width}.jpg"}
-
-    image = {**size(1600, 900), "sizes": {"large": size(800, 450), "medium": size(400, 225), "thumb": size(150, 150)},
-             "alt_text": "A boat", "focus_x": 0.24, "focus_y": 0.9, "caption": "By <em>Ada</em>"}  # fmt: skip
-    picture = make_page_image(image)
-    assert picture is not None
-    assert picture.srcset == (
-        "https://x.example/400.jpg 400w, https://x.example/800.jpg 800w, https://x.example/1600.jpg 1600w"
-    )
-    attributes = (picture.src, picture.width, picture.height, picture.alt, picture.caption, picture.focus_classes)
-    assert attributes == ("https://x.example/800.jpg", 1600, 900, "A boat", "By Ada", "x2 y9")
-    assert make_page_image(False) is None
-    assert make_page_image({**image, "url": "javascript:alert(1)"}) is None
 
 
 # How they are answered ---------------------------------------------------------------------------

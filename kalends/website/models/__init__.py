@@ -1,1 +1,1 @@
-"""Page models: pure functions from records to the values that templates show. No database, no HTTP, no clock."""
+"""Page models: pure functions from records to the values that templates show."""

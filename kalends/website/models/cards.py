@@ -1,24 +1,24 @@
-"""Records as pages show them: what a list, a day or a page of one event says, ready to be put into a template."""
+"""Cards: events as lists show them, with all texts, dates and images ready for the template."""
 
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import accumulate, groupby
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlsplit
 
 from kalends.core.html_text import to_plain_text, to_single_line
+from kalends.core.record_types import Event, Image
 from kalends.core.times import abbreviation, offset_of
 from kalends.website.models.page_locale import PageLocale
 from kalends.website.models.urls import UrlBuilder
 
 HUES: Final = 12
 MAX_EXCERPT: Final = 220  # columns
-MAX_TITLE: Final = 160
-# What ends at six sharp is still of the night.
+MAX_TITLE: Final = 160  # columns
+# An event that ends at six o'clock sharp still belongs to the night.
 NIGHT: Final = timedelta(hours=6, seconds=1)
-SIDES: Final = ("width", "height")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class PageImage:
     height: int
     alt: str
     caption: str = ""
-    focus_classes: str = ""  # classes that say which part is to be seen where it is cut
+    focus_classes: str = ""  # CSS classes for the focus point of a cropped image
 
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """`starts` and `ends` are for programs; `day` and `clock` for people, on the event's own clock."""
+    """The times of an event: `start` and `end` in ISO 8601, `day` and `time` as local texts in the event's zone."""
 
     first: date
     last: date
@@ -43,7 +43,7 @@ class When:
     all_day: bool
     day: str
     time: str
-    zone: str  # where it is not the site's, or where it is to be said anyway
+    zone: str  # an abbreviation; empty if it can be omitted
     timezone: str
 
     @property
@@ -70,54 +70,49 @@ class Card:
     longitude: float | None
 
 
-def make_card(record: dict[str, Any], locale: PageLocale, links: UrlBuilder, zone: str) -> Card:
-    """`zone` is the site's."""
-    venues = list_venues(record)
-    venue = venues[0] if venues else {}
-    text = to_single_line(record["excerpt"] or record["description"])
+def make_card(event: Event, locale: PageLocale, links: UrlBuilder, zone: str) -> Card:
+    """Make the card of an event; `zone` is the time zone of the site."""
+    venue = event.venues[0] if event.venues else None
     return Card(
-        id=record["id"],
-        title=shorten(to_plain_text(record["title"]), MAX_TITLE),
-        url=links.event(record["slug"]),
-        when=make_when(record, locale, zone),
-        place=to_plain_text(venue.get("venue", "")),
-        town=venue.get("city", ""),
-        excerpt=shorten(text, MAX_EXCERPT),
-        image=make_page_image(record["image"]),
-        cost=record["cost"],
-        featured=bool(record["featured"]),
-        is_locked=record["all_day"] is None,
-        hue=pick_hue(record["categories"][0]["id"] if record["categories"] else None),
-        categories=tuple(term["name"] for term in record["categories"]),
-        latitude=venue.get("geo_lat"),
-        longitude=venue.get("geo_lng"),
+        id=event.id,
+        title=shorten(to_plain_text(event.title), MAX_TITLE),
+        url=links.event(event.slug),
+        when=make_when(event, locale, zone),
+        place=to_plain_text(venue.name) if venue else "",
+        town=venue.city if venue else "",
+        excerpt=shorten(to_single_line(event.excerpt or event.description), MAX_EXCERPT),
+        image=make_page_image(event.image),
+        cost=event.cost,
+        featured=event.featured,
+        is_locked=event.is_locked,
+        hue=pick_hue(event.categories[0].id if event.categories else None),
+        categories=tuple(term.name for term in event.categories),
+        latitude=venue.latitude if venue else None,
+        longitude=venue.longitude if venue else None,
     )
 
 
-def make_when(record: dict[str, Any], locale: PageLocale, zone: str, *, long: bool = False) -> When:
-    start, end = (datetime.fromisoformat(record[f"{side}_date"]) for side in ("start", "end"))
-    start_utc, end_utc = (
-        datetime.fromisoformat(record[f"utc_{side}_date"]).replace(tzinfo=UTC) for side in ("start", "end")
-    )
-    all_day, event_zone = bool(record["all_day"]), record["timezone"]
+def make_when(event: Event, locale: PageLocale, zone: str, *, long: bool = False) -> When:
+    """Format the times of an event; `long` adds the year and the zone, as the page of the event shows them."""
+    start, end, all_day, event_zone = event.start_local, event.end_local, event.all_day, event.timezone
     first, last = start.date(), last_day(start, end, all_day=all_day)
     spans_days = first != last and not all_day
-    is_foreign = event_zone != zone and offset_of(start_utc, event_zone) != offset_of(start_utc, zone)
+    is_foreign = event_zone != zone and offset_of(event.start_utc, event_zone) != offset_of(event.start_utc, zone)
     return When(
         first=first,
         last=last,
-        start=first.isoformat() if all_day else _iso(start, start_utc, event_zone),
-        end=last.isoformat() if all_day else _iso(end, end_utc, event_zone),
+        start=first.isoformat() if all_day else _iso(start, event.start_utc, event_zone),
+        end=last.isoformat() if all_day else _iso(end, event.end_utc, event_zone),
         all_day=all_day,
         day=_format_days(start, end, last, locale, spans_days=spans_days, long=long),
         time="" if all_day or spans_days else format_time_range(start, end, locale),
-        zone=abbreviation(start_utc, event_zone) if (is_foreign or long) and not all_day else "",
+        zone=abbreviation(event.start_utc, event_zone) if (is_foreign or long) and not all_day else "",
         timezone=event_zone,
     )
 
 
 def last_day(start: datetime, end: datetime, *, all_day: bool) -> date:
-    """A night belongs to the day on which it began."""
+    """Return the last day of an event; a night belongs to the day on which it began."""
     return max(start, end if all_day or end.year < 2 else end - NIGHT).date()
 
 
@@ -136,14 +131,14 @@ def format_time_range(start: datetime, end: datetime, locale: PageLocale) -> str
 
 
 def _iso(local: datetime, utc: datetime, zone: str) -> str:
-    """With the offset of its zone at that instant."""
+    """Format a wall time with the offset of its zone at that instant."""
     seconds = int(offset_of(utc, zone).total_seconds())
     sign, size = "-" if seconds < 0 else "+", abs(seconds)
     return f"{local.isoformat()}{sign}{size // 3600:02}:{size // 60 % 60:02}"
 
 
 def group_by_month(cards: Iterable[Card], today: date | None) -> list[tuple[date, list[Card]]]:
-    """Cards under the months in which they begin; given today, what runs already stands under its month."""
+    """Group cards by the month of their start; given `today`, current events belong to the current month."""
 
     def find_month(card: Card) -> date:
         first, last = card.when.first, card.when.last
@@ -152,55 +147,49 @@ def group_by_month(cards: Iterable[Card], today: date | None) -> list[tuple[date
     return [(first, list(group)) for first, group in groupby(cards, key=find_month)]
 
 
-def list_venues(record: dict[str, Any]) -> list[dict[str, Any]]:
-    venues = record["venue"]
-    return venues if isinstance(venues, list) else [venues]
-
-
-def make_page_image(image: dict[str, Any] | bool | None) -> PageImage | None:
-    if not isinstance(image, dict) or not str(image.get("url", "")).startswith(("http://", "https://", "/")):
+def make_page_image(image: Image | None) -> PageImage | None:
+    if image is None or not image.url.startswith(("http://", "https://", "/")):
         return None
-    width, height = image["width"], image["height"]
-    sizes: dict[int, str] = {width: image["url"]}
-    for size in (image.get("sizes") or {}).values():
-        # Some sizes are cut; those are other pictures.
+    sizes: dict[int, str] = {image.width: image.url}
+    for size in image.sizes.values():
+        # Cropped sizes show only a part of the image, so they do not belong in the same srcset.
         if (
             size.get("url")
             and size.get("height")
-            and abs(size["width"] * height / (size["height"] * width) - 1) < 0.02
+            and abs(size["width"] * image.height / (size["height"] * image.width) - 1) < 0.02
         ):
             sizes.setdefault(size["width"], size["url"])
-    srcset = ", ".join(f"{quote(url, safe=':/?&=%#+@~')} {at}w" for at, url in sorted(sizes.items()))
-    middle = min(sizes, key=lambda at: abs(at - 800))
+    srcset = ", ".join(f"{quote(url, safe=':/?&=%#+@~')} {width}w" for width, url in sorted(sizes.items()))
+    middle = min(sizes, key=lambda width: abs(width - 800))
     return PageImage(
         src=sizes[middle],
         srcset=srcset,
-        width=width,
-        height=height,
-        alt=image.get("alt_text") or "",
-        caption=to_plain_text(image.get("caption") or ""),
-        focus_classes=f"x{round(10 * image.get('focus_x', 0.5))} y{round(10 * image.get('focus_y', 0.5))}",
+        width=image.width,
+        height=image.height,
+        alt=image.alt_text,
+        caption=to_plain_text(image.caption),
+        focus_classes=f"x{round(10 * image.focus_x)} y{round(10 * image.focus_y)}",
     )
 
 
 def find_origin(url: str) -> str:
-    """For the policy of a page: where a picture of the media library comes from."""
+    """Return the origin of an image for the Content-Security-Policy, or ""."""
     parts = urlsplit(url)
     is_safe = parts.netloc and not set(parts.netloc) & set(" ;,'\"")
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") and is_safe else ""
 
 
 def pick_hue(category_id: int | None) -> int:
-    """Each category has one of a few colours; 0 is none."""
+    """Return the number of a category's colour; 0 means none."""
     return 0 if category_id is None else 1 + category_id * 7 % HUES
 
 
 def shorten(text: str, max_columns: int) -> str:
-    """At most so many columns, cut at a word where there is one."""
+    """Cut a text to a number of columns, between two words if possible. East Asian characters take two columns."""
     if len(text) * (1 if text.isascii() else 2) <= max_columns:
         return text
     ends = accumulate(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
-    length = next((at for at, end in enumerate(ends) if end > max_columns), len(text))
+    length = next((index for index, end in enumerate(ends) if end > max_columns), len(text))
     if length == len(text):
         return text
     head, _, _ = text[:length].rpartition(" ")

@@ -1,6 +1,7 @@
-"""Descriptions as a page shows them. They were cleaned when they were stored; here they are fitted in.
+"""Descriptions on pages. They were sanitized on write; here they are adapted to the page that shows them.
 
-Pictures of other hosts would tell these who reads the page: they become links. Headings go below those of the page.
+Images of other hosts would disclose visitors to these hosts, so they become links. Headings are moved below the
+heading of the page.
 """
 
 import re
@@ -16,7 +17,7 @@ MAX_HEADING_LEVEL: Final = 6
 
 
 def adapt(html: str, own_hosts: frozenset[str]) -> Markup:
-    """Headings begin below that of the page and go down one level at a time."""
+    """Adapt headings, links and images. Headings start at level 2 and never skip a level."""
     inside_link = False
     open_levels: list[int] = []
     last_level = 1
@@ -35,7 +36,7 @@ def adapt(html: str, own_hosts: frozenset[str]) -> Markup:
         open_levels.append(last_level)
         return f"<h{last_level}{tag['rest']}>"
 
-    return Markup(_TAG.sub(replace, html))  # noqa: S704  Cleaned by an allow-list before it was stored.
+    return Markup(_TAG.sub(replace, html))  # noqa: S704  Sanitized with an allow-list on write.
 
 
 def _adapt_image(tag: str, own_hosts: frozenset[str], *, inside_link: bool) -> str:

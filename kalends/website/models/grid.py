@@ -1,4 +1,4 @@
-"""The grid of a month or a week: weeks of days, with what lasts for days on lanes above what does not."""
+"""The grid of a month or a week: events of several days are bars in lanes above the events of single days."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ MAX_TITLE: Final = 70  # columns
 class Entry:
     title: str
     url: str
-    time: str  # "" for whole days
+    time: str  # empty for all-day events
     first: date
     last: date
     hue: int
@@ -39,14 +39,14 @@ class Day:
     is_today: bool
     is_outside: bool
     entries: list[Entry] = field(default_factory=list[Entry])
-    hidden: int = 0  # how many more there are within this day
-    running: list[Entry] = field(default_factory=list[Entry])  # what lasts for days
-    starting: list[Entry] = field(default_factory=list[Entry])  # of those, where they first show
-    without_lane: int = 0
+    hidden: int = 0  # further events of this day alone
+    running: list[Entry] = field(default_factory=list[Entry])  # multi-day events
+    starting: list[Entry] = field(default_factory=list[Entry])  # multi-day events that the agenda lists on this day
+    without_lane: int = 0  # multi-day events that no lane had room for
 
     @property
     def more_count(self) -> int:
-        """How many the grid has no room for."""
+        """Return the number of events that the grid has no room for."""
         return self.hidden + self.without_lane
 
     @property
@@ -56,13 +56,13 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Some days of a lane, from the day of the week with this number: an entry, or nothing."""
+    """Consecutive days of a lane, with one entry or empty. `start` counts from the first day of the week."""
 
     start: int
     days: int
     entry: Entry | None = None
-    continues_after: bool = False  # into the week after
-    continues_before: bool = False  # from the week before
+    continues_after: bool = False  # into the next week
+    continues_before: bool = False  # from the previous week
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Week:
 
 
 def find_month_bounds(month: date, first_weekday: int) -> tuple[date, date]:
-    """The first and last day of the weeks that a month touches."""
+    """Return the first and the last day of the weeks that a month touches."""
     first = find_week_start(month, first_weekday)
     following = (month.replace(day=28) + 4 * DAY).replace(day=1)
     return first, find_week_start(following - DAY, first_weekday) + 6 * DAY
@@ -96,7 +96,7 @@ def make_entry(row: Row, locale: PageLocale, links: UrlBuilder, zone: str) -> En
 
 
 def _foreign_zone(start: datetime, event_zone: str, zone: str) -> str:
-    """The zone of a clock that is not the site's."""
+    """Return the abbreviation of the event's zone if its offset differs from that of the site."""
     if event_zone == zone:
         return ""
     utc = utc_of(start, event_zone)
@@ -113,9 +113,9 @@ def make_weeks(
     max_entries: int,
     month: date | None = None,
 ) -> list[Week]:
-    """`rows` and `entries` are the same events; a row says how many there are on its day.
+    """Arrange entries in weeks. `rows` are the same events; each has the number of events on its day (`of_day`).
 
-    A day names `most` of them, and so many lanes are above it.
+    A day shows at most `max_entries` events and has at most as many lanes above it.
     """
     days = [
         Day(first + n * DAY, first + n * DAY == today, month is not None and (first + n * DAY).month != month.month)
@@ -131,7 +131,7 @@ def make_weeks(
             if len(by_date[entry.first].entries) < max_entries:
                 by_date[entry.first].entries.append(entry)
             totals[entry.first] = row["of_day"]
-    # A phone lists a month from today on: what runs already stands there.
+    # The agenda of small screens starts today, so it lists current multi-day events there.
     earliest = max(today, month or first) if today in by_date and not by_date[today].is_outside else month or first
     for entry in multi_day:
         first_shown = by_date.get(max(entry.first, min(earliest, entry.last)))
@@ -143,7 +143,7 @@ def make_weeks(
 
 
 def make_agenda(weeks: list[Week], today: date) -> list[Day]:
-    """The days of the month that have something, from today on if it is among them."""
+    """List the days of the month that have events; if today is one of the days, start there."""
     days = [day for week in weeks for day in week.days if not day.is_outside]
     since = today if any(day.is_today for day in days) else date.min
     return [day for day in days if day.date >= since and (day.entries or day.starting)]

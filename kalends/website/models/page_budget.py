@@ -1,6 +1,6 @@
-"""A page stays light however full its site is: below 60 kB of HTML, style and script, before compression.
+"""The size budget of pages: less than 60 kB of HTML, styles and scripts before compression.
 
-Where texts are long or days are full, a page shows less of each and leads to the rest.
+If texts are long or days are full, a page shows less and links to the rest.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,10 +10,10 @@ from typing import Final
 from kalends.website.models.cards import Card
 from kalends.website.models.grid import Day, Entry, Week
 
-# What style, script and the frame of a page leave for its events.
+# The budget that styles, scripts and the page layout leave for events.
 MAX_CARDS_BYTES: Final = 26_000
 MAX_ENTRIES_BYTES: Final = 17_000
-# The markup around the texts of one.
+# The markup around the texts of one card, image, entry or bar.
 CARD_BYTES: Final = 615
 IMAGE_BYTES: Final = 220
 ENTRY_BYTES: Final = 62
@@ -21,7 +21,7 @@ BAR_BYTES: Final = 96
 
 
 def trim(cards: Sequence[Card], budget: int) -> list[Card]:
-    """Cards that would weigh too much together lose their excerpts, then their pictures."""
+    """Drop the excerpts of all cards if together they exceed the budget, then the images."""
     if _measure_cards(cards) > budget:
         cards = [replace(card, excerpt="") for card in cards]
     if _measure_cards(cards) > budget:
@@ -30,7 +30,7 @@ def trim(cards: Sequence[Card], budget: int) -> list[Card]:
 
 
 def fits(weeks: Iterable[Week], agenda: Iterable[Day]) -> bool:
-    """Whether a month of these weeks, with the days that a phone lists below, is."""
+    """Return whether a month of these weeks and its agenda fit into the budget."""
     bars = [cell.entry for week in weeks for lane in week.lanes for cell in lane if cell.entry]
     entries = [*bars]
     entries += [entry for week in weeks for day in week.days for entry in day.entries]

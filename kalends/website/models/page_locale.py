@@ -1,4 +1,4 @@
-"""How a page speaks: its texts, and dates and times as its language writes them (CLDR, by Babel)."""
+"""Localization of pages: translations, and dates and times in the format of the language (CLDR, through Babel)."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -22,19 +22,19 @@ from kalends.core.messages import Translate
 
 @dataclass(frozen=True, slots=True)
 class PageLocale:
-    language: str  # the tag that the page carries
+    language: str  # the language tag of the page
     locale: Locale
     translate: Translate
 
     def gettext(self, text: str, /, **values: object) -> Markup:
-        """A text of ours in the language; what stands in it is escaped."""
+        """Translate a text and insert the values, escaped."""
         translated = self.translate(text)
         if not values:
-            return Markup(translated)  # noqa: S704  Our own catalogues.
+            return Markup(translated)  # noqa: S704  The catalogues are trusted.
         return Markup(translated.format(**{name: escape(value) for name, value in values.items()}))  # noqa: S704
 
     def text(self, text: str, /, **values: object) -> str:
-        """The same where no markup is read, such as in a feed."""
+        """Translate a text for plain-text contexts; the values are not escaped."""
         return self.translate(text).format(**values) if values else self.translate(text)
 
     def time(self, moment: datetime) -> str:
@@ -44,7 +44,7 @@ class PageLocale:
         return _skeleton(str(self.locale), "yMMMM", day)
 
     def abbreviated_month(self, day: date) -> str:
-        """Of a link to another month."""
+        """Format a month for a link to it."""
         return _skeleton(str(self.locale), "yMMM", day)
 
     def short_month(self, day: date) -> str:
@@ -54,24 +54,24 @@ class PageLocale:
         return _skeleton(str(self.locale), "E", day)
 
     def day(self, day: date) -> str:
-        """With weekday and year."""
+        """Format a day with weekday and year."""
         return _full(str(self.locale), day)
 
     def short_day(self, day: date) -> str:
         return _skeleton(str(self.locale), "MMMEd", day)
 
     def bare_day(self, day: date) -> str:
-        """Without weekday."""
+        """Format a day with year and without weekday."""
         return _skeleton(str(self.locale), "yMMMd", day)
 
     def days(self, first: date, last: date) -> str:
-        """From one day to another, with what they share said once."""
+        """Format a range of days; the parts that both share occur once."""
         if first == last:
             return self.day(first)
         return _interval(str(self.locale), first, last)
 
     def range(self, start: datetime, end: datetime, *, year: bool) -> str:
-        """From a time on one day to a time on another, each with its day."""
+        """Format a range of date-times, each with its day."""
         skeleton = "yMMMd" if year or start.year != end.year else "MMMd"
         return _interval_pattern(str(self.locale)).format(
             self._format_datetime(skeleton, start), self._format_datetime(skeleton, end)
@@ -84,11 +84,11 @@ class PageLocale:
 
     @property
     def region(self) -> str:
-        """Language and country, as Open Graph names them."""
+        """Return language and territory in the notation of Open Graph."""
         return _region(str(self.locale))
 
     def weekdays(self, first: int) -> list[tuple[str, str]]:
-        """Short and long names of the weekdays, beginning with this one (1 is Monday)."""
+        """Return the short and long names of the weekdays, beginning with `first` (1 is Monday)."""
         return [
             (_weekday(str(self.locale), "abbreviated", n % 7), _weekday(str(self.locale), "wide", n % 7))
             for n in range(first - 1, first + 6)
@@ -96,7 +96,7 @@ class PageLocale:
 
 
 def make_page_locale(language: str, site_language: str, translate: Translate) -> PageLocale:
-    """`language` is one that we have texts in; a site that is `en-GB` writes its dates the British way."""
+    """Make the locale of a page. Translations follow `language`; dates follow the region of the site, as in en-GB."""
     is_same_language = site_language.lower().replace("_", "-").partition("-")[0] == language.lower().partition("-")[0]
     return PageLocale(language, _parse_locale(site_language if is_same_language else language, language), translate)
 
@@ -126,20 +126,20 @@ def _full(locale: str, day: date) -> str:
 
 @lru_cache(maxsize=20_000)
 def _interval(locale: str, first: date, last: date) -> str:
-    # Babel shows an end at midnight as a day of its own only if something of it is left.
+    # At midnight Babel would not count the last day, so the end is moved to noon.
     end = datetime.combine(last, time()) + timedelta(hours=12)
     return format_interval(datetime.combine(first, time(12)), end, "yMMMd", locale=locale)
 
 
 @cache
 def _datetime_pattern(locale: str) -> str:
-    """How a time {0} stands beside a day {1}."""
+    """Return the pattern that joins a time {0} and a day {1}."""
     return str(get_datetime_format("medium", locale=locale)).replace("'", "")
 
 
 @cache
 def _interval_pattern(locale: str) -> str:
-    """How two of anything are said to be the ends of a span."""
+    """Return the pattern that joins the start {0} and the end {1} of a range."""
     return str(Locale.parse(locale).interval_formats[None])
 
 

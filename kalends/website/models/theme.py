@@ -1,4 +1,4 @@
-"""The accent of a site, made readable: dark enough on light ground, light enough on dark."""
+"""The accent colour of a site, adjusted for contrast on light and dark backgrounds."""
 
 from colorsys import hls_to_rgb, rgb_to_hls
 from functools import lru_cache
@@ -6,12 +6,12 @@ from typing import Final
 
 LIGHT_BACKGROUND: Final = "#f4f1ea"
 DARK_BACKGROUND: Final = "#26282d"
-MIN_CONTRAST: Final = 4.6  # WCAG AA asks 4.5 of text.
+MIN_CONTRAST: Final = 4.6  # WCAG AA requires 4.5 for text.
 
 
 @lru_cache(maxsize=256)
 def make_theme(accent: str) -> str:
-    """The style sheet that sets a site's colours."""
+    """Return the style sheet that sets the accent colours."""
     light, dark = ensure_contrast(accent, LIGHT_BACKGROUND), ensure_contrast(accent, DARK_BACKGROUND)
     return (
         f":root{{--accent:{light};--on-accent:{pick_text_colour(light)}}}"
@@ -20,7 +20,7 @@ def make_theme(accent: str) -> str:
 
 
 def ensure_contrast(colour: str, background: str) -> str:
-    """The colour, moved towards black or white until it can be read on this ground."""
+    """Return the colour, darkened or lightened until its contrast with the background suffices."""
     hue, lightness, saturation = rgb_to_hls(*_read_rgb(colour))
     step = -0.01 if luminance(background) > 0.5 else 0.01
     while contrast(colour, background) < MIN_CONTRAST and 0 <= lightness <= 1:
@@ -39,13 +39,12 @@ def contrast(one: str, other: str) -> float:
 
 
 def luminance(colour: str) -> float:
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in _read_rgb(colour)
-    )
+    red, green, blue = map(_linear, _read_rgb(colour))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _linear(part: float) -> float:
+    """Undo the gamma correction of sRGB."""
     return part / 12.92 if part <= 0.04045 else float(((part + 0.055) / 1.055) ** 2.4)
 
 

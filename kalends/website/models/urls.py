@@ -1,17 +1,19 @@
-"""The addresses that a page links to: its views with their filters, feeds, and other people's calendars."""
+"""URLs in pages: views with their filters, feeds, and links to calendar services."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlencode
 
 from kalends.core.html_text import to_plain_lines, to_plain_text
+from kalends.core.record_types import Event
 from kalends.core.slugs import normalize_lookup
+from kalends.core.times import format_datetime
 from kalends.feeds.ics import format_address
 
 VIEWS: Final = ("month", "week", "day", "list", "map")
-# What a view keeps when it is left for another: the filters, not its place in time or in a list.
+# The position in a list; links to other views keep the filters and drop these.
 POSITION_PARAMS: Final = ("page", "per_page", "past", "lang", "cursor")
 FEEDS: Final = ("ics", "rss", "atom", "json")
 MAX_DETAILS: Final = 1000
@@ -20,12 +22,12 @@ FIRST_YEAR, LAST_YEAR = 1000, 9000
 
 @dataclass(frozen=True, slots=True)
 class UrlBuilder:
-    """`filters` are the parameters of the list that the page shows."""
+    """Builds the URLs of one page. `filters` are the parameters of the list that it shows."""
 
     base_url: str
     filters: tuple[tuple[str, str], ...] = ()
-    stable_filters: tuple[tuple[str, str], ...] = ()  # the same, for what people keep: feeds and frames
-    language: str = ""  # where another than the site's was asked for
+    stable_filters: tuple[tuple[str, str], ...] = ()  # the same by IDs, for feeds and embedded views
+    language: str = ""  # the requested language; empty for that of the site
     embedded: bool = False
 
     def url(self, path: str, *more: tuple[str, Any], filtered: bool = True) -> str:
@@ -35,7 +37,7 @@ class UrlBuilder:
         return f"{prefix}{path}" + (f"?{urlencode(pairs)}" if pairs else "")
 
     def top_level(self, path: str) -> str:
-        """A page of its own, also from within a frame."""
+        """Return the URL of a page outside of any frame."""
         return path + (f"?lang={quote(self.language)}" if self.language else "")
 
     def month(self, day: date) -> str:
@@ -48,7 +50,7 @@ class UrlBuilder:
         return self.url(f"/events/day/{day.isoformat()}/")
 
     def view(self, name: str, day: date | None = None) -> str:
-        """A view at the day that the page shows."""
+        """Return the URL of a view, at the day that the page shows."""
         if day is None or not has_page(day) or name in ("list", "map"):
             return self.url(f"/events/{name}/")
         return {"month": self.month, "week": self.week, "day": self.day}[name](day)
@@ -67,11 +69,11 @@ class UrlBuilder:
         return replace(self, filters=filters, stable_filters=filters)
 
     def embed_url(self, view: str) -> str:
-        """A view of this list as another site keeps it."""
+        """Return the path of a view of this list, for embedding in another site."""
         return replace(self, embedded=False, filters=self.stable_filters).url(f"/events/{view}/")
 
     def subscriptions(self) -> dict[str, str]:
-        """The feed for the calendars that people have."""
+        """Return the links that subscribe to this list in common calendar services."""
         url = self.absolute_feed_url("ics")
         webcal = "webcal://" + url.partition("://")[2]
         return {
@@ -83,26 +85,25 @@ class UrlBuilder:
 
 
 def has_page(day: date) -> bool:
-    """Far days have no calendar around them."""
+    """Return whether the day has calendar pages; very early and very late years have none."""
     return FIRST_YEAR <= day.year <= LAST_YEAR
 
 
 def readable_slug(slug: str) -> str:
-    """A slug in its own letters, which weigh a third of their escapes; browsers write these themselves."""
+    """Decode the percent-escapes of a slug, which makes the page smaller; browsers encode it again."""
     decoded = unquote(slug)
     return decoded if normalize_lookup(decoded) == slug else slug
 
 
-def make_calendar_links(record: dict[str, Any]) -> dict[str, str]:
-    """One event for the calendars that people have. Times are instants, so that no zone can be misread."""
-    title = to_plain_text(record["title"])
-    venues = record["venue"] if isinstance(record["venue"], list) else [record["venue"]]
-    location = "; ".join(map(format_address, venues))
-    details = f"{to_plain_lines(record['excerpt'] or record['description'])[:MAX_DETAILS]}\n\n{record['url']}".strip()
+def make_calendar_links(event: Event) -> dict[str, str]:
+    """Return links that add one event to a calendar. Times are instants, which no service can misinterpret."""
+    title = to_plain_text(event.title)
+    location = "; ".join(map(format_address, event.venues))
+    details = f"{to_plain_lines(event.excerpt or event.description)[:MAX_DETAILS]}\n\n{event.url}".strip()
     google = {
         "action": "TEMPLATE",
         "text": title,
-        "dates": "/".join(_google_times(record)),
+        "dates": "/".join(_google_times(event)),
         "details": details,
         "location": location,
     }
@@ -112,24 +113,25 @@ def make_calendar_links(record: dict[str, Any]) -> dict[str, str]:
         "subject": title,
         "body": details,
         "location": location,
-        **_outlook_times(record),
+        **_outlook_times(event),
     }
     return {
         "google": f"https://calendar.google.com/calendar/render?{urlencode(google)}",
         "outlook": f"https://outlook.live.com/calendar/0/action/compose?{urlencode(outlook)}",
-        "ics": f"/event/{record['slug']}.ics",
+        "ics": f"/event/{event.slug}.ics",
     }
 
 
-def _google_times(record: dict[str, Any]) -> tuple[str, str]:
-    if record["all_day"]:
-        first, last = date.fromisoformat(record["start_date"][:10]), date.fromisoformat(record["end_date"][:10])
+def _google_times(event: Event) -> tuple[str, str]:
+    if event.all_day:
+        first, last = event.start_local.date(), event.end_local.date()
         return f"{first:%Y%m%d}", f"{date.fromordinal(last.toordinal() + 1):%Y%m%d}"
-    start, end = (datetime.fromisoformat(record[f"utc_{side}_date"]) for side in ("start", "end"))
-    return f"{start:%Y%m%dT%H%M%SZ}", f"{end:%Y%m%dT%H%M%SZ}"
+    return f"{event.start_utc:%Y%m%dT%H%M%SZ}", f"{event.end_utc:%Y%m%dT%H%M%SZ}"
 
 
-def _outlook_times(record: dict[str, Any]) -> dict[str, str]:
-    if record["all_day"]:
-        return {"startdt": record["start_date"][:10], "enddt": record["end_date"][:10], "allday": "true"}
-    return {f"{side}dt": record[f"utc_{side}_date"].replace(" ", "T") + "Z" for side in ("start", "end")}
+def _outlook_times(event: Event) -> dict[str, str]:
+    if event.all_day:
+        first, last = event.start_local.date(), event.end_local.date()
+        return {"startdt": first.isoformat(), "enddt": last.isoformat(), "allday": "true"}
+    start, end = (format_datetime(utc).replace(" ", "T") + "Z" for utc in (event.start_utc, event.end_utc))
+    return {"startdt": start, "enddt": end}

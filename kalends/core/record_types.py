@@ -1,0 +1,129 @@
+"""Typed records: events, venues, organizers, terms and images as pages, feeds and the API read them.
+
+They are built from rows in `kinds` and hold only what the caller may see. Texts that allow markup are sanitized HTML.
+Instants (`…_utc`) are aware; wall times (`…_local`) are naive and belong to `timezone`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    id: int
+    url: str
+    extension: str
+    width: int
+    height: int
+    filesize: int
+    alt_text: str
+    caption: str  # HTML
+    focus_x: float
+    focus_y: float
+    # By name, as they are stored but with absolute URLs. Sizes that another system made may lack any key.
+    sizes: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaItem(Image):
+    """An image as a record of the media library."""
+
+    title: str
+    mime_type: str
+    author: int | None
+    date_utc: datetime
+    modified_utc: datetime
+    source_url: str  # where it was fetched from; empty for uploads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A category or a tag."""
+
+    id: int
+    name: str
+    slug: str
+    description: str  # HTML
+    count: int  # published events
+    url: str
+    parent: int = 0  # the ID of the parent category; 0 at the top of the tree and for tags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """The attributes that events, venues and organizers share."""
+
+    id: int
+    author: int | None
+    status: str
+    date_utc: datetime  # the publication date
+    modified_utc: datetime
+    slug: str
+    url: str
+    description: str  # HTML in paragraphs
+    image: Image | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Venue(Post):
+    name: str  # HTML
+    address: str
+    city: str
+    country: str
+    province: str
+    state: str
+    zip: str
+    phone: str
+    stateprovince: str
+    website: str
+    latitude: float | None
+    longitude: float | None
+    show_map: bool
+    show_map_link: bool
+
+    @property
+    def coordinates(self) -> tuple[float, float] | None:
+        """Return latitude and longitude, or None if the venue has not been located."""
+        if self.latitude is None or self.longitude is None:
+            return None
+        return self.latitude, self.longitude
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Organizer(Post):
+    name: str  # HTML
+    phone: str
+    website: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event(Post):
+    """A calendar entry. If it `is_locked`, the attributes that its password protects are empty or false."""
+
+    uid: str
+    title: str  # HTML
+    excerpt: str  # HTML in paragraphs
+    timezone: str
+    all_day: bool
+    start_local: datetime
+    end_local: datetime
+    start_utc: datetime
+    end_utc: datetime
+    cost: str  # with the currency symbol
+    cost_details: Mapping[str, Any]  # as in the API
+    website: str
+    ticket_url: str
+    show_map: bool
+    show_map_link: bool
+    hide_from_listings: bool
+    sticky: bool
+    featured: bool
+    # Both are sorted by name. Their `url` may be outdated if an ancestor was renamed; their slug is not.
+    categories: tuple[Term, ...]
+    tags: tuple[Term, ...]
+    venues: tuple[Venue, ...]  # in the order of the event
+    organizers: tuple[Organizer, ...]  # in the order of the event
+    is_locked: bool = False
