@@ -26,7 +26,7 @@ def test_greedy_owner_does_not_starve_others() -> None:
         await asyncio.sleep(0.01)
         modest = 0
         for _ in range(10):
-            async with limiter.slot("modest", patience=1):
+            async with limiter.slot("modest", max_wait=1):
                 modest += 1
         for task in tasks:
             task.cancel()
@@ -40,7 +40,7 @@ def test_greedy_owner_does_not_starve_others() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_cancelled_waits_release_their_slots(seed: int) -> None:
-    """Many owners, each of whose requests may be cancelled or lose patience at any moment."""
+    """Many owners, each of whose requests may be cancelled or time out at any moment."""
     rng = random.Random(seed)
     shares = ConcurrencyLimits(per_owner=2, total=3, waiting_per_owner=5, waiting=12)
 
@@ -50,7 +50,7 @@ def test_cancelled_waits_release_their_slots(seed: int) -> None:
         async def work(owner: int) -> None:
             nonlocal running, maximum
             try:
-                async with limiter.slot(owner, patience=rng.choice([None, 0.001, 0.005])):
+                async with limiter.slot(owner, max_wait=rng.choice([None, 0.001, 0.005])):
                     running += 1
                     maximum = max(maximum, running)
                     try:
