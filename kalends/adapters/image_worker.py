@@ -128,7 +128,7 @@ def _run_process(job: bytes) -> dict[str, Any]:
 
 def _error_for(code: str) -> InvalidValue:
     if code == "too_many_pixels":
-        return InvalidValue("the image has more than {most} million pixels.", most=MAX_PIXELS // 1_000_000)
+        return InvalidValue("has more than {maximum} million pixels.", maximum=MAX_PIXELS // 1_000_000)
     if code == "too_costly":
-        return InvalidValue("the image takes too much memory or time to read.")
-    return InvalidValue("the file is damaged or incomplete: it cannot be read as an image.")
+        return InvalidValue("takes too much memory or time to decode.")
+    return InvalidValue("is damaged or incomplete and cannot be read as an image.")

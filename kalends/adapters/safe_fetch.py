@@ -79,7 +79,9 @@ class Fetcher:
             async with asyncio.timeout(self._seconds):
                 return await self._follow(url, into, limit, headers or {})
         except TimeoutError:
-            raise InvalidValue("the other server took too long: {seconds} s.", seconds=round(self._seconds)) from None
+            raise InvalidValue(
+                "the remote server timed out after {seconds} s.", seconds=round(self._seconds)
+            ) from None
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, ConnectionError) as error:
             raise unreachable() from error
         except ssl.SSLError as error:
@@ -96,7 +98,7 @@ class Fetcher:
             if response.status not in REDIRECT_STATUSES or "location" not in response.headers:
                 return response
             url = read_redirect(target, response.headers["location"])
-        raise InvalidValue("the address leads on and on; at most {most} redirects are followed.", most=MAX_REDIRECTS)
+        raise InvalidValue("too many redirects (maximum {maximum}).", maximum=MAX_REDIRECTS)
 
     async def _request(self, target: Target, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> FetchResponse:
         literal = target.ip_literal
@@ -175,11 +177,11 @@ class PinnedBackend(httpcore.AsyncNetworkBackend):
 
 
 def unreachable() -> InvalidValue:
-    return InvalidValue("the address cannot be reached; only public servers are asked.")
+    return InvalidValue("the remote server is unreachable; only public servers are contacted.")
 
 
 def too_large(limit: int) -> InvalidValue:
-    return InvalidValue("the file has more than {limit} bytes.", limit=limit)
+    return InvalidValue("exceeds {limit} bytes.", limit=limit)
 
 
 def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

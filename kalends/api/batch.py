@@ -54,28 +54,28 @@ def make_params(interface: Interface) -> tuple[Param, ...]:
 
     def read_operations(value: object) -> list[BatchOperation]:
         if not isinstance(value, list) or not 0 < len(value) <= MAX_OPERATIONS:  # pyright: ignore[reportUnknownArgumentType]
-            raise InvalidValue("this must be a list of 1 to {most} operations.", most=MAX_OPERATIONS)
+            raise InvalidValue("must be a list of 1 to {maximum} operations.", maximum=MAX_OPERATIONS)
         return [_read_operation(interface, entry) for entry in value]  # pyright: ignore[reportUnknownVariableType]
 
     return (
         param(
             "operations",
             Type({"type": "array", "items": {"type": "object"}}, read_operations, exact_schema=OPERATIONS),
-            "The writes, in order",
+            "The operations to run, in order",
             required=True,
         ),
-        param("atomic", BOOLEAN, "All or nothing; false: each by itself", default=True),
+        param("atomic", BOOLEAN, "Run all operations or none; false: run each one independently", default=True),
     )
 
 
 def _read_operation(interface: Interface, entry: object) -> BatchOperation:
     if not isinstance(entry, dict):
-        raise InvalidValue("every operation is an object with `method`, `path` and `body`.")
+        raise InvalidValue("must be a list of objects with `method`, `path` and `body`.")
     fields: dict[str, Any] = entry  # pyright: ignore[reportUnknownVariableType]
     method, path, body = fields.get("method"), fields.get("path"), fields.get("body", {})
     if method not in ("POST", "PUT", "PATCH", "DELETE") or not isinstance(path, str) or not isinstance(body, dict):
         raise InvalidValue(
-            "every operation has a `method` (POST, PUT, PATCH, DELETE), a `path` and an object as `body`."
+            "must contain operations with a `method` (POST, PUT, PATCH, DELETE), a `path` and an object as `body`."
         )
     values = cast("dict[str, Any]", body)
     target = _find_target(interface, method, path.removesuffix("/"))

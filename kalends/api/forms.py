@@ -63,7 +63,7 @@ class FormParser:
             self._parser.finalize()
         # The parser accepts a body that ends within a part.
         if not self._tail.rstrip().endswith(b"--"):
-            raise errors.invalid_form(Message("its end is missing."))
+            raise errors.invalid_form(Message("the closing boundary is missing."))
 
     def _begin_part(self) -> None:
         self._header_name, self._header_value, self._disposition = bytearray(), bytearray(), b""

@@ -117,7 +117,7 @@ async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -
     body = await requests.read_body(api_request.request, api_request.state.max_body_bytes)
     raw = await requests.read_values(api_request.request, body)
     if raw.files and endpoint.kind is MEDIA:
-        raise errors.invalid("file", "the file of an image is not replaced: send it as a new image.")
+        raise errors.invalid("file", "image files cannot be replaced; upload a new image.")
     values = (
         await asyncio.to_thread(_read_params, endpoint, raw)
         if len(body) > LARGE_BODY
@@ -156,7 +156,7 @@ def _require_writer(api_request: ApiRequest, kind: Kind | None) -> None:
 def _read_params(endpoint: Endpoint, raw: RawParams) -> dict[str, Any]:
     """Read the parameters of an operation; raise if `_fields` has too many names."""
     if len(read_list(raw.values.get("_fields", []))) > MAX_FIELDS:
-        raise errors.invalid("_fields", "at most {limit} names are taken.", limit=MAX_FIELDS)
+        raise errors.invalid("_fields", "must have at most {limit} names.", limit=MAX_FIELDS)
     return read_params(endpoint.params, raw.values, update=endpoint.is_update)
 
 
@@ -298,7 +298,7 @@ def _read_method(request: Request) -> str:
     if request.method != "POST" or not override:
         return request.method
     if override.upper() not in (*UPDATES, "DELETE"):
-        raise errors.invalid("_method", "a POST can stand for PUT, PATCH or DELETE.")
+        raise errors.invalid("_method", "must be PUT, PATCH or DELETE.")
     return override.upper()
 
 
@@ -312,7 +312,7 @@ def _read_if_match(header: str) -> frozenset[int] | None:
 def _read_idempotency_key(request: Request) -> str:
     key = request.headers.get("idempotency-key", "") if request.method == "POST" else ""
     if len(key) > 255:
-        raise errors.invalid("Idempotency-Key", "at most 255 characters are taken.")
+        raise errors.invalid("Idempotency-Key", "must have at most 255 characters.")
     return key
 
 

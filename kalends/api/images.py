@@ -46,7 +46,7 @@ async def fetch_images(
     if library is None or not urls or not permissions.may_publish(api_request.actor):
         return {}
     if len(urls) > MAX_IMAGE_URLS:
-        raise errors.invalid("image", "at most {most} addresses are fetched at once.", most=MAX_IMAGE_URLS)
+        raise errors.invalid("image", "must have at most {maximum} image URLs per request.", maximum=MAX_IMAGE_URLS)
     async with api_request.transaction() as tx:
         pending = await find_unfetched(tx, urls)
     owner = (site_id, api_request.actor.user_id)

@@ -29,26 +29,26 @@ from kalends.operations.records import (
 
 ID: Final = param("id", params.integer(), "The ID of the record", required=True)
 SLUG: Final = param("slug", params.text(str), "The slug of the record", required=True)
-CONTEXT: Final = param("context", params.text(str), "edit shows a protected event to those who may edit it")
-REVISION: Final = param("revision", params.integer(), "The revision to go back to; none: out of the trash")
+CONTEXT: Final = param("context", params.text(str), "edit returns a protected event in full to users who may edit it")
+REVISION: Final = param(
+    "revision", params.integer(), "Revision to restore; omit it to restore the record from the trash"
+)
 CHANGES_PER_PAGE: Final = param(
-    "per_page", params.integer(minimum=1, maximum=500), "The number of records at the most", default=100
+    "per_page", params.integer(minimum=1, maximum=500), "Maximum number of records", default=100
 )
-BEFORE: Final = param(
-    "before", params.integer(minimum=1), "Only what is older than this revision, or a `next_before`"
-)
+BEFORE: Final = param("before", params.integer(minimum=1), "Only changes before this revision, or a `next_before`")
 CHANGES_PARAMS: Final = (
     param(
         "since",
         params.TOKEN,
-        "The revision up to which the caller knows, or a `next_since`; 0 is nothing",
+        "Last revision the client has, or a `next_since`; 0 for a full sync",
         default="0",
     ),
     param("kind", params.one_of(*[kind.name for kind in KINDS]), "Only records of this kind"),
     CHANGES_PER_PAGE,
 )
 FORCE: Final = param(
-    "force", params.BOOLEAN, "Take the image away from the records that show it, and remove it", default=False
+    "force", params.BOOLEAN, "Remove the image from the records that use it, and delete it", default=False
 )
 # Only events can be protected by a password; a write cannot choose the context of its response.
 EVENT_READ_PARAMS: Final = (PASSWORD, CONTEXT)

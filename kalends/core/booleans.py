@@ -15,5 +15,5 @@ def parse_bool(value: object) -> bool:
         return bool(value)
     parsed = SPELLINGS.get(value.lower()) if isinstance(value, str) else None
     if parsed is None:
-        raise InvalidValue("A switch is true or false; 1 and 0, yes and no, on and off mean the same.")
+        raise InvalidValue("must be a boolean: true/false, 1/0, yes/no or on/off.")
     return parsed

@@ -58,7 +58,7 @@ def read_cost(value: object) -> str:
         return ""
     if isinstance(value, list):
         if len(value) > MAX_AMOUNTS:
-            raise InvalidValue("A list of costs has at most {most} numbers.", most=MAX_AMOUNTS)
+            raise InvalidValue("must have at most {maximum} numbers.", maximum=MAX_AMOUNTS)
         texts = filter(None, (_read_one(entry) for entry in value))
         text = ", ".join("0" if text.lower() == "free" else text for text in texts)
     else:
@@ -172,4 +172,4 @@ def _format_amount(amount: Amount, symbol: str, position: str) -> str:
 
 
 def _invalid_cost() -> InvalidValue:
-    return InvalidValue("A cost is a number that is not negative, a list of numbers, or text such as $10 - $20.")
+    return InvalidValue("must be a non-negative number, a list of numbers or text such as $10 - $20.")

@@ -152,4 +152,4 @@ def _reject_url() -> str:
 
 
 def _invalid_url() -> InvalidValue:
-    return InvalidValue("only http and https addresses of public servers can be fetched.")
+    return InvalidValue("must be an http or https URL of a public server.")

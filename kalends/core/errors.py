@@ -50,8 +50,10 @@ settings.InvalidSettings               ends a command
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from kalends.core.messages import Message
+from kalends.core.messages import gettext_noop as N_
 
 
 class InvalidValue(ValueError):
@@ -108,6 +110,16 @@ def invalid(name: str, text: str, /, **values: object) -> ApiError:
     return invalid_params({name: for_param(name, Message(text, **values))})
 
 
+def unknown_ids(name: str, kind: str, ids: str) -> ApiError:
+    """Return the error for a parameter with IDs that no record of the kind has."""
+    return invalid(name, UNKNOWN_IDS[kind], ids=ids)
+
+
+def unknown_term(kind: str, value: object) -> ApiError:
+    """Return the error for a filter with an entry that is neither the ID nor the slug of a term."""
+    return invalid(kind, UNKNOWN_TERMS[kind], value=value)
+
+
 def for_param(name: str, message: Message) -> Message:
     return Message("`{name}`: {problem}", name=name, problem=message)
 
@@ -134,14 +146,16 @@ def invalid_json(reason: str, *, utf8: bool = True) -> ApiError:
     return ApiError(
         400,
         "rest_invalid_json",
-        Message("The body is not readable as JSON: {reason}", reason=reason),
+        Message("The request body is not valid JSON: {reason}", reason=reason),
         data={"json_error_code": 4 if utf8 else 5, "json_error_message": reason},
     )
 
 
 def invalid_host() -> ApiError:
     return ApiError(
-        400, "rest_invalid_host", "The Host header must be one name of at most 255 bytes, with or without a port."
+        400,
+        "rest_invalid_host",
+        "The Host header must be a single host name of at most 255 bytes, with an optional port.",
     )
 
 
@@ -154,7 +168,7 @@ def invalid_encoding() -> ApiError:
 
 
 def too_many_fields(limit: int) -> ApiError:
-    return invalid_form(Message("at most {limit} fields are read.", limit=limit))
+    return invalid_form(Message("it has more than {limit} fields.", limit=limit))
 
 
 def too_many_records(limit: int) -> ApiError:
@@ -162,8 +176,8 @@ def too_many_records(limit: int) -> ApiError:
         400,
         "rest_too_many_records",
         Message(
-            "One request can create at most {limit} records, venues, organizers and terms inside events included; "
-            "send the others in another request.",
+            "One request can create at most {limit} records, including venues, organizers and terms inside "
+            "events; send the rest in another request.",
             limit=limit,
         ),
         data={"limit": limit},
@@ -174,7 +188,7 @@ def term_exists(term_id: int, field: str) -> ApiError:
     return ApiError(
         400,
         "term_exists",
-        Message("A term with this `{what}` exists already: {id}.", what=field, id=term_id),
+        Message("A term with this `{field}` already exists: {id}.", field=field, id=term_id),
         data={"term_id": term_id},
     )
 
@@ -186,19 +200,20 @@ def bad_credentials() -> ApiError:
 
 def forbidden(reason: Message, *, anonymous: bool) -> ApiError:
     if anonymous:
-        return ApiError(401, "rest_forbidden", Message("Sign in: {why}", why=reason))
-    return ApiError(403, "rest_forbidden", Message("You are not allowed to do this: {why}", why=reason))
+        return ApiError(401, "rest_forbidden", Message("Authentication required: {why}", why=reason))
+    return ApiError(403, "rest_forbidden", Message("Permission denied: {why}", why=reason))
 
 
 def read_only() -> ApiError:
-    return ApiError(403, "rest_read_only", "This application password may only read.")
+    return ApiError(403, "rest_read_only", "This application password is read-only.")
 
 
 def cross_site() -> ApiError:
     return ApiError(
         403,
         "rest_cross_site",
-        "Pages of another site may not send forms here: send JSON, or have the origin named in KALENDS_CORS_ORIGINS.",
+        "Pages of other sites are not allowed to submit forms here; send JSON, or add the origin to "
+        "KALENDS_CORS_ORIGINS.",
     )
 
 
@@ -211,23 +226,23 @@ def no_longer_available(singular: str) -> ApiError:
 
 
 def password_needed() -> ApiError:
-    return ApiError(403, "event-password-protected", "This event is protected: send its `password`.")
+    return ApiError(403, "event-password-protected", "This event is password-protected; send its `password`.")
 
 
 def no_route() -> ApiError:
-    return ApiError(404, "rest_no_route", "There is nothing at this path.")
+    return ApiError(404, "rest_no_route", "No route matches this path.")
 
 
 def unknown_namespace(namespace: str) -> ApiError:
     return ApiError(
         404,
         "rest_invalid_namespace",
-        Message("There is no such namespace here; `namespace` can only be {namespace}.", namespace=namespace),
+        Message("Unknown namespace; `namespace` must be {namespace}.", namespace=namespace),
     )
 
 
 def unknown_site() -> ApiError:
-    return ApiError(404, "rest_unknown_site", "No site of this server answers to this host.")
+    return ApiError(404, "rest_unknown_site", "No site is configured for this host.")
 
 
 def not_found(singular: str) -> ApiError:
@@ -235,7 +250,7 @@ def not_found(singular: str) -> ApiError:
 
 
 def no_such_page(singular: str) -> ApiError:
-    return ApiError(404, f"{singular}-archive-page-not-found", "There is no such page: the list is shorter.")
+    return ApiError(404, f"{singular}-archive-page-not-found", "Page not found: the list has fewer pages.")
 
 
 def method_not_allowed(method: str, allowed: Iterable[str]) -> ApiError:
@@ -243,13 +258,13 @@ def method_not_allowed(method: str, allowed: Iterable[str]) -> ApiError:
     return ApiError(
         405,
         "rest_method_not_allowed",
-        Message("{method} is not known here; this path knows {methods}.", method=method, methods=allowed_methods),
+        Message("{method} is not allowed here. Allowed: {methods}.", method=method, methods=allowed_methods),
         headers={"Allow": allowed_methods},
     )
 
 
 def body_timeout() -> ApiError:
-    return ApiError(408, "rest_request_timeout", "The body did not arrive in time.")
+    return ApiError(408, "rest_request_timeout", "The request body did not arrive in time.")
 
 
 def in_progress() -> ApiError:
@@ -262,14 +277,14 @@ def in_progress() -> ApiError:
 
 
 def conflict() -> ApiError:
-    return ApiError(409, "rest_conflict", "This contradicts what is stored; read the record again.")
+    return ApiError(409, "rest_conflict", "The write conflicts with stored data; reload the record and retry.")
 
 
 def in_use(references: Sequence[Mapping[str, object]]) -> ApiError:
     return ApiError(
         409,
         "rest_media_in_use",
-        "Records show this image; with `force` it is taken away from them.",
+        "The image is in use. Send `force=true` to remove it from those records and delete it.",
         data={"used_by": references},
     )
 
@@ -278,7 +293,7 @@ def expired(oldest: int) -> ApiError:
     return ApiError(
         410,
         "rest_history_expired",
-        Message("What was before revision {oldest} has been forgotten; begin again without it.", oldest=oldest),
+        Message("Changes before revision {oldest} are no longer available; start again from 0.", oldest=oldest),
         data={"oldest": oldest},
     )
 
@@ -288,9 +303,7 @@ def batch_failed(number: int, cause: ApiError, error: Mapping[str, object]) -> A
     return ApiError(
         cause.status,
         "rest_batch_failed",
-        Message(
-            "Nothing was written: operation {number} was refused. {problem}", number=number, problem=cause.message
-        ),
+        Message("Nothing was written: operation {number} failed. {problem}", number=number, problem=cause.message),
         data={"operation": number, "error": error},
     )
 
@@ -303,23 +316,21 @@ def precondition_failed() -> ApiError:
     return ApiError(
         412,
         "rest_precondition_failed",
-        "The record has changed since: read it again, then repeat the change.",
+        "The record was modified in the meantime; reload it and apply your change again.",
     )
 
 
 def too_large(limit: int) -> ApiError:
-    return ApiError(413, "rest_body_too_large", Message("A body may have at most {limit} bytes.", limit=limit))
+    return ApiError(413, "rest_body_too_large", Message("The request body exceeds {limit} bytes.", limit=limit))
 
 
 def head_too_large(limit: int) -> ApiError:
-    return ApiError(
-        431, "rest_head_too_large", Message("The headers of a request may have at most {limit} bytes.", limit=limit)
-    )
+    return ApiError(431, "rest_head_too_large", Message("The request headers exceed {limit} bytes.", limit=limit))
 
 
 def key_reused() -> ApiError:
     return ApiError(
-        422, "rest_idempotency_mismatch", "This Idempotency-Key was used for another request: take a new one."
+        422, "rest_idempotency_mismatch", "This Idempotency-Key was used for a different request; use a new key."
     )
 
 
@@ -327,7 +338,7 @@ def too_many_attempts(seconds: int) -> ApiError:
     return ApiError(
         429,
         "rest_too_many_attempts",
-        Message("Too many wrong attempts; try again in {seconds} s.", seconds=seconds),
+        Message("Too many failed attempts; retry in {seconds} s.", seconds=seconds),
         headers={"Retry-After": str(seconds)},
     )
 
@@ -343,7 +354,7 @@ def quota_exceeded(limit: int, seconds: int) -> ApiError:
     )
 
 
-BUSY = Message("The service is busy; try again in a moment.")
+BUSY = Message("The service is temporarily unavailable; retry shortly.")
 
 
 def unavailable(message: str | Message = BUSY) -> ApiError:
@@ -360,22 +371,20 @@ def too_slow(seconds: float) -> ApiError:
 
 
 def internal_error(request_id: str) -> ApiError:
-    return ApiError(
-        500, "internal_server_error", Message("A fault of the server; it is logged as {id}.", id=request_id)
-    )
+    return ApiError(500, "internal_server_error", Message("Internal server error; log entry {id}.", id=request_id))
 
 
 def outcome_unknown() -> ApiError:
     return ApiError(
         503,
         "rest_outcome_unknown",
-        "The write may or may not be stored; repeat it with the same Idempotency-Key.",
+        "The outcome of the write is unknown; retry with the same Idempotency-Key.",
         headers={"Retry-After": "2"},
     )
 
 
 def out_of_storage() -> ApiError:
-    return ApiError(507, "rest_insufficient_storage", "The server has no room left to store this.")
+    return ApiError(507, "rest_insufficient_storage", "The server is out of storage.")
 
 
 # Complete messages for each kind, because in most languages more than the noun differs.
@@ -404,3 +413,15 @@ IN_TRASH = {
 
 def _select_message(messages: Mapping[str, Message], singular: str) -> Message:
     return messages.get(singular, messages[""])
+
+
+UNKNOWN_IDS: Final = {
+    "venues": N_("there is no venue with ID {ids}."),
+    "organizers": N_("there is no organizer with ID {ids}."),
+    "categories": N_("there is no category with ID {ids}."),
+    "tags": N_("there is no tag with ID {ids}."),
+}
+UNKNOWN_TERMS: Final = {
+    "categories": N_("“{value}” is not a category ID or slug."),
+    "tags": N_("“{value}” is not a tag ID or slug."),
+}

@@ -69,7 +69,7 @@ def enforce_html_limits(html: str) -> str:
     if "<" not in html:
         return html
     if len(_START.findall(html)) > MAX_TAGS:
-        raise InvalidValue("HTML may have at most {most} tags.", most=MAX_TAGS)
+        raise InvalidValue("must have at most {maximum} HTML tags.", maximum=MAX_TAGS)
     neutralized = _FOREIGN_TAG.sub(r"<\1x-\2", html)
     open_names: list[str] = []
     for name, is_end in _iter_tags(neutralized):
@@ -79,7 +79,8 @@ def enforce_html_limits(html: str) -> str:
             _open(name, open_names)
         if len(open_names) > MAX_DEPTH:
             raise InvalidValue(
-                "HTML may nest at most {most} deep; an end tag missing or out of order counts too.", most=MAX_DEPTH
+                "must nest HTML at most {maximum} levels deep; missing or misplaced end tags count too.",
+                maximum=MAX_DEPTH,
             )
     return neutralized
 
@@ -110,7 +111,7 @@ def _raw_text_end(name: str) -> re.Pattern[str]:
 
 def _check_attributes(text: str) -> None:
     if len(text) > MAX_ATTRIBUTES and len(_ATTRIBUTES.findall(text)) > MAX_ATTRIBUTES:
-        raise InvalidValue("An HTML tag may have at most {most} attributes.", most=MAX_ATTRIBUTES)
+        raise InvalidValue("must have at most {maximum} attributes per HTML tag.", maximum=MAX_ATTRIBUTES)
 
 
 def _open(name: str, open_names: list[str]) -> None:

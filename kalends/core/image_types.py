@@ -63,12 +63,12 @@ def sniff_type(head: bytes) -> ImageType:
     if head[4:8] == b"ftyp" and _brands(head) & {b"avif", b"avis"}:
         return AVIF
     if not head:
-        raise InvalidValue("the file is empty.")
+        raise InvalidValue("is empty.")
     if b"<svg" in head.lower():
         raise InvalidValue(
-            "SVG is not taken, because it can hold scripts; send it as {types}.", types=SUPPORTED_TYPES
+            "SVG is not supported because it can contain scripts; send it as {types}.", types=SUPPORTED_TYPES
         )
-    raise InvalidValue("this is not an image of a known type; {types} are taken.", types=SUPPORTED_TYPES)
+    raise InvalidValue("is not a supported image type; supported: {types}.", types=SUPPORTED_TYPES)
 
 
 def _brands(head: bytes) -> set[bytes]:

@@ -107,10 +107,10 @@ def text(clean: Callable[[str], str], *, allow_empty: bool = True) -> Type:
 
     def read(value: object) -> str:
         if not isinstance(value, str):
-            raise InvalidValue("this must be a string.")
+            raise InvalidValue("must be a string.")
         cleaned = clean(value)
         if not cleaned and not allow_empty:
-            raise InvalidValue("this must be a string that is not empty.")
+            raise InvalidValue("must be a non-empty string.")
         return cleaned
 
     exact = {"type": "string"} if allow_empty else {"type": "string", "minLength": 1}
@@ -121,7 +121,7 @@ def integer(*, minimum: int = 0, maximum: int = MAX_ID, null_value: object = NOT
     def read(value: object) -> int:
         number = read_integer(value)
         if not minimum <= number <= maximum:
-            raise InvalidValue("this must be a whole number from {least} to {most}.", least=minimum, most=maximum)
+            raise InvalidValue("must be an integer from {minimum} to {maximum}.", minimum=minimum, maximum=maximum)
         return number
 
     return Type(
@@ -138,7 +138,7 @@ def number(minimum: float, maximum: float, *, null_value: object = None) -> Type
             value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
             raise InvalidValue(
-                "this must be a number from {least} to {most}.", least=f"{minimum:g}", most=f"{maximum:g}"
+                "must be a number from {minimum} to {maximum}.", minimum=f"{minimum:g}", maximum=f"{maximum:g}"
             )
         return float(value)
 
@@ -158,7 +158,7 @@ def read_integer(value: object) -> int:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise InvalidValue("this must be a whole number.")
+    raise InvalidValue("must be an integer.")
 
 
 def read_list(value: object) -> list[object]:
@@ -179,9 +179,9 @@ def ids(*, allow_empty: bool = False) -> Type:
     def read(value: object) -> list[int]:
         record_ids = [read_integer(entry) for entry in read_list(value)]
         if any(not 0 < entry <= MAX_ID for entry in record_ids) or not (record_ids or allow_empty):
-            raise InvalidValue("this must be one or more IDs, as a list or separated by commas.")
+            raise InvalidValue("must be one or more IDs, as a list or comma-separated.")
         if len(record_ids) > 500:
-            raise InvalidValue("at most 500 IDs are taken at once.")
+            raise InvalidValue("must have at most 500 IDs.")
         return record_ids
 
     exact = {"type": "array", "items": _ID, "minItems": 0 if allow_empty else 1, "maxItems": 500}
@@ -193,22 +193,22 @@ def terms(*, allow_empty: bool = False) -> Type:
 
     def read(value: object) -> list[int | str]:
         if isinstance(value, bool | dict):
-            raise InvalidValue("this must be IDs, slugs or names.")
+            raise InvalidValue("must be a list of IDs, slugs or names.")
         values: list[int | str] = []
         for entry in read_list(value):
             if isinstance(entry, bool | dict | list) or entry is None:
-                raise InvalidValue("every entry must be an ID, a slug or a name.")
+                raise InvalidValue("must contain only IDs, slugs or names.")
             if isinstance(entry, str) and not entry.isdecimal():
                 values.append(entry)
                 continue
             term_id = read_integer(entry)
             if not 0 < term_id <= MAX_ID:
-                raise InvalidValue("0 is not the ID of a term.")
+                raise InvalidValue("must contain only positive term IDs.")
             values.append(term_id)
         if not values and not allow_empty:
-            raise InvalidValue("this must be one or more IDs or slugs.")
+            raise InvalidValue("must be one or more IDs or slugs.")
         if len(values) > 200:
-            raise InvalidValue("at most 200 terms are taken at once.")
+            raise InvalidValue("must have at most 200 terms.")
         return list(dict.fromkeys(values))
 
     entry = {"anyOf": [_ID, {"type": "string", "minLength": 1}]}
@@ -230,11 +230,11 @@ def _read_linked(value: object) -> list[int | dict[str, object]]:
             continue
         record_id = read_integer(entry)
         if not 0 < record_id <= MAX_ID:
-            raise InvalidValue("0 is not the ID of a record.")
+            raise InvalidValue("must contain only positive record IDs.")
         if record_id not in entries:
             entries.append(record_id)
     if len(entries) > 50:
-        raise InvalidValue("at most 50 records can be linked.")
+        raise InvalidValue("must have at most 50 records.")
     return entries
 
 
@@ -246,14 +246,14 @@ def _read_image(value: object) -> int | str | None:
         return read_website(value)
     media_id = read_integer(value)
     if not 0 < media_id <= MAX_ID:
-        raise InvalidValue("this must be the ID of an image.")
+        raise InvalidValue("must be an image ID.")
     return media_id
 
 
 def _string(read: Callable[[str], Any]) -> Callable[[object], Any]:
     def read_string(value: object) -> Any:
         if not isinstance(value, str):
-            raise InvalidValue("this must be a string.")
+            raise InvalidValue("must be a string.")
         return read(value)
 
     return read_string
@@ -261,7 +261,7 @@ def _string(read: Callable[[str], Any]) -> Callable[[object], Any]:
 
 def _read_status(value: str) -> str:
     if value not in WRITABLE:
-        raise InvalidValue("this must be one of {values}.", values=", ".join(WRITABLE))
+        raise InvalidValue("must be one of {values}.", values=", ".join(WRITABLE))
     return value
 
 
@@ -270,7 +270,7 @@ def _read_statuses(value: object) -> list[str]:
         return ["publish", "private"]  # the meaning of an empty status for existing clients
     statuses = [str(entry) for entry in read_list(value)]
     if not statuses or any(entry not in STATUSES for entry in statuses):
-        raise InvalidValue("this must be one or more of {values}.", values=", ".join(STATUSES))
+        raise InvalidValue("must be one or more of {values}.", values=", ".join(STATUSES))
     return list(dict.fromkeys(statuses))
 
 
@@ -281,7 +281,7 @@ def _read_optional_zone(value: str) -> str | None:
 def one_of(*choices: str) -> Type:
     def read(value: object) -> str:
         if not isinstance(value, str) or value.lower() not in choices:
-            raise InvalidValue("this must be one of {values}.", values=", ".join(choices))
+            raise InvalidValue("must be one of {values}.", values=", ".join(choices))
         return value.lower()
 
     return Type({"type": "string", "enum": list(choices)}, read)
@@ -289,7 +289,7 @@ def one_of(*choices: str) -> Type:
 
 def _read_password(value: str) -> str:
     if not 0 < len(value) <= 255:
-        raise InvalidValue("this must be a password of 1 to 255 characters.")
+        raise InvalidValue("must have 1 to 255 characters.")
     return value
 
 
@@ -297,7 +297,7 @@ def _read_new_password(value: str) -> str:
     """Check a new event password. Shorter passwords that were set earlier remain valid."""
     if value and not MIN_PASSWORD_LENGTH <= len(value) <= 255:
         raise InvalidValue(
-            "must have {least} to 255 characters, or be empty to clear the password.", least=MIN_PASSWORD_LENGTH
+            "must have {minimum} to 255 characters, or be empty to clear the password.", minimum=MIN_PASSWORD_LENGTH
         )
     return value
 
@@ -329,7 +329,7 @@ def _read_token(value: object) -> tuple[int, int | None]:
     """Parse a revision, or the position between two pages with the revision at which the sync began."""
     match = re.fullmatch(r"(\d{1,16})(?:\.(\d{1,16}))?", str(value))
     if match is None:
-        raise InvalidValue("this must be 0, a revision or a `next_since` of an answer.")
+        raise InvalidValue("must be 0, a revision or a `next_since` from a response.")
     return int(match[1]), int(match[2]) if match[2] else None
 
 

@@ -60,7 +60,7 @@ URL_SCHEMES: Final = frozenset(["http", "https", "mailto"])
 
 # Sanitizing is repeated until nothing changes; text that needs more rounds than this is rejected.
 MAX_ROUNDS: Final = 6
-MALFORMED_HTML: Final = N_("The HTML is too irregular to be understood in one way; close every tag in its order.")
+MALFORMED_HTML: Final = N_("contains malformed HTML; close all tags in order.")
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _LINE_END = re.compile(r"\r\n?|[\u2028\u2029]")
@@ -79,16 +79,14 @@ def clean_text(text: str, limit: int) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidValue("The text contains half of a surrogate pair, which is no character.") from None
+        raise InvalidValue("contains an unpaired surrogate, which is not a valid character.") from None
     return _check_length(_normalize(text).strip(), limit)
 
 
 def _check_length(text: str, limit: int) -> str:
     """Return the text; raise InvalidValue if it is too long. Sanitizing may lengthen it, so this is checked twice."""
     if len(text) > limit:
-        raise InvalidValue(
-            "A text here may have at most {limit} characters; this one has {length}.", limit=limit, length=len(text)
-        )
+        raise InvalidValue("must have at most {limit} characters; it has {length}.", limit=limit, length=len(text))
     return text
 
 

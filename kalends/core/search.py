@@ -34,9 +34,9 @@ def read_search(text: str) -> SearchWords:
     if not required and not excluded and fold(cleaned):
         required.append(fold(cleaned))
     if not required and not excluded:
-        raise InvalidValue("Search for at least one word.")
+        raise InvalidValue("must contain at least one word.")
     if len(required) + len(excluded) > MAX_WORDS:
-        raise InvalidValue("Search for at most {most} words.", most=MAX_WORDS)
+        raise InvalidValue("must contain at most {maximum} words.", maximum=MAX_WORDS)
     return SearchWords(tuple(dict.fromkeys(required)), tuple(dict.fromkeys(excluded)))
 
 

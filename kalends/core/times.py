@@ -90,13 +90,13 @@ def read_datetime(text: str) -> DateTimeInput:
     match = _ISO.fullmatch(stripped) if len(stripped) <= 64 else None
     if match is None:
         raise InvalidValue(
-            "A date is written YYYY-MM-DD or YYYY-MM-DD HH:MM:SS, with Z or an offset such as +02:00 if it "
-            "names an instant (in a web address + is written %2B)."
+            "must be YYYY-MM-DD or YYYY-MM-DD HH:MM:SS, optionally with Z or an offset such as +02:00 (encode + "
+            "as %2B in URLs)."
         )
     try:
         day = date.fromisoformat(match["day"])
     except ValueError:
-        raise InvalidValue("There is no day {day} in the calendar.", day=match["day"]) from None
+        raise InvalidValue("is not a valid date: {day} does not exist.", day=match["day"]) from None
     time_of_day = time(int(match["hour"] or 0), int(match["minute"] or 0), int(match["second"] or 0))
     wall = _check_year(datetime.combine(day, time_of_day))
     return DateTimeInput(wall, _read_offset(match["offset"]), is_date_only=match["hour"] is None)
@@ -129,7 +129,7 @@ def event_span(start: DateTimeInput, end: DateTimeInput, zone: str, all_day: boo
         span = Span(resolve(start, zone), resolve(end, zone))
     if span.end.utc < span.start.utc:
         raise InvalidValue(
-            "The end, {end}, is before the start, {start} ({zone}); it must not be earlier.",
+            "the end, {end}, must not be before the start, {start} ({zone}).",
             end=format_datetime(span.end.wall),
             start=format_datetime(span.start.wall),
             zone=zone,
@@ -235,4 +235,4 @@ def _check_year(value: datetime) -> datetime:
 
 
 def _year_error() -> InvalidValue:
-    return InvalidValue("A date lies in the years 1 to {last}.", last=LAST_YEAR)
+    return InvalidValue("must be a date between the years 1 and {last}.", last=LAST_YEAR)

@@ -43,7 +43,7 @@ def read_email(value: str) -> str:
     """Validate an e-mail address: text before and after one @, no markup; "" for none."""
     text = clean_text(value, MAX_EMAIL_LENGTH)
     if text and not _EMAIL.fullmatch(text):
-        raise InvalidValue("An e-mail address looks like name@example.org.")
+        raise InvalidValue("must be an e-mail address such as name@example.org.")
     return text
 
 
@@ -54,4 +54,4 @@ def _has_host(parts: SplitResult) -> bool:
 
 
 def _invalid_website() -> InvalidValue:
-    return InvalidValue("A website is a full http or https address, such as https://example.org/page.")
+    return InvalidValue("must be an absolute http or https URL.")

@@ -52,8 +52,8 @@ def normalize_zone(text: str) -> str:
     name = _names().get(text.lower()) or _normalize_fixed(text)
     if name is None:
         raise InvalidValue(
-            "A time zone is an IANA name such as Europe/Paris, or UTC with hours between -12 and +14, "
-            "such as UTC+5, UTC+5:30 or UTC-3."
+            "must be an IANA time zone such as Europe/Paris, or a UTC offset between -12 and +14 hours, such as "
+            "UTC+5, UTC+5:30 or UTC-3."
         )
     return name
 
@@ -63,7 +63,7 @@ def utc_of(wall: datetime, zone: str, fold: int = 0) -> datetime:
     try:
         return wall.replace(tzinfo=_rules(zone), fold=fold).astimezone(UTC)
     except OverflowError:
-        raise InvalidValue("A date lies in the years 1 to {last}.", last=9998) from None
+        raise InvalidValue("must be a date between the years 1 and {last}.", last=9998) from None
 
 
 def local_of(utc: datetime, zone: str) -> datetime:
@@ -75,7 +75,7 @@ def in_zone(utc: datetime, zone: str) -> datetime:
     try:
         return utc.astimezone(_rules(zone))
     except OverflowError:
-        raise InvalidValue("A date lies in the years 1 to {last}.", last=9998) from None
+        raise InvalidValue("must be a date between the years 1 and {last}.", last=9998) from None
 
 
 def offset_of(utc: datetime, zone: str) -> timedelta:
@@ -116,7 +116,7 @@ def _rules(zone: str) -> tzinfo:
     if fixed is not None:
         return timezone(_fixed_offset(fixed), zone)
     if zone not in _names().values():
-        raise InvalidValue("There is no time zone {zone}.", zone=zone)
+        raise InvalidValue("there is no time zone {zone}.", zone=zone)
     with _find_file(zone).open("rb") as compiled:
         return ZoneInfo.from_file(compiled, key=zone)
 

@@ -17,6 +17,6 @@ async def show_readiness(database: Database, schema: str) -> Response:
     """Respond that the database is available and has the expected schema; raise 503 otherwise."""
     found = await database.schema_version()
     if found != schema:
-        why = N_("The schema is {found}, not {wanted}: run `kalends migrate`.")
+        why = N_("Schema version is {found}, expected {wanted}; run `kalends migrate`.")
         raise errors.unavailable(Message(why, found=found, wanted=schema))
     return PlainTextResponse("ready\n")

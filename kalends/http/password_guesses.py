@@ -46,7 +46,7 @@ async def hash_new_passwords(site: Site, values: Mapping[str, Any]) -> None:
     passwords = {password for write in writes if isinstance(password := write.get("new_password"), str) and password}
     if len(passwords) > MAX_NEW_PASSWORDS:
         raise errors.invalid(
-            "operations", "can set at most {most} different event passwords.", most=MAX_NEW_PASSWORDS
+            "operations", "must set at most {maximum} different event passwords.", maximum=MAX_NEW_PASSWORDS
         )
     for password in passwords:
         await HASHES.compute_and_add(site.secret, password)

@@ -102,7 +102,7 @@ def parse_nested(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
                 root[name] = value if name not in root else RepeatedValues([existing, value])
             continue
         if len(keys) > MAX_DEPTH:
-            raise errors.invalid(head, "this is nested too deeply.")
+            raise errors.invalid(head, "is nested too deeply.")
         _put_nested(root, [head, *keys], value)
     return {name: _as_list(value) for name, value in root.items()}
 

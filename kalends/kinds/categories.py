@@ -95,7 +95,7 @@ async def _check_parent(context: WriteContext, parent: int) -> None:
     if not ancestors:
         raise errors.invalid("parent", "there is no category {id}.", id=parent)
     if any(ancestor["id"] == context.record_id for ancestor in ancestors):
-        raise errors.invalid("parent", "a category cannot be above itself.")
+        raise errors.invalid("parent", "must not be the category itself or one of its descendants.")
 
 
 async def _parent_clause(parent: int, query: ListQuery) -> Sql:
@@ -115,11 +115,13 @@ CATEGORIES = Kind(
     title_param="name",
     fields=(
         *term_fields(N_("The category name")),
-        param("parent", params.integer(minimum=0, null_value=0), "The parent category term ID; 0 is none"),
+        param("parent", params.integer(minimum=0, null_value=0), "ID of the parent category; 0 for none"),
     ),
     filters=(
         *term_filters("categories", "event_categories", "category_id"),
-        Filter(param("parent", params.integer(minimum=0), "Terms with this parent; 0 is the top"), _parent_clause),
+        Filter(
+            param("parent", params.integer(minimum=0), "Terms with this parent; 0 for the top level"), _parent_clause
+        ),
     ),
     reads=Reads(
         columns=Columns(

@@ -39,7 +39,9 @@ def build_window(query: ListQuery) -> Window:
             # An event that starts at the very end of an exact period does not overlap it.
             value -= SECOND if is_exact and name == "overlaps_to" else timedelta(0)
         except (errors.InvalidValue, OverflowError) as error:
-            raise errors.invalid(name, "A date lies in the years 1 to {last}.", last=times.LAST_YEAR) from error
+            raise errors.invalid(
+                name, "must be a date between the years 1 and {last}.", last=times.LAST_YEAR
+            ) from error
         current: datetime | None = getattr(window, bound.limit)
         narrower = max if bound.limit.endswith("from") else min
         limits: dict[str, Any] = {bound.limit: value if current is None else narrower(current, value)}

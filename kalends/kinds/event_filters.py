@@ -36,7 +36,7 @@ def _make_link_clause(name: str, kind: LiteralString, table: LiteralString, colu
         known = {row["id"] for row in rows}
         unknown = [str(entry) for entry in ids if entry not in known]
         if unknown:
-            raise errors.invalid(name, "nothing here has the ID {ids}.", ids=", ".join(unknown))
+            raise errors.unknown_ids(name, kind, ", ".join(unknown))
         # Existing clients may name a hidden record, but only readers of the record learn its events.
         readable = {row["id"] for row in rows if row["readable"]}
         return LinkCondition(query.site.id, table, column, [entry for entry in ids if entry in readable])
@@ -59,7 +59,7 @@ async def _resolve_terms(query: ListQuery, table: LiteralString, terms: list[int
     by_id, by_slug = {row["id"] for row in rows}, {row["slug"]: row["id"] for row in rows}
     ids = [n if n in by_id else by_slug.get(str(n)) for n in numbers] + [by_slug.get(slug) for slug in slugs]
     if None in ids:
-        raise errors.invalid(table, "every entry must be the ID or slug of a term.")
+        raise errors.unknown_term(table, [*numbers, *slugs.values()][ids.index(None)])
     return [entry for entry in ids if entry is not None]
 
 
@@ -141,22 +141,22 @@ async def _check_coordinates(_: Any, query: ListQuery) -> None:
     values = query.values
     if "geoloc_lat" not in values or "geoloc_lng" not in values:
         lone = "geoloc_lat" if "geoloc_lat" in values else "geoloc_lng"
-        raise errors.invalid(lone, "`geoloc_lat` and `geoloc_lng` are sent together.")
+        raise errors.invalid(lone, "`geoloc_lat` and `geoloc_lng` must be sent together.")
 
 
 async def _check_orderby(value: str, query: ListQuery) -> None:
     if value == "distance" and "geoloc_lat" not in query.values:
-        raise errors.invalid("orderby", "distance needs `geoloc_lat` and `geoloc_lng`.")
+        raise errors.invalid("orderby", "distance requires `geoloc_lat` and `geoloc_lng`.")
 
 
 async def _check_cursor(cursor: Any, query: ListQuery) -> None:
     if (cursor.orderby, cursor.order) != read_order(query):
-        raise errors.invalid("cursor", "this belongs to a list in another order.")
+        raise errors.invalid("cursor", "is a cursor of a list with a different order.")
 
 
 def _read_cursor(value: object) -> Any:
     if not isinstance(value, str) or len(value) > 2000:
-        raise InvalidValue("this must be a `next_cursor` of an answer.")
+        raise InvalidValue("must be a `next_cursor` from a response.")
     return read_cursor(value)
 
 
@@ -183,9 +183,9 @@ PASSWORD_GUARDED_FILTERS = frozenset(
     }
 )
 EVENT_FILTERS: tuple[Filter, ...] = (
-    _date("start_date", "Events that start at this date or later; by default today",
+    _date("start_date", "Events that start on or after this date; by default today",
           Bound("start_from", day_begins)),
-    _date("end_date", "Events that end at this date or before; by default in two years",
+    _date("end_date", "Events that end on or before this date; by default two years from now",
           Bound("end_to", day_ends)),
     _date("starts_before", "Events that start before the date",
           Bound("start_to", day_ends, -SECOND, is_relative=True)),
@@ -195,7 +195,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
           Bound("end_to", day_ends, -SECOND, is_relative=True)),
     _date("ends_after", "Events that end after the date",
           Bound("end_from", day_ends, SECOND, is_relative=True)),
-    Filter(param("strict_dates", BOOLEAN, "Use the times as given instead of whole days", default=False),
+    Filter(param("strict_dates", BOOLEAN, "Use the exact times instead of whole days", default=False),
            read_by_window),
     Filter(param("search", SEARCH, "Events whose title, excerpt or description contains the words"),
            _search_clause),
@@ -205,29 +205,32 @@ EVENT_FILTERS: tuple[Filter, ...] = (
            _make_link_clause("venue", "venues", "event_venues", "venue_id")),
     Filter(param("organizer", params.ids(), "Events of any of these organizers"),
            _make_link_clause("organizer", "organizers", "event_organizers", "organizer_id")),
-    Filter(param("featured", BOOLEAN, "Featured events only, or all others"),
+    Filter(param("featured", BOOLEAN, "Only featured events; false: only the others"),
            value_clause(lambda value: Sql("r.featured") if value else Sql("NOT r.featured"))),
     Filter(param("status", params.STATUS_LIST, "Events with this post status"), read_by_permissions),
-    Filter(param("geoloc", BOOLEAN, "Events whose venue has coordinates, or none"),
+    Filter(param("geoloc", BOOLEAN, "Only events whose venue has coordinates; false: only the others"),
            _geoloc_clause),
-    Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of a place; with geoloc_lng"), _near_clause),
-    Filter(param("geoloc_lng", params.number(-180, 180), "Longitude of a place; with geoloc_lat"),
+    Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of the search centre; requires geoloc_lng"),
+           _near_clause),
+    Filter(param("geoloc_lng", params.number(-180, 180), "Longitude of the search centre; requires geoloc_lat"),
            validates_only(_check_coordinates)),
-    Filter(param("include", params.ids(), "Only these IDs; dates are ignored then"),
+    Filter(param("include", params.ids(), "Only these IDs; date filters are then ignored"),
            value_clause(lambda value: Sql("r.id = ANY(?)", value))),
     Filter(param("post_parent", params.integer(minimum=1), "Events whose post parent is this ID"), _parent_clause),
-    Filter(param("ticketed", BOOLEAN, "Events with tickets, or without"), value_clause(_ticketed_clause)),
-    Filter(param("geoloc_radius", params.number(0.001, 20_038), "Kilometres around the place", default=40,
+    Filter(param("ticketed", BOOLEAN, "Only events with tickets; false: only events without"),
+           value_clause(_ticketed_clause)),
+    Filter(param("geoloc_radius", params.number(0.001, 20_038), "Radius in kilometres", default=40,
                  is_extension=True), read_by_near),
-    _date("overlaps_from", "Events that still run after this date",
+    _date("overlaps_from", "Events that are still running after this date",
           Bound("end_from", day_begins, SECOND, is_relative=True), is_extension=True),
-    _date("overlaps_to", "Events that begin before or on this date",
+    _date("overlaps_to", "Events that start on or before this date",
           Bound("start_to", day_ends, is_relative=True), is_extension=True),
-    Filter(param("order", params.one_of("asc", "desc"), "Direction of the order", default="asc", is_extension=True),
+    Filter(param("order", params.one_of("asc", "desc"), "Sort direction, asc or desc", default="asc",
+                 is_extension=True),
            read_by_order),
-    Filter(param("orderby", params.one_of(*ORDERS), "What the list is ordered by", is_extension=True),
+    Filter(param("orderby", params.one_of(*ORDERS), "Sort key", is_extension=True),
            validates_only(_check_orderby)),
-    Filter(param("cursor", CURSOR, "The `next_cursor` of the page before, instead of `page`", is_extension=True),
+    Filter(param("cursor", CURSOR, "`next_cursor` of the previous page, instead of `page`", is_extension=True),
            validates_only(_check_cursor)),
 )  # fmt: skip
 

@@ -47,7 +47,7 @@ def read_cursor(text: str) -> Cursor:
             raise ValueError(order)
         return Cursor(orderby, order, tuple(_read_key(c, k) for c, k in zip(columns, keys, strict=True)))
     except (ValueError, TypeError, KeyError, OverflowError) as error:
-        raise InvalidValue("this must be a `next_cursor` of an answer with the same parameters.") from error
+        raise InvalidValue("must be a `next_cursor` from a response with the same parameters.") from error
 
 
 def _read_key(column: str, value: Any) -> object:

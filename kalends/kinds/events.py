@@ -204,7 +204,7 @@ def _build_time_columns(context: WriteContext) -> Values:
         # The very first instant of all is the driver's way to say "never".
         first = datetime(1, 1, 1)
         if first in (span.start.wall, span.start.utc.replace(tzinfo=None)):
-            raise InvalidValue("A date lies in the years 1 to {last}.", last=times.LAST_YEAR)
+            raise InvalidValue("must be a date between the years 1 and {last}.", last=times.LAST_YEAR)
     except InvalidValue as error:
         name = "start_date" if "start_date" in arguments and "end_date" not in arguments else "end_date"
         raise errors.invalid_params({name: errors.for_param(name, error.message)}) from error
@@ -231,7 +231,7 @@ def _read_stored_time(row: Row | None, side: str, zone: str) -> DateTimeInput:
 
 def _clean_slug(value: str) -> str:
     if len(value) > 2000:
-        raise InvalidValue("a slug of more than 2,000 characters is not read.")
+        raise InvalidValue("must have at most 2,000 characters.")
     return make_slug(value)
 
 
@@ -245,8 +245,8 @@ EVENTS = Kind(
     title_param="title",
     fields=(
         param("title", params.text(clean_title, allow_empty=False), "The event title", required=True),
-        param("start_date", DATE_TIME, "The start, in the zone of the event", required=True),
-        param("end_date", DATE_TIME, "The end, in the zone of the event", required=True),
+        param("start_date", DATE_TIME, "The start, in the event's time zone", required=True),
+        param("end_date", DATE_TIME, "The end, in the event's time zone", required=True),
         *post_fields(),
         DESCRIPTION,
         param("slug", params.text(_clean_slug), "The event slug"),
@@ -264,10 +264,8 @@ EVENTS = Kind(
         param("tags", params.terms(allow_empty=True), "Tag IDs, slugs or names"),
         param("venue", LINKED_RECORDS, "Venue IDs or venue data"),
         param("organizer", LINKED_RECORDS, "Organizer IDs or organizer data"),
-        param("ticket_url", WEBSITE, "Where tickets are sold", is_extension=True),
-        param(
-            "new_password", params.NEW_PASSWORD, "Sets the password of the event; empty clears it", is_extension=True
-        ),
+        param("ticket_url", WEBSITE, "URL where tickets are sold", is_extension=True),
+        param("new_password", params.NEW_PASSWORD, "Sets the event password; empty clears it", is_extension=True),
     ),
     filters=EVENT_FILTERS,
     reads=Reads(

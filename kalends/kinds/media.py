@@ -96,7 +96,7 @@ def order_media(_: ListQuery) -> Sql:
 FRACTION = params.number(0, 1, null_value=0.5)
 FILTERS = (
     Filter(
-        param("search", SEARCH, "Every word is in the title, alt text or caption"),
+        param("search", SEARCH, "Search words; each must occur in the title, alternative text or caption"),
         value_clause(search_clause),
     ),
     Filter(
@@ -108,24 +108,24 @@ FILTERS = (
         value_clause(lambda value: Sql("r.mime_type = ?", value)),
     ),
     Filter(
-        param("without_alt_text", params.BOOLEAN, "Only images that nobody has described yet, or only the others"),
+        param("without_alt_text", params.BOOLEAN, "Only images without alternative text; false: only the others"),
         value_clause(lambda value: Sql("r.alt_text = ''") if value else Sql("r.alt_text <> ''")),
     ),
 )
 FIELDS = (
-    param("title", params.text(lambda value: clean_plain(value, 500)), "The title; by default the name of the file"),
+    param("title", params.text(lambda value: clean_plain(value, 500)), "The title; by default the file name"),
     param(
         "alt_text",
         params.text(lambda value: clean_plain(value, 2000)),
-        "What the image shows, for those who do not see it",
+        "Alternative text",
     ),
     param(
         "caption",
         params.text(lambda value: clean_term_description(value, 10_000)),
-        "A text beside the image, perhaps who made it",
+        "Caption, such as the photo credit",
     ),
-    param("focus_x", FRACTION, "The point that must stay visible, from the left: 0 to 1"),
-    param("focus_y", FRACTION, "The point that must stay visible, from the top: 0 to 1"),
+    param("focus_x", FRACTION, "Horizontal focal point, from 0 (left) to 1 (right)"),
+    param("focus_y", FRACTION, "Vertical focal point, from 0 (top) to 1 (bottom)"),
 )
 
 

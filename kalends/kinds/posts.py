@@ -50,13 +50,13 @@ DESCRIPTION = param("description", params.text(clean_html), "The description")
 def post_fields() -> tuple[Param, ...]:
     return (
         param("author", params.integer(minimum=1), "The author ID"),
-        param("date", params.DATE_TIME, "The publication date, in the zone of the site"),
+        param("date", params.DATE_TIME, "The publication date, in the site's time zone"),
         param("date_utc", params.DATE_TIME, "The publication date in UTC"),
         param("status", params.STATUS, "The post status"),
         param(
             "image",
             params.IMAGE,
-            "The featured image: the ID of an image in the media library, or an address to fetch it from",
+            "The featured image: ID of an image in the media library, or URL to fetch it from",
         ),
     )
 
@@ -130,7 +130,7 @@ async def _resolve_image(context: WriteContext) -> int | None:
     """Return the ID of an existing image. URLs have been resolved to IDs before."""
     image_id: int | None = context.arguments["image"]
     if image_id is not None and not await records.find_existing_ids(context.transaction, "media", [image_id]):
-        raise errors.invalid("image", "the media library has no image {image}.", image=image_id)
+        raise errors.invalid("image", "there is no image {image} in the media library.", image=image_id)
     return image_id
 
 
@@ -148,7 +148,7 @@ async def _set_status(context: WriteContext, values: Values) -> None:
     if row is None:
         requested = requested or ("publish" if context.may_publish else "draft")
         if requested == "trash":
-            raise errors.invalid("status", "a record cannot begin in the trash.")
+            raise errors.invalid("status", "must not be trash for a new record.")
     elif requested is None:
         # Without a status nothing changes, except that a new date may publish or schedule the record.
         if row["status"] not in ("publish", "future") or "published_at" not in values:
@@ -166,7 +166,7 @@ def _read_publication_date(moment: DateTimeInput, zone: str, name: str) -> datet
     except errors.InvalidValue as error:
         raise errors.invalid_params({name: errors.for_param(name, error.message)}) from error
     if not 1 < instant.year < times.LAST_YEAR:
-        raise errors.invalid(name, "A date lies in the years 1 to {last}.", last=times.LAST_YEAR)
+        raise errors.invalid(name, "must be a date between the years 1 and {last}.", last=times.LAST_YEAR)
     return instant
 
 
@@ -259,16 +259,18 @@ def linked_filters(link_table: LiteralString, column: LiteralString) -> tuple[Fi
 
     return (
         Filter(
-            param("search", SEARCH, "Every word is in the name, the description or another text"),
+            param(
+                "search", SEARCH, "Search words; each must occur in the name, the description or another text field"
+            ),
             value_clause(search_clause),
         ),
-        Filter(param("event", params.integer(minimum=1), "Related to this event ID"), linked_to_event),
+        Filter(param("event", params.integer(minimum=1), "Related to the event with this ID"), linked_to_event),
         Filter(
-            param("has_events", params.BOOLEAN, "Only records that have published events, or only those without"),
+            param("has_events", params.BOOLEAN, "Only records with published events; false: only records without"),
             has_events,
         ),
         Filter(
-            param("only_with_upcoming", params.BOOLEAN, "Only records that have upcoming events", default=False),
+            param("only_with_upcoming", params.BOOLEAN, "Only records with upcoming events", default=False),
             only_with_upcoming,
         ),
         Filter(param("status", params.STATUS_LIST, "The post status"), read_by_permissions),

@@ -37,7 +37,7 @@ ORDERS: dict[str, LiteralString] = {
 
 def _clean_slug(value: str) -> str:
     if len(value) > 2000:
-        raise InvalidValue("a slug of more than 2,000 characters is not read.")
+        raise InvalidValue("must have at most 2,000 characters.")
     return make_slug(value)
 
 
@@ -46,7 +46,7 @@ def term_fields(name_description: str) -> tuple[Param, ...]:
     return (
         param("name", params.text(clean_name, allow_empty=False), name_description, required=True),
         param("description", params.text(clean_term_description), "The description"),
-        param("slug", params.text(_clean_slug), "The slug; by default made from the name"),
+        param("slug", params.text(_clean_slug), "The slug; by default generated from the name"),
     )
 
 
@@ -171,7 +171,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
         known_ids = await records.find_existing_ids(query.transaction, table, ids)
         unknown = [str(entry) for entry in ids if entry not in known_ids]
         if unknown:
-            raise errors.invalid(name, "nothing here has the ID {ids}.", ids=", ".join(unknown))
+            raise errors.unknown_ids(name, table, ", ".join(unknown))
         return ids
 
     async def include(ids: list[int], query: ListQuery) -> Sql:
@@ -196,7 +196,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
     return (
         Filter(param("search", params.text(_clean_search, allow_empty=False), "Limit to terms matching the string"),
                value_clause(_search_clause)),
-        Filter(param("exclude", params.ids(), "Leave out these IDs"), exclude),
+        Filter(param("exclude", params.ids(), "Exclude these IDs"), exclude),
         Filter(param("include", params.ids(), "Limit to these IDs"), include),
         Filter(param("order", params.one_of("asc", "desc"), "Sort direction"), read_by_order),
         Filter(param("orderby", params.one_of(*ORDERS, "include"), "Sort by a term attribute"), read_by_order),
@@ -211,7 +211,7 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
 
 def _clean_search(value: str) -> str:
     if len(value) > 200:
-        raise InvalidValue("a search of more than 200 characters is not read.")
+        raise InvalidValue("must have at most 200 characters.")
     return clean_text(value, 200)
 
 
@@ -241,5 +241,5 @@ async def find_event(event_id: int, query: ListQuery, name: str) -> Row:
         + Sql(") AS open FROM events r WHERE r.site_id = ? AND r.id = ?", query.site.id, event_id)
     )
     if row is None:
-        raise errors.invalid(name, "there is no such event.")
+        raise errors.invalid(name, "there is no event with this ID.")
     return row

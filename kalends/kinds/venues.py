@@ -120,7 +120,7 @@ async def build_venue_columns(context: WriteContext) -> Values:
         if name in arguments:
             values[name] = arguments[name]
     if (merge_value(values, row, "geo_lat") in ("", None)) != (merge_value(values, row, "geo_lng") in ("", None)):
-        raise errors.invalid("geo_lat", "`geo_lat` and `geo_lng` are sent together.")
+        raise errors.invalid("geo_lat", "`geo_lat` and `geo_lng` must be sent together.")
     # Keep an explicit `stateprovince`; recompute it only if the stored value was derived.
     is_derived = row is None or row["stateprovince"] == _derive_state_province({}, row)
     if "stateprovince" not in arguments and is_derived:

@@ -64,11 +64,11 @@ async def _read_columns_at(kind: Kind, context: OperationContext, row: Row, revi
     if revision < tx.site.trimmed_revision:
         raise errors.expired(tx.site.trimmed_revision)
     if revision > tx.site.revision:
-        raise errors.invalid("revision", "this revision is yet to come.")
+        raise errors.invalid("revision", "is newer than the latest revision.")
     columns: dict[str, Any] = {}
     for change in await history.list_record_changes(tx, kind.name, row["id"], after=revision):
         if change["action"] == "create":
-            raise errors.invalid("revision", "this record is younger.")
+            raise errors.invalid("revision", "is older than the record.")
         columns.update(orjson.loads(change["before"]) if change["before"] else {})
     return columns
 

@@ -124,7 +124,7 @@ async def _resolve_post(link: Link, kind: Kind, context: OperationContext, entry
     if isinstance(entry, int):
         visible = permissions.embeddable_condition(context.actor)
         if not await _fetch_rows(kind, context, Sql("r.id = ? AND", entry) + visible):
-            raise errors.invalid(link.param, "nothing here has the ID {ids}.", ids=entry)
+            raise errors.unknown_ids(link.param, kind.name, str(entry))
         return entry
     try:
         # Sanitizing long texts would block the event loop.
@@ -135,13 +135,18 @@ async def _resolve_post(link: Link, kind: Kind, context: OperationContext, entry
     return await _find_identical(kind, context, arguments) or await add_record(kind, context, arguments)
 
 
+def _invalid_id_error(link: Link) -> errors.ApiError:
+    message = N_("`id` must be a positive integer.")
+    return errors.invalid(link.param, message)
+
+
 def _parse_entry_id(link: Link, value: object) -> int:
     try:
         number = read_integer(value)
     except errors.InvalidValue as error:
-        raise errors.invalid(link.param, "`id` is not an ID.") from error
+        raise _invalid_id_error(link) from error
     if not 0 < number <= MAX_ID:
-        raise errors.invalid(link.param, "`id` is not an ID.")
+        raise _invalid_id_error(link)
     return number
 
 
@@ -169,14 +174,15 @@ async def _resolve_term(link: Link, kind: Kind, context: OperationContext, entry
     """Find a term by ID, slug or name; create it if the name is unknown and the caller may do so."""
     if isinstance(entry, int):
         if not await _fetch_rows(kind, context, Sql("r.id = ?", entry)):
-            raise errors.invalid(link.param, "nothing here has the ID {ids}.", ids=entry)
+            raise errors.unknown_ids(link.param, kind.name, str(entry))
         return entry
     try:
         name = clean_name(entry)
     except errors.InvalidValue as error:
         raise errors.invalid_params({link.param: errors.for_param(link.param, error.message)}) from error
     if not name:
-        raise errors.invalid(link.param, "a name is not empty.")
+        message = N_("must not contain empty names.")
+        raise errors.invalid(link.param, message)
     rows = await _fetch_rows(
         kind,
         context,
@@ -191,8 +197,8 @@ async def _resolve_term(link: Link, kind: Kind, context: OperationContext, entry
         term_id: int = rows[0]["id"]
         return term_id
     if not permissions.may_write(context.actor, kind):
-        message = N_("{name} does not exist yet, and to create it {right}")
+        message = N_("{name} does not exist yet, and creating it {requirement}")
         raise permissions.permission_error(
-            context.actor, Message(message, name=name, right=permissions.role_message(kind))
+            context.actor, Message(message, name=name, requirement=permissions.role_message(kind))
         )
     return await add_record(kind, context, {"name": name})

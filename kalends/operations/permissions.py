@@ -141,7 +141,7 @@ def listed_condition(actor: Actor, statuses: Sequence[str] | None) -> Sql:
             return Sql("r.status = 'publish'")
         return Sql("r.status <> 'trash' AND") + readable_condition(actor)
     if rank(actor) < CONTRIBUTOR and set(statuses) != {"publish"}:
-        raise errors.invalid("status", "only publish can be asked for without an account that writes.")
+        raise errors.invalid("status", "must be publish; other values require the role contributor or higher.")
     if list(statuses) == ["publish"]:
         return Sql("r.status = 'publish'")
     # This redundant condition lets the planner use the partial index of unpublished records.
@@ -162,14 +162,14 @@ def require_reader(actor: Actor, kind: Kind) -> None:
 
 def require_edit(actor: Actor, kind: Kind, row: PostRow) -> None:
     if kind.is_media and rank(actor) < EDITOR and not is_own(actor, row):
-        raise permission_error(actor, Message("this image belongs to somebody else."))
+        raise permission_error(actor, Message("the image belongs to another user."))
     if kind.is_post and not may_edit(actor, row):
-        raise permission_error(actor, Message("this record belongs to somebody else or is published already."))
+        raise permission_error(actor, Message("the record belongs to another user or is already published."))
 
 
 def require_author_right(actor: Actor, author: int | None) -> None:
     if author is not None and author != actor.user_id and not may_name_authors(actor):
-        raise permission_error(actor, Message("only editors and administrators make somebody else the author."))
+        raise permission_error(actor, Message("only editors and administrators can make another user the author."))
 
 
 def role_message(kind: Kind | None) -> Message:
@@ -177,7 +177,7 @@ def role_message(kind: Kind | None) -> Message:
 
 
 def _role_message(min_role: int) -> Message:
-    return Message("the role {role} or a higher one is needed.", role=ROLES[min_role])
+    return Message("requires the role {role} or higher.", role=ROLES[min_role])
 
 
 def permission_error(actor: Actor, reason: Message) -> ApiError:

@@ -116,11 +116,12 @@ async def _total_beyond_offset(tx: Transaction, kind: Kind, query: ListQuery, cl
     if kind.reads.next_cursor:
         raise errors.invalid(
             "page",
-            "at most {most} records can be skipped; continue with `cursor`, the `next_cursor` of an answer.",
-            most=MAX_OFFSET,
+            "must not skip more than {maximum} records; continue with `cursor` set to the `next_cursor` of a "
+            "response.",
+            maximum=MAX_OFFSET,
         )
     raise errors.invalid(
-        "page", "at most {most} records can be skipped; use filters to narrow the list.", most=MAX_OFFSET
+        "page", "must not skip more than {maximum} records; narrow the list with filters.", maximum=MAX_OFFSET
     )
 
 

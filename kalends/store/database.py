@@ -298,7 +298,7 @@ class Database:
                 await self._reconnect(connection)
         except UNAVAILABLE_ERRORS as error:
             _terminate(connection)
-            raise errors.unavailable(Message("The database does not answer.")) from error
+            raise errors.unavailable(Message("The database is not responding.")) from error
         finally:
             await self._lookup_pool.release(connection)
         if is_standby:
@@ -318,7 +318,7 @@ class Database:
         except asyncpg.PostgresError as error:
             raise translate_error(error) from error
         except CONNECTION_ERRORS as error:
-            raise errors.unavailable(Message("The database cannot be reached.")) from error
+            raise errors.unavailable(Message("The database is unreachable.")) from error
 
     @staticmethod
     async def _commit(connection: Any, writing: bool) -> None:

@@ -78,7 +78,7 @@ def test_values_are_interpolated_into_translated_message() -> None:
     assert outer.render(translator("fr")) == "`parent` : la catégorie 7 n’existe pas."
     # What a caller sent is never taken for a place in the sentence.
     assert (
-        Message("{name} does not exist yet, and to create it {right}", name="{right}", right="x")
+        Message("{name} does not exist yet, and creating it {requirement}", name="{right}", right="x")
         .render(translator("de"))
         .startswith("{right} gibt es")
     )

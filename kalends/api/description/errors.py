@@ -8,62 +8,70 @@ from typing import Final
 from kalends.api.catalog import Endpoint, ErrorCode
 from kalends.core.messages import gettext_noop as N_
 
-MISSING = ErrorCode(400, "rest_missing_callback_param", N_("Required parameters are absent."))
-INVALID = ErrorCode(400, "rest_invalid_param", N_("Parameters break their rule; `data.params` says which and why."))
-JSON = ErrorCode(400, "rest_invalid_json", N_("The body is not readable as JSON."))
+MISSING = ErrorCode(400, "rest_missing_callback_param", N_("Required parameters are missing."))
+INVALID = ErrorCode(400, "rest_invalid_param", N_("Invalid parameters; `data.params` gives the reason for each."))
+JSON = ErrorCode(400, "rest_invalid_json", N_("The request body is not valid JSON."))
 FORM = ErrorCode(400, "rest_invalid_form", N_("The form or the query string cannot be read."))
-HOST = ErrorCode(400, "rest_invalid_host", N_("The Host header is not one name with or without a port."))
-TERM_EXISTS = ErrorCode(400, "term_exists", N_("The name or slug of a term is taken; `data.term_id` has it."))
+HOST = ErrorCode(400, "rest_invalid_host", N_("The Host header is not a single host name with an optional port."))
+TERM_EXISTS = ErrorCode(
+    400, "term_exists", N_("A term with this name or slug already exists; its ID is `data.term_id`.")
+)
 TOO_MANY = ErrorCode(
     400,
     "rest_too_many_records",
-    N_("The request creates more records than `data.limit`; send them in several."),
+    N_("The request creates more than `data.limit` records; split it into several requests."),
 )
 CREDENTIALS = ErrorCode(401, "incorrect_password", N_("The user name or the application password is wrong."))
-SIGN_IN = ErrorCode(401, "rest_forbidden", N_("The caller has to sign in."))
-FORBIDDEN = ErrorCode(403, "rest_forbidden", N_("The role of the caller does not permit this."))
-READ_ONLY = ErrorCode(403, "rest_read_only", N_("The application password may only read."))
-CROSS_SITE = ErrorCode(403, "rest_cross_site", N_("A page of another site sent a form; `Sec-Fetch-Site` says so."))
-NOT_ACCESSIBLE = ErrorCode(403, "*-not-accessible", N_("The record is not published, and not the caller's."))
+SIGN_IN = ErrorCode(401, "rest_forbidden", N_("Authentication is required."))
+FORBIDDEN = ErrorCode(403, "rest_forbidden", N_("The role of the user does not permit this."))
+READ_ONLY = ErrorCode(403, "rest_read_only", N_("The application password is read-only."))
+CROSS_SITE = ErrorCode(
+    403, "rest_cross_site", N_("A page of another site submitted a form, according to `Sec-Fetch-Site`.")
+)
+NOT_ACCESSIBLE = ErrorCode(403, "*-not-accessible", N_("The record is not published and belongs to another user."))
 NO_LONGER = ErrorCode(403, "event-no-longer-available", N_("The event is in the trash."))
 PROTECTED = ErrorCode(403, "event-password-protected", N_("The event is protected; `password` is missing or wrong."))
-NO_ROUTE = ErrorCode(404, "rest_no_route", N_("There is nothing at this path."))
-NAMESPACE = ErrorCode(404, "rest_invalid_namespace", N_("There is no such namespace."))
-SITE = ErrorCode(404, "rest_unknown_site", N_("No site answers to this host."))
+NO_ROUTE = ErrorCode(404, "rest_no_route", N_("No route matches this path."))
+NAMESPACE = ErrorCode(404, "rest_invalid_namespace", N_("Unknown namespace."))
+SITE = ErrorCode(404, "rest_unknown_site", N_("No site is configured for the requested host."))
 NOT_FOUND = ErrorCode(404, "rest-*-not-found", N_("There is no such record."))
-NO_PAGE = ErrorCode(404, "*-archive-page-not-found", N_("The page lies beyond the end of the list."))
+NO_PAGE = ErrorCode(404, "*-archive-page-not-found", N_("The page number exceeds the number of pages."))
 METHOD = ErrorCode(
-    405, "rest_method_not_allowed", N_("The path does not know the method; `Allow` names those it knows.")
+    405, "rest_method_not_allowed", N_("The path does not support the method; `Allow` lists the supported ones.")
 )
-TIMEOUT = ErrorCode(408, "rest_request_timeout", N_("The body did not arrive in time."))
-RUNNING = ErrorCode(409, "rest_request_in_progress", N_("The first request with this Idempotency-Key still runs."))
-IN_USE = ErrorCode(409, "rest_media_in_use", N_("Records show the image; `data.used_by` names them."))
-CONFLICT = ErrorCode(409, "rest_conflict", N_("The write contradicts what is stored."))
-IN_TRASH = ErrorCode(410, "*-is-in-trash", N_("The record is in the trash already."))
+TIMEOUT = ErrorCode(408, "rest_request_timeout", N_("The request body did not arrive in time."))
+RUNNING = ErrorCode(
+    409, "rest_request_in_progress", N_("An earlier request with this Idempotency-Key is still running.")
+)
+IN_USE = ErrorCode(409, "rest_media_in_use", N_("The image is in use; `data.used_by` lists the records."))
+CONFLICT = ErrorCode(409, "rest_conflict", N_("The write conflicts with stored data."))
+IN_TRASH = ErrorCode(410, "*-is-in-trash", N_("The record is already in the trash."))
 EXPIRED = ErrorCode(
-    410, "rest_history_expired", N_("What is asked has been forgotten; `data.oldest` is still known.")
+    410,
+    "rest_history_expired",
+    N_("The requested revision is no longer available; the oldest available one is `data.oldest`."),
 )
-PRECONDITION = ErrorCode(412, "rest_precondition_failed", N_("`If-Match` names an older state of the record."))
-TOO_LARGE = ErrorCode(413, "rest_body_too_large", N_("The body has more bytes than the server reads."))
-HEAD = ErrorCode(431, "rest_head_too_large", N_("The headers have more bytes than the server reads."))
-KEY_REUSED = ErrorCode(422, "rest_idempotency_mismatch", N_("The Idempotency-Key was used for another request."))
+PRECONDITION = ErrorCode(412, "rest_precondition_failed", N_("`If-Match` identifies an older version of the record."))
+TOO_LARGE = ErrorCode(413, "rest_body_too_large", N_("The request body is too large."))
+HEAD = ErrorCode(431, "rest_head_too_large", N_("The request headers are too large."))
+KEY_REUSED = ErrorCode(422, "rest_idempotency_mismatch", N_("The Idempotency-Key was used for a different request."))
 TOO_MANY_ATTEMPTS = ErrorCode(
-    429, "rest_too_many_attempts", N_("Guessing is slowed down; `Retry-After` says for how long.")
+    429, "rest_too_many_attempts", N_("Too many failed attempts; `Retry-After` says how long to wait.")
 )
 QUOTA = ErrorCode(429, "rest_quota_exceeded", N_("The account has created too many records today."))
-INTERNAL_ERROR = ErrorCode(500, "internal_server_error", N_("A fault of the server, logged under `X-Request-ID`."))
-BUSY = ErrorCode(503, "rest_unavailable", N_("The database is busy or away; try again."))
+INTERNAL_ERROR = ErrorCode(500, "internal_server_error", N_("Internal server error, logged under `X-Request-ID`."))
+BUSY = ErrorCode(503, "rest_unavailable", N_("The database is busy or unavailable; retry."))
 OUTCOME_UNKNOWN = ErrorCode(
-    503, "rest_outcome_unknown", N_("The write may or may not be stored; repeat it with the same key.")
+    503, "rest_outcome_unknown", N_("The outcome of the write is unknown; retry with the same key.")
 )
-FULL = ErrorCode(507, "rest_insufficient_storage", N_("The disk of the database is full."))
+FULL = ErrorCode(507, "rest_insufficient_storage", N_("The database is out of disk space."))
 
 # A failed batch has the status of its failed operation.
 BATCH: Final = tuple(
     ErrorCode(
         status,
         "rest_batch_failed",
-        N_("An operation of the batch was refused, and nothing was written; `data.error` says why."),
+        N_("An operation of the batch failed and nothing was written; `data.error` gives the reason."),
     )
     for status in (400, 401, 403, 404, 405, 409, 410, 429)
 )

@@ -6,12 +6,12 @@ from kalends.api.catalog import Endpoint
 from kalends.core.messages import gettext_noop as N_
 from kalends.http.language import LANGUAGES
 
-SUCCESS: Final = N_("Done.")
+SUCCESS: Final = N_("Success.")
 CREATED: Final = N_("Created.")
-NOT_MODIFIED: Final = N_("Nothing has changed since the answer that `If-None-Match` names.")
-SECURITY: Final = N_("User name and application password, as `kalends password add` prints it.")
-NAMESPACE: Final = N_("Only the namespace itself is known")
-CONTEXT: Final = N_("Without effect")
+NOT_MODIFIED: Final = N_("Nothing has changed since the response identified by `If-None-Match`.")
+SECURITY: Final = N_("User name and application password, as printed by `kalends app-password create`.")
+NAMESPACE: Final = N_("Only the namespace of this API is accepted")
+CONTEXT: Final = N_("Accepted but ignored")
 
 TEXT: Final = {"type": "string"}
 NON_NEGATIVE: Final = {"type": "integer", "minimum": 0}
@@ -27,22 +27,26 @@ def _parameter(
 # By name. No operation lists the last three, because they change the shape of the response.
 PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "lang": _parameter("lang", "query", {"type": "string", "enum": list(LANGUAGES)},
-                       N_("The language of messages and descriptions")),
-    "Accept-Language": _parameter("Accept-Language", "header", TEXT, N_("Languages, the best first")),
+                       N_("Language of messages and descriptions")),
+    "Accept-Language": _parameter("Accept-Language", "header", TEXT,
+                                  N_("Preferred languages, in order of preference")),
     "X-Request-ID": _parameter("X-Request-ID", "header", {"type": "string", "pattern": r"^[\w.:-]{1,100}$"},
-                               N_("A name for the request, kept in answer and log")),
+                               N_("Request ID, returned in the response and written to the log")),
     "If-None-Match": _parameter("If-None-Match", "header", TEXT,
-                                N_("ETags that are known; if one still holds, the answer is 304")),
+                                N_("Known ETags; the response is 304 if one of them still matches")),
     "If-Match": _parameter("If-Match", "header", TEXT,
-                           N_("The ETag that the caller knows; a record that differs by now gives 412")),
+                           N_("ETag of the version that the client has; the response is 412 if the record has "
+                              "changed")),
     "Idempotency-Key": _parameter("Idempotency-Key", "header", {"type": "string", "maxLength": 255},
-                                  N_("A request that is repeated with the same key is done once, for a day")),
+                                  N_("Requests repeated with the same key within a day are executed only once")),
     "_fields": _parameter("_fields", "query", {"type": "array", "items": TEXT},
-                          N_("Only these keys; dots reach into objects and lists"), is_extension=False),
+                          N_("Return only these keys; use dots for nested keys"), is_extension=False),
     "_envelope": _parameter("_envelope", "query", {"type": "boolean"},
-                            N_("Wraps the answer as `body`, `status` and `headers`"), is_extension=False),
+                            N_("Wrap the response in an object with `body`, `status` and `headers`"),
+                            is_extension=False),
     "_method": _parameter("_method", "query", {"type": "string", "enum": ["PUT", "PATCH", "DELETE"]},
-                          N_("What a POST stands for; `X-HTTP-Method-Override` says the same"), is_extension=False),
+                          N_("Method to apply instead of POST; same as `X-HTTP-Method-Override`"),
+                          is_extension=False),
 }  # fmt: skip
 COMMON_PARAMETERS: Final = ("lang", "Accept-Language", "X-Request-ID")
 
@@ -52,29 +56,29 @@ def _header(schema: dict[str, Any], description: str) -> dict[str, Any]:
 
 
 HEADERS: Final[dict[str, dict[str, Any]]] = {
-    "X-Request-ID": _header(TEXT, N_("The name of the request, as in the log")),
-    "Link": _header(TEXT, N_("The root of the interface; of a list also the pages before and after")),
-    "Allow": _header(TEXT, N_("The methods that the caller may use on this path")),
-    "Vary": _header(TEXT, N_("What the answer depends on")),
-    "Cache-Control": _header(TEXT, N_("Whether and how long the answer may be kept")),
-    "X-Content-Type-Options": _header({"const": "nosniff"}, N_("The type of the answer is not to be guessed")),
-    "X-Robots-Tag": _header({"const": "noindex"}, N_("Search engines leave it out")),
+    "X-Request-ID": _header(TEXT, N_("Request ID, as in the log")),
+    "Link": _header(TEXT, N_("API root; for lists also the previous and next page")),
+    "Allow": _header(TEXT, N_("Methods that the client may use on this path")),
+    "Vary": _header(TEXT, N_("Request headers that the response depends on")),
+    "Cache-Control": _header(TEXT, N_("Whether and for how long the response may be cached")),
+    "X-Content-Type-Options": _header({"const": "nosniff"}, N_("Disables MIME sniffing")),
+    "X-Robots-Tag": _header({"const": "noindex"}, N_("Excludes the response from search engines")),
     "Content-Language": _header({"type": "string", "enum": list(LANGUAGES)},
-                                N_("The language of messages and descriptions")),
-    "ETag": _header(TEXT, N_("Names this state, for `If-Match` and `If-None-Match`")),
-    "Location": _header({"type": "string", "format": "uri"}, N_("The address of the new record")),
-    "X-TEC-Total": _header(NON_NEGATIVE, N_("How many records the whole list has")),
-    "X-TEC-TotalPages": _header(NON_NEGATIVE, N_("How many pages the list has")),
-    "X-WP-Total": _header(NON_NEGATIVE, N_("The same as `X-TEC-Total`")),
-    "X-WP-TotalPages": _header(NON_NEGATIVE, N_("The same as `X-TEC-TotalPages`")),
-    "Retry-After": _header(NON_NEGATIVE, N_("After how many seconds to try again")),
-    "Idempotent-Replay": _header({"const": "true"}, N_("The answer is the first one, repeated")),
-    "Surrogate-Key": _header(TEXT, N_("What is in the answer, for caches that forget by key")),
-    "Access-Control-Allow-Origin": _header(TEXT, N_("The origin whose scripts may read the answer")),
-    "Access-Control-Expose-Headers": _header(TEXT, N_("The headers that such scripts may read")),
-    "Access-Control-Allow-Methods": _header(TEXT, N_("The methods that such scripts may use")),
-    "Access-Control-Allow-Headers": _header(TEXT, N_("The headers that such scripts may send")),
-    "Access-Control-Max-Age": _header(NON_NEGATIVE, N_("For how many seconds the permission holds")),
+                                N_("Language of messages and descriptions")),
+    "ETag": _header(TEXT, N_("Identifies this version, for `If-Match` and `If-None-Match`")),
+    "Location": _header({"type": "string", "format": "uri"}, N_("URL of the new record")),
+    "X-TEC-Total": _header(NON_NEGATIVE, N_("Total number of records in the list")),
+    "X-TEC-TotalPages": _header(NON_NEGATIVE, N_("Number of pages")),
+    "X-WP-Total": _header(NON_NEGATIVE, N_("Same as `X-TEC-Total`")),
+    "X-WP-TotalPages": _header(NON_NEGATIVE, N_("Same as `X-TEC-TotalPages`")),
+    "Retry-After": _header(NON_NEGATIVE, N_("Seconds to wait before retrying")),
+    "Idempotent-Replay": _header({"const": "true"}, N_("The response repeats the one to the first request")),
+    "Surrogate-Key": _header(TEXT, N_("Cache tags of the response")),
+    "Access-Control-Allow-Origin": _header(TEXT, N_("Origin whose scripts may read the response")),
+    "Access-Control-Expose-Headers": _header(TEXT, N_("Response headers that scripts of this origin may read")),
+    "Access-Control-Allow-Methods": _header(TEXT, N_("Methods that scripts of this origin may use")),
+    "Access-Control-Allow-Headers": _header(TEXT, N_("Request headers that scripts of this origin may send")),
+    "Access-Control-Max-Age": _header(NON_NEGATIVE, N_("Seconds for which a browser may cache this permission")),
 }  # fmt: skip
 # Every response has these headers, so only the first one is repeated in each description.
 COMMON_HEADERS: Final = (

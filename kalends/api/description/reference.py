@@ -209,7 +209,7 @@ class _SectionBuilder:
         default = ""
         if "default" in schema:
             value = orjson.dumps(schema["default"]).decode()
-            default = Message("by default {value}", value=value).render(self._translate)
+            default = Message("default: {value}", value=value).render(self._translate)
         extension_note = f". {self._translate(operations.EXTENSION_NOTE)}"
         return Field(
             name=row["name"],

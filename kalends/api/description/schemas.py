@@ -19,7 +19,7 @@ TEXT: Final[Schema] = {"type": "string"}
 FLAG: Final[Schema] = {"type": "boolean"}
 MAYBE_FLAG: Final[Schema] = {
     "type": ["boolean", "null"],
-    "description": N_("null where the event is protected and its password was not given"),
+    "description": N_("null if the event is protected and its password was not sent"),
 }
 NON_NEGATIVE: Final[Schema] = {"type": "integer", "minimum": 0}
 ID: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": MAX_ID}
@@ -30,7 +30,7 @@ DATETIME: Final[Schema] = {
     "pattern": r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$",
     "examples": ["2027-04-01 19:30:00"],
 }
-HTML: Final[Schema] = {"type": "string", "description": N_("HTML that was cleaned, or empty")}
+HTML: Final[Schema] = {"type": "string", "description": N_("Sanitized HTML, or empty")}
 
 
 def ref(name: str) -> Schema:
@@ -65,23 +65,23 @@ def schema_name(kind: Kind) -> str:
 
 POST: Final[Schema] = {
     "id": ID,
-    "global_id": with_description(TEXT, N_("The host of the site and the ID")),
+    "global_id": with_description(TEXT, N_("Host name of the site and ID of the record")),
     "global_id_lineage": array(TEXT),
     "author": {
         "type": "string",
         "pattern": "^[0-9]+$",
-        "description": N_("The ID of the author, as digits"),
+        "description": N_("Author ID as a string of digits"),
     },
     "status": {"type": "string", "enum": list(STATUSES)},
-    "date": with_description(DATETIME, N_("The publication date, in the zone of the site")),
+    "date": with_description(DATETIME, N_("The publication date, in the site's time zone")),
     "date_utc": with_description(DATETIME, N_("The publication date in UTC")),
-    "modified": with_description(DATETIME, N_("The last change, in the zone of the site")),
+    "modified": with_description(DATETIME, N_("The last change, in the site's time zone")),
     "modified_utc": with_description(DATETIME, N_("The last change in UTC")),
-    "url": with_description(URL, N_("The page of the record on the site")),
+    "url": with_description(URL, N_("URL of the record's page on the site")),
 }
 JSON_LD: Final[Schema] = {
     "type": "object",
-    "description": N_("Structured data of schema.org; only where one record is read"),
+    "description": N_("schema.org structured data; only when a single record is read"),
     "required": ["@context", "@type"],
     "properties": {"@context": {"const": "https://schema.org"}, "@type": TEXT},
     "additionalProperties": True,
@@ -91,7 +91,7 @@ DATE_DETAILS: Final = record(
         "year": {"type": "string", "pattern": r"^\d{4}$"},
         **{key: {"type": "string", "pattern": r"^\d\d$"} for key in ("month", "day", "hour", "minutes", "seconds")},
     },
-    description=N_("The parts of a date, padded with zeros"),
+    description=N_("The parts of a date, zero-padded"),
 )
 IMAGE_SIZE: Final = record(
     {
@@ -102,7 +102,7 @@ IMAGE_SIZE: Final = record(
         "url": URL,
         "webp": {
             **record({"url": URL, "filesize": NON_NEGATIVE}),
-            "description": N_("The same size as WebP"),
+            "description": N_("This size as WebP"),
             "x-extension": True,
         },
     },
@@ -118,21 +118,21 @@ IMAGE_KEYS: Final[Schema] = {
     "filesize": NON_NEGATIVE,
     "sizes": {
         "type": "object",
-        "description": N_("thumbnail, medium, large and full; absent until they are made"),
+        "description": N_("thumbnail, medium, large and full; absent until generated"),
         "additionalProperties": ref("ImageSize"),
     },
     "alt_text": {
         "type": "string",
-        "description": N_("What the image shows, for those who do not see it"),
+        "description": N_("Alternative text"),
         "x-extension": True,
     },
     "caption": {
         "type": "string",
-        "description": N_("HTML that was cleaned, or empty"),
+        "description": N_("Sanitized HTML, or empty"),
         "x-extension": True,
     },
-    "focus_x": with_description(FRACTION, N_("The point that must stay visible, from the left: 0 to 1")),
-    "focus_y": with_description(FRACTION, N_("The point that must stay visible, from the top: 0 to 1")),
+    "focus_x": with_description(FRACTION, N_("Horizontal focal point, from 0 (left) to 1 (right)")),
+    "focus_y": with_description(FRACTION, N_("Vertical focal point, from 0 (top) to 1 (bottom)")),
 }
 IMAGE: Final = record(IMAGE_KEYS, optional=("sizes",))
 MEDIA_KEYS: Final[Schema] = {
@@ -142,13 +142,13 @@ MEDIA_KEYS: Final[Schema] = {
     "author": {
         "type": "string",
         "pattern": "^[0-9]+$",
-        "description": N_("The ID of the author, as digits"),
+        "description": N_("Author ID as a string of digits"),
     },
-    "date": with_description(DATETIME, N_("When it was added, in the zone of the site")),
-    "date_utc": with_description(DATETIME, N_("When it was added, in UTC")),
-    "modified": with_description(DATETIME, N_("The last change, in the zone of the site")),
+    "date": with_description(DATETIME, N_("Date added, in the site's time zone")),
+    "date_utc": with_description(DATETIME, N_("Date added, in UTC")),
+    "modified": with_description(DATETIME, N_("The last change, in the site's time zone")),
     "modified_utc": with_description(DATETIME, N_("The last change in UTC")),
-    "source_url": with_description(TEXT, N_("Where it was fetched from; empty: it was sent")),
+    "source_url": with_description(TEXT, N_("URL the image was fetched from; empty if it was uploaded")),
 }
 COST_DETAILS: Final = record(
     {
@@ -160,24 +160,24 @@ COST_DETAILS: Final = record(
 )
 EVENT_KEYS: Final[Schema] = {
     **POST,
-    "rest_url": with_description(URL, N_("The address of the record in this interface")),
+    "rest_url": with_description(URL, N_("URL of the record in this API")),
     "title": TEXT,
     "description": HTML,
     "excerpt": HTML,
     "slug": TEXT,
     "image": {"anyOf": [ref("Image"), {"const": False}]},
     "all_day": MAYBE_FLAG,
-    "start_date": with_description(DATETIME, N_("The start, in the zone of the event")),
+    "start_date": with_description(DATETIME, N_("The start, in the event's time zone")),
     "start_date_details": ref("DateDetails"),
-    "end_date": with_description(DATETIME, N_("The end, in the zone of the event")),
+    "end_date": with_description(DATETIME, N_("The end, in the event's time zone")),
     "end_date_details": ref("DateDetails"),
     "utc_start_date": with_description(DATETIME, N_("The start in UTC")),
     "utc_start_date_details": ref("DateDetails"),
     "utc_end_date": with_description(DATETIME, N_("The end in UTC")),
     "utc_end_date_details": ref("DateDetails"),
-    "timezone": with_description(TEXT, N_("An IANA name such as Europe/Paris, or a fixed offset such as UTC+5")),
+    "timezone": with_description(TEXT, N_("IANA time zone such as Europe/Paris, or a fixed offset such as UTC+5")),
     "timezone_abbr": TEXT,
-    "cost": with_description(TEXT, N_("The cost as it is shown, with its currency")),
+    "cost": with_description(TEXT, N_("The formatted cost, with its currency")),
     "cost_details": ref("CostDetails"),
     "website": TEXT,
     "show_map": MAYBE_FLAG,
@@ -189,15 +189,15 @@ EVENT_KEYS: Final[Schema] = {
     "tags": array(ref("TermInEvent")),
     "venue": {
         "anyOf": [ref("Venue"), array(ref("Venue"))],
-        "description": N_("One venue is an object, none an empty list, several are a list"),
+        "description": N_("An object for one venue, an empty list for none, a list for several"),
     },
     "organizer": array(ref("Organizer")),
     "custom_fields": EMPTY_LIST,
-    "ticket_url": {"type": "string", "description": N_("Where tickets are sold"), "x-extension": True},
+    "ticket_url": {"type": "string", "description": N_("URL where tickets are sold"), "x-extension": True},
     "uid": {
         "type": "string",
         "format": "uuid",
-        "description": N_("The name of the event for life, worldwide"),
+        "description": N_("Globally unique, permanent ID of the event"),
         "x-extension": True,
     },
     "json_ld": JSON_LD,
@@ -256,7 +256,7 @@ OPTIONAL_KEYS: Final = (
 TERM_URLS: Final = record({"self": URL, "collection": URL, "up": URL}, optional=("up",))
 TERM_KEYS: Final[Schema] = {
     "id": ID,
-    "count": with_description(NON_NEGATIVE, N_("How many published events have it")),
+    "count": with_description(NON_NEGATIVE, N_("Number of published events with this term")),
     "description": TEXT,
     "name": TEXT,
     "slug": TEXT,
@@ -265,7 +265,7 @@ TERM_KEYS: Final[Schema] = {
     "meta": EMPTY_LIST,
     "url": URL,
 }
-PARENT: Final = with_description(NON_NEGATIVE, N_("The parent category; 0 is none"))
+PARENT: Final = with_description(NON_NEGATIVE, N_("The parent category; 0 for none"))
 TERM_IN_EVENT: Final = record(
     {
         "name": TEXT,
@@ -301,14 +301,14 @@ def record_schema(kind: Kind) -> Schema:
 def list_schema(kind: Kind) -> Schema:
     keys: Schema = {
         kind.name: array(ref(schema_name(kind))),
-        "rest_url": with_description(URL, N_("The address of this page")),
-        "next_rest_url": with_description(URL, N_("The address of the next page, if there is one")),
-        "previous_rest_url": with_description(URL, N_("The address of the page before, if there is one")),
-        "total": with_description(NON_NEGATIVE, N_("How many records the whole list has")),
-        "total_pages": with_description(NON_NEGATIVE, N_("How many pages the list has")),
+        "rest_url": with_description(URL, N_("URL of this page")),
+        "next_rest_url": with_description(URL, N_("URL of the next page, if any")),
+        "previous_rest_url": with_description(URL, N_("URL of the previous page, if any")),
+        "total": with_description(NON_NEGATIVE, N_("Total number of records in the list")),
+        "total_pages": with_description(NON_NEGATIVE, N_("Number of pages")),
     }
     if kind.reads.next_cursor:
-        description = N_("What `cursor` takes for the next page; null at the end")
+        description = N_("Value of `cursor` for the next page; null on the last page")
         keys["next_cursor"] = {"type": ["string", "null"], "description": description, "x-extension": True}
     return record(keys, optional=("next_rest_url", "previous_rest_url"))
 
@@ -325,11 +325,11 @@ HISTORY: Final = record(
                     "date_utc": DATETIME,
                     "user": {
                         "anyOf": [record({"id": ID, "login": {"type": ["string", "null"]}}), {"type": "null"}],
-                        "description": N_("Who did it; null: the server itself"),
+                        "description": N_("User who made the change; null for the server itself"),
                     },
                     "changes": {
                         "type": "object",
-                        "description": N_("By parameter, what it was and what it became"),
+                        "description": N_("Old and new value of each changed parameter"),
                         "additionalProperties": record({"before": ANY, "after": ANY}),
                     },
                 }
@@ -337,7 +337,7 @@ HISTORY: Final = record(
         ),
         "next_before": {
             "type": ["integer", "null"],
-            "description": N_("What `before` takes for the next page; null at the end"),
+            "description": N_("Value of `before` for the next page; null on the last page"),
         },
     }
 )
@@ -361,7 +361,7 @@ def changes_schema() -> Schema:
     }
     deleted = record(
         {**entry, "deleted": {"const": True}},
-        description=N_("The record is gone, or hidden from the caller"),
+        description=N_("The record was deleted or is hidden from the user"),
     )
     existing = [
         record(
@@ -378,8 +378,8 @@ def changes_schema() -> Schema:
         {
             "changes": array({"anyOf": [deleted, *existing]}),
             "since": NON_NEGATIVE,
-            "next_since": with_description(TEXT, N_("What `since` takes next")),
-            "more": with_description(FLAG, N_("Whether there is more to fetch at once")),
+            "next_since": with_description(TEXT, N_("Value of `since` for the next request")),
+            "more": with_description(FLAG, N_("Whether more changes can be fetched immediately")),
         }
     )
 
@@ -388,7 +388,7 @@ RESULTS: Final = record(
     {
         "results": with_description(
             array(record({"status": {"type": "integer"}, "body": {"type": "object"}})),
-            N_("For each operation, in order, what it would have answered alone"),
+            N_("One result per operation, in order: the response it would receive on its own"),
         )
     }
 )
@@ -398,7 +398,11 @@ RESULTS: Final = record(
 
 def _error(code: Schema, data: Schema) -> Schema:
     return record(
-        {"code": code, "message": with_description(TEXT, N_("For people, in their language")), "data": record(data)}
+        {
+            "code": code,
+            "message": with_description(TEXT, N_("Human-readable message, in the language of the response")),
+            "data": record(data),
+        }
     )
 
 
@@ -407,7 +411,7 @@ PARAM_ERROR: Final = record(
     {"code": {"const": "rest_invalid_param"}, "message": TEXT, "data": record({"param": TEXT})},
 )
 ERRORS: Final[Schema] = {
-    "Error": _error(with_description(TEXT, N_("For programs; never changes")), {"status": STATUS}),
+    "Error": _error(with_description(TEXT, N_("Machine-readable code; never changes")), {"status": STATUS}),
     "rest_missing_callback_param": _error(
         {"const": "rest_missing_callback_param"}, {"status": {"const": 400}, "params": array(TEXT)}
     ),

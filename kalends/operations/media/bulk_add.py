@@ -68,7 +68,7 @@ async def _add_file(database: Database, library: Library, site_id: int, user_id:
     """Add an image; return whether it is new."""
     upload_sha256, size = await asyncio.to_thread(lambda: (hash_file(path), path.stat().st_size))
     if size > library.max_bytes:
-        raise InvalidValue("the file has more than {limit} bytes.", limit=library.max_bytes)
+        raise InvalidValue("exceeds {limit} bytes.", limit=library.max_bytes)
     async with database.transaction(site_id, utc_now(), writing=False) as tx:
         if await media.find_by_upload(tx, upload_sha256) is not None:
             return False

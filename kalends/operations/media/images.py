@@ -54,7 +54,7 @@ async def resolve_image_url(context: OperationContext, arguments: Mapping[str, A
     if not isinstance(url, str):
         return arguments
     if not permissions.may_publish(context.actor):
-        raise errors.invalid("image", "give an ID; an address needs the right to publish.")
+        raise errors.invalid("image", "must be an image ID; image URLs require the right to publish.")
     return {**arguments, "image": await _find_or_add(context, url)}
 
 
@@ -120,7 +120,7 @@ async def _find_or_add(context: OperationContext, url: str) -> int:
     if isinstance(fetched, InvalidValue):
         raise errors.invalid_params({"image": errors.for_param("image", fetched.message)})
     if fetched is None or fetched.image is None or context.library is None:
-        raise errors.invalid("image", "the media library has no image {image}.", image=url)
+        raise errors.invalid("image", "there is no image {image} in the media library.", image=url)
     await count_new_record(context)
     return await add_image(
         tx,

@@ -88,7 +88,7 @@ def translate_storage_errors() -> Iterator[None]:
 
 
 def _unreachable_error() -> ApiError:
-    return errors.unavailable(Message("The storage of files cannot be reached."))
+    return errors.unavailable(Message("The file storage is unreachable."))
 
 
 class Library:
@@ -145,7 +145,7 @@ class Library:
             if response.status == 304 and (etag or last_modified):
                 return FetchResult(None, etag, last_modified)
             if response.status != 200:
-                raise InvalidValue("the other server answered with {status}.", status=response.status)
+                raise InvalidValue("the remote server responded with {status}.", status=response.status)
             image = await self.store_image(site_id, path, title=_title_from_url(url))
         return FetchResult(
             image, _read_validator(response.headers, "etag"), _read_validator(response.headers, "last-modified")

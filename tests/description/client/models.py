@@ -39,7 +39,7 @@ class ImageSize(BaseModel):
     mime_type: str | None = Field(None, alias="mime-type")
     filesize: conint(ge=0) | None = None
     url: AnyUrl | None = None
-    webp: Webp | None = Field(None, description="The same size as WebP")
+    webp: Webp | None = Field(None, description="This size as WebP")
 
 
 class Image(BaseModel):
@@ -53,16 +53,12 @@ class Image(BaseModel):
     height: conint(ge=0)
     filesize: conint(ge=0)
     sizes: dict[str, ImageSize] | None = Field(
-        None, description="thumbnail, medium, large and full; absent until they are made"
+        None, description="thumbnail, medium, large and full; absent until generated"
     )
-    alt_text: str = Field(..., description="What the image shows, for those who do not see it")
-    caption: str = Field(..., description="HTML that was cleaned, or empty")
-    focus_x: confloat(ge=0.0, le=1.0) = Field(
-        ..., description="The point that must stay visible, from the left: 0 to 1"
-    )
-    focus_y: confloat(ge=0.0, le=1.0) = Field(
-        ..., description="The point that must stay visible, from the top: 0 to 1"
-    )
+    alt_text: str = Field(..., description="Alternative text")
+    caption: str = Field(..., description="Sanitized HTML, or empty")
+    focus_x: confloat(ge=0.0, le=1.0) = Field(..., description="Horizontal focal point, from 0 (left) to 1 (right)")
+    focus_y: confloat(ge=0.0, le=1.0) = Field(..., description="Vertical focal point, from 0 (top) to 1 (bottom)")
 
 
 class CurrencyPosition(StrEnum):
@@ -134,25 +130,25 @@ class Venue(BaseModel):
         extra="forbid",
     )
     id: conint(ge=1, le=9007199254740991)
-    global_id: str = Field(..., description="The host of the site and the ID")
+    global_id: str = Field(..., description="Host name of the site and ID of the record")
     global_id_lineage: list[str]
-    author: constr(pattern=r"^[0-9]+$") = Field(..., description="The ID of the author, as digits")
+    author: constr(pattern=r"^[0-9]+$") = Field(..., description="Author ID as a string of digits")
     status: Status
     date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
-        ..., description="The publication date, in the zone of the site", examples=["2027-04-01 19:30:00"]
+        ..., description="The publication date, in the site's time zone", examples=["2027-04-01 19:30:00"]
     )
     date_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
         ..., description="The publication date in UTC", examples=["2027-04-01 19:30:00"]
     )
     modified: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
-        ..., description="The last change, in the zone of the site", examples=["2027-04-01 19:30:00"]
+        ..., description="The last change, in the site's time zone", examples=["2027-04-01 19:30:00"]
     )
     modified_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
         ..., description="The last change in UTC", examples=["2027-04-01 19:30:00"]
     )
-    url: AnyUrl = Field(..., description="The page of the record on the site")
+    url: AnyUrl = Field(..., description="URL of the record's page on the site")
     venue: str
-    description: str | None = Field(None, description="HTML that was cleaned, or empty")
+    description: str | None = Field(None, description="Sanitized HTML, or empty")
     slug: str | None = None
     image: Image | None = None
     address: str | None = None
@@ -168,7 +164,7 @@ class Venue(BaseModel):
     geo_lng: confloat(ge=-180.0, le=180.0) | None = None
     show_map: bool
     show_map_link: bool
-    json_ld: JsonLd | None = Field(None, description="Structured data of schema.org; only where one record is read")
+    json_ld: JsonLd | None = Field(None, description="schema.org structured data; only when a single record is read")
 
 
 class VenueList(BaseModel):
@@ -176,11 +172,11 @@ class VenueList(BaseModel):
         extra="forbid",
     )
     venues: list[Venue]
-    rest_url: AnyUrl = Field(..., description="The address of this page")
-    next_rest_url: AnyUrl | None = Field(None, description="The address of the next page, if there is one")
-    previous_rest_url: AnyUrl | None = Field(None, description="The address of the page before, if there is one")
-    total: conint(ge=0) = Field(..., description="How many records the whole list has")
-    total_pages: conint(ge=0) = Field(..., description="How many pages the list has")
+    rest_url: AnyUrl = Field(..., description="URL of this page")
+    next_rest_url: AnyUrl | None = Field(None, description="URL of the next page, if any")
+    previous_rest_url: AnyUrl | None = Field(None, description="URL of the previous page, if any")
+    total: conint(ge=0) = Field(..., description="Total number of records in the list")
+    total_pages: conint(ge=0) = Field(..., description="Number of pages")
 
 
 class Organizer(BaseModel):
@@ -188,31 +184,31 @@ class Organizer(BaseModel):
         extra="forbid",
     )
     id: conint(ge=1, le=9007199254740991)
-    global_id: str = Field(..., description="The host of the site and the ID")
+    global_id: str = Field(..., description="Host name of the site and ID of the record")
     global_id_lineage: list[str]
-    author: constr(pattern=r"^[0-9]+$") = Field(..., description="The ID of the author, as digits")
+    author: constr(pattern=r"^[0-9]+$") = Field(..., description="Author ID as a string of digits")
     status: Status
     date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
-        ..., description="The publication date, in the zone of the site", examples=["2027-04-01 19:30:00"]
+        ..., description="The publication date, in the site's time zone", examples=["2027-04-01 19:30:00"]
     )
     date_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
         ..., description="The publication date in UTC", examples=["2027-04-01 19:30:00"]
     )
     modified: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
-        ..., description="The last change, in the zone of the site", examples=["2027-04-01 19:30:00"]
+        ..., description="The last change, in the site's time zone", examples=["2027-04-01 19:30:00"]
     )
     modified_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
         ..., description="The last change in UTC", examples=["2027-04-01 19:30:00"]
     )
-    url: AnyUrl = Field(..., description="The page of the record on the site")
+    url: AnyUrl = Field(..., description="URL of the record's page on the site")
     organizer: str
-    description: str | None = Field(None, description="HTML that was cleaned, or empty")
+    description: str | None = Field(None, description="Sanitized HTML, or empty")
     slug: str | None = None
     image: Image | None = None
     phone: str | None = None
     website: str | None = None
     email: str | None = None
-    json_ld: JsonLd | None = Field(None, description="Structured data of schema.org; only where one record is read")
+    json_ld: JsonLd | None = Field(None, description="schema.org structured data; only when a single record is read")
 
 
 class OrganizerList(BaseModel):
@@ -220,11 +216,11 @@ class OrganizerList(BaseModel):
         extra="forbid",
     )
     organizers: list[Organizer]
-    rest_url: AnyUrl = Field(..., description="The address of this page")
-    next_rest_url: AnyUrl | None = Field(None, description="The address of the next page, if there is one")
-    previous_rest_url: AnyUrl | None = Field(None, description="The address of the page before, if there is one")
-    total: conint(ge=0) = Field(..., description="How many records the whole list has")
-    total_pages: conint(ge=0) = Field(..., description="How many pages the list has")
+    rest_url: AnyUrl = Field(..., description="URL of this page")
+    next_rest_url: AnyUrl | None = Field(None, description="URL of the next page, if any")
+    previous_rest_url: AnyUrl | None = Field(None, description="URL of the previous page, if any")
+    total: conint(ge=0) = Field(..., description="Total number of records in the list")
+    total_pages: conint(ge=0) = Field(..., description="Number of pages")
 
 
 class Category(BaseModel):
@@ -232,7 +228,7 @@ class Category(BaseModel):
         extra="forbid",
     )
     id: conint(ge=1, le=9007199254740991)
-    count: conint(ge=0) = Field(..., description="How many published events have it")
+    count: conint(ge=0) = Field(..., description="Number of published events with this term")
     description: str
     name: str
     slug: str
@@ -240,7 +236,7 @@ class Category(BaseModel):
     urls: Urls
     meta: list[Any] = Field(..., max_length=0)
     url: AnyUrl
-    parent: conint(ge=0) = Field(..., description="The parent category; 0 is none")
+    parent: conint(ge=0) = Field(..., description="The parent category; 0 for none")
 
 
 class CategoryList(BaseModel):
@@ -248,11 +244,11 @@ class CategoryList(BaseModel):
         extra="forbid",
     )
     categories: list[Category]
-    rest_url: AnyUrl = Field(..., description="The address of this page")
-    next_rest_url: AnyUrl | None = Field(None, description="The address of the next page, if there is one")
-    previous_rest_url: AnyUrl | None = Field(None, description="The address of the page before, if there is one")
-    total: conint(ge=0) = Field(..., description="How many records the whole list has")
-    total_pages: conint(ge=0) = Field(..., description="How many pages the list has")
+    rest_url: AnyUrl = Field(..., description="URL of this page")
+    next_rest_url: AnyUrl | None = Field(None, description="URL of the next page, if any")
+    previous_rest_url: AnyUrl | None = Field(None, description="URL of the previous page, if any")
+    total: conint(ge=0) = Field(..., description="Total number of records in the list")
+    total_pages: conint(ge=0) = Field(..., description="Number of pages")
 
 
 class Tag(BaseModel):
@@ -260,7 +256,7 @@ class Tag(BaseModel):
         extra="forbid",
     )
     id: conint(ge=1, le=9007199254740991)
-    count: conint(ge=0) = Field(..., description="How many published events have it")
+    count: conint(ge=0) = Field(..., description="Number of published events with this term")
     description: str
     name: str
     slug: str
@@ -275,11 +271,11 @@ class TagList(BaseModel):
         extra="forbid",
     )
     tags: list[Tag]
-    rest_url: AnyUrl = Field(..., description="The address of this page")
-    next_rest_url: AnyUrl | None = Field(None, description="The address of the next page, if there is one")
-    previous_rest_url: AnyUrl | None = Field(None, description="The address of the page before, if there is one")
-    total: conint(ge=0) = Field(..., description="How many records the whole list has")
-    total_pages: conint(ge=0) = Field(..., description="How many pages the list has")
+    rest_url: AnyUrl = Field(..., description="URL of this page")
+    next_rest_url: AnyUrl | None = Field(None, description="URL of the next page, if any")
+    previous_rest_url: AnyUrl | None = Field(None, description="URL of the previous page, if any")
+    total: conint(ge=0) = Field(..., description="Total number of records in the list")
+    total_pages: conint(ge=0) = Field(..., description="Number of pages")
 
 
 class Data(BaseModel):
@@ -293,8 +289,8 @@ class Error(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
-    code: str = Field(..., description="For programs; never changes")
-    message: str = Field(..., description="For people, in their language")
+    code: str = Field(..., description="Machine-readable code; never changes")
+    message: str = Field(..., description="Human-readable message, in the language of the response")
     data: Data
 
 
@@ -311,7 +307,7 @@ class RestMissingCallbackParam(BaseModel):
         extra="forbid",
     )
     code: Literal["rest_missing_callback_param"]
-    message: str = Field(..., description="For people, in their language")
+    message: str = Field(..., description="Human-readable message, in the language of the response")
     data: Data1
 
 
@@ -345,7 +341,7 @@ class RestInvalidParam(BaseModel):
         extra="forbid",
     )
     code: Literal["rest_invalid_param"]
-    message: str = Field(..., description="For people, in their language")
+    message: str = Field(..., description="Human-readable message, in the language of the response")
     data: Data2
 
 
@@ -368,7 +364,7 @@ class RestInvalidJson(BaseModel):
         extra="forbid",
     )
     code: Literal["rest_invalid_json"]
-    message: str = Field(..., description="For people, in their language")
+    message: str = Field(..., description="Human-readable message, in the language of the response")
     data: Data4
 
 
@@ -385,7 +381,7 @@ class TermExists(BaseModel):
         extra="forbid",
     )
     code: Literal["term_exists"]
-    message: str = Field(..., description="For people, in their language")
+    message: str = Field(..., description="Human-readable message, in the language of the response")
     data: Data5
 
 
@@ -402,7 +398,7 @@ class RestTooManyRecords(BaseModel):
         extra="forbid",
     )
     code: Literal["rest_too_many_records"]
-    message: str = Field(..., description="For people, in their language")
+    message: str = Field(..., description="Human-readable message, in the language of the response")
     data: Data6
 
 
@@ -420,7 +416,7 @@ class RestBatchFailed(BaseModel):
         extra="forbid",
     )
     code: Literal["rest_batch_failed"]
-    message: str = Field(..., description="For people, in their language")
+    message: str = Field(..., description="Human-readable message, in the language of the response")
     data: Data7
 
 
@@ -445,7 +441,7 @@ class RestMediaInUse(BaseModel):
         extra="forbid",
     )
     code: Literal["rest_media_in_use"]
-    message: str = Field(..., description="For people, in their language")
+    message: str = Field(..., description="Human-readable message, in the language of the response")
     data: Data8
 
 
@@ -462,7 +458,7 @@ class RestHistoryExpired(BaseModel):
         extra="forbid",
     )
     code: Literal["rest_history_expired"]
-    message: str = Field(..., description="For people, in their language")
+    message: str = Field(..., description="Human-readable message, in the language of the response")
     data: Data9
 
 
@@ -515,7 +511,7 @@ class VenueNew(BaseModel):
         | None
     ) = Field(
         None,
-        description="The publication date, in the zone of the site",
+        description="The publication date, in the site's time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
     )
     date_utc: (
@@ -529,7 +525,7 @@ class VenueNew(BaseModel):
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None,
-        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
+        description="The featured image: ID of an image in the media library, or URL to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     show_map: bool | None = Field(None, description="Whether events linked to the venue show a map")
@@ -559,7 +555,7 @@ class VenueChanges(BaseModel):
         | None
     ) = Field(
         None,
-        description="The publication date, in the zone of the site",
+        description="The publication date, in the site's time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
     )
     date_utc: (
@@ -573,7 +569,7 @@ class VenueChanges(BaseModel):
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None,
-        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
+        description="The featured image: ID of an image in the media library, or URL to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     show_map: bool | None = Field(None, description="Whether events linked to the venue show a map")
@@ -603,7 +599,7 @@ class OrganizerNew(BaseModel):
         | None
     ) = Field(
         None,
-        description="The publication date, in the zone of the site",
+        description="The publication date, in the site's time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
     )
     date_utc: (
@@ -617,7 +613,7 @@ class OrganizerNew(BaseModel):
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None,
-        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
+        description="The featured image: ID of an image in the media library, or URL to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     phone: str | None = Field(None, description="The phone number")
@@ -633,7 +629,7 @@ class OrganizerChanges(BaseModel):
         | None
     ) = Field(
         None,
-        description="The publication date, in the zone of the site",
+        description="The publication date, in the site's time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
     )
     date_utc: (
@@ -647,7 +643,7 @@ class OrganizerChanges(BaseModel):
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None,
-        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
+        description="The featured image: ID of an image in the media library, or URL to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     phone: str | None = Field(None, description="The phone number")
@@ -658,31 +654,31 @@ class OrganizerChanges(BaseModel):
 class CategoryNew(BaseModel):
     name: constr(min_length=1) = Field(..., description="The category name")
     description: str | None = Field(None, description="The description")
-    slug: str | None = Field(None, description="The slug; by default made from the name")
+    slug: str | None = Field(None, description="The slug; by default generated from the name")
     parent: conint(ge=0, le=9007199254740991) | None = Field(
-        None, description="The parent category term ID; 0 is none"
+        None, description="ID of the parent category; 0 for none"
     )
 
 
 class CategoryChanges(BaseModel):
     name: constr(min_length=1) | None = Field(None, description="The category name")
     description: str | None = Field(None, description="The description")
-    slug: str | None = Field(None, description="The slug; by default made from the name")
+    slug: str | None = Field(None, description="The slug; by default generated from the name")
     parent: conint(ge=0, le=9007199254740991) | None = Field(
-        None, description="The parent category term ID; 0 is none"
+        None, description="ID of the parent category; 0 for none"
     )
 
 
 class TagNew(BaseModel):
     name: constr(min_length=1) = Field(..., description="The tag name")
     description: str | None = Field(None, description="The description")
-    slug: str | None = Field(None, description="The slug; by default made from the name")
+    slug: str | None = Field(None, description="The slug; by default generated from the name")
 
 
 class TagChanges(BaseModel):
     name: constr(min_length=1) | None = Field(None, description="The tag name")
     description: str | None = Field(None, description="The description")
-    slug: str | None = Field(None, description="The slug; by default made from the name")
+    slug: str | None = Field(None, description="The slug; by default generated from the name")
 
 
 class Event(BaseModel):
@@ -690,36 +686,36 @@ class Event(BaseModel):
         extra="forbid",
     )
     id: conint(ge=1, le=9007199254740991)
-    global_id: str = Field(..., description="The host of the site and the ID")
+    global_id: str = Field(..., description="Host name of the site and ID of the record")
     global_id_lineage: list[str]
-    author: constr(pattern=r"^[0-9]+$") = Field(..., description="The ID of the author, as digits")
+    author: constr(pattern=r"^[0-9]+$") = Field(..., description="Author ID as a string of digits")
     status: Status
     date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
-        ..., description="The publication date, in the zone of the site", examples=["2027-04-01 19:30:00"]
+        ..., description="The publication date, in the site's time zone", examples=["2027-04-01 19:30:00"]
     )
     date_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
         ..., description="The publication date in UTC", examples=["2027-04-01 19:30:00"]
     )
     modified: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
-        ..., description="The last change, in the zone of the site", examples=["2027-04-01 19:30:00"]
+        ..., description="The last change, in the site's time zone", examples=["2027-04-01 19:30:00"]
     )
     modified_utc: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
         ..., description="The last change in UTC", examples=["2027-04-01 19:30:00"]
     )
-    url: AnyUrl = Field(..., description="The page of the record on the site")
-    rest_url: AnyUrl = Field(..., description="The address of the record in this interface")
+    url: AnyUrl = Field(..., description="URL of the record's page on the site")
+    rest_url: AnyUrl = Field(..., description="URL of the record in this API")
     title: str
-    description: str = Field(..., description="HTML that was cleaned, or empty")
-    excerpt: str = Field(..., description="HTML that was cleaned, or empty")
+    description: str = Field(..., description="Sanitized HTML, or empty")
+    excerpt: str = Field(..., description="Sanitized HTML, or empty")
     slug: str
     image: Image | Literal[False]
-    all_day: bool | None = Field(..., description="null where the event is protected and its password was not given")
+    all_day: bool | None = Field(..., description="null if the event is protected and its password was not sent")
     start_date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
-        ..., description="The start, in the zone of the event", examples=["2027-04-01 19:30:00"]
+        ..., description="The start, in the event's time zone", examples=["2027-04-01 19:30:00"]
     )
     start_date_details: DateDetails
     end_date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
-        ..., description="The end, in the zone of the event", examples=["2027-04-01 19:30:00"]
+        ..., description="The end, in the event's time zone", examples=["2027-04-01 19:30:00"]
     )
     end_date_details: DateDetails
     utc_start_date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
@@ -730,30 +726,30 @@ class Event(BaseModel):
         ..., description="The end in UTC", examples=["2027-04-01 19:30:00"]
     )
     utc_end_date_details: DateDetails
-    timezone: str = Field(..., description="An IANA name such as Europe/Paris, or a fixed offset such as UTC+5")
+    timezone: str = Field(..., description="IANA time zone such as Europe/Paris, or a fixed offset such as UTC+5")
     timezone_abbr: str
-    cost: str = Field(..., description="The cost as it is shown, with its currency")
+    cost: str = Field(..., description="The formatted cost, with its currency")
     cost_details: CostDetails
     website: str
-    show_map: bool | None = Field(..., description="null where the event is protected and its password was not given")
+    show_map: bool | None = Field(..., description="null if the event is protected and its password was not sent")
     show_map_link: bool | None = Field(
-        ..., description="null where the event is protected and its password was not given"
+        ..., description="null if the event is protected and its password was not sent"
     )
     hide_from_listings: bool | None = Field(
-        ..., description="null where the event is protected and its password was not given"
+        ..., description="null if the event is protected and its password was not sent"
     )
-    sticky: bool | None = Field(..., description="null where the event is protected and its password was not given")
-    featured: bool | None = Field(..., description="null where the event is protected and its password was not given")
+    sticky: bool | None = Field(..., description="null if the event is protected and its password was not sent")
+    featured: bool | None = Field(..., description="null if the event is protected and its password was not sent")
     categories: list[TermInEvent]
     tags: list[TermInEvent]
     venue: Venue | list[Venue] = Field(
-        ..., description="One venue is an object, none an empty list, several are a list"
+        ..., description="An object for one venue, an empty list for none, a list for several"
     )
     organizer: list[Organizer]
     custom_fields: list[Any] = Field(..., max_length=0)
-    ticket_url: str = Field(..., description="Where tickets are sold")
-    uid: UUID = Field(..., description="The name of the event for life, worldwide")
-    json_ld: JsonLd | None = Field(None, description="Structured data of schema.org; only where one record is read")
+    ticket_url: str = Field(..., description="URL where tickets are sold")
+    uid: UUID = Field(..., description="Globally unique, permanent ID of the event")
+    json_ld: JsonLd | None = Field(None, description="schema.org structured data; only when a single record is read")
 
 
 class EventList(BaseModel):
@@ -761,12 +757,12 @@ class EventList(BaseModel):
         extra="forbid",
     )
     events: list[Event]
-    rest_url: AnyUrl = Field(..., description="The address of this page")
-    next_rest_url: AnyUrl | None = Field(None, description="The address of the next page, if there is one")
-    previous_rest_url: AnyUrl | None = Field(None, description="The address of the page before, if there is one")
-    total: conint(ge=0) = Field(..., description="How many records the whole list has")
-    total_pages: conint(ge=0) = Field(..., description="How many pages the list has")
-    next_cursor: str | None = Field(..., description="What `cursor` takes for the next page; null at the end")
+    rest_url: AnyUrl = Field(..., description="URL of this page")
+    next_rest_url: AnyUrl | None = Field(None, description="URL of the next page, if any")
+    previous_rest_url: AnyUrl | None = Field(None, description="URL of the previous page, if any")
+    total: conint(ge=0) = Field(..., description="Total number of records in the list")
+    total_pages: conint(ge=0) = Field(..., description="Number of pages")
+    next_cursor: str | None = Field(..., description="Value of `cursor` for the next page; null on the last page")
 
 
 class Endpoint(BaseModel):
@@ -802,14 +798,14 @@ class EventNew(BaseModel):
         pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$"
     ) = Field(
         ...,
-        description="The start, in the zone of the event",
+        description="The start, in the event's time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
     )
     end_date: constr(
         pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$"
     ) = Field(
         ...,
-        description="The end, in the zone of the event",
+        description="The end, in the event's time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
     )
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
@@ -818,7 +814,7 @@ class EventNew(BaseModel):
         | None
     ) = Field(
         None,
-        description="The publication date, in the zone of the site",
+        description="The publication date, in the site's time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
     )
     date_utc: (
@@ -832,7 +828,7 @@ class EventNew(BaseModel):
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None,
-        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
+        description="The featured image: ID of an image in the media library, or URL to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     slug: str | None = Field(None, description="The event slug")
@@ -874,7 +870,7 @@ class EventChanges(BaseModel):
         | None
     ) = Field(
         None,
-        description="The start, in the zone of the event",
+        description="The start, in the event's time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
     )
     end_date: (
@@ -882,7 +878,7 @@ class EventChanges(BaseModel):
         | None
     ) = Field(
         None,
-        description="The end, in the zone of the event",
+        description="The end, in the event's time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
     )
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
@@ -891,7 +887,7 @@ class EventChanges(BaseModel):
         | None
     ) = Field(
         None,
-        description="The publication date, in the zone of the site",
+        description="The publication date, in the site's time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
     )
     date_utc: (
@@ -905,7 +901,7 @@ class EventChanges(BaseModel):
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None,
-        description="The featured image: the ID of an image in the media library, or an address to fetch it from",
+        description="The featured image: ID of an image in the media library, or URL to fetch it from",
     )
     description: str | None = Field(None, description="The description")
     slug: str | None = Field(None, description="The event slug")
