@@ -524,8 +524,7 @@ class VenueNew(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None,
-        description="The featured image: ID of an image in the media library, or URL to fetch it from",
+        None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
     description: str | None = Field(None, description="The description")
     show_map: bool | None = Field(None, description="Whether events linked to the venue show a map")
@@ -539,12 +538,8 @@ class VenueNew(BaseModel):
     phone: str | None = Field(None, description="The phone number")
     stateprovince: str | None = Field(None, description="The state and province")
     website: str | None = Field(None, description="The website URL")
-    geo_lat: confloat(ge=-90.0, le=90.0) | None = Field(
-        None, description="The latitude. Not in the interface: an extension of this server."
-    )
-    geo_lng: confloat(ge=-180.0, le=180.0) | None = Field(
-        None, description="The longitude. Not in the interface: an extension of this server."
-    )
+    geo_lat: confloat(ge=-90.0, le=90.0) | None = Field(None, description="The latitude. Kalends extension.")
+    geo_lng: confloat(ge=-180.0, le=180.0) | None = Field(None, description="The longitude. Kalends extension.")
 
 
 class VenueChanges(BaseModel):
@@ -568,8 +563,7 @@ class VenueChanges(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None,
-        description="The featured image: ID of an image in the media library, or URL to fetch it from",
+        None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
     description: str | None = Field(None, description="The description")
     show_map: bool | None = Field(None, description="Whether events linked to the venue show a map")
@@ -583,12 +577,8 @@ class VenueChanges(BaseModel):
     phone: str | None = Field(None, description="The phone number")
     stateprovince: str | None = Field(None, description="The state and province")
     website: str | None = Field(None, description="The website URL")
-    geo_lat: confloat(ge=-90.0, le=90.0) | None = Field(
-        None, description="The latitude. Not in the interface: an extension of this server."
-    )
-    geo_lng: confloat(ge=-180.0, le=180.0) | None = Field(
-        None, description="The longitude. Not in the interface: an extension of this server."
-    )
+    geo_lat: confloat(ge=-90.0, le=90.0) | None = Field(None, description="The latitude. Kalends extension.")
+    geo_lng: confloat(ge=-180.0, le=180.0) | None = Field(None, description="The longitude. Kalends extension.")
 
 
 class OrganizerNew(BaseModel):
@@ -612,8 +602,7 @@ class OrganizerNew(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None,
-        description="The featured image: ID of an image in the media library, or URL to fetch it from",
+        None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
     description: str | None = Field(None, description="The description")
     phone: str | None = Field(None, description="The phone number")
@@ -642,8 +631,7 @@ class OrganizerChanges(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None,
-        description="The featured image: ID of an image in the media library, or URL to fetch it from",
+        None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
     description: str | None = Field(None, description="The description")
     phone: str | None = Field(None, description="The phone number")
@@ -827,8 +815,7 @@ class EventNew(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None,
-        description="The featured image: ID of an image in the media library, or URL to fetch it from",
+        None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
     description: str | None = Field(None, description="The description")
     slug: str | None = Field(None, description="The event slug")
@@ -854,13 +841,8 @@ class EventNew(BaseModel):
     organizer: list[conint(ge=1) | Organizer1 | OrganizerNew] | conint(ge=1) | Organizer1 | OrganizerNew | None = (
         Field(None, description="Organizer IDs or organizer data")
     )
-    ticket_url: str | None = Field(
-        None, description="Where tickets are sold. Not in the interface: an extension of this server."
-    )
-    new_password: str | None = Field(
-        None,
-        description="Sets the password of the event; empty clears it. Not in the interface: an extension of this server.",
-    )
+    ticket_url: str | None = Field(None, description="URL where tickets are sold. Kalends extension.")
+    new_password: str | None = Field(None, description="Sets the event password; empty clears it. Kalends extension.")
 
 
 class EventChanges(BaseModel):
@@ -900,8 +882,7 @@ class EventChanges(BaseModel):
     )
     status: Status | None = Field(None, description="The post status")
     image: int | str | None = Field(
-        None,
-        description="The featured image: ID of an image in the media library, or URL to fetch it from",
+        None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
     description: str | None = Field(None, description="The description")
     slug: str | None = Field(None, description="The event slug")
@@ -927,11 +908,6 @@ class EventChanges(BaseModel):
     organizer: list[conint(ge=1) | Organizer1 | OrganizerNew] | conint(ge=1) | Organizer1 | OrganizerNew | None = (
         Field(None, description="Organizer IDs or organizer data")
     )
-    ticket_url: str | None = Field(
-        None, description="Where tickets are sold. Not in the interface: an extension of this server."
-    )
-    new_password: str | None = Field(
-        None,
-        description="Sets the password of the event; empty clears it. Not in the interface: an extension of this server.",
-    )
+    ticket_url: str | None = Field(None, description="URL where tickets are sold. Kalends extension.")
+    new_password: str | None = Field(None, description="Sets the event password; empty clears it. Kalends extension.")
     password: constr(min_length=1, max_length=255) | None = Field(None, description="The event password")
