@@ -17,7 +17,7 @@ from kalends.website.models.urls import UrlBuilder
 HUES: Final = 12
 MAX_EXCERPT: Final = 220  # columns
 MAX_TITLE: Final = 160  # columns
-# An event that ends at six o'clock sharp still belongs to the night.
+# An event that ends at 06:00:00 exactly still belongs to the night before.
 NIGHT: Final = timedelta(hours=6, seconds=1)
 
 
