@@ -41,6 +41,7 @@ from kalends.website.handler import MapSettings, PageRequest
 Scope = MutableMapping[str, Any]
 Context = ApiRequest | PageRequest
 StoreResponse = Callable[[CachedResponse | None], None]
+OpenState = Callable[[], Awaitable[AppState]]
 
 REQUEST_ID: Final = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 # The status in the access log of a request whose client has disconnected.
@@ -93,9 +94,7 @@ class InboundRequest:
 class Application:
     """The ASGI application. `open_state` is called once per process, when the server starts."""
 
-    def __init__(
-        self, config: HttpConfig, open_state: Callable[[], Awaitable[AppState]], telemetry: Telemetry
-    ) -> None:
+    def __init__(self, config: HttpConfig, open_state: OpenState, telemetry: Telemetry) -> None:
         self._config = config
         self._open_state = open_state
         self._telemetry = telemetry
@@ -230,12 +229,12 @@ class Application:
             self._telemetry.exception(error)
 
     def _log(self, inbound: InboundRequest, status: int, route: str, **more: Any) -> None:
-        request, seconds = inbound.request, time.perf_counter() - inbound.started_at
+        request = inbound.request
         self._telemetry.record(
             request.method,
             route,
             status,
-            seconds,
+            time.perf_counter() - inbound.started_at,
             path=request.scope["path"][:500],
             request_id=inbound.request_id,
             host=request.headers.get("host", "")[:255],

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kalends.core.errors import InvalidValue
-from kalends.core.sanitize import clean_plain
+from kalends.core.html.sanitize import clean_plain
 from kalends.core.urls import read_email
 from kalends.operations.accounts import parse_argument
 from kalends.operations.sites import SITE_KEYS

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from kalends.core.errors import InvalidValue
-from kalends.core.sanitize import clean_plain
+from kalends.core.html.sanitize import clean_plain
 from kalends.core.slugs import make_slug
 
 MAX_LENGTH: Final = 250

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kalends.core.errors import InvalidValue
-from kalends.core.sanitize import clean_text, fold
+from kalends.core.html.sanitize import clean_text, fold
 
 MAX_LENGTH: Final = 200
 MAX_WORDS: Final = 20

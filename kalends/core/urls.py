@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 from kalends.core.errors import InvalidValue
-from kalends.core.sanitize import clean_text
+from kalends.core.html.sanitize import clean_text
 
 MAX_WEBSITE_LENGTH: Final = 2000
 MAX_EMAIL_LENGTH: Final = 254

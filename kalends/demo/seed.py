@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from kalends.core import times
 from kalends.core.errors import InvalidValue
+from kalends.core.html.sanitize import fold
 from kalends.core.params import read_params
-from kalends.core.sanitize import fold
 from kalends.core.slugs import make_slug
 from kalends.demo.dates import DAYS_BACK, plan_days
 from kalends.demo.events import CHUNK, EVENT_COLUMNS, LINK_COLUMNS, Chunk, DemoVenue, EventBuilder

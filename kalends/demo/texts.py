@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kalends.core.sanitize import fold, to_plain_text
+from kalends.core.html.sanitize import fold, to_plain_text
 from kalends.core.slugs import make_slug
 from kalends.demo.words import GENERAL, SLOTS, THEMES, Theme
 

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from kalends.core.errors import InvalidValue
-from kalends.core.html_text import to_plain_lines, to_plain_text
+from kalends.core.html.text import to_plain_lines, to_plain_text
 from kalends.core.record_types import Event, Organizer, Venue
 from kalends.core.zones import utc_of
 from kalends.feeds.vtimezone import FIRST_INSTANT, LAST_INSTANT, zone_lines

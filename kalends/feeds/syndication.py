@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from kalends.core.html_text import to_plain_text
+from kalends.core.html.text import to_plain_text
 from kalends.core.record_types import Event
 from kalends.core.times import format_datetime
 

@@ -9,15 +9,15 @@ from typing import LiteralString
 from kalends.core import credentials, errors, params, times
 from kalends.core.cost import format_cost
 from kalends.core.errors import InvalidValue
+from kalends.core.html.sanitize import clean_html, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.core.params import BOOLEAN, DATE_TIME, LINKED_RECORDS, WEBSITE, ZONE, param
 from kalends.core.record_types import Event, Term
-from kalends.core.sanitize import clean_html, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.core.slugs import make_slug
 from kalends.core.times import DateTimeInput, Span
-from kalends.kinds.event_dates import expires_at_midnight
-from kalends.kinds.event_filters import EVENT_FILTERS, PASSWORD_GUARDED_FILTERS
-from kalends.kinds.event_lists import build_event_page_query, build_event_total_query
-from kalends.kinds.event_order import build_next_cursor, order_events
+from kalends.kinds.event_list.dates import expires_at_midnight
+from kalends.kinds.event_list.filters import EVENT_FILTERS, PASSWORD_GUARDED_FILTERS
+from kalends.kinds.event_list.order import build_next_cursor, order_events
+from kalends.kinds.event_list.queries import build_event_page_query, build_event_total_query
 from kalends.kinds.event_passwords import HASHES
 from kalends.kinds.image_json import serialize_image
 from kalends.kinds.json_ld import describe_event

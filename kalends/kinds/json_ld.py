@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
+from kalends.core.html.sanitize import to_plain_text
 from kalends.core.record_types import Event, Organizer, Venue
-from kalends.core.sanitize import to_plain_text
 from kalends.core.times import format_datetime, in_zone
 from kalends.kinds.kind import JsonObject, RenderContext
 

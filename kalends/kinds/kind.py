@@ -122,7 +122,7 @@ class TextCondition:
     row_condition: Sql
 
 
-# The condition of a filter. Two types can be looked up in more than one way: see event_window.plan_branches.
+# The condition of a filter. Two types can be looked up in more than one way: see event_list.window.plan_branches.
 Clause = Sql | LinkCondition | TextCondition
 # Builds the condition of a filter from the value of its parameter. An empty fragment is no condition.
 ClauseBuilder = Callable[[Any, ListQuery], Awaitable[Clause]]

@@ -6,10 +6,10 @@ from typing import LiteralString
 import orjson
 
 from kalends.core import params, times
+from kalends.core.html.sanitize import clean_plain, clean_term_description, fold
 from kalends.core.image_types import BY_MIME
 from kalends.core.params import param
 from kalends.core.record_types import MediaItem
-from kalends.core.sanitize import clean_plain, clean_term_description, fold
 from kalends.kinds.image_json import DESCRIPTIVE_FIELDS, build_file_url, build_sizes, serialize_image
 from kalends.kinds.kind import (
     Columns,

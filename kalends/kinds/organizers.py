@@ -1,9 +1,9 @@
 """Organizers: the people and organizations behind events."""
 
 from kalends.core import params
+from kalends.core.html.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.core.params import param
 from kalends.core.record_types import Organizer
-from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.image_json import serialize_image
 from kalends.kinds.json_ld import describe_organizer
 from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes

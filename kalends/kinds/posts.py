@@ -8,9 +8,9 @@ from typing import Any, LiteralString
 import orjson
 
 from kalends.core import errors, params, times
+from kalends.core.html.sanitize import clean_html
 from kalends.core.params import Param, param
 from kalends.core.record_types import Image, Post
-from kalends.core.sanitize import clean_html
 from kalends.core.search import has_trigram, like_pattern, read_search
 from kalends.core.slugs import TRASHED_SUFFIX, make_slug
 from kalends.core.statuses import resolve_status

@@ -4,9 +4,9 @@ from typing import Any, LiteralString
 
 from kalends.core import errors, params
 from kalends.core.errors import InvalidValue
+from kalends.core.html.sanitize import clean_name, clean_term_description, clean_text, fold
 from kalends.core.params import Param, param
 from kalends.core.record_types import Term
-from kalends.core.sanitize import clean_name, clean_term_description, clean_text, fold
 from kalends.core.search import like_pattern
 from kalends.core.slugs import make_slug, normalize_lookup
 from kalends.kinds.kind import (

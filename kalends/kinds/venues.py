@@ -3,9 +3,9 @@
 from typing import LiteralString
 
 from kalends.core import errors, params
+from kalends.core.html.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.core.params import param
 from kalends.core.record_types import Venue
-from kalends.core.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
 from kalends.kinds.image_json import serialize_image
 from kalends.kinds.json_ld import describe_venue
 from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes

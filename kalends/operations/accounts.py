@@ -5,7 +5,7 @@ from typing import Any
 
 from kalends.core import credentials
 from kalends.core.errors import InvalidValue
-from kalends.core.sanitize import clean_plain
+from kalends.core.html.sanitize import clean_plain
 from kalends.core.urls import read_email
 from kalends.kinds import KINDS
 from kalends.operations.history import serialize_change

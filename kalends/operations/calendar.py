@@ -11,8 +11,8 @@ from typing import Any, Final, LiteralString
 from kalends.core.params import Param, Type
 from kalends.core.record_types import Event
 from kalends.core.times import DateTimeInput
-from kalends.kinds.event_dates import build_window
-from kalends.kinds.event_window import plan_branches
+from kalends.kinds.event_list.dates import build_window
+from kalends.kinds.event_list.window import plan_branches
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Clause, Columns, Filter, ListQuery
 from kalends.kinds.organizers import ORGANIZERS

@@ -7,7 +7,7 @@ from typing import Any
 from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.kinds import BY_NAME, KINDS
-from kalends.kinds.event_filters import link_clauses
+from kalends.kinds.event_list.filters import link_clauses
 from kalends.kinds.kind import Clause, JsonObject, Kind, RenderContext, row_conditions
 from kalends.operations import event_passwords, permissions
 from kalends.operations.context import OperationContext, Outcome

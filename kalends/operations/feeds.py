@@ -11,7 +11,7 @@ from kalends.core.record_types import Event
 from kalends.core.slugs import TRASHED_SUFFIX, normalize_lookup
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
-from kalends.kinds.event_dates import build_window, has_dates
+from kalends.kinds.event_list.dates import build_window, has_dates
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import row_conditions
 from kalends.operations import cache_tags

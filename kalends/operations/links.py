@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from kalends.core import errors
 from kalends.core.errors import ApiError
+from kalends.core.html.sanitize import clean_name, fold
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import MAX_ID, read_integer, read_params
-from kalends.core.sanitize import clean_name, fold
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.categories import serialize_category_in_event

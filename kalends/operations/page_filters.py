@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, LiteralString
 
-from kalends.core.sanitize import fold, to_plain_text
+from kalends.core.html.sanitize import fold, to_plain_text
 from kalends.core.search import like_pattern
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME

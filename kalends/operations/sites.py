@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final, LiteralString
 
 from kalends.core.errors import InvalidValue
-from kalends.core.sanitize import clean_plain
+from kalends.core.html.sanitize import clean_plain
 from kalends.core.times import read_zone
 from kalends.core.urls import read_website
 from kalends.operations.accounts import parse_argument

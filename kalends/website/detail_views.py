@@ -8,10 +8,10 @@ import orjson
 from markupsafe import Markup
 
 from kalends.core.errors import ApiError
-from kalends.core.html_text import to_plain_text, to_single_line
+from kalends.core.html.sanitize import to_paragraphs
+from kalends.core.html.text import to_plain_text, to_single_line
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import Event, Image, Organizer, Term, Venue
-from kalends.core.sanitize import to_paragraphs
 from kalends.feeds.ics import format_address
 from kalends.kinds.categories import CATEGORIES
 from kalends.kinds.json_ld import describe_event, describe_organizer, describe_venue

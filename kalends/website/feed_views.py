@@ -13,7 +13,7 @@ from kalends.core.params import Param
 from kalends.core.record_types import Event
 from kalends.feeds import ics, syndication
 from kalends.http.language import translator
-from kalends.kinds.event_filters import EVENT_FILTERS
+from kalends.kinds.event_list.filters import EVENT_FILTERS
 from kalends.kinds.events import EVENTS
 from kalends.operations import cache_tags, feeds, sitemap
 from kalends.operations.context import OperationContext

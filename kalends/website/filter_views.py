@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from kalends.core.html.sanitize import to_plain_text
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import Organizer, Term, Venue
-from kalends.core.sanitize import to_plain_text
 from kalends.core.times import DateTimeInput
 from kalends.http.requests import base_name
 from kalends.kinds import BY_NAME

@@ -7,10 +7,10 @@ from typing import Final
 import orjson
 
 from kalends.core import errors, params
+from kalends.core.html.sanitize import clean_plain
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param
 from kalends.core.record_types import Event
-from kalends.core.sanitize import clean_plain
 from kalends.kinds.kind import PAGING
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext, PageInfo

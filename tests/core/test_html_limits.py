@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalends.core import html_limits
 from kalends.core.errors import InvalidValue
-from kalends.core.html_limits import VOID, enforce_html_limits
-from kalends.core.sanitize import clean_html
+from kalends.core.html import limits
+from kalends.core.html.limits import VOID, enforce_html_limits
+from kalends.core.html.sanitize import clean_html
 from tests.core.vector_rows import quick_settings
 
 MAX_DESCRIPTION = 256_000
@@ -70,9 +70,9 @@ def test_hostile_markup_is_rejected_quickly(name: str) -> None:
 
 
 def test_descriptions_are_limited_before_sanitizing() -> None:
-    with pytest.raises(InvalidValue, match="at most 10000 tags"):
+    with pytest.raises(InvalidValue, match="at most 10000 HTML tags"):
         clean_html(HOSTILE_MARKUP["nested"])
-    with pytest.raises(InvalidValue, match="nest at most 100 deep"):
+    with pytest.raises(InvalidValue, match="nest HTML at most 100 levels deep"):
         clean_html("<div>" * 101)
 
 
@@ -169,7 +169,7 @@ TOKENS += [
 def test_accepted_markup_is_not_deeply_nested(pattern: str) -> None:
     """Whatever leaks a level each time it is repeated would be 400 levels deep."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(html_limits, "MAX_DEPTH", 20)
+        patch.setattr(limits, "MAX_DEPTH", 20)
         try:
             html = enforce_html_limits(pattern * 400)
         except InvalidValue:

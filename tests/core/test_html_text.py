@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kalends.core.sanitize import clean_html, to_paragraphs, to_plain_text
+from kalends.core.html.sanitize import clean_html, to_paragraphs, to_plain_text
 from tests.core.vector_rows import quick_settings
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalends.core.errors import InvalidValue
-from kalends.core.sanitize import (
+from kalends.core.html.sanitize import (
     ATTRIBUTES,
     DESCRIPTION_ELEMENTS,
     INLINE_ELEMENTS,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kalends.core.errors import InvalidValue
-from kalends.core.sanitize import fold
+from kalends.core.html.sanitize import fold
 from kalends.core.search import SearchWords, has_trigram, like_pattern, read_search
 from tests.core.vector_rows import quick_settings
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kalends.core.errors import ApiError
-from kalends.kinds.event_filters import EVENT_FILTERS, PASSWORD_GUARDED_FILTERS
-from kalends.kinds.event_order import Cursor
+from kalends.kinds.event_list.filters import EVENT_FILTERS, PASSWORD_GUARDED_FILTERS
+from kalends.kinds.event_list.order import Cursor
 from kalends.kinds.kind import LinkCondition, TextCondition, row_conditions
 from kalends.store.sql import Sql
 from tests.kinds.conftest import MakeQuery

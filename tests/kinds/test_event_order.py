@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from kalends.core.errors import InvalidValue
-from kalends.kinds.event_order import (
+from kalends.kinds.event_list.order import (
     ORDERS,
     Cursor,
     build_next_cursor,

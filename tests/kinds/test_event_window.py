@@ -7,8 +7,8 @@ import pytest
 
 from kalends.core.errors import ApiError
 from kalends.core.times import DateTimeInput
-from kalends.kinds.event_dates import build_window
-from kalends.kinds.event_window import (
+from kalends.kinds.event_list.dates import build_window
+from kalends.kinds.event_list.window import (
     DURATION_CLASSES,
     EARLIEST,
     MAX_MONTHS,

@@ -625,7 +625,7 @@ def test_truncated_form_is_reported(author: Caller) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
     response = author.request("POST", f"{EXTENSION_URL}/media", content=FILE_PART + make_image(), headers=headers)
     assert_error(response, 400, "rest_invalid_form")
-    assert "its end is missing" in response.json()["message"]
+    assert "the closing boundary is missing" in response.json()["message"]
 
 
 def test_file_of_image_cannot_be_replaced(author: Caller) -> None:

@@ -46,8 +46,8 @@ def test_media_add_imports_directory_with_progress_bar(user_database: UserDataba
     (directory / "letter.jpg").write_bytes(b"Dear Sir")
     again = run_command(user_database.url, "media", "add", str(directory), "--login", "editor", settings=settings)
     assert again.exit_code == 1
-    assert f"{directory}/letter.jpg: this is not an image" in again.stderr
-    assert re.search(rf"Added 1 images in .*; {images:,} were there already, 1 are refused", again.stdout)
+    assert f"{directory}/letter.jpg: is not a supported image type" in again.stderr
+    assert re.search(rf"Added 1 images in .*; skipped {images:,} existing ones, rejected 1", again.stdout)
 
     if scaled(0, 1):
         with Worker.start(user_database.url, tmp_path / "worker.log", settings):

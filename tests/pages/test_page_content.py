@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kalends.core.html_text import to_single_line
+from kalends.core.html.text import to_single_line
 from kalends.website.models.page_locale import make_page_locale
 from tests.api.running_app import RunningApp
 from tests.pages.page_client import add_event, get_page

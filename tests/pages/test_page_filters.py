@@ -13,7 +13,7 @@ EVENING = ("2031-03-14 19:30", "2031-03-14 22:00")
 VIEWS = ("/events/month/2031-03/", "/events/week/2031-03-14/", "/events/day/2031-03-14/", "/events/list/",
          "/events/search/")  # fmt: skip
 FEED_FORMATS = ("ics", "rss", "atom", "json")
-NOT_FOUND_MESSAGE = "There is nothing called “{}” here, or no longer."
+NOT_FOUND_MESSAGE = "“{}” was not found."
 
 
 @pytest.fixture

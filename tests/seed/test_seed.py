@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from kalends.core.errors import InvalidValue
+from kalends.core.html.sanitize import fold, to_plain_text
 from kalends.core.params import read_params
-from kalends.core.sanitize import fold, to_plain_text
 from kalends.core.slugs import make_slug
 from kalends.core.times import event_span
 from kalends.demo.seed import DemoCounts, DemoOptions, parse_upcoming, resolve_counts, seed

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from kalends.core import errors
 from kalends.core.errors import InvalidValue
+from kalends.core.html.sanitize import clean_plain, fold
 from kalends.core.image_types import FULL, extract_file_name
-from kalends.core.sanitize import clean_plain, fold
 from kalends.kinds.kind import Values
 from kalends.kinds.media import TEXTS, after_media_update
 from kalends.operations import permissions

@@ -8,7 +8,7 @@ from itertools import accumulate, groupby
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from kalends.core.html_text import to_plain_text, to_single_line
+from kalends.core.html.text import to_plain_text, to_single_line
 from kalends.core.record_types import Event, Image
 from kalends.core.times import abbreviation, offset_of
 from kalends.website.models.page_locale import PageLocale

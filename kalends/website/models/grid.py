@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Final, Protocol
 
-from kalends.core.html_text import to_plain_text
+from kalends.core.html.text import to_plain_text
 from kalends.core.times import abbreviation, offset_of, utc_of
 from kalends.website.models.cards import pick_hue, shorten
 from kalends.website.models.page_locale import PageLocale

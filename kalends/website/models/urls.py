@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlencode
 
-from kalends.core.html_text import to_plain_lines, to_plain_text
+from kalends.core.html.text import to_plain_lines, to_plain_text
 from kalends.core.record_types import Event
 from kalends.core.slugs import normalize_lookup
 from kalends.core.times import format_datetime

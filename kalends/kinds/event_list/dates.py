@@ -8,8 +8,8 @@ from typing import Any, Final
 from kalends.core import errors, times
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
-from kalends.kinds.event_filters import EVENT_FILTERS
-from kalends.kinds.event_window import Bound, Window
+from kalends.kinds.event_list.filters import EVENT_FILTERS
+from kalends.kinds.event_list.window import Bound, Window
 from kalends.kinds.kind import ListQuery
 
 BOUNDS: Final = {row.param.name: row.clause for row in EVENT_FILTERS if isinstance(row.clause, Bound)}

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import LiteralString
 
 from kalends.core.zones import SECOND
-from kalends.kinds.event_dates import build_window
-from kalends.kinds.event_order import (
+from kalends.kinds.event_list.dates import build_window
+from kalends.kinds.event_list.order import (
     ORDERS,
     build_order_by,
     cursor_condition,
@@ -17,7 +17,7 @@ from kalends.kinds.event_order import (
     qualify_column,
     read_order,
 )
-from kalends.kinds.event_window import DAY, Window, duration_classes_before, plan_branches
+from kalends.kinds.event_list.window import DAY, Window, duration_classes_before, plan_branches
 from kalends.kinds.kind import Clause, Kind, ListQuery
 from kalends.store.sql import Sql, join
 

@@ -8,8 +8,8 @@ from kalends.core.params import BOOLEAN, DATE_TIME, Type, param
 from kalends.core.slugs import normalize_lookup
 from kalends.core.times import day_begins, day_ends
 from kalends.core.zones import SECOND
-from kalends.kinds.event_order import ORDERS, read_by_order, read_cursor, read_order, read_radius
-from kalends.kinds.event_window import Bound, read_by_window
+from kalends.kinds.event_list.order import ORDERS, read_by_order, read_cursor, read_order, read_radius
+from kalends.kinds.event_list.window import Bound, read_by_window
 from kalends.kinds.kind import (
     Clause,
     ClauseBuilder,

@@ -7,7 +7,7 @@ import html
 import re
 from collections.abc import Iterator
 
-from kalends.core.html_limits import BLOCKS, TAG, VOID
+from kalends.core.html.limits import BLOCKS, TAG, VOID
 
 _TAG = re.compile(TAG)
 _GAP = re.compile(r"\n[ \t]*+(?:\n[ \t]*+)++")

@@ -13,8 +13,8 @@ from typing import Final
 import nh3
 
 from kalends.core.errors import InvalidValue
-from kalends.core.html_limits import element_set, enforce_html_limits
-from kalends.core.html_text import to_paragraphs, to_plain_text
+from kalends.core.html.limits import element_set, enforce_html_limits
+from kalends.core.html.text import to_paragraphs, to_plain_text
 from kalends.core.messages import gettext_noop as N_
 
 __all__ = [

@@ -1,0 +1,1 @@
+"""HTML from outside: limits, sanitizing, conversion to text."""

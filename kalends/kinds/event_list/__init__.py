@@ -1,0 +1,1 @@
+"""The list of events: its filters, date bounds, order and queries."""
