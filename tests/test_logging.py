@@ -58,7 +58,7 @@ def test_server_logs_every_line_as_json_without_the_query(
 ) -> None:
     environment = {"KALENDS_BASE_URL": "http://127.0.0.1"}
     server = start_server(database_url, environment=environment)
-    httpx.get(f"{server.address}/healthz?password=s3cret", headers={"X-Request-ID": "one"})
+    httpx.get(f"{server.base_url}/healthz?password=s3cret", headers={"X-Request-ID": "one"})
     server.stop()
     lines = [line for line in server.read_log().splitlines() if not line.startswith("Warning:")]
     records = [json.loads(line) for line in lines]

@@ -51,7 +51,7 @@ def test_help_starts_fast() -> None:
 def test_metrics_count_page_requests(database_url: str, start_server: Callable[..., Server], workers: int) -> None:
     port = find_free_port()
     server = start_server(database_url, workers=workers, environment={"KALENDS_METRICS_PORT": str(port)})
-    assert httpx.get(f"{server.address}/events/list/", follow_redirects=True).status_code == 200
+    assert httpx.get(f"{server.base_url}/events/list/", follow_redirects=True).status_code == 200
     pattern = re.compile(r'^kalends_requests_total\{.*method="GET",.*status="200".*\} (\d+)', re.MULTILINE)
     deadline = time.monotonic() + 10  # A request is counted after its response has been sent.
     metrics = ""

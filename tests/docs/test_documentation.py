@@ -42,7 +42,7 @@ def test_documented_commands_print_documented_output(
         password = asyncio.run(add_administrator(database_url))
         with Server.start(database_url, log=tmp_path / "log", environment=media, patience=120) as server:
             environment = {**make_environment(database_url, media), "PASSWORD": password}
-            printed = run_commands(page, database_url, environment, int(server.address.rpartition(":")[2]))
+            printed = run_commands(page, database_url, environment, int(server.base_url.rpartition(":")[2]))
     else:
         database_url = request.getfixturevalue("empty_database_url")
         printed = run_commands(page, database_url, make_environment(database_url, media))
