@@ -87,7 +87,7 @@ def build_event(row: Row, context: RenderContext) -> Event:
 
 
 def hide_protected_attributes(event: Event) -> Event:
-    """Return what a protected event shows without its password: title, dates and URLs (behaviour 6.3)."""
+    """Return the public part of a protected event without its password: title, dates and URLs (behaviour 6.3)."""
     return replace(
         event,
         description="",
