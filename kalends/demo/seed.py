@@ -153,7 +153,7 @@ async def _copy_events(
             await load.copy(table, LINK_COLUMNS[table], rows)
         await load.copy(
             "changes",
-            ("site_id", "revision", "kind", "record_id", "action", "user_id", "at"),
+            ("site_id", "revision", "kind", "record_id", "action", "user_id", "changed_at"),
             [
                 (changes.site_id, rev, "events", number, "create", changes.user_id, changes.now)
                 for number, rev in chunk.ids

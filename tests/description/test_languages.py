@@ -78,9 +78,9 @@ def test_values_are_interpolated_into_translated_message() -> None:
     assert outer.render(translator("fr")) == "`parent` : la catégorie 7 n’existe pas."
     # What a caller sent is never taken for a place in the sentence.
     assert (
-        Message("{name} does not exist yet, and creating it {requirement}", name="{right}", right="x")
+        Message("{name} does not exist yet, and creating it {requirement}", name="{requirement}", requirement="x")
         .render(translator("de"))
-        .startswith("{right} gibt es")
+        .startswith("{requirement} gibt es")
     )
 
 
@@ -144,4 +144,4 @@ def test_document_supports_conditional_requests(anonymous: Caller) -> None:
 
 def test_errors_outside_api_are_translated(anonymous: Caller) -> None:
     response = anonymous.get(API_URL.partition("/api")[0] + "/nothing", headers={"Accept-Language": "es"})
-    assert (response.status_code, response.json()["message"]) == (404, "No hay nada en esta ruta.")
+    assert (response.status_code, response.json()["message"]) == (404, "Ninguna ruta coincide con la URL solicitada.")

@@ -40,7 +40,7 @@ def test_documented_commands_print_documented_output(
     if needs_server(page):
         database_url = request.getfixturevalue("database_url")
         password = asyncio.run(add_administrator(database_url))
-        with Server.start(database_url, log=tmp_path / "log", environment=media, patience=120) as server:
+        with Server.start(database_url, log=tmp_path / "log", environment=media, timeout=120) as server:
             environment = {**make_environment(database_url, media), "PASSWORD": password}
             printed = run_commands(page, database_url, environment, int(server.base_url.rpartition(":")[2]))
     else:

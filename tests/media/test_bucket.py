@@ -150,7 +150,7 @@ def test_hanging_bucket_blocks_only_media_requests(start_app: Callable[..., Runn
 
 
 def test_missing_bucket_key_is_reported_at_startup() -> None:
-    with pytest.raises(InvalidSettings, match=r"KALENDS_S3_SECRET_KEY.*is required when KALENDS_S3_BUCKET is set"):
+    with pytest.raises(InvalidSettings, match=r"KALENDS_S3_SECRET_KEY.*is required if KALENDS_S3_BUCKET is set"):
         read_settings(s3_bucket="pictures", s3_access_key="name")
     assert read_settings(s3_bucket="pictures", s3_access_key="name", s3_secret_key="key").s3_bucket == "pictures"
 

@@ -196,7 +196,7 @@ def file_path(here: RunningApp, url: str) -> Path:
 def test_check_reports_no_errors_for_intact_library(empty_app: RunningApp, author: Caller) -> None:
     for seed in (1, 2):
         generate_sizes(empty_app, create_image(author, make_image(width=400, seed=seed)))
-    assert run_check(empty_app) == (0, "2 images, 12 files, 0 of them wrong; 0 images not whole.\n")
+    assert run_check(empty_app) == (0, "2 images, 12 files, 0 of them damaged or missing; 0 images incomplete.\n")
 
 
 def test_check_regenerates_missing_and_damaged_sizes(empty_app: RunningApp, author: Caller) -> None:
@@ -210,11 +210,11 @@ def test_check_regenerates_missing_and_damaged_sizes(empty_app: RunningApp, auth
     code, out = run_check(empty_app)
     assert code == 0
     assert out == (
-        f"image {image['id']}: 2 files wrong, regenerated\n1 images, 6 files, 2 of them wrong; 0 images not whole.\n"
+        f"image {image['id']}: 2 damaged or missing files; regenerated\n1 images, 6 files, 2 of them damaged or missing; 0 images incomplete.\n"
     )
     assert {url: read_file(empty_app, url) for url in contents} == contents
     assert read_image(author, image) == details
-    assert run_check(empty_app)[1].startswith("1 images, 6 files, 0 of them wrong")
+    assert run_check(empty_app)[1].startswith("1 images, 6 files, 0 of them damaged or missing")
 
 
 def test_check_generates_missing_sizes(empty_app: RunningApp, author: Caller) -> None:
@@ -224,8 +224,8 @@ def test_check_generates_missing_sizes(empty_app: RunningApp, author: Caller) ->
     assert (code, out.splitlines()) == (
         0,
         [
-            f"image {image['id']}: 0 files wrong, missing sizes were generated",
-            "1 images, 1 files, 0 of them wrong; 0 images not whole.",
+            f"image {image['id']}: 0 damaged or missing files; missing sizes were generated",
+            "1 images, 1 files, 0 of them damaged or missing; 0 images incomplete.",
         ],
     )
     assert set(read_image(author, image)["sizes"]) == {"thumbnail", "medium", "full"}
@@ -240,7 +240,10 @@ def test_check_continues_after_unreadable_file(empty_app: RunningApp, author: Ca
     path.mkdir()
     code, out = run_check(empty_app)
     path.rmdir()
-    assert (code, out.splitlines()[-1]) == (1, "2 images, 12 files, 1 of them wrong; 1 images not whole.")
+    assert (code, out.splitlines()[-1]) == (
+        1,
+        "2 images, 12 files, 1 of them damaged or missing; 1 images incomplete.",
+    )
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"x")], ids=["lost", "damaged"])
@@ -253,8 +256,8 @@ def test_check_reports_unrecoverable_image(
     code, out = run_check(empty_app)
     assert code == 1
     assert out == (
-        f"image {image['id']}: 1 files wrong, the original image is missing\n"
-        "1 images, 6 files, 1 of them wrong; 1 images not whole.\n"
+        f"image {image['id']}: 1 damaged or missing files; the original image is missing\n"
+        "1 images, 6 files, 1 of them damaged or missing; 1 images incomplete.\n"
     )
 
 

@@ -31,7 +31,7 @@ def test_media_add_imports_directory_with_progress_bar(user_database: UserDataba
     took = time.monotonic() - started
     assert result.returncode == 0, result.stderr
     assert re.fullmatch(
-        rf"Added {images:,} images in [\d.,]+ s; 0 were there already, 0 are refused\.\n", result.stdout
+        rf"Added {images:,} images in [\d.,]+ s; skipped 0 existing ones, rejected 0\.\n", result.stdout
     )
     assert f"{images}/{images}" in result.stderr, "the bar"
     report(f"{images} images in {took:.1f} s, {images / took:.0f} a second")
@@ -56,7 +56,7 @@ def test_media_add_imports_directory_with_progress_bar(user_database: UserDataba
         report(f"all sizes of {images + 1} images in {time.monotonic() - started:.0f} s")
         checked = run_command(user_database.url, "media", "check", settings=settings)
         assert f"{images + 1:,} images" in checked.stdout
-        assert "0 of them wrong" in checked.stdout
+        assert "0 of them damaged or missing" in checked.stdout
 
 
 def image_size() -> tuple[int, int]:

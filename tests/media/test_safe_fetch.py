@@ -200,7 +200,7 @@ async def test_redirects_do_not_reach_forbidden_listener(fake_network: FakeNetwo
 
 @pytest.mark.parametrize("place", ["http://[::1/x", "http://[", "//[zz]/", "http://[1]2/"])
 async def test_redirect_to_malformed_url_is_rejected(fake_network: FakeNetwork, place: str) -> None:
-    with pytest.raises(InvalidValue, match="only http"):
+    with pytest.raises(InvalidValue, match="must be an http or https URL"):
         await fake_network.get(f"http://good.test:{fake_network.permitted_port}/to/{place.encode().hex()}")
 
 
@@ -232,7 +232,7 @@ async def test_rebinding_redirect_is_rejected(fake_network: FakeNetwork) -> None
 @pytest.mark.parametrize("path", ["silent", "drip", "drip_headers"])
 async def test_stalled_response_times_out(fake_network: FakeNetwork, path: str) -> None:
     started = time.monotonic()
-    with pytest.raises(InvalidValue, match="too long"):
+    with pytest.raises(InvalidValue, match="timed out"):
         await fake_network.get(f"http://good.test:{fake_network.permitted_port}/{path}/")
     assert TIMEOUT * 0.9 < time.monotonic() - started < TIMEOUT + 2
 
@@ -274,7 +274,7 @@ async def test_stalled_name_server_times_out(fake_network: FakeNetwork) -> None:
         await asyncio.sleep(60)
         return []
 
-    with pytest.raises(InvalidValue, match="too long"):
+    with pytest.raises(InvalidValue, match="timed out"):
         await Fetcher(resolve=never, seconds=0.5).get("http://slow.test/", io.BytesIO(), limit=MAX_BYTES)
 
 
