@@ -210,7 +210,8 @@ def test_check_regenerates_missing_and_damaged_sizes(empty_app: RunningApp, auth
     code, out = run_check(empty_app)
     assert code == 0
     assert out == (
-        f"image {image['id']}: 2 damaged or missing files; regenerated\n1 images, 6 files, 2 of them damaged or missing; 0 images incomplete.\n"
+        f"image {image['id']}: 2 damaged or missing files; regenerated\n"
+        "1 images, 6 files, 2 of them damaged or missing; 0 images incomplete.\n"
     )
     assert {url: read_file(empty_app, url) for url in contents} == contents
     assert read_image(author, image) == details
