@@ -20,7 +20,7 @@ SETUP_COMMENT = re.compile(r"<!-- setup: (\w+) -->")
 DOCUMENTED_ADDRESS = "127.0.0.1:8000"
 COMMAND_MARKER = "@@next command@@"
 WAIT_FOR_SERVER = (
-    "for n in $(seq 300); do curl -sf http://127.0.0.1:8000/readyz >/dev/null && break; sleep 0.1; result"
+    "for n in $(seq 300); do curl -sf http://127.0.0.1:8000/readyz >/dev/null && break; sleep 0.1; done"
 )
 
 
