@@ -115,7 +115,7 @@ class ModelComparison(RuleBasedStateMachine):
         self._compare(by, response, 200, lambda: self.model.update_post(by, kind, post, fields, is_stale=bool(age)))
 
     @precondition(lambda self: self.model.posts)
-    @rule(place=indexes, by_slug=st.booleans(), says=st.sets(st.sampled_from(["title", "status", *LINKS])))
+    @rule(place=indexes, by_slug=st.booleans(), names=st.sets(st.sampled_from(["title", "status", *LINKS])))
     def repeat_current_values(self, place: int, by_slug: bool, names: set[str]) -> None:
         kind, path, post = self._post_at(place, by_slug)
         if post is None or (post.is_scheduled and "status" in names):
