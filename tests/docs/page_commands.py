@@ -19,9 +19,7 @@ CONSOLE_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SETUP_COMMENT = re.compile(r"<!-- setup: (\w+) -->")
 DOCUMENTED_ADDRESS = "127.0.0.1:8000"
 COMMAND_MARKER = "@@next command@@"
-WAIT_FOR_SERVER = (
-    "for n in $(seq 300); do curl -sf http://127.0.0.1:8000/readyz >/dev/null && break; sleep 0.1; done"
-)
+WAIT_FOR_SERVER = "for n in $(seq 300); do curl -sf http://127.0.0.1:8000/readyz >/dev/null && break; sleep 0.1; done"
 
 
 @dataclass(frozen=True)

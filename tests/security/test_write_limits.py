@@ -29,7 +29,7 @@ def users(database_url: str) -> dict[str, Login]:
 @pytest.fixture
 async def client(database_url: str, users: dict[str, Login]) -> AsyncIterator[httpx.AsyncClient]:
     async with (
-        run_application(database_url, transaction_deadline=1) as transport,
+        run_application(database_url, transaction_timeout=1) as transport,
         httpx.AsyncClient(
             transport=transport, base_url=f"http://x{API_PATH}", auth=users["ed"], trust_env=False, timeout=30
         ) as client,
@@ -51,7 +51,7 @@ def build_operations(events: int, venues: int) -> list[dict[str, object]]:
 @pytest.mark.parametrize("atomic", [True, False])
 async def test_batch_is_limited_to_1000_new_records(database_url: str, users: dict[str, Login], atomic: bool) -> None:
     async with (
-        run_application(database_url, transaction_deadline=60) as transport,
+        run_application(database_url, transaction_timeout=60) as transport,
         httpx.AsyncClient(transport=transport, auth=users["con"], trust_env=False, timeout=90) as client,
     ):
         response = await client.post(BATCH_URL, json={"operations": build_operations(500, 50), "atomic": atomic})
@@ -149,7 +149,7 @@ async def test_batch_parses_parameters_before_locking(
 
 async def test_public_reads_have_shorter_timeout(database_url: str, users: dict[str, Login]) -> None:
     async with (
-        run_application(database_url, public_deadline=0.5, statement_deadline=2) as transport,
+        run_application(database_url, public_statement_timeout=0.5, statement_timeout=2) as transport,
         httpx.AsyncClient(transport=transport, base_url=f"http://x{API_PATH}", trust_env=False, timeout=30) as client,
     ):
         with psycopg.connect(database_url) as holder:

@@ -44,7 +44,7 @@ def test_command_fills_site(database_url: str, start_server: Callable[..., Serve
         [*command, *more], env=make_environment(database_url), capture_output=True, text=True, check=True
     )
     assert result.stdout.startswith(
-        "Made 500 events, 300 of them from today on; 20 venues, 10 organizers, 20 categories, 40 tags, in "
+        "Created 500 events, 300 of them upcoming; 20 venues, 10 organizers, 20 categories, 40 tags, in "
     )
     with start_server(database_url).client() as client:
         base = "/api/calendar/events/v1"
