@@ -139,8 +139,9 @@ class Application:
         except ApiError as refusal:
             error = refusal
         try:
-            if cached is not None:
-                sending = self._send_cached(inbound, cached, age)
+            if inbound.context is not None and cached is not None:
+                policy, request_id = self._config.headers, inbound.request_id
+                sending = send_cached(inbound.context, send, cached, policy, request_id=request_id, age=age)
                 status = await (watcher.run(request, sending) if len(cached.body) > CHUNK_BYTES else sending)
                 self._log(inbound, status, cached.route, cache="stale" if age else "hit")
             else:
@@ -159,7 +160,7 @@ class Application:
             store(cached)
         if cached is not None and isinstance(context, PageRequest):
             # Pages are sent compressed to the first visitor already.
-            await self._send_cached(inbound, cached)
+            await send_cached(context, inbound.send, cached, self._config.headers, request_id=inbound.request_id)
         else:
             await _send(inbound, response)
         self._log(inbound, response.status_code, _route(context), user=context.actor.user_id if context else None)
@@ -207,12 +208,6 @@ class Application:
         else:
             response.headers["Vary"] = policy.vary
         response.headers.update(cors.make_headers(inbound.request, policy.origins))
-
-    async def _send_cached(self, inbound: InboundRequest, cached: CachedResponse, age: float = 0.0) -> int:
-        headers = [(b"x-request-id", inbound.request_id.encode())]
-        now = inbound.context.now if inbound.context else utc_now()
-        policy = self._config.headers
-        return await send_cached(inbound.request, inbound.send, cached, policy, headers, now=now, age=age)
 
     def _run_in_background(self, work: Awaitable[None]) -> None:
         task = asyncio.create_task(self._log_failures(work))
@@ -327,7 +322,7 @@ def create_application() -> Application:
             origins=settings.cors_origins,
             library=open_library(settings),
             media_url=settings.media_url,
-            daily_records=settings.max_records_per_day,
+            max_daily_records=settings.max_records_per_day,
         )
 
     return Application(http_config, open_state, Telemetry())

@@ -201,7 +201,7 @@ def _make_context(
         extension_url=base_url + api_request.prefix,
         media_url=api_request.state.media_url or base_url + media_files.PREFIX,
         client_ip=api_request.client_ip,
-        max_daily_records=api_request.state.daily_records,
+        max_daily_records=api_request.state.max_daily_records,
         representation_cache=api_request.state.representation_cache,
         library=api_request.state.library,
         upload=sent.upload,

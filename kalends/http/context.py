@@ -35,7 +35,7 @@ class AppState:
     library: Library | None = None
     media_url: str = ""
     feed_limiter: PerOwnerLimiter = field(default_factory=lambda: PerOwnerLimiter(FEED_LIMITS))
-    daily_records: int = 0
+    max_daily_records: int = 0
 
 
 class MatchedRoute(Protocol):

@@ -2,12 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Final
-
-from starlette.requests import Request
+from typing import Any, Final
 
 from kalends.http import cors, responses
+from kalends.http.context import RequestContext
 from kalends.http.disconnects import ClientDisconnected, Send
 from kalends.http.encoding import accepts_gzip
 from kalends.http.response_cache import CachedResponse
@@ -33,21 +31,21 @@ async def send_response(send: Send, status: int, headers: Sequence[tuple[bytes, 
 
 
 async def send_cached(
-    request: Request,
+    context: RequestContext[Any],
     send: Send,
     cached: CachedResponse,
     policy: HeaderPolicy,
-    headers: Sequence[tuple[bytes, bytes]],
     *,
-    now: datetime,
-    age: float,
+    request_id: str,
+    age: float = 0.0,
 ) -> int:
-    """Send a cached response with additional headers and return its status.
+    """Send a cached response and return its status.
 
     A response with an age is stale, because the database is unavailable; it must not be stored.
     """
-    control = "no-store" if age else policy.cache_control(cached.expires_at, now)
-    fields = [*cached.headers, *headers, (b"cache-control", control.encode())]
+    request = context.request
+    control = "no-store" if age else policy.cache_control(cached.expires_at, context.now)
+    fields = [*cached.headers, (b"x-request-id", request_id.encode()), (b"cache-control", control.encode())]
     if age:
         fields.append((b"age", str(int(age)).encode()))
     allowed = cors.make_headers(request, policy.origins)

@@ -19,6 +19,7 @@ from kalends.kinds.kind import (
     Writes,
 )
 from kalends.kinds.terms import (
+    build_term,
     build_term_columns,
     order_terms,
     serialize_term,
@@ -35,15 +36,7 @@ TAXONOMY = ("tribe_events_cat", "categories")
 
 
 def build_category(row: Row, context: RenderContext) -> Term:
-    return Term(
-        id=row["id"],
-        name=row["name"],
-        slug=row["slug"],
-        description=row["description"],
-        count=row["count"],
-        url=f"{context.base_url}/events/category/{row['path']}/",
-        parent=row["parent"] or 0,
-    )
+    return build_term(row, f"{context.base_url}/events/category/{row['path']}/", row["parent"] or 0)
 
 
 def serialize_category(category: Term, context: RenderContext) -> JsonObject:

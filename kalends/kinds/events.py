@@ -9,7 +9,7 @@ from typing import LiteralString
 from kalends.core import credentials, errors, params, times
 from kalends.core.cost import format_cost
 from kalends.core.errors import InvalidValue
-from kalends.core.html.sanitize import clean_html, clean_title, fold, to_paragraphs, to_plain_text
+from kalends.core.html.sanitize import clean_html, clean_title, fold, to_paragraphs
 from kalends.core.params import BOOLEAN, DATE_TIME, LINKED_RECORDS, WEBSITE, ZONE, param
 from kalends.core.record_types import Event, Term
 from kalends.core.slugs import make_slug
@@ -29,7 +29,7 @@ from kalends.kinds.posts import (
     build_post_columns,
     build_post_image,
     build_post_url,
-    merge_value,
+    build_search_text,
     post_fields,
     serialize_post,
 )
@@ -186,8 +186,7 @@ async def build_event_columns(context: WriteContext) -> Values:
         values["uid"] = credentials.new_uid()
     if row is None or {"start_date", "end_date", "timezone", "all_day"} & set(arguments):
         values.update(_build_time_columns(context))
-    texts = [to_plain_text(str(merge_value(values, row, column))) for column in ("title", "excerpt", "description")]
-    values["search_text"] = "\n".join(fold(text) for text in texts if text)
+    values["search_text"] = build_search_text(values, row, ("title", "excerpt", "description"))
     return values
 
 

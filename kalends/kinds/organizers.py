@@ -1,7 +1,7 @@
 """Organizers: the people and organizations behind events."""
 
 from kalends.core import params
-from kalends.core.html.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
+from kalends.core.html.sanitize import clean_plain, clean_title, to_paragraphs
 from kalends.core.params import param
 from kalends.core.record_types import Organizer
 from kalends.kinds.image_json import serialize_image
@@ -13,9 +13,9 @@ from kalends.kinds.posts import (
     build_post_columns,
     build_post_image,
     build_post_url,
+    build_search_text,
     expires_at_next_start,
     linked_filters,
-    merge_value,
     newest_first,
     omit_empty,
     post_fields,
@@ -57,19 +57,15 @@ def serialize_organizer(organizer: Organizer, context: RenderContext) -> JsonObj
     )
 
 
-def _build_search_text(values: Values, row: Row | None) -> str:
-    texts = [str(merge_value(values, row, column)) for column in ("phone", "email", "website")]
-    rich = [to_plain_text(str(merge_value(values, row, column))) for column in ("title", "description")]
-    return "\n".join(fold(text) for text in [*rich, *texts] if text)
-
-
 async def build_organizer_columns(context: WriteContext) -> Values:
     arguments = context.arguments
     values = await build_post_columns(context, "organizers", "organizer")
     for name in ("phone", "website", "email"):
         if name in arguments:
             values[name] = arguments[name]
-    values["search_text"] = _build_search_text(values, context.row)
+    values["search_text"] = build_search_text(
+        values, context.row, ("title", "description"), ("phone", "email", "website")
+    )
     return values
 
 

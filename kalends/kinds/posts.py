@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 import orjson
 
 from kalends.core import errors, params, times
-from kalends.core.html.sanitize import clean_html
+from kalends.core.html.sanitize import clean_html, fold, to_plain_text
 from kalends.core.params import Param, param
 from kalends.core.record_types import Image, Post
 from kalends.core.search import has_trigram, like_pattern, read_search
@@ -285,6 +285,15 @@ def omit_empty(record: JsonObject) -> JsonObject:
 def merge_value(values: Values, row: Row | None, column: LiteralString) -> Any:
     """Return the value that a column will have after the write."""
     return values[column] if column in values else row[column] if row is not None else ""
+
+
+def build_search_text(
+    values: Values, row: Row | None, html: tuple[LiteralString, ...], plain: tuple[LiteralString, ...] = ()
+) -> str:
+    """Build the text that searches match, from columns with HTML and columns with plain text."""
+    texts = [to_plain_text(str(merge_value(values, row, column))) for column in html]
+    texts += [str(merge_value(values, row, column)) for column in plain]
+    return "\n".join(fold(text) for text in texts if text)
 
 
 def expires_at_next_start(query: ListQuery) -> datetime | None:

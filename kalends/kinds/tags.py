@@ -4,6 +4,7 @@ from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import Term
 from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, Values, WriteContext, Writes
 from kalends.kinds.terms import (
+    build_term,
     build_term_columns,
     order_terms,
     serialize_term,
@@ -17,14 +18,7 @@ TAXONOMY = ("post_tag", "tags")
 
 
 def build_tag(row: Row, context: RenderContext) -> Term:
-    return Term(
-        id=row["id"],
-        name=row["name"],
-        slug=row["slug"],
-        description=row["description"],
-        count=row["count"],
-        url=f"{context.base_url}/tag/{row['slug']}/",
-    )
+    return build_term(row, f"{context.base_url}/tag/{row['slug']}/")
 
 
 def serialize_tag(tag: Term, context: RenderContext) -> JsonObject:

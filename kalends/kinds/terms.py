@@ -50,6 +50,18 @@ def term_fields(name_description: str) -> tuple[Param, ...]:
     )
 
 
+def build_term(row: Row, url: str, parent: int = 0) -> Term:
+    return Term(
+        id=row["id"],
+        name=row["name"],
+        slug=row["slug"],
+        description=row["description"],
+        count=row["count"],
+        url=url,
+        parent=parent,
+    )
+
+
 def serialize_term(term: Term, context: RenderContext, taxonomy: str, collection: str) -> JsonObject:
     """Serialize the fields with which the JSON of every term begins."""
     return {

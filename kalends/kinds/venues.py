@@ -3,7 +3,7 @@
 from typing import LiteralString
 
 from kalends.core import errors, params
-from kalends.core.html.sanitize import clean_plain, clean_title, fold, to_paragraphs, to_plain_text
+from kalends.core.html.sanitize import clean_plain, clean_title, to_paragraphs
 from kalends.core.params import param
 from kalends.core.record_types import Venue
 from kalends.kinds.image_json import serialize_image
@@ -15,6 +15,7 @@ from kalends.kinds.posts import (
     build_post_columns,
     build_post_image,
     build_post_url,
+    build_search_text,
     expires_at_next_start,
     linked_filters,
     merge_value,
@@ -102,14 +103,6 @@ def serialize_venue(venue: Venue, context: RenderContext) -> JsonObject:
     }
 
 
-def _build_search_text(values: Values, row: Row | None) -> str:
-    texts = [str(merge_value(values, row, column)) for column in SEARCH_COLUMNS]
-    description = to_plain_text(str(merge_value(values, row, "description")))
-    return "\n".join(
-        fold(text) for text in [to_plain_text(str(merge_value(values, row, "title"))), description, *texts] if text
-    )
-
-
 async def build_venue_columns(context: WriteContext) -> Values:
     arguments, row = context.arguments, context.row
     values = await build_post_columns(context, "venues", "venue")
@@ -125,7 +118,7 @@ async def build_venue_columns(context: WriteContext) -> Values:
     is_derived = row is None or row["stateprovince"] == _derive_state_province({}, row)
     if "stateprovince" not in arguments and is_derived:
         values["stateprovince"] = _derive_state_province(values, row)
-    values["search_text"] = _build_search_text(values, row)
+    values["search_text"] = build_search_text(values, row, ("title", "description"), SEARCH_COLUMNS)
     return values
 
 

@@ -4,10 +4,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from kalends.core.messages import gettext_noop as N_
+from kalends.http.templates import make_environment
 from kalends.website import assets
 from kalends.website.models.urls import VIEWS
 from kalends.website.pages import Layout, Page
@@ -21,14 +21,7 @@ VIEW_NAMES: Final = {
     "map": N_("Map"),
 }
 _SELF_TARGET: Final = Markup(' target="_self"')
-_ENVIRONMENT: Final = Environment(
-    loader=FileSystemLoader(TEMPLATES),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    auto_reload=False,
-)
+_ENVIRONMENT: Final = make_environment(TEMPLATES)
 
 
 def _escape_json(value: str) -> Markup:

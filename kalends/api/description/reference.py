@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,6 +26,7 @@ from kalends.core.clock import utc_now
 from kalends.core.messages import Message, Translate
 from kalends.http.context import AppState, read_client_ip
 from kalends.http.language import LANGUAGES, choose_language, translator
+from kalends.http.templates import make_environment
 
 STATIC: Final = Path(__file__).resolve().parent / "static"
 TEMPLATES: Final = Path(__file__).resolve().parent / "templates"
@@ -279,14 +279,7 @@ def _render_code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False)))  # noqa: S704
 
 
-_ENVIRONMENT: Final = Environment(
-    loader=FileSystemLoader(TEMPLATES),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    auto_reload=False,
-)
+_ENVIRONMENT: Final = make_environment(TEMPLATES)
 _ENVIRONMENT.filters["code"] = _render_code
 
 
