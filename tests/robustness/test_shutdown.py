@@ -29,6 +29,8 @@ WAITING_REQUESTS = 4
 async def test_sigterm_drains_requests(database_url: str, tmp_path: Path, report: Callable[[object], None]) -> None:
     login = add_editor(database_url)
     with Server.start(database_url, log=tmp_path / "server.log", workers=2) as server:
+        # A process that receives SIGTERM while it starts does not drain anything.
+        await wait_until(lambda: server.read_log().count("Started worker-") == 2, 20)
         async with create_client(server.base_url, login) as client:
             with psycopg.connect(database_url) as holder:
                 holder.execute("SELECT FROM sites FOR UPDATE")
@@ -38,7 +40,7 @@ async def test_sigterm_drains_requests(database_url: str, tmp_path: Path, report
                 ]
                 await wait_until(lambda: _count_waiting(database_url) == WAITING_REQUESTS, 20)
                 os.kill(server.process.pid, signal.SIGTERM)
-                await wait_until(lambda: not _is_listening(server), 5)
+                await wait_until(lambda: not _is_listening(server), 10)
                 assert not any(request.done() for request in requests)
             released = time.monotonic()
             responses = await asyncio.gather(*requests)
