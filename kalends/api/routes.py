@@ -7,7 +7,7 @@ from kalends.api.catalog import UPDATES, Endpoint, ErrorCode, Interface, Route
 from kalends.api.description import errors
 from kalends.api.description.headers import TOTAL_HEADERS
 from kalends.api.description.operations import SUMMARIES
-from kalends.api.description.schemas import schema_name
+from kalends.api.description.schema_types import schema_name
 from kalends.core import params
 from kalends.core.params import Param, param
 from kalends.kinds import KINDS

@@ -12,8 +12,9 @@ import pytest
 from openapi_spec_validator import validate
 
 from kalends.api.catalog import Endpoint, Interface
-from kalends.api.description import document, headers, operations, schemas
+from kalends.api.description import document, headers, operations
 from kalends.api.description.errors import BATCH, ERROR_CODES
+from kalends.api.description.schema_types import schema_name
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core import errors
 from kalends.http.language import LANGUAGES
@@ -152,7 +153,7 @@ def test_request_examples_match_schemas() -> None:
     described = read_document(INTERFACE)
     for kind in KINDS:
         schema = {
-            "$ref": f"#/components/schemas/{schemas.schema_name(kind)}New",
+            "$ref": f"#/components/schemas/{schema_name(kind)}New",
             "components": described["components"],
         }
         jsonschema_rs.validate(schema, examples.REQUESTS[kind.name])

@@ -16,7 +16,7 @@ from kalends.api import uploads
 from kalends.api.catalog import Endpoint, ErrorCode, Interface, Route
 from kalends.api.description import headers, operations, schemas
 from kalends.api.description.errors import COMMON_ERRORS, NAMESPACE, SIGN_IN, list_errors
-from kalends.api.description.schemas import Schema, ref, schema_name
+from kalends.api.description.schema_types import Schema, ref, schema_name
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core.image_types import BY_MIME
 from kalends.core.messages import Translate
