@@ -1,0 +1,273 @@
+"""JSON Schemas of the records and their lists."""
+
+from typing import Final
+
+from kalends.api.description.schema_types import (
+    DATETIME,
+    EMPTY_LIST,
+    FLAG,
+    HTML,
+    ID,
+    MAYBE_FLAG,
+    NON_NEGATIVE,
+    TEXT,
+    URL,
+    Schema,
+    array,
+    record,
+    ref,
+    schema_name,
+    with_description,
+)
+from kalends.core.messages import gettext_noop as N_
+from kalends.core.statuses import STATUSES
+from kalends.kinds.kind import Kind
+
+POST: Final[Schema] = {
+    "id": ID,
+    "global_id": with_description(TEXT, N_("Host name of the site and ID of the record")),
+    "global_id_lineage": array(TEXT),
+    "author": {
+        "type": "string",
+        "pattern": "^[0-9]+$",
+        "description": N_("Author ID as a string of digits"),
+    },
+    "status": {"type": "string", "enum": list(STATUSES)},
+    "date": with_description(DATETIME, N_("The publication date, in the site's time zone")),
+    "date_utc": with_description(DATETIME, N_("The publication date in UTC")),
+    "modified": with_description(DATETIME, N_("The last change, in the site's time zone")),
+    "modified_utc": with_description(DATETIME, N_("The last change in UTC")),
+    "url": with_description(URL, N_("URL of the record's page on the site")),
+}
+JSON_LD: Final[Schema] = {
+    "type": "object",
+    "description": N_("schema.org structured data; only when a single record is read"),
+    "required": ["@context", "@type"],
+    "properties": {"@context": {"const": "https://schema.org"}, "@type": TEXT},
+    "additionalProperties": True,
+}
+DATE_DETAILS: Final = record(
+    {
+        "year": {"type": "string", "pattern": r"^\d{4}$"},
+        **{key: {"type": "string", "pattern": r"^\d\d$"} for key in ("month", "day", "hour", "minutes", "seconds")},
+    },
+    description=N_("The parts of a date, zero-padded"),
+)
+IMAGE_SIZE: Final = record(
+    {
+        "width": NON_NEGATIVE,
+        "height": NON_NEGATIVE,
+        "mime-type": TEXT,
+        "filesize": NON_NEGATIVE,
+        "url": URL,
+        "webp": {
+            **record({"url": URL, "filesize": NON_NEGATIVE}),
+            "description": N_("This size as WebP"),
+            "x-extension": True,
+        },
+    },
+    optional=("width", "height", "mime-type", "filesize", "url", "webp"),
+)
+FRACTION: Final[Schema] = {"type": "number", "minimum": 0, "maximum": 1, "x-extension": True}
+IMAGE_KEYS: Final[Schema] = {
+    "url": URL,
+    "id": ID,
+    "extension": TEXT,
+    "width": NON_NEGATIVE,
+    "height": NON_NEGATIVE,
+    "filesize": NON_NEGATIVE,
+    "sizes": {
+        "type": "object",
+        "description": N_("thumbnail, medium, large and full; absent until generated"),
+        "additionalProperties": ref("ImageSize"),
+    },
+    "alt_text": {
+        "type": "string",
+        "description": N_("Alternative text"),
+        "x-extension": True,
+    },
+    "caption": {
+        "type": "string",
+        "description": N_("Sanitized HTML, or empty"),
+        "x-extension": True,
+    },
+    "focus_x": with_description(FRACTION, N_("Horizontal focal point, from 0 (left) to 1 (right)")),
+    "focus_y": with_description(FRACTION, N_("Vertical focal point, from 0 (top) to 1 (bottom)")),
+}
+IMAGE: Final = record(IMAGE_KEYS, optional=("sizes",))
+MEDIA_KEYS: Final[Schema] = {
+    **IMAGE_KEYS,
+    "title": TEXT,
+    "mime_type": TEXT,
+    "author": {
+        "type": "string",
+        "pattern": "^[0-9]+$",
+        "description": N_("Author ID as a string of digits"),
+    },
+    "date": with_description(DATETIME, N_("Date added, in the site's time zone")),
+    "date_utc": with_description(DATETIME, N_("Date added, in UTC")),
+    "modified": with_description(DATETIME, N_("The last change, in the site's time zone")),
+    "modified_utc": with_description(DATETIME, N_("The last change in UTC")),
+    "source_url": with_description(TEXT, N_("URL the image was fetched from; empty if it was uploaded")),
+}
+COST_DETAILS: Final = record(
+    {
+        "currency_symbol": TEXT,
+        "currency_code": TEXT,
+        "currency_position": {"type": "string", "enum": ["prefix", "postfix", ""]},
+        "values": array(TEXT),
+    }
+)
+EVENT_KEYS: Final[Schema] = {
+    **POST,
+    "rest_url": with_description(URL, N_("URL of the record in this API")),
+    "title": TEXT,
+    "description": HTML,
+    "excerpt": HTML,
+    "slug": TEXT,
+    "image": {"anyOf": [ref("Image"), {"const": False}]},
+    "all_day": MAYBE_FLAG,
+    "start_date": with_description(DATETIME, N_("The start, in the event's time zone")),
+    "start_date_details": ref("DateDetails"),
+    "end_date": with_description(DATETIME, N_("The end, in the event's time zone")),
+    "end_date_details": ref("DateDetails"),
+    "utc_start_date": with_description(DATETIME, N_("The start in UTC")),
+    "utc_start_date_details": ref("DateDetails"),
+    "utc_end_date": with_description(DATETIME, N_("The end in UTC")),
+    "utc_end_date_details": ref("DateDetails"),
+    "timezone": with_description(TEXT, N_("IANA time zone such as Europe/Paris, or a fixed offset such as UTC+5")),
+    "timezone_abbr": TEXT,
+    "cost": with_description(TEXT, N_("The formatted cost, with its currency")),
+    "cost_details": ref("CostDetails"),
+    "website": TEXT,
+    "show_map": MAYBE_FLAG,
+    "show_map_link": MAYBE_FLAG,
+    "hide_from_listings": MAYBE_FLAG,
+    "sticky": MAYBE_FLAG,
+    "featured": MAYBE_FLAG,
+    "categories": array(ref("TermInEvent")),
+    "tags": array(ref("TermInEvent")),
+    "venue": {
+        "anyOf": [ref("Venue"), array(ref("Venue"))],
+        "description": N_("An object for one venue, an empty list for none, a list for several"),
+    },
+    "organizer": array(ref("Organizer")),
+    "custom_fields": EMPTY_LIST,
+    "ticket_url": {"type": "string", "description": N_("URL where tickets are sold"), "x-extension": True},
+    "uid": {
+        "type": "string",
+        "format": "uuid",
+        "description": N_("Globally unique, permanent ID of the event"),
+        "x-extension": True,
+    },
+    "json_ld": JSON_LD,
+}
+VENUE_KEYS: Final[Schema] = {
+    **POST,
+    "venue": TEXT,
+    "description": HTML,
+    "slug": TEXT,
+    "image": ref("Image"),
+    "address": TEXT,
+    "city": TEXT,
+    "country": TEXT,
+    "province": TEXT,
+    "state": TEXT,
+    "zip": TEXT,
+    "phone": TEXT,
+    "website": TEXT,
+    "stateprovince": TEXT,
+    "geo_lat": {"type": "number", "minimum": -90, "maximum": 90},
+    "geo_lng": {"type": "number", "minimum": -180, "maximum": 180},
+    "show_map": FLAG,
+    "show_map_link": FLAG,
+    "json_ld": JSON_LD,
+}
+ORGANIZER_KEYS: Final[Schema] = {
+    **POST,
+    "organizer": TEXT,
+    "description": HTML,
+    "slug": TEXT,
+    "image": ref("Image"),
+    "phone": TEXT,
+    "website": TEXT,
+    "email": TEXT,
+    "json_ld": JSON_LD,
+}
+# Venues and organizers omit empty values.
+OPTIONAL_KEYS: Final = (
+    "description",
+    "slug",
+    "image",
+    "address",
+    "city",
+    "country",
+    "province",
+    "state",
+    "zip",
+    "phone",
+    "website",
+    "stateprovince",
+    "geo_lat",
+    "geo_lng",
+    "email",
+    "json_ld",
+)
+TERM_URLS: Final = record({"self": URL, "collection": URL, "up": URL}, optional=("up",))
+TERM_KEYS: Final[Schema] = {
+    "id": ID,
+    "count": with_description(NON_NEGATIVE, N_("Number of published events with this term")),
+    "description": TEXT,
+    "name": TEXT,
+    "slug": TEXT,
+    "taxonomy": {"type": "string", "enum": ["tribe_events_cat", "post_tag"]},
+    "urls": TERM_URLS,
+    "meta": EMPTY_LIST,
+    "url": URL,
+}
+PARENT: Final = with_description(NON_NEGATIVE, N_("The parent category; 0 for none"))
+TERM_IN_EVENT: Final = record(
+    {
+        "name": TEXT,
+        "slug": TEXT,
+        "term_group": NON_NEGATIVE,
+        "term_taxonomy_id": ID,
+        "taxonomy": {"type": "string", "enum": ["tribe_events_cat", "post_tag"]},
+        "description": TEXT,
+        "parent": NON_NEGATIVE,
+        "count": NON_NEGATIVE,
+        "filter": {"const": "raw"},
+        "id": ID,
+        "urls": TERM_URLS,
+    }
+)
+KEYS: Final[dict[str, Schema]] = {
+    "events": EVENT_KEYS,
+    "venues": VENUE_KEYS,
+    "organizers": ORGANIZER_KEYS,
+    "categories": {**TERM_KEYS, "parent": PARENT},
+    "tags": TERM_KEYS,
+    "media": MEDIA_KEYS,
+}
+
+
+def record_schema(kind: Kind) -> Schema:
+    if kind.is_media:
+        return record(KEYS[kind.name], optional=("sizes",))
+    optional = ("json_ld",) if kind.is_event else OPTIONAL_KEYS if kind.is_post else ()
+    return record(KEYS[kind.name], optional=optional)
+
+
+def list_schema(kind: Kind) -> Schema:
+    keys: Schema = {
+        kind.name: array(ref(schema_name(kind))),
+        "rest_url": with_description(URL, N_("URL of this page")),
+        "next_rest_url": with_description(URL, N_("URL of the next page, if any")),
+        "previous_rest_url": with_description(URL, N_("URL of the previous page, if any")),
+        "total": with_description(NON_NEGATIVE, N_("Total number of records in the list")),
+        "total_pages": with_description(NON_NEGATIVE, N_("Number of pages")),
+    }
+    if kind.reads.next_cursor:
+        description = N_("Value of `cursor` for the next page; null on the last page")
+        keys["next_cursor"] = {"type": ["string", "null"], "description": description, "x-extension": True}
+    return record(keys, optional=("next_rest_url", "previous_rest_url"))
