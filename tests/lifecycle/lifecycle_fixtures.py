@@ -7,5 +7,5 @@ EXTENSION_URL = f"http://{HOST}{EXTENSION_PATH}"
 
 
 def report(text: str) -> None:
-    """Figures for who reads along; pytest shows them with -s or -rP."""
+    """Print figures; pytest shows them with -s or -rP."""
     print(text)  # noqa: T201

@@ -42,7 +42,7 @@ def test_status_transitions_match_rules(app: RunningApp, kind: str) -> None:
         count += 1
         if (actual := table.change_status(case, to)) != expected_permissions.expect_status_change(case, to):
             wrong.append(f"{case} to {to}: {actual}, not {expected_permissions.expect_status_change(case, to)}")
-    report(f"{kind}: {count:,} moves checked")
+    report(f"{kind}: {count:,} transitions checked")
     assert wrong == []
 
 

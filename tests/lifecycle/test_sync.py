@@ -72,7 +72,7 @@ def test_synced_copies_equal_site_after_concurrent_writes(
             for role in full_clients
         }
         report(
-            f"{changes:,} changes, answers {dict(known.status_counts)}; "
+            f"{changes:,} changes, responses {dict(known.status_counts)}; "
             f"copies of {', '.join(f'{len(view):,} for {role}' for role, view in expected_by_role.items())}; "
             f"{sum(f.restarts for f in sync_clients)} restarts in {sum(f.requests for f in sync_clients):,} requests"
         )

@@ -123,8 +123,9 @@ def test_hostile_files_are_handled_within_limits(user_database: UserDatabase, st
         f"{reader.p99 * 1000:.1f} ms ({len(reader.durations)} requests)" for reader in (quiet, other_busy, busy)
     ]
     report(
-        f"{outcomes.total()} files: {dict(outcomes)}; slowest {slowest[0]:.1f} s ({slowest[1]}). p99 of others: "
-        f"{figures[0]} quiet, {figures[1]} while another server takes them, {figures[2]} while this one does. "
+        f"{outcomes.total()} files: {dict(outcomes)}; slowest {slowest[0]:.1f} s ({slowest[1]}). "
+        f"p99 of other requests: {figures[0]} idle, {figures[1]} while another server receives them, "
+        f"{figures[2]} while this server does. "
         f"Server: {before} MB before, {after} MB at most."
     )
     assert outcomes.total() >= 40

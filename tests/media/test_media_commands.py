@@ -34,7 +34,7 @@ def test_media_add_imports_directory_with_progress_bar(user_database: UserDataba
         rf"Added {images:,} images in [\d.,]+ s; skipped 0 existing ones, rejected 0\.\n", result.stdout
     )
     assert f"{images}/{images}" in result.stderr, "the bar"
-    report(f"{images} images in {took:.1f} s, {images / took:.0f} a second")
+    report(f"{images} images in {took:.1f} s, {images / took:.0f} per second")
     with psycopg.connect(user_database.url) as connection:
         rows = connection.execute("SELECT id, title, author_id, url FROM media").fetchall()
     assert {title for _, title, _, _ in rows} == {f"picture {number}" for number in range(images)}

@@ -86,8 +86,8 @@ def test_killed_server_loses_no_acknowledged_image(user_database: UserDatabase, 
     age_files(root)
     removed = delete_orphans(user_database.url, root)
     report(
-        f"{len(senders.acknowledged)} images acknowledged, {senders.unknown} broken off by {kills} kills; "
-        f"{len(files_before - needed)} orphans and {leftover_count} rests were left, {removed} files removed"
+        f"{len(senders.acknowledged)} images acknowledged, {senders.unknown} uploads interrupted by {kills} kills; "
+        f"{len(files_before - needed)} orphaned and {leftover_count} partial files left, {removed} files removed"
     )
     assert removed == len(files_before - needed)
     assert list_files(root) == needed

@@ -41,7 +41,7 @@ def test_only_cross_site_writes_are_rejected(writer: Caller, report: Callable[[o
     rejected = [case for case, status in statuses.items() if status == 403]
     assert rejected == [(how, "cross-site", origin) for how in BODIES for origin in (OTHER_ORIGIN, None)]
     assert [status for status in statuses.values() if status != 403] == [201] * 26
-    report(f"{len(cases)} cross-site cases, {len(rejected)} refused as they must be")
+    report(f"{len(cases)} cross-site cases, {len(rejected)} rejected as required")
 
 
 @pytest.mark.parametrize("how", BODIES)

@@ -110,7 +110,7 @@ def test_users_cannot_change_records_of_others(instance: Instance, report: Repor
     assert wrong == [], f"{len(wrong)} of {len(attempts)}\n" + "\n".join(take_first(wrong, 30))
     assert digest_records(instance) == before
     assert len(attempts) >= 131
-    report(f"{len(attempts)} writes to records of others, {len(attempts)} refused, no row changed")
+    report(f"{len(attempts)} writes to records of other users, {len(attempts)} rejected, no row changed")
 
 
 def test_terms_need_write_permission(instance: Instance, report: Report) -> None:
@@ -138,7 +138,7 @@ def test_terms_need_write_permission(instance: Instance, report: Report) -> None
     ]
     assert wrong == []
     assert digest_records(instance) == before
-    report(f"{len(attempts)} writes of terms, {len(attempts)} refused")
+    report(f"{len(attempts)} writes of terms, {len(attempts)} rejected")
 
 
 def test_contributor_cannot_publish(instance: Instance, report: Report) -> None:
@@ -178,7 +178,7 @@ def test_contributor_cannot_publish(instance: Instance, report: Report) -> None:
                 [user, list(PUBLISHED_STATUSES)],
             ).fetchone()
             assert row == (0,), kind
-    report(f"{len(attempts)} wishes of a contributor to publish, none came true")
+    report(f"{len(attempts)} attempts of a contributor to publish, none successful")
 
 
 def _restore_requests(place: Instance, kind: str) -> Iterator[WireRequest]:
@@ -230,7 +230,7 @@ def test_read_only_password_cannot_write(instance: Instance, report: Report) -> 
     responses = instance.request_all(request.with_login(login) for request in requests)
     assert {(response.status, response.json()["code"]) for response in responses} == {(403, "rest_read_only")}
     assert digest_records(instance) == before
-    report(f"{len(requests)} writes with a password that only reads, {len(requests)} refused")
+    report(f"{len(requests)} writes with a read-only password, {len(requests)} rejected")
 
 
 @pytest.mark.parametrize("who", ["contributor", "author"])

@@ -217,7 +217,7 @@ def test_hidden_events_are_not_revealed_by_any_request(
     assert failures == [], f"{len(failures)} of {len(tried)}\n" + "\n".join(take_first(failures, 40))
     assert [response.body for response in instance.request_all(seen_by_editor)] == before
     assert len(cases) >= 1860
-    report(f"{len(tried):,} of {len(cases):,} requests about hidden events, {len(tried):,} disclosed nothing")
+    report(f"{len(tried):,} of {len(cases):,} requests for hidden events, {len(tried):,} revealed nothing")
 
 
 def test_same_requests_reveal_public_event(instance: Instance) -> None:
@@ -260,7 +260,7 @@ def test_filters_do_not_reveal_protected_fields(
     )
     listed_ids = [[record["id"] for record in response.json()["events"]] for response in (*locked, *unlocked)]
     assert [event.id in ids for ids in listed_ids] == [False] * len(queries) + [True] * len(queries)
-    report(f"{len(queries)} guarded filters, {len(queries)} silent without the password")
+    report(f"{len(queries)} filters on protected fields, {len(queries)} without effect unless the password is sent")
 
 
 def test_public_event_does_not_reveal_private_venue_or_organizer(instance: Instance, report: Report) -> None:
@@ -284,4 +284,6 @@ def test_public_event_does_not_reveal_private_venue_or_organizer(instance: Insta
     # JSON-LD is on the page and in the record; what is public stands in both.
     for surface in surfaces[:4]:
         assert "Plugh" in instance.request(get_request(surface.format(slug=event["slug"]))).text, surface
-    report(f"{len(surfaces)} surfaces of a public event, {len(surfaces)} without its private venue and organizer")
+    report(
+        f"{len(surfaces)} representations of a public event, {len(surfaces)} without its private venue and organizer"
+    )

@@ -72,7 +72,7 @@ def test_only_host_header_selects_site(hosts: TwoHosts, report: Report) -> None:
     check(send_get(hosts, f"/api/{EXTENSION.namespace}/media/{FOREIGN_IMAGE}", authorization=login), (404,), "media")
     linked = json_request("POST", LIST, {"venue": "x", "image": FOREIGN_IMAGE}, host="b.example", authorization=login)
     check(send_one(hosts.server.base_url, linked), (400,), "image")
-    report(f"{count} names of the other site, {count} of no use")
+    report(f"{count} headers that name the other site, {count} ignored")
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])

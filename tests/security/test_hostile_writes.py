@@ -121,4 +121,4 @@ def test_hostile_writes_cause_no_server_error(instance: Instance, report: Report
     assert '"event":"fault"' not in instance.server.read_log()
     assert len(requests) >= 3060
     counts = dict(sorted(statuses.items()))
-    report(f"{len(tried):,} of {len(requests):,} malformed writes, {len(tried):,} without a fault: {counts}")
+    report(f"{len(tried):,} of {len(requests):,} malformed writes, {len(tried):,} without a server error: {counts}")

@@ -158,7 +158,7 @@ def test_request_values_are_not_injected_into_responses(filled_instance: Instanc
     pages = sum(got.header("content-type").startswith("text/html") for got in responses)
     assert pages > len(tried) / 3
     counts = f"{len(tried):,} of {len(everything):,} requests with {len(PAYLOADS)} payloads"
-    report(f"{counts}, {len(tried):,} held ({pages:,} of them pages)")
+    report(f"{counts}, {len(tried):,} escaped ({pages:,} of them pages)")
 
 
 def test_page_inspection_detects_injection() -> None:
@@ -188,6 +188,4 @@ def test_only_http_urls_are_stored(filled_instance: Instance, report: Report) ->
     ]
     assert {got.status for got in responses} <= {201, 400}
     assert [url for url in stored if not re.match(r"https?://[^/]", url)] == []
-    report(
-        f"{len(cases)} addresses of other schemes, {len(cases) - len(stored)} refused, {len(stored)} made harmless"
-    )
+    report(f"{len(cases)} URLs with other schemes, {len(cases) - len(stored)} rejected, {len(stored)} sanitized")

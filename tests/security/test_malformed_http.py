@@ -111,7 +111,7 @@ def test_request_smuggling_is_rejected(hosts: TwoHosts, report: Report) -> None:
     # The control: a second request that is not hidden is answered, and noted.
     assert hosts.raw(GET_HEAD + b"\r\n" + SMUGGLED_REQUEST).count(b"HTTP/1.1 ") == 2
     assert "/smuggled" in hosts.server.read_log()
-    report(f"{len(AMBIGUOUS_REQUESTS)} requests with a doubtful end, {passed} held")
+    report(f"{len(AMBIGUOUS_REQUESTS)} requests with ambiguous framing, {passed} handled safely")
 
 
 def test_malformed_bytes_inject_nothing(hosts: TwoHosts, report: Report) -> None:
@@ -132,4 +132,4 @@ def test_malformed_bytes_inject_nothing(hosts: TwoHosts, report: Report) -> None
             wrong.append((name, response[:300]))
         assert_healthy(hosts)
     assert wrong == []
-    report(f"{len(MALFORMED_REQUESTS)} requests of odd bytes, {len(MALFORMED_REQUESTS)} held")
+    report(f"{len(MALFORMED_REQUESTS)} malformed requests, {len(MALFORMED_REQUESTS)} handled safely")

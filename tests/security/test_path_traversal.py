@@ -40,4 +40,4 @@ def test_paths_cannot_escape_directories(instance: Instance, report: Report) -> 
         instance.request(WireRequest("GET", got.header("location"))).status for got in responses if got.status == 301
     ]
     assert set(led) <= {400, 404}, led
-    report(f"{len(targets)} paths out of a directory, {len(targets)} lead nowhere")
+    report(f"{len(targets)} path traversals, {len(targets)} rejected")

@@ -82,7 +82,7 @@ def test_unkeyed_headers_do_not_affect_other_clients(stage: Stage, protected_eve
             assert second.headers.get("content-language", "en") == "en", (name, path)
             assert first.status_code < 500, (name, path)
             tried += 1
-    report(f"{tried} answers after a header that is not part of the key, {tried} clean")
+    report(f"{tried} responses after a request with an unkeyed header, {tried} unaffected")
 
 
 def test_method_encoding_and_range_are_not_cached(stage: Stage, protected_event: str, report: Report) -> None:
@@ -108,7 +108,7 @@ def test_method_encoding_and_range_are_not_cached(stage: Stage, protected_event:
             packed = stage.public.get(url, headers={"Accept-Encoding": "gzip"})
             assert status_and_text(packed) == status_and_text(plain), (path, headers)
             tried += 1
-    report(f"{tried} answers after another method, encoding or range, {tried} whole")
+    report(f"{tried} responses after another method, encoding or range, {tried} complete")
 
 
 def password_urls(guarded: str) -> Iterator[tuple[str, str]]:
@@ -126,7 +126,7 @@ def test_unlocked_responses_are_not_cached(stage: Stage, protected_event: str, r
         assert [SECRET_TEXT in response.text for response in again] == [False] * 4, (path, name)
         assert stage.public.get(right).headers["x-cache"] == "miss"
     assert unlocked >= len(cases) / 2  # Some spellings are no password to the server.
-    report(f"{len(cases)} spellings of a password, {unlocked} opened the event, none was kept")
+    report(f"{len(cases)} variants of the password parameter, {unlocked} unlocked the event, none was cached")
 
 
 def test_authenticated_responses_are_not_cached(stage: Stage, protected_event: str, report: Report) -> None:
@@ -142,7 +142,7 @@ def test_authenticated_responses_are_not_cached(stage: Stage, protected_event: s
         for _ in range(2):
             response = stage.public.get(NS + path)
             assert ("Hushed" in response.text, SECRET_TEXT in response.text) == (False, False), path
-    report(f"{len(paths)} answers to somebody, none kept for everybody")
+    report(f"{len(paths)} authenticated responses, none cached")
 
 
 def test_many_parameters_do_not_delay_responses(stage: Stage, protected_event: str, report: Report) -> None:
@@ -162,7 +162,7 @@ def test_many_parameters_do_not_delay_responses(stage: Stage, protected_event: s
         response = stage.public.get(f"{NS}/tags?{query}")
         assert response.status_code in (200, 400, 414, 431), query[:50]
         assert time.monotonic() - started < 2, query[:50]
-    report(f"{len(queries)} addresses with very many parameters, {len(queries)} answered within 2 s")
+    report(f"{len(queries)} URLs with very many parameters, {len(queries)} answered within 2 s")
 
 
 def test_purge_needs_key_and_removes_nothing_else(stage: Stage, protected_event: str) -> None:
