@@ -1,8 +1,8 @@
-# The one door to the project's commands. `just` alone lists them.
+# All development commands. `just` without arguments lists them.
 
 set positional-arguments
 
-# Tests start many processes, which are slow to start where compiled modules are not kept.
+# Tests start many processes; without compiled modules on disk, each of them starts slowly.
 unexport PYTHONDONTWRITEBYTECODE
 
 local := ".local"
@@ -12,7 +12,7 @@ port := "8000"
 _list:
     @just --list --unsorted
 
-# Install everything that development needs into .venv
+# Install all dependencies into .venv
 setup:
     uv sync
 
@@ -52,7 +52,7 @@ seed *arguments:
     uv run kalends migrate
     uv run kalends seed "$@"
 
-# Install what the tests of pages and feeds need from npm
+# Install the npm packages for the tests of pages and feeds
 setup-node:
     cd tests/node && npm ci --ignore-scripts --no-audit --no-fund
 
@@ -67,7 +67,7 @@ test *arguments:
 test-all *arguments:
     uv run pytest "$@"
 
-# Install a server with the interface of S3 into .local, for the tests of buckets
+# Install an S3-compatible server into .local, for the tests of bucket storage
 setup-s3:
     uv venv --quiet --allow-existing {{ local }}/moto
     uv pip install --quiet --python {{ local }}/moto 'moto[server,s3,iam]==5.2.5'
@@ -78,7 +78,7 @@ soak *paths:
     [ $# -gt 0 ] || set -- tests/lifecycle tests/lists tests/robustness tests/security tests/speed tests/varnish tests/media tests/feeds tests/pages
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
-# Check style, types and the direction of imports
+# Check style, types and import contracts
 check:
     uv run ruff check
     uv run ruff format --check
@@ -86,20 +86,20 @@ check:
     uv run pyright
     uv run lint-imports
 
-# Repair what ruff can repair
+# Fix style and formatting with ruff
 fix:
     uv run ruff check --fix
     uv run ruff format
 
-# Play the conformance kit against a fresh server: --phase, --sections 01,02, --only GLOB
+# Run the conformance kit against a new server: --phase, --sections 01,02, --only GLOB
 conformance *arguments:
     uv run python -m tools.conformance "$@"
 
-# Measure requests beside the bare engine and write docs/performance: --quick, --only NAME
+# Benchmark requests against plain SQL and write docs/performance: --quick, --only NAME
 bench *arguments:
     uv run python -m bench.speed "$@"
 
-# Read with 64 connections while writing 20 times a second, and look for stale answers
+# Read with 64 connections while writing 20 times a second, and count stale responses
 bench-staleness *arguments:
     uv run python -m bench.staleness "$@"
 
@@ -115,7 +115,7 @@ bench-calendar *arguments:
 bench-fairness *arguments:
     uv run python -m bench.fairness "$@"
 
-# Make docs/settings.md and docs/reference from the code
+# Generate docs/settings.md and docs/reference from the code
 reference:
     uv run python -m tools.reference
     uv run python -m tools.docs
@@ -124,11 +124,11 @@ reference:
 statuses:
     uv run python -m tools.statuses
 
-# Find the texts for people, bring the catalogues up to date and say what is untranslated; --check only looks
+# Update the message catalogues and list untranslated messages; --check changes nothing
 translations *arguments:
     uv run python -m tools.translations "$@"
 
-# Make the examples of /doc anew, from a server whose clock stands still
+# Record the examples of /doc from a server with a fixed clock
 examples:
     uv run python -m tools.examples
 
@@ -140,7 +140,7 @@ client:
 docs: reference
     uv run zensical build --clean --strict
 
-# Ask a server everything that /doc says, as every role: 20,000 requests and more; --small is a taste
+# Fuzz all operations of /doc with every role, in more than 20,000 requests; --small sends fewer
 schemathesis *arguments:
     uv run python -m tools.fuzz "$@"
 
