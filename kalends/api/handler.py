@@ -20,9 +20,9 @@ from kalends.api.request import ApiRequest, OperationInput, identify
 from kalends.core import errors, times
 from kalends.core.booleans import parse_bool
 from kalends.core.errors import ApiError
-from kalends.core.params import read_list, read_params
+from kalends.core.params import find_missing, read_list, read_params
 from kalends.http import language, media_files, requests, responses
-from kalends.http.auth import WrongCredentials, reauthenticate, record_failure
+from kalends.http.auth import WrongCredentials, explain_rejection, make_challenge, reauthenticate, record_failure
 from kalends.http.cross_site import reject_cross_site
 from kalends.http.password_guesses import admit_password, hash_new_passwords
 from kalends.http.requests import RawParams
@@ -48,6 +48,11 @@ async def handle_api_request(api_request: ApiRequest) -> Response:
         async with api_request.transaction(writing=True) as tx:
             await record_failure(tx, error.account, api_request.client_ip)
         raise errors.bad_credentials() from error
+    except ApiError as error:
+        # Credentials of another scheme are ignored where none are needed, as on existing servers.
+        if error.status == 401 and (explained := explain_rejection(api_request.request.headers)):
+            raise explained from error
+        raise
 
 
 async def _dispatch(api_request: ApiRequest) -> Response:
@@ -70,11 +75,11 @@ async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
     raw, params = await _read_query(api_request, endpoint)
     if isinstance(params, ApiError):
         async with api_request.transaction() as tx:
-            api_request.site_language = tx.site.language
+            api_request.remember_site(tx.site)
             await identify(api_request, tx)
         raise params
     async with admit_password(api_request, params) as values, api_request.transaction() as tx:
-        api_request.site_language = tx.site.language
+        api_request.remember_site(tx.site)
         await identify(api_request, tx)
         outcome = await endpoint.operation(
             endpoint.kind, _make_context(api_request, endpoint, tx, OperationInput(raw, values))
@@ -118,6 +123,9 @@ async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -
     raw = await requests.read_values(api_request.request, body)
     if raw.files and endpoint.kind is MEDIA:
         raise errors.invalid("file", "image files cannot be replaced; upload a new image.")
+    if raw.unread is not None:
+        missing = find_missing(endpoint.params, raw.values, update=endpoint.is_update)
+        raise errors.unread_body(raw.unread.content_type, missing, is_json=raw.unread.is_json)
     values = (
         await asyncio.to_thread(_read_params, endpoint, raw)
         if len(body) > LARGE_BODY
@@ -132,7 +140,7 @@ async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -
 async def _authenticate_writer(api_request: ApiRequest, kind: Kind | None) -> Site:
     """Authenticate the caller, reject an anonymous one, and return the site."""
     async with api_request.transaction() as tx:
-        api_request.site_language = tx.site.language
+        api_request.remember_site(tx.site)
         await identify(api_request, tx)
         if api_request.actor.user_id is None:
             _require_writer(api_request, kind)
@@ -232,7 +240,7 @@ async def _describe(api_request: ApiRequest) -> Response:
     if request.method not in ("GET", "HEAD", "OPTIONS"):
         raise errors.method_not_allowed(request.method, ["GET"])
     async with api_request.transaction() as tx:
-        api_request.site_language = tx.site.language
+        api_request.remember_site(tx.site)
         await identify(api_request, tx)
         base_url = api_request.base_url(tx.site.base_url)
         defaults = _computed_defaults(tx)
@@ -284,6 +292,9 @@ def add_headers(api_request: ApiRequest, response: Response, vary: str) -> None:
     headers["Vary"] = f"Authorization, {vary}"
     if "Content-Language" in headers:  # Records are not translated, so they do not vary.
         headers["Vary"] += ", Accept-Language"
+    # Browsers would open a dialog; only they send this header, and scripts cannot change it.
+    if response.status_code == 401 and "sec-fetch-mode" not in api_request.request.headers:
+        headers["WWW-Authenticate"] = make_challenge(api_request.site_name)
     # A throttled caller is not authenticated, so `Allow` cannot be computed.
     if "Allow" not in headers and response.status_code not in (404, 429):
         headers["Allow"] = ", ".join(allowed_methods(api_request))

@@ -13,17 +13,22 @@ NO_SYNONYMS: Final[Mapping[str, str]] = MappingProxyType({})
 def suggest(value: str, allowed: Iterable[str], synonyms: Mapping[str, str] = NO_SYNONYMS) -> str | None:
     """Return the allowed value that was probably meant, or None.
 
-    That is the one for which `value` is a known synonym (`synonyms` has lower-case keys), else the nearest one, by at
-    most two edits: a character inserted, removed, replaced or swapped with its neighbour. Case does not matter. Of a
-    short value at least half must be right. Of several equally near values the first one is returned.
+    That is the one for which `value` is a known synonym, else the nearest one, by at most two edits: a character
+    inserted, removed, replaced or swapped with its neighbour. Case does not matter. Of a short value at least half
+    must be right, and of several equally near values the first one is returned. `synonyms` has lower-case keys; its
+    entries for values that are not allowed have no effect.
     """
     if len(value) > MAX_LENGTH:
         return None
-    wanted = value.lower()
-    if wanted in synonyms:
+    wanted, choices = value.lower(), tuple(allowed)
+    if synonyms.get(wanted) in choices:
         return synonyms[wanted]
+    characters = frozenset(wanted)
     best, limit = None, min(MAX_DISTANCE, len(wanted) // 2)
-    for candidate in allowed:
+    for candidate in choices:
+        # This excludes nearly all candidates: each edit replaces or removes at most one character.
+        if abs(len(candidate) - len(wanted)) > limit or len(characters.difference(candidate.lower())) > limit:
+            continue
         distance = edit_distance(wanted, candidate.lower(), limit)
         if distance is not None:
             best, limit = candidate, distance - 1

@@ -16,6 +16,7 @@ from kalends.operations.media.library import Library
 from kalends.operations.representation_cache import RepresentationCache
 from kalends.store.database import Database, Transaction
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
+from kalends.store.sites import Site
 
 # Feeds and sitemaps that a process renders concurrently; each takes seconds of CPU time.
 FEED_LIMITS = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
@@ -63,11 +64,17 @@ class RequestContext[R: MatchedRoute]:
     path_params: dict[str, str] = field(default_factory=dict[str, str])
     actor: Actor = ANONYMOUS_ACTOR
     password_id: UUID | None = None  # the application password of the caller
-    site_language: str = ""  # set when the site has been read
+    # Set when the site has been read.
+    site_language: str = ""
+    site_name: str = ""
     # Set for a response that may be cached: the site revision it was made at, its expiry and its cache tags.
     site_revision: SiteRevision | None = None
     expires_at: datetime | None = None
     cache_tags: tuple[str, ...] = ()
+
+    def remember_site(self, site: Site) -> None:
+        """Keep the settings of the site that responses depend on after its transaction."""
+        self.site_language, self.site_name = site.language, site.name
 
     @property
     def accept_language(self) -> str:

@@ -30,6 +30,10 @@ def test_nearest_value_or_synonym_is_suggested(value: str, expected: str | None)
     assert suggest(value, STATUSES, {"live": "publish"}) == expected
 
 
+def test_synonym_of_a_value_that_is_not_allowed_has_no_effect() -> None:
+    assert suggest("deleted", ("publish", "draft"), {"deleted": "trash"}) is None
+
+
 def test_nearer_value_takes_precedence_over_an_earlier_one() -> None:
     assert suggest("titel", ("tile", "title")) == "title"
     assert suggest("bat", ("cat", "rat")) == "cat"

@@ -325,6 +325,7 @@ class Description:
             variants.append({"allOf": [ref("Error"), {"type": "object", "properties": restrictions}]})
         names = [*headers.DOCUMENTED_ALWAYS, "Content-Language"]
         names += ["Retry-After"] if status in (409, 429, 503) else []
+        names += ["WWW-Authenticate"] if status == 401 else []
         content: Schema = {"schema": variants[0] if len(variants) == 1 else {"anyOf": variants}}
         by_language = read_examples().get("refusals", {})
         examples = by_language.get(self._language, by_language.get(DEFAULT, {}))

@@ -72,6 +72,7 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
     "X-WP-Total": _header(NON_NEGATIVE, N_("Same as `X-TEC-Total`")),
     "X-WP-TotalPages": _header(NON_NEGATIVE, N_("Same as `X-TEC-TotalPages`")),
     "Retry-After": _header(NON_NEGATIVE, N_("Seconds to wait before retrying")),
+    "WWW-Authenticate": _header(TEXT, N_("How to authenticate; not sent to browsers, which would open a dialog")),
     "Idempotent-Replay": _header({"const": "true"}, N_("The response repeats the one to the first request")),
     "Surrogate-Key": _header(TEXT, N_("Cache tags of the response")),
     "Access-Control-Allow-Origin": _header(TEXT, N_("Origin whose scripts may read the response")),
