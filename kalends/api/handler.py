@@ -15,6 +15,7 @@ from starlette.responses import Response
 from kalends.api.catalog import UPDATES, Endpoint, locate
 from kalends.api.description.document import DocumentUrls, describe_interface
 from kalends.api.description.index import describe_index, describe_route
+from kalends.api.ignored_params import check_description, check_write, raise_if_strict
 from kalends.api.images import fetch_images, find_image_urls, store_upload
 from kalends.api.request import ApiRequest, OperationInput, identify
 from kalends.core import errors, times
@@ -97,6 +98,7 @@ async def _read_query(api_request: ApiRequest, endpoint: Endpoint) -> tuple[RawP
     raw = RawParams()
     try:
         raw = await requests.read_values(api_request.request, b"")
+        raise_if_strict(api_request, endpoint.params)
         return raw, _read_params(endpoint, raw)
     except ApiError as error:
         return raw, error
@@ -126,6 +128,7 @@ async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -
     if raw.unread is not None:
         missing = find_missing(endpoint.params, raw.values, update=endpoint.is_update)
         raise errors.unread_body(raw.unread.content_type, missing, is_json=raw.unread.is_json)
+    check_write(api_request, endpoint, raw)
     values = (
         await asyncio.to_thread(_read_params, endpoint, raw)
         if len(body) > LARGE_BODY
@@ -244,6 +247,8 @@ async def _describe(api_request: ApiRequest) -> Response:
         await identify(api_request, tx)
         base_url = api_request.base_url(tx.site.base_url)
         defaults = _computed_defaults(tx)
+    if api_request.route is None:
+        check_description(api_request)
     api_url, response_language = base_url + api_request.prefix, api_request.language
     translate = language.translator(response_language)
     if api_request.route is not None:
@@ -288,6 +293,7 @@ def allowed_methods(api_request: ApiRequest) -> list[str]:
 def add_headers(api_request: ApiRequest, response: Response, vary: str) -> None:
     """Add the headers of API responses: methods, discovery, and the request headers that they vary by."""
     headers = response.headers
+    headers.update(api_request.own_headers)
     headers["X-Robots-Tag"] = "noindex"
     headers["Vary"] = f"Authorization, {vary}"
     if "Content-Language" in headers:  # Records are not translated, so they do not vary.

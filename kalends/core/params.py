@@ -51,6 +51,7 @@ class Type:
     null_value: object = NOT_NULLABLE  # the value that null stands for on update; NOT_NULLABLE rejects it
     accepts_lists: bool = False
     exact_schema: Mapping[str, object] | None = None  # a more precise schema for /doc
+    reduced_to: int | None = None  # the maximum to which larger values are reduced instead of being rejected
 
     @property
     def doc_schema(self) -> Mapping[str, object]:
@@ -135,9 +136,15 @@ def text(clean: Callable[[str], str], *, allow_empty: bool = True) -> Type:
     return Type({"type": "string"}, read, null_value="" if allow_empty else NOT_NULLABLE, exact_schema=exact)
 
 
-def integer(*, minimum: int = 0, maximum: int = MAX_ID, null_value: object = NOT_NULLABLE) -> Type:
+def integer(
+    *, minimum: int = 0, maximum: int = MAX_ID, null_value: object = NOT_NULLABLE, reduce: bool = False
+) -> Type:
+    """Return the type of integers; `reduce` reduces larger values to the maximum instead of rejecting them."""
+
     def read(value: object) -> int:
         number = read_integer(value)
+        if reduce and maximum < number <= MAX_ID:
+            return maximum
         if not minimum <= number <= maximum:
             raise InvalidValue("must be an integer from {minimum} to {maximum}.", minimum=minimum, maximum=maximum)
         return number
@@ -147,6 +154,7 @@ def integer(*, minimum: int = 0, maximum: int = MAX_ID, null_value: object = NOT
         read,
         null_value,
         exact_schema={"type": "integer", "minimum": minimum, "maximum": maximum},
+        reduced_to=maximum if reduce else None,
     )
 
 

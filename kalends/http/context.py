@@ -1,9 +1,11 @@
 """The state of the application and the context of one HTTP request."""
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 from uuid import UUID
 
 from starlette.requests import Request
@@ -39,6 +41,9 @@ class AppState:
     max_daily_records: int = 0
 
 
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class MatchedRoute(Protocol):
     """The parts of a route that the shared request handling needs."""
 
@@ -47,6 +52,11 @@ class MatchedRoute(Protocol):
 
     @property
     def known_names(self) -> frozenset[str]: ...
+
+    @property
+    def maxima(self) -> Mapping[str, int]:
+        """Return the maxima of the parameters whose larger values are reduced."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +77,8 @@ class RequestContext[R: MatchedRoute]:
     # Set when the site has been read.
     site_language: str = ""
     site_name: str = ""
+    ignored_params: tuple[str, ...] = ()  # names of parameters without effect, as far as they are reported
+    is_strict: bool = False  # whether such parameters are rejected
     # Set for a response that may be cached: the site revision it was made at, its expiry and its cache tags.
     site_revision: SiteRevision | None = None
     expires_at: datetime | None = None
@@ -102,6 +114,11 @@ class RequestContext[R: MatchedRoute]:
     def credentials(self) -> str:
         """Return the Authorization header if it has credentials that can be checked, else an empty string."""
         return ""
+
+    @property
+    def own_headers(self) -> Mapping[str, str]:
+        """Return the headers that belong to this request even if its response comes from the cache."""
+        return NO_HEADERS
 
     def base_url(self, site_url: str) -> str:
         """Return the base URL of links: the site's own, else the server's, else the requested host."""
