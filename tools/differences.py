@@ -44,6 +44,7 @@ PROTOCOL: Final = (
     _row("several errors in one request", "depends on the route", "credentials first, then all invalid parameters together",
          "order-of-checks"),
     _row("`per_page` above 50", "reduced to 50", "reduced to 50, also in page links, and named in `X-Kalends-Ignored-Params`"),
+    _row("the document at the REST root", "describes WordPress", "the same form for `/api/` and the roots of aliases, with the namespaces below them"),
     _row("the description at `/doc`", "a separate document", "generated from the routes, OpenAPI 3.1", "description-document"),
     _row("`url` of a record", "a WordPress page", "a page of this server", "web-addresses"),
 )  # fmt: skip
@@ -137,6 +138,7 @@ Clients can ignore all of them.
 - `X-Kalends-Ignored-Params`: the names of the parameters that a request sent and that had no effect, because they are unknown or were reduced; at most 10, percent-encoded. With `strict=1` such a request gets 400 instead, with a suggestion for each name. Only the parameters of the request itself are checked, not those inside of linked records and batches. The response cache of the server never shares the header between requests; a shared cache that removes unknown parameters, such as Varnish with the configuration in `deploy/varnish`, removes it with them.
 - `X-WP-Total` and `X-WP-TotalPages` in addition to `X-TEC-Total` and `X-TEC-TotalPages`.
 - Everything below `{api_root}/kalends/v1`: [history and restore](how-to/restore.md), [changes since a revision](how-to/sync.md), [images](how-to/images.md), [batches](reference/batch.md).
+- `/openapi.json` redirects to the OpenAPI document of the API.
 - [Public pages](pages.md) at the `url` of each record, and [feeds](feeds.md).
 """
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from kalends.api.catalog import UPDATES, Endpoint, locate
 from kalends.api.description.document import DocumentUrls, describe_interface
-from kalends.api.description.index import describe_index, describe_route
+from kalends.api.description.index import RootSite, describe_index, describe_root, describe_route
 from kalends.api.ignored_params import check_description, check_write, raise_if_strict
 from kalends.api.images import fetch_images, find_image_urls, store_upload
 from kalends.api.request import ApiRequest, OperationInput, identify
@@ -22,6 +22,7 @@ from kalends.core import errors, times
 from kalends.core.booleans import parse_bool
 from kalends.core.errors import ApiError
 from kalends.core.params import find_missing, read_list, read_params
+from kalends.core.zones import offset_of
 from kalends.http import language, media_files, requests, responses
 from kalends.http.auth import WrongCredentials, explain_rejection, make_challenge, reauthenticate, record_failure
 from kalends.http.cross_site import reject_cross_site
@@ -238,7 +239,8 @@ def _respond(api_request: ApiRequest, raw: RawParams, outcome: Outcome) -> Respo
 
 
 async def _describe(api_request: ApiRequest) -> Response:
-    """Respond with the index, the OpenAPI document, or the description of a route to OPTIONS."""
+    """Respond with the discovery document of a REST root, the index of a namespace, the OpenAPI document, or the
+    description of a route to OPTIONS."""
     request = api_request.request
     if request.method not in ("GET", "HEAD", "OPTIONS"):
         raise errors.method_not_allowed(request.method, ["GET"])
@@ -247,11 +249,16 @@ async def _describe(api_request: ApiRequest) -> Response:
         await identify(api_request, tx)
         base_url = api_request.base_url(tx.site.base_url)
         defaults = _computed_defaults(tx)
+        root_site = RootSite(tx.site.name, base_url, tx.site.timezone, offset_of(tx.now, tx.site.timezone))
     if api_request.route is None:
         check_description(api_request)
     api_url, response_language = base_url + api_request.prefix, api_request.language
     translate = language.translator(response_language)
-    if api_request.route is not None:
+    if not api_request.namespace:
+        body = describe_root(root_site, api_url, api_request.namespaces, defaults, translate)
+        if fields := [str(name) for name in read_list(requests.query_value(request, "_fields") or "")]:
+            body = responses.select_fields(body, fields[:MAX_FIELDS])
+    elif api_request.route is not None:
         body = describe_route(api_request.route, api_url, api_request.namespace, defaults, translate)
     elif api_request.path == "/doc" and request.method != "OPTIONS":
         urls = DocumentUrls(base_url, api_request.prefix, api_request.canonical_prefix)
@@ -267,6 +274,13 @@ async def _describe(api_request: ApiRequest) -> Response:
     return responses.description_response(
         orjson.dumps(body), response_language, request.headers.get("if-none-match", "")
     )
+
+
+def redirect_to_document(request: Request, prefix: str) -> Response:
+    """Redirect to the OpenAPI document of the namespace at this path prefix."""
+    if request.method not in ("GET", "HEAD"):
+        raise errors.method_not_allowed(request.method, ["GET"])
+    return Response(status_code=302, headers={"Location": f"{prefix}/doc", "Cache-Control": "public, max-age=3600"})
 
 
 def _computed_defaults(tx: Transaction) -> dict[str, Any]:

@@ -20,7 +20,8 @@ class ApiRequest(RequestContext[Route]):
 
     interface: Interface
     prefix: str
-    namespace: str
+    namespace: str  # empty for a request to a REST root
+    namespaces: Mapping[str, Interface] = field(default_factory=dict[str, Interface])  # those below a REST root
 
     @property
     def own_headers(self) -> Mapping[str, str]:
