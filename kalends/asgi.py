@@ -3,8 +3,8 @@
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -13,9 +13,9 @@ from starlette.responses import FileResponse, Response
 
 from kalends.api.catalog import Interface
 from kalends.api.description import reference
-from kalends.api.handler import add_headers, handle_api_request
+from kalends.api.handler import add_headers, handle_api_request, redirect_to_document
 from kalends.api.request import ApiRequest
-from kalends.api.routes import EXTENSION, INTERFACE
+from kalends.api.routes import EXTENSION, INTERFACE, ROOT
 from kalends.bootstrap import database_options, open_library
 from kalends.core import errors
 from kalends.core.clock import utc_now
@@ -47,7 +47,7 @@ REQUEST_ID: Final = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 # The status in the access log of a request whose client has disconnected.
 CLIENT_CLOSED_REQUEST: Final = 499
 # Paths of the server itself, which belong to no site.
-SYSTEM_PATHS: Final = ("/healthz", "/readyz", "/docs")
+SYSTEM_PATHS: Final = ("/healthz", "/readyz", "/docs", "/openapi.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class HttpConfig:
     """The HTTP configuration: mounts, headers, caching, maps."""
 
     mounts: Sequence[Mount]
+    roots: Mapping[str, Mapping[str, Interface]]  # the namespaces below each REST root, such as /api
     headers: HeaderPolicy
     schema_version: str  # the schema version that the database must have
     map_settings: MapSettings
@@ -191,6 +192,8 @@ class Application:
             return health.show_health()
         if path == "/readyz":
             return await health.show_readiness(self._state.database, self._config.schema_version)
+        if path == "/openapi.json":
+            return redirect_to_document(request, self._config.mounts[0].prefix)
         if path == "/docs" or path.startswith("/docs/"):
             home, extension = self._config.mounts[:2]
             return await reference.show(self._state, request, host, home.prefix, extension.prefix)
@@ -244,6 +247,10 @@ def find_context(config: HttpConfig, state: AppState, request: Request, host: st
         size = len(mount.prefix)
         if path[:size].lower() == mount.prefix.lower() and path[size:][:1] in ("", "/"):
             return _make_api_request(state, request, host, mount)
+    root = path.removesuffix("/").lower()
+    if root in config.roots:
+        mount = Mount(root, "", ROOT, config.mounts[0].prefix)
+        return replace(_make_api_request(state, request, host, mount), namespaces=config.roots[root])
     if path in SYSTEM_PATHS or path.startswith(("/docs/", f"{media_files.PREFIX}/")):
         return None
     page_request = PageRequest(
@@ -296,8 +303,10 @@ def _route(context: Context | None) -> str:
 def create_application() -> Application:
     """Create the application; the server calls this in each of its processes."""
     settings = read_settings()
+    mounts = _build_mounts(settings)
     http_config = HttpConfig(
-        mounts=_build_mounts(settings),
+        mounts=mounts,
+        roots=_group_by_root(mounts),
         headers=HeaderPolicy(
             origins=settings.cors_origins,
             shared_cache_seconds=settings.shared_cache_seconds,
@@ -338,3 +347,13 @@ def _build_mounts(settings: Settings) -> tuple[Mount, ...]:
         Mount(extension_prefix, EXTENSION.namespace, EXTENSION, canonical_prefix),
         *aliases,
     )
+
+
+def _group_by_root(mounts: Sequence[Mount]) -> dict[str, dict[str, Interface]]:
+    """Return the interfaces by namespace for each REST root; the root of the host belongs to the pages."""
+    roots: dict[str, dict[str, Interface]] = {}
+    for mount in mounts:
+        root = mount.prefix.removesuffix(f"/{mount.namespace}").lower()
+        if root and root != mount.prefix.lower():
+            roots.setdefault(root, {})[mount.namespace] = mount.interface
+    return roots

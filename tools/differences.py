@@ -34,11 +34,17 @@ PROTOCOL: Final = (
     _row("cross-origin requests", "any origin with credentials", "configurable, never with credentials", "cross-origin"),
     _row("wrong credentials", "401 that distinguishes unknown users from wrong passwords", "the same 401 for both",
          "credentials"),
+    _row("credentials of another scheme than Basic", "ignored", "ignored where none are needed, otherwise a 401 that names the scheme"),
+    _row("401", "without `WWW-Authenticate`", "with `WWW-Authenticate`, except for browsers (`Sec-Fetch-Mode`)"),
+    _row("a body of another content type than JSON and forms", "ignored",
+         "400 if required parameters are missing, otherwise 415; the message names the content type"),
     _row("`Location` of a 201", "terms only, in another namespace", "always, in the same namespace", "location"),
     _row("`details` of an error", "sometimes a list", "always an object", "error-data"),
     _row("page links", "omit some filters", "contain every filter of the request", "page-links"),
     _row("several errors in one request", "depends on the route", "credentials first, then all invalid parameters together",
          "order-of-checks"),
+    _row("`per_page` above 50", "reduced to 50", "reduced to 50, also in page links, and named in `X-Kalends-Ignored-Params`"),
+    _row("the document at the REST root", "describes WordPress", "the same form for `/api/` and the roots of aliases, with the namespaces below them"),
     _row("the description at `/doc`", "a separate document", "generated from the routes, OpenAPI 3.1", "description-document"),
     _row("`url` of a record", "a WordPress page", "a page of this server", "web-addresses"),
 )  # fmt: skip
@@ -129,8 +135,10 @@ Clients can ignore all of them.
 - Events: `ticket_url`, `new_password` (at least 6 characters; sets the password of the event, empty removes it), `uid` in the response. An event with several venues has a list in `venue`.
 - Venues: `geo_lat`, `geo_lng`.
 - `ETag`, `If-Match`, `If-None-Match`, `Idempotency-Key` (stored for a day), `Location`, `Link` paging, `X-Request-ID`.
+- `X-Kalends-Ignored-Params`: the names of the parameters that a request sent and that had no effect, because they are unknown or were reduced; at most 10, percent-encoded. With `strict=1` such a request gets 400 instead, with a suggestion for each name. Only the parameters of the request itself are checked, not those inside of linked records and batches. The response cache of the server never shares the header between requests; a shared cache that removes unknown parameters, such as Varnish with the configuration in `deploy/varnish`, removes it with them.
 - `X-WP-Total` and `X-WP-TotalPages` in addition to `X-TEC-Total` and `X-TEC-TotalPages`.
 - Everything below `{api_root}/kalends/v1`: [history and restore](how-to/restore.md), [changes since a revision](how-to/sync.md), [images](how-to/images.md), [batches](reference/batch.md).
+- `/openapi.json` redirects to the OpenAPI document of the API.
 - [Public pages](pages.md) at the `url` of each record, and [feeds](feeds.md).
 """
 

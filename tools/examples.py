@@ -154,9 +154,10 @@ async def _record_errors(
         errors[f"{response.status_code}.{body['code']}"] = body
 
     headers = {"content-type": "application/json"}
-    await send("POST", "/events", json={"title": "Orchids by night"})
+    await send("POST", "/events", admin, json={"title": "Orchids by night"})
     await send("GET", "/events", params={"per_page": "many", "start_date": "tomorrow"})
-    await send("POST", "/events", content=b'{"title":', headers=headers)
+    await send("POST", "/events", admin, content=b'{"title":', headers=headers)
+    await send("PATCH", f"/tags/{tag_id}", admin, content=b"Other", headers={"content-type": "text/plain"})
     await send("GET", "/events?search=%FF")
     await send("POST", "/tags", admin, json={"name": TAG["name"]})
     await send("GET", "/events", httpx.BasicAuth("nobody", "wrong"))

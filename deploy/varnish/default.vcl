@@ -50,8 +50,9 @@ sub vcl_recv {
     if (req.method != "GET" && req.method != "HEAD") {
         return (pass);
     }
-    # Answers that depend on who asks, or that a password opened, are never kept.
-    if (req.http.Authorization || req.url ~ "(?i)[?&][^=&]*password") {
+    # Answers that depend on who asks, or that a password opened, are never kept. A strict request must reach the
+    # server with all of its parameters.
+    if (req.http.Authorization || req.url ~ "(?i)[?&][^=&]*password" || req.url ~ "[?&]strict(=|&|$)") {
         return (pass);
     }
     # The server reads no cookies.

@@ -4,7 +4,7 @@ An endpoint carries its own description, so that a new operation is one row of `
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final
 
@@ -71,11 +71,14 @@ class Route:
     pattern: str
     endpoints: tuple[Endpoint, ...]
     known_names: frozenset[str] = field(init=False)  # names of the parameters of a read
+    maxima: Mapping[str, int] = field(init=False)  # of those whose larger values are reduced
 
     def __post_init__(self) -> None:
         read_endpoint = self.endpoint("GET")
-        names = [param.name for param in read_endpoint.params] if read_endpoint else []
-        object.__setattr__(self, "known_names", frozenset(names))
+        params = read_endpoint.params if read_endpoint else ()
+        object.__setattr__(self, "known_names", frozenset(param.name for param in params))
+        maxima = {param.name: param.type.reduced_to for param in params if param.type.reduced_to is not None}
+        object.__setattr__(self, "maxima", maxima)
 
     @property
     def methods(self) -> list[str]:

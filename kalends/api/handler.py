@@ -14,15 +14,17 @@ from starlette.responses import Response
 
 from kalends.api.catalog import UPDATES, Endpoint, locate
 from kalends.api.description.document import DocumentUrls, describe_interface
-from kalends.api.description.index import describe_index, describe_route
+from kalends.api.description.index import RootSite, describe_index, describe_root, describe_route
+from kalends.api.ignored_params import check_description, check_write, raise_if_strict
 from kalends.api.images import fetch_images, find_image_urls, store_upload
 from kalends.api.request import ApiRequest, OperationInput, identify
 from kalends.core import errors, times
 from kalends.core.booleans import parse_bool
 from kalends.core.errors import ApiError
-from kalends.core.params import read_list, read_params
+from kalends.core.params import find_missing, read_list, read_params
+from kalends.core.zones import offset_of
 from kalends.http import language, media_files, requests, responses
-from kalends.http.auth import WrongCredentials, reauthenticate, record_failure
+from kalends.http.auth import WrongCredentials, explain_rejection, make_challenge, reauthenticate, record_failure
 from kalends.http.cross_site import reject_cross_site
 from kalends.http.password_guesses import admit_password, hash_new_passwords
 from kalends.http.requests import RawParams
@@ -48,6 +50,11 @@ async def handle_api_request(api_request: ApiRequest) -> Response:
         async with api_request.transaction(writing=True) as tx:
             await record_failure(tx, error.account, api_request.client_ip)
         raise errors.bad_credentials() from error
+    except ApiError as error:
+        # Credentials of another scheme are ignored where none are needed, as on existing servers.
+        if error.status == 401 and (explained := explain_rejection(api_request.request.headers)):
+            raise explained from error
+        raise
 
 
 async def _dispatch(api_request: ApiRequest) -> Response:
@@ -70,11 +77,11 @@ async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
     raw, params = await _read_query(api_request, endpoint)
     if isinstance(params, ApiError):
         async with api_request.transaction() as tx:
-            api_request.site_language = tx.site.language
+            api_request.remember_site(tx.site)
             await identify(api_request, tx)
         raise params
     async with admit_password(api_request, params) as values, api_request.transaction() as tx:
-        api_request.site_language = tx.site.language
+        api_request.remember_site(tx.site)
         await identify(api_request, tx)
         outcome = await endpoint.operation(
             endpoint.kind, _make_context(api_request, endpoint, tx, OperationInput(raw, values))
@@ -92,6 +99,7 @@ async def _read_query(api_request: ApiRequest, endpoint: Endpoint) -> tuple[RawP
     raw = RawParams()
     try:
         raw = await requests.read_values(api_request.request, b"")
+        raise_if_strict(api_request, endpoint.params)
         return raw, _read_params(endpoint, raw)
     except ApiError as error:
         return raw, error
@@ -118,6 +126,10 @@ async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -
     raw = await requests.read_values(api_request.request, body)
     if raw.files and endpoint.kind is MEDIA:
         raise errors.invalid("file", "image files cannot be replaced; upload a new image.")
+    if raw.unread is not None:
+        missing = find_missing(endpoint.params, raw.values, update=endpoint.is_update)
+        raise errors.unread_body(raw.unread.content_type, missing, is_json=raw.unread.is_json)
+    check_write(api_request, endpoint, raw)
     values = (
         await asyncio.to_thread(_read_params, endpoint, raw)
         if len(body) > LARGE_BODY
@@ -132,7 +144,7 @@ async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -
 async def _authenticate_writer(api_request: ApiRequest, kind: Kind | None) -> Site:
     """Authenticate the caller, reject an anonymous one, and return the site."""
     async with api_request.transaction() as tx:
-        api_request.site_language = tx.site.language
+        api_request.remember_site(tx.site)
         await identify(api_request, tx)
         if api_request.actor.user_id is None:
             _require_writer(api_request, kind)
@@ -227,18 +239,26 @@ def _respond(api_request: ApiRequest, raw: RawParams, outcome: Outcome) -> Respo
 
 
 async def _describe(api_request: ApiRequest) -> Response:
-    """Respond with the index, the OpenAPI document, or the description of a route to OPTIONS."""
+    """Respond with the discovery document of a REST root, the index of a namespace, the OpenAPI document, or the
+    description of a route to OPTIONS."""
     request = api_request.request
     if request.method not in ("GET", "HEAD", "OPTIONS"):
         raise errors.method_not_allowed(request.method, ["GET"])
     async with api_request.transaction() as tx:
-        api_request.site_language = tx.site.language
+        api_request.remember_site(tx.site)
         await identify(api_request, tx)
         base_url = api_request.base_url(tx.site.base_url)
         defaults = _computed_defaults(tx)
+        root_site = RootSite(tx.site.name, base_url, tx.site.timezone, offset_of(tx.now, tx.site.timezone))
+    if api_request.route is None:
+        check_description(api_request)
     api_url, response_language = base_url + api_request.prefix, api_request.language
     translate = language.translator(response_language)
-    if api_request.route is not None:
+    if not api_request.namespace:
+        body = describe_root(root_site, api_url, api_request.namespaces, defaults, translate)
+        if fields := [str(name) for name in read_list(requests.query_value(request, "_fields") or "")]:
+            body = responses.select_fields(body, fields[:MAX_FIELDS])
+    elif api_request.route is not None:
         body = describe_route(api_request.route, api_url, api_request.namespace, defaults, translate)
     elif api_request.path == "/doc" and request.method != "OPTIONS":
         urls = DocumentUrls(base_url, api_request.prefix, api_request.canonical_prefix)
@@ -254,6 +274,13 @@ async def _describe(api_request: ApiRequest) -> Response:
     return responses.description_response(
         orjson.dumps(body), response_language, request.headers.get("if-none-match", "")
     )
+
+
+def redirect_to_document(request: Request, prefix: str) -> Response:
+    """Redirect to the OpenAPI document of the namespace at this path prefix."""
+    if request.method not in ("GET", "HEAD"):
+        raise errors.method_not_allowed(request.method, ["GET"])
+    return Response(status_code=302, headers={"Location": f"{prefix}/doc", "Cache-Control": "public, max-age=3600"})
 
 
 def _computed_defaults(tx: Transaction) -> dict[str, Any]:
@@ -280,10 +307,14 @@ def allowed_methods(api_request: ApiRequest) -> list[str]:
 def add_headers(api_request: ApiRequest, response: Response, vary: str) -> None:
     """Add the headers of API responses: methods, discovery, and the request headers that they vary by."""
     headers = response.headers
+    headers.update(api_request.own_headers)
     headers["X-Robots-Tag"] = "noindex"
     headers["Vary"] = f"Authorization, {vary}"
     if "Content-Language" in headers:  # Records are not translated, so they do not vary.
         headers["Vary"] += ", Accept-Language"
+    # Browsers would open a dialog; only they send this header, and scripts cannot change it.
+    if response.status_code == 401 and "sec-fetch-mode" not in api_request.request.headers:
+        headers["WWW-Authenticate"] = make_challenge(api_request.site_name)
     # A throttled caller is not authenticated, so `Allow` cannot be computed.
     if "Allow" not in headers and response.status_code not in (404, 429):
         headers["Allow"] = ", ".join(allowed_methods(api_request))

@@ -7,6 +7,7 @@ from typing import Any, Final
 from kalends.api import uploads
 from kalends.api.batch import BatchOperation, BatchTarget
 from kalends.api.catalog import Endpoint
+from kalends.api.ignored_params import check_write
 from kalends.api.request import ApiRequest, OperationInput
 from kalends.core import errors
 from kalends.core.errors import ApiError, InvalidValue
@@ -24,6 +25,7 @@ async def store_upload(api_request: ApiRequest, endpoint: Endpoint, library: Lib
     """Read a request with a file and store the image in the library."""
     async with library.limiter.slot((site_id, api_request.actor.user_id)), library.open_work_directory() as directory:
         raw, upload = await uploads.read_upload(api_request.request, directory, library.max_bytes)
+        check_write(api_request, endpoint, raw, [uploads.FIELD])
         values = read_params(endpoint.params, raw.values)
         if upload is None:
             raise errors.missing_params([uploads.FIELD])

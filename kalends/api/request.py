@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from kalends.api.catalog import Interface, Route
 from kalends.core.errors import InvalidValue
 from kalends.http.auth import authenticate, has_credentials
-from kalends.http.context import RequestContext
+from kalends.http.context import NO_HEADERS, RequestContext
 from kalends.http.requests import RawParams
 from kalends.operations.media.library import FetchResult, StoredImage
 from kalends.store.database import Transaction
@@ -19,7 +20,14 @@ class ApiRequest(RequestContext[Route]):
 
     interface: Interface
     prefix: str
-    namespace: str
+    namespace: str  # empty for a request to a REST root
+    namespaces: Mapping[str, Interface] = field(default_factory=dict[str, Interface])  # those below a REST root
+
+    @property
+    def own_headers(self) -> Mapping[str, str]:
+        if not self.ignored_params:
+            return NO_HEADERS
+        return {"X-Kalends-Ignored-Params": ", ".join(quote(name, safe="") for name in self.ignored_params)}
 
     @property
     def credentials(self) -> str:

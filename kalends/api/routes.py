@@ -287,3 +287,5 @@ def _term_errors(kind: Kind) -> tuple[ErrorCode, ...]:
 ROUTES: Final = _routes()
 INTERFACE: Final = Interface("calendar/events/v1", ROUTES)
 EXTENSION: Final = Interface("kalends/v1", _extension_routes())
+# The root of all namespaces, which has no routes.
+ROOT: Final = Interface("", ())

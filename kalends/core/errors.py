@@ -30,6 +30,7 @@ ApiError                    an error response: code, status, message, data
        …-is-in-trash                 the record is in the trash already     in_trash
   412  rest_precondition_failed      If-Match names an older version        precondition_failed
   413  rest_body_too_large           the body exceeds the limit             too_large
+  415  rest_unsupported_media_type   the body was not read                  unread_body
   422  rest_idempotency_mismatch     the key belongs to another request     key_reused
   429  rest_too_many_attempts        too many failed attempts               too_many_attempts
        rest_quota_exceeded           the daily limit of the account         quota_exceeded
@@ -57,11 +58,14 @@ from kalends.core.messages import gettext_noop as N_
 
 
 class InvalidValue(ValueError):
-    """A value breaks a rule. The message is a predicate that states it: `InvalidValue("must be below {n}.", n=5)`."""
+    """A value breaks a rule. The message is a predicate that states it: `InvalidValue("must be below {n}.", n=5)`.
 
-    def __init__(self, text: str, /, **values: object) -> None:
+    `suggestion` is the value that was probably meant, if any.
+    """
+
+    def __init__(self, text: str, /, *, suggestion: str | None = None, **values: object) -> None:
         super().__init__(text)
-        self.message = Message(text, **values)
+        self.message = with_suggestion(Message(text, **values), suggestion)
 
     @property
     def text(self) -> str:
@@ -69,6 +73,12 @@ class InvalidValue(ValueError):
 
     def __str__(self) -> str:
         return self.text
+
+
+def with_suggestion(message: Message, suggestion: str | None) -> Message:
+    if suggestion is None:
+        return message
+    return Message("{problem} Did you mean {suggestion}?", problem=message, suggestion=suggestion)
 
 
 class ApiError(Exception):
@@ -103,6 +113,32 @@ def missing_params(names: Iterable[str]) -> ApiError:
         Message("Missing parameter(s): {names}.", names=", ".join(missing)),
         data={"params": missing},
     )
+
+
+def unread_body(content_type: str, missing: Sequence[str], *, is_json: bool) -> ApiError:
+    """Return the error for a body that was not read because of its content type.
+
+    If required parameters are missing as a consequence, status, code and data are those that existing clients know.
+    """
+    if is_json:
+        message = Message(
+            "The request body looks like JSON, but its Content-Type is {type}; send application/json.",
+            type=content_type,
+        )
+    elif content_type:
+        message = Message(
+            "The request body is {type} and was not read; send application/json.", type=content_type[:100]
+        )
+    else:
+        message = Message("The request body has no Content-Type and was not read; send application/json.")
+    if missing:
+        return ApiError(400, "rest_missing_callback_param", message, data={"params": list(missing)})
+    return ApiError(415, "rest_unsupported_media_type", message)
+
+
+def missing_name(param: str, name_field: str) -> ApiError:
+    """Return the error for a new record inside of another one that has no name."""
+    return invalid_params({param: Message("`{path}` (its name) is required.", path=f"{param}.{name_field}")})
 
 
 def invalid(name: str, text: str, /, **values: object) -> ApiError:
@@ -202,6 +238,24 @@ def forbidden(reason: Message, *, anonymous: bool) -> ApiError:
     if anonymous:
         return ApiError(401, "rest_forbidden", Message("Authentication required: {why}", why=reason))
     return ApiError(403, "rest_forbidden", Message("Permission denied: {why}", why=reason))
+
+
+def unsupported_scheme(scheme: str) -> ApiError:
+    """Return the error for an Authorization header of another scheme than Basic."""
+    return ApiError(
+        401,
+        "rest_forbidden",
+        Message("{scheme} is not supported; use Basic with an application password.", scheme=scheme),
+    )
+
+
+def malformed_credentials() -> ApiError:
+    return ApiError(
+        401,
+        "rest_forbidden",
+        "The Authorization header cannot be read; send Basic with the user name, a colon and the application "
+        "password, encoded in Base64.",
+    )
 
 
 def read_only() -> ApiError:

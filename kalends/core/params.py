@@ -15,12 +15,26 @@ from kalends.core.booleans import parse_bool
 from kalends.core.cost import read_cost
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
-from kalends.core.statuses import STATUSES, WRITABLE
+from kalends.core.statuses import STATUSES, SYNONYMS, WRITABLE
+from kalends.core.suggestions import suggest
 from kalends.core.times import read_datetime, read_zone
 from kalends.core.urls import read_email, read_website
 
 MAX_ID: Final = 2**53 - 1
 MIN_PASSWORD_LENGTH: Final = 6  # characters of a new event password
+# Other words for the values of enumerations, such as `order`, `orderby` and `mime_type`.
+CHOICE_SYNONYMS: Final = {
+    "ascending": "asc",
+    "descending": "desc",
+    "start": "start_date",
+    "end": "end_date",
+    "event_date": "start_date",
+    "publish_date": "date",
+    "name": "title",
+    "updated": "modified",
+    "near": "distance",
+    "image/jpg": "image/jpeg",
+}
 NOT_NULLABLE: Final = object()  # the value of a parameter that null does not clear
 
 
@@ -37,6 +51,7 @@ class Type:
     null_value: object = NOT_NULLABLE  # the value that null stands for on update; NOT_NULLABLE rejects it
     accepts_lists: bool = False
     exact_schema: Mapping[str, object] | None = None  # a more precise schema for /doc
+    reduced_to: int | None = None  # the maximum to which larger values are reduced instead of being rejected
 
     @property
     def doc_schema(self) -> Mapping[str, object]:
@@ -62,8 +77,7 @@ def param(name: str, value_type: Type, description: str, **options: Any) -> Para
 def read_params(params: Iterable[Param], raw: Mapping[str, object], *, update: bool = False) -> dict[str, Any]:
     """Parse the given parameters. Raise one ApiError that names all missing and invalid ones."""
     declared = list(params)
-    missing = [p.name for p in declared if p.required and not update and raw.get(p.name) is None]
-    if missing:
+    if missing := find_missing(declared, raw, update=update):
         raise errors.missing_params(missing)
     values: dict[str, Any] = {}
     problems: dict[str, Message] = {}
@@ -88,6 +102,11 @@ def read_params(params: Iterable[Param], raw: Mapping[str, object], *, update: b
     if problems:
         raise errors.invalid_params(problems)
     return values
+
+
+def find_missing(params: Iterable[Param], raw: Mapping[str, object], *, update: bool = False) -> list[str]:
+    """Return the names of the required parameters that are missing; on update none is required."""
+    return [p.name for p in params if p.required and not update and raw.get(p.name) is None]
 
 
 # Types ---------------------------------------------------------------------------------------
@@ -117,9 +136,15 @@ def text(clean: Callable[[str], str], *, allow_empty: bool = True) -> Type:
     return Type({"type": "string"}, read, null_value="" if allow_empty else NOT_NULLABLE, exact_schema=exact)
 
 
-def integer(*, minimum: int = 0, maximum: int = MAX_ID, null_value: object = NOT_NULLABLE) -> Type:
+def integer(
+    *, minimum: int = 0, maximum: int = MAX_ID, null_value: object = NOT_NULLABLE, reduce: bool = False
+) -> Type:
+    """Return the type of integers; `reduce` reduces larger values to the maximum instead of rejecting them."""
+
     def read(value: object) -> int:
         number = read_integer(value)
+        if reduce and maximum < number <= MAX_ID:
+            return maximum
         if not minimum <= number <= maximum:
             raise InvalidValue("must be an integer from {minimum} to {maximum}.", minimum=minimum, maximum=maximum)
         return number
@@ -129,6 +154,7 @@ def integer(*, minimum: int = 0, maximum: int = MAX_ID, null_value: object = NOT
         read,
         null_value,
         exact_schema={"type": "integer", "minimum": minimum, "maximum": maximum},
+        reduced_to=maximum if reduce else None,
     )
 
 
@@ -261,7 +287,9 @@ def _string(read: Callable[[str], Any]) -> Callable[[object], Any]:
 
 def _read_status(value: str) -> str:
     if value not in WRITABLE:
-        raise InvalidValue("must be one of {values}.", values=", ".join(WRITABLE))
+        raise InvalidValue(
+            "must be one of {values}.", values=", ".join(WRITABLE), suggestion=suggest(value, WRITABLE, SYNONYMS)
+        )
     return value
 
 
@@ -269,8 +297,10 @@ def _read_statuses(value: object) -> list[str]:
     if value == "":
         return ["publish", "private"]  # the meaning of an empty status for existing clients
     statuses = [str(entry) for entry in read_list(value)]
-    if not statuses or any(entry not in STATUSES for entry in statuses):
-        raise InvalidValue("must be one or more of {values}.", values=", ".join(STATUSES))
+    unknown = [entry for entry in statuses if entry not in STATUSES]
+    if unknown or not statuses:
+        suggestion = suggest(unknown[0], STATUSES, SYNONYMS) if unknown else None
+        raise InvalidValue("must be one or more of {values}.", values=", ".join(STATUSES), suggestion=suggestion)
     return list(dict.fromkeys(statuses))
 
 
@@ -281,7 +311,8 @@ def _read_optional_zone(value: str) -> str | None:
 def one_of(*choices: str) -> Type:
     def read(value: object) -> str:
         if not isinstance(value, str) or value.lower() not in choices:
-            raise InvalidValue("must be one of {values}.", values=", ".join(choices))
+            suggestion = suggest(value, choices, CHOICE_SYNONYMS) if isinstance(value, str) else None
+            raise InvalidValue("must be one of {values}.", values=", ".join(choices), suggestion=suggestion)
         return value.lower()
 
     return Type({"type": "string", "enum": list(choices)}, read)

@@ -51,6 +51,17 @@ TABLE: Final = (
 
 STATUSES: Final = tuple(status.name for status in TABLE)
 WRITABLE: Final = STATUSES
+# Other words for statuses, which clients send by mistake.
+SYNONYMS: Final = {
+    "public": "publish",
+    "live": "publish",
+    "active": "publish",
+    "scheduled": "future",
+    "review": "pending",
+    "hidden": "private",
+    "deleted": "trash",
+    "removed": "trash",
+}
 # Statuses in lists without the parameter `status`, if the caller may read the record.
 LISTED: Final = tuple(status.name for status in TABLE if status.is_listed)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from kalends.core.errors import InvalidValue
+from kalends.core.suggestions import suggest
 
 MIN_OFFSET, MAX_OFFSET = timedelta(hours=-12), timedelta(hours=14)
 
@@ -38,7 +39,46 @@ RENAMED_ZONES = {
     "Pacific/Yap": "Pacific/Chuuk",
 }
 
+# The first parts of names whose last part is a city or a similar place.
+REGIONS = (
+    *("Africa/", "America/", "Antarctica/", "Arctic/", "Asia/"),
+    *("Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/"),
+)
+# Abbreviations that are no zones, each with the zone that is meant most often.
+ABBREVIATIONS = {
+    "aedt": "Australia/Sydney",
+    "aest": "Australia/Sydney",
+    "akdt": "America/Anchorage",
+    "akst": "America/Anchorage",
+    "awst": "Australia/Perth",
+    "brt": "America/Sao_Paulo",
+    "bst": "Europe/London",
+    "cdt": "America/Chicago",
+    "cest": "Europe/Berlin",
+    "cst": "America/Chicago",
+    "edt": "America/New_York",
+    "eest": "Europe/Athens",
+    "hkt": "Asia/Hong_Kong",
+    "ist": "Asia/Kolkata",
+    "jst": "Asia/Tokyo",
+    "kst": "Asia/Seoul",
+    "mdt": "America/Denver",
+    "mesz": "Europe/Berlin",
+    "mez": "Europe/Berlin",
+    "msk": "Europe/Moscow",
+    "nzdt": "Pacific/Auckland",
+    "nzst": "Pacific/Auckland",
+    "pdt": "America/Los_Angeles",
+    "pst": "America/Los_Angeles",
+    "sast": "Africa/Johannesburg",
+    "sgt": "Asia/Singapore",
+    "west": "Europe/Lisbon",
+    "z": "UTC",
+}
+
 _FIXED = re.compile(r"UTC([+-])(\d{1,2})(?::([0-5]\d)|\.(\d{1,2}))?", re.ASCII | re.IGNORECASE)
+# Spellings of offsets that are not accepted, because their sign or meaning is ambiguous.
+_OTHER_OFFSET = re.compile(r"\s*(?:GMT|UTC|Z)?\s*([+-]\s?\d{1,2}(?::[0-5]\d)?)\s*", re.ASCII | re.IGNORECASE)
 
 
 def read_zone(text: str) -> str:
@@ -53,9 +93,19 @@ def normalize_zone(text: str) -> str:
     if name is None:
         raise InvalidValue(
             "must be an IANA time zone such as Europe/Paris, or a UTC offset between -12 and +14 hours, such as "
-            "UTC+5, UTC+5:30 or UTC-3."
+            "UTC+5, UTC+5:30 or UTC-3.",
+            suggestion=suggest_zone(text),
         )
     return name
+
+
+def suggest_zone(text: str) -> str | None:
+    """Return the zone that was probably meant: by its name, its city, an abbreviation or an offset; or None."""
+    if offset := _OTHER_OFFSET.fullmatch(text):
+        return _normalize_fixed(f"UTC{offset[1].replace(' ', '')}")
+    cities = _cities()
+    found = suggest(text.strip().replace(" ", "_"), _suggested_names(), {**cities, **ABBREVIATIONS})
+    return cities.get(found, found) if found else None
 
 
 def utc_of(wall: datetime, zone: str, fold: int = 0) -> datetime:
@@ -156,6 +206,21 @@ def _current_names() -> Mapping[str, str]:
     links = (line.split() for line in _read("tzdata.zi").splitlines() if line.startswith("L "))
     never_legacy = countries | ZONES_WITHOUT_PLACE
     return {name: RENAMED_ZONES.get(name, target) for _, target, name in links if name not in never_legacy}
+
+
+@cache
+def _cities() -> Mapping[str, str]:
+    """Map the last part of the names, in lower case, to the current name of the zone."""
+    legacy = _current_names()
+    names = [name for name in _names().values() if name.startswith(REGIONS)]
+    names.sort(key=lambda name: name not in legacy)  # Current names come last and take precedence.
+    return {name.rpartition("/")[2].lower(): legacy.get(name, name) for name in names}
+
+
+@cache
+def _suggested_names() -> tuple[str, ...]:
+    """Return all names of zones without digits, and the cities in them."""
+    return (*[name for name in _names().values() if not re.search(r"\d", name)], *_cities())
 
 
 @cache

@@ -5,12 +5,16 @@ Failed logins are counted in the database, so that the limit holds across all pr
 
 import base64
 import binascii
+import re
+import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from kalends.core import credentials, errors
+from kalends.core.errors import ApiError
 from kalends.core.throttle import Limit, rate_limit_key, seconds_to_wait
 from kalends.http.context import RequestContext
 from kalends.kinds.kind import Actor
@@ -21,6 +25,10 @@ from kalends.store.database import Transaction
 PER_ACCOUNT_AND_IP = Limit(burst=10, seconds=30)  # one account from one client
 PER_IP = Limit(burst=60, seconds=10)  # any account from one client
 PER_ACCOUNT = Limit(burst=200, seconds=5)  # one account from anywhere, except known clients
+
+
+SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,30}", re.ASCII)
+DEFAULT_REALM: Final = "Kalends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +140,24 @@ USAGE_LOG = UsageLog()
 def has_credentials(header: str) -> bool:
     """Return whether an Authorization header has Basic credentials."""
     return _basic(header) is not None
+
+
+def explain_rejection(headers: Mapping[str, str]) -> ApiError | None:
+    """Return the error for an Authorization header that has no Basic credentials; None if there is no such header."""
+    header = headers.get("authorization", "")
+    if not header or has_credentials(header):
+        return None
+    scheme = header.partition(" ")[0]
+    if scheme.lower() != "basic" and SCHEME.fullmatch(scheme):
+        return errors.unsupported_scheme(scheme)
+    return errors.malformed_credentials()
+
+
+def make_challenge(site_name: str) -> str:
+    """Return the value of WWW-Authenticate, with the name of the site in the characters that a header permits."""
+    letters = unicodedata.normalize("NFKD", site_name).encode("ascii", "ignore").decode()
+    realm = re.sub(r"[^ !#-\[\]-~]+", "", letters).strip()[:100]
+    return f'Basic realm="{realm or DEFAULT_REALM}", charset="UTF-8"'
 
 
 def _basic(header: str) -> tuple[str, str] | None:

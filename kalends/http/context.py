@@ -1,9 +1,11 @@
 """The state of the application and the context of one HTTP request."""
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 from uuid import UUID
 
 from starlette.requests import Request
@@ -16,6 +18,7 @@ from kalends.operations.media.library import Library
 from kalends.operations.representation_cache import RepresentationCache
 from kalends.store.database import Database, Transaction
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
+from kalends.store.sites import Site
 
 # Feeds and sitemaps that a process renders concurrently; each takes seconds of CPU time.
 FEED_LIMITS = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
@@ -38,6 +41,9 @@ class AppState:
     max_daily_records: int = 0
 
 
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class MatchedRoute(Protocol):
     """The parts of a route that the shared request handling needs."""
 
@@ -46,6 +52,11 @@ class MatchedRoute(Protocol):
 
     @property
     def known_names(self) -> frozenset[str]: ...
+
+    @property
+    def maxima(self) -> Mapping[str, int]:
+        """Return the maxima of the parameters whose larger values are reduced."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,11 +74,19 @@ class RequestContext[R: MatchedRoute]:
     path_params: dict[str, str] = field(default_factory=dict[str, str])
     actor: Actor = ANONYMOUS_ACTOR
     password_id: UUID | None = None  # the application password of the caller
-    site_language: str = ""  # set when the site has been read
+    # Set when the site has been read.
+    site_language: str = ""
+    site_name: str = ""
+    ignored_params: tuple[str, ...] = ()  # names of parameters without effect, as far as they are reported
+    is_strict: bool = False  # whether such parameters are rejected
     # Set for a response that may be cached: the site revision it was made at, its expiry and its cache tags.
     site_revision: SiteRevision | None = None
     expires_at: datetime | None = None
     cache_tags: tuple[str, ...] = ()
+
+    def remember_site(self, site: Site) -> None:
+        """Keep the settings of the site that responses depend on after its transaction."""
+        self.site_language, self.site_name = site.language, site.name
 
     @property
     def accept_language(self) -> str:
@@ -95,6 +114,11 @@ class RequestContext[R: MatchedRoute]:
     def credentials(self) -> str:
         """Return the Authorization header if it has credentials that can be checked, else an empty string."""
         return ""
+
+    @property
+    def own_headers(self) -> Mapping[str, str]:
+        """Return the headers that belong to this request even if its response comes from the cache."""
+        return NO_HEADERS
 
     def base_url(self, site_url: str) -> str:
         """Return the base URL of links: the site's own, else the server's, else the requested host."""

@@ -8,7 +8,7 @@ from starlette.requests import Request
 # Response headers that scripts of another origin may read.
 EXPOSED_HEADERS: Final = (
     "X-TEC-Total, X-TEC-TotalPages, X-WP-Total, X-WP-TotalPages, Link, Location, ETag, Allow, "
-    "Content-Language, Retry-After, X-Request-ID, Idempotent-Replay"
+    "Content-Language, Retry-After, X-Request-ID, Idempotent-Replay, X-Kalends-Ignored-Params"
 )
 # Request headers that scripts of another origin may send.
 ALLOWED_HEADERS: Final = (

@@ -4,24 +4,33 @@ Both happen first, because links are built from the host, and cache keys from ho
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlencode
 
 from starlette.requests import Request
 
 from kalends.core import errors
-from kalends.core.errors import ApiError
+from kalends.core.booleans import SPELLINGS
+from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.http_limits import MAX_HEAD_BYTES
+from kalends.core.params import MAX_ID, read_integer
 from kalends.http.language import find_language
 from kalends.http.requests import base_name, read_pairs
 
 MAX_HOST_LENGTH: Final = 255
 HOST: Final = re.compile(r"([a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]{2,45}\])?(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-# Parameters of every read, besides `lang`.
+# Parameters of every read, besides `lang` and `strict`.
 COMMON_NAMES: Final = frozenset(["_fields", "_envelope"])
+# The parameter that rejects requests with ignored parameters. It is not part of the cache key.
+STRICT: Final = "strict"
+MAX_IGNORED_NAMES: Final = 10
+MAX_NAME_LENGTH: Final = 64
+NO_MAXIMA: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 def read_host(request: Request) -> str:
@@ -43,19 +52,59 @@ def strip_port(host: str) -> str:
     return re.sub(r":[0-9]+\Z", "", host)
 
 
-def normalize_query(request: Request, known: Collection[str]) -> list[tuple[str, str]] | None:
+@dataclass(frozen=True, slots=True)
+class NormalizedQuery:
+    """The parameters of a read that have an effect, and the names of the others."""
+
+    pairs: list[tuple[str, str]]
+    ignored: tuple[str, ...] = ()
+    is_strict: bool = False
+
+
+def normalize_query(
+    request: Request, known: Collection[str], maxima: Mapping[str, int] = NO_MAXIMA
+) -> NormalizedQuery | None:
     """Reduce the query string to known parameters, sort them by name, and return them.
 
-    Values of one name keep their order. If the query string cannot be read, leave it unchanged and return None.
+    Values above the maximum of their parameter are reduced to it. Values of one name keep their order. If the query
+    string cannot be read, leave it unchanged and return None.
     """
     try:
         pairs = read_pairs(request.scope["query_string"])
     except ApiError:
         return None
     normalized = [pair for pair in pairs if (name := base_name(pair[0])) in known or name in COMMON_NAMES]
+    ignored: list[str] = []
+    strict: str | None = None
+    if len(normalized) < len(pairs):
+        others = {name: value for name, value in pairs if base_name(name) not in known}
+        strict = others.get(STRICT)
+        ignored = [name for name in others if base_name(name) not in COMMON_NAMES and name not in ("lang", STRICT)]
+    for index, (name, value) in enumerate(normalized):
+        if name in maxima and _exceeds(value, maxima[name]):
+            normalized[index] = (name, str(maxima[name]))
+            ignored.append(name)
     normalized += [
         ("lang", language) for name, value in pairs if name == "lang" and (language := find_language(value))
     ][:1]
     normalized.sort(key=itemgetter(0))
     request.scope["query_string"] = urlencode(normalized, safe="[],:@/").encode()
-    return normalized
+    return NormalizedQuery(normalized, list_ignored(ignored), is_strict(strict))
+
+
+def list_ignored(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the first distinct names, without brackets."""
+    distinct = dict.fromkeys((base_name(name) or name)[:MAX_NAME_LENGTH] for name in names if name)
+    return tuple(distinct)[:MAX_IGNORED_NAMES]
+
+
+def is_strict(value: str | None) -> bool:
+    """Return whether a value of `strict` is set and not false."""
+    return value is not None and SPELLINGS.get(value.lower(), True)
+
+
+def _exceeds(value: str, maximum: int) -> bool:
+    try:
+        return maximum < read_integer(value) <= MAX_ID
+    except InvalidValue:
+        return False  # The parameter is rejected when it is read.

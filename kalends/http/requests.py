@@ -30,6 +30,15 @@ class RawParams:
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     body: bytes = b""
     files: list[str] = field(default_factory=list[str])  # names of the parts with files
+    unread: "UnreadBody | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadBody:
+    """A body whose content type is none of those that are read, or does not match its content."""
+
+    content_type: str
+    is_json: bool = False
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -74,14 +83,24 @@ async def read_values(request: Request, body: bytes) -> RawParams:
     if not body:
         return raw
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type == FORM:
+    if content_type == FORM and _looks_like_json(body):
+        raw.unread = UnreadBody(content_type, is_json=True)
+    elif content_type == FORM:
         raw.values.update(parse_nested(read_pairs(body)))
     elif content_type == "multipart/form-data":
         fields, raw.files = await _read_multipart(request, body)
         raw.values.update(parse_nested(fields))
     elif content_type == "application/json" or re.fullmatch(r"application/[\w.-]+\+json", content_type):
         raw.values.update(_read_json(body))
+    else:
+        raw.unread = UnreadBody(content_type)
     return raw
+
+
+def _looks_like_json(body: bytes) -> bool:
+    """Return whether a form is a JSON object in fact: `curl -d` and others declare every text as a form."""
+    text = body.strip()
+    return text.startswith(b"{") and text.endswith(b"}")
 
 
 def base_name(name: str) -> str:

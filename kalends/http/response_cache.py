@@ -26,7 +26,7 @@ MIN_COMPRESSED_BYTES: Final = 1024
 # Larger bodies are compressed in a thread: a feed of thousands of events would block the event loop.
 MIN_THREAD_BYTES: Final = 256 * 1024
 # Headers of one response, which are added again to each response from the cache.
-UNCACHED_HEADERS: Final = (b"x-request-id", b"content-length", b"cache-control")
+UNCACHED_HEADERS: Final = (b"x-request-id", b"content-length", b"cache-control", b"x-kalends-ignored-params")
 
 type Context = RequestContext[Any]
 
@@ -89,15 +89,19 @@ class ResponseCache:
     def make_key(self, context: Context | None) -> bytes | None:
         """Return a digest of everything that a public response depends on; None if it must not be cached.
 
-        Unknown parameters are removed from the query string here, for the whole request.
+        Unknown parameters are removed from the query string here, for the whole request. Their names are kept in the
+        context: they belong to this request and not to the response, which others share.
         """
         if context is None or context.route is None or context.request.method not in ("GET", "HEAD"):
             return None
         scope = context.request.scope
-        query = normalize_query(context.request, context.route.known_names)
-        if query is None or "authorization" in context.request.headers or not self._is_enabled:
+        query = normalize_query(context.request, context.route.known_names, context.route.maxima)
+        if query is None:
             return None
-        if any(name == "password" for name, _ in query):
+        context.ignored_params, context.is_strict = query.ignored, query.is_strict
+        if "authorization" in context.request.headers or not self._is_enabled:
+            return None
+        if (query.ignored and query.is_strict) or any(name == "password" for name, _ in query.pairs):
             return None
         language = find_requested(scope["query_string"], context.accept_language) or ""
         parts = (scope["scheme"], context.authority, scope["path"], scope["query_string"], language)

@@ -48,7 +48,7 @@ async def send_cached(
     fields = [*cached.headers, (b"x-request-id", request_id.encode()), (b"cache-control", control.encode())]
     if age:
         fields.append((b"age", str(int(age)).encode()))
-    allowed = cors.make_headers(request, policy.origins)
+    allowed = {**cors.make_headers(request, policy.origins), **context.own_headers}
     fields += [(name.lower().encode(), value.encode()) for name, value in allowed.items()]
     body, status = cached.body, 200
     known = responses.split_etags(request.headers.get("if-none-match", ""))

@@ -13,10 +13,16 @@ from kalends.store.database import Transaction
 from kalends.store.sites import Site
 from kalends.store.sql import Sql, and_
 
+MAX_PER_PAGE: Final = 50
 # Every list is paged by these parameters.
 PAGING: Final = (
     param("page", params.integer(minimum=1), "The page of the list to return", default=1),
-    param("per_page", params.integer(minimum=1), "The number of records per page", default=12),
+    param(
+        "per_page",
+        params.integer(minimum=1, maximum=MAX_PER_PAGE, reduce=True),
+        "The number of records per page; larger values are reduced to the maximum",
+        default=12,
+    ),
 )
 
 Values = dict[LiteralString, object]

@@ -9,7 +9,7 @@ from kalends.core.errors import ApiError
 from kalends.core.html.sanitize import clean_name, fold
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
-from kalends.core.params import MAX_ID, read_integer, read_params
+from kalends.core.params import MAX_ID, find_missing, read_integer, read_params
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.categories import serialize_category_in_event
@@ -126,6 +126,8 @@ async def _resolve_post(link: Link, kind: Kind, context: OperationContext, entry
         if not await _fetch_rows(kind, context, Sql("r.id = ? AND", entry) + visible):
             raise errors.unknown_ids(link.param, kind.name, str(entry))
         return entry
+    if kind.title_param in find_missing(kind.fields, entry):
+        raise errors.missing_name(link.param, kind.title_param)
     try:
         # Sanitizing long texts would block the event loop.
         arguments = await asyncio.to_thread(read_params, kind.fields, entry)

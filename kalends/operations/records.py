@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from kalends.core import errors
 from kalends.core.slugs import normalize_lookup
-from kalends.kinds.kind import Clause, Kind, ListQuery, RenderContext
+from kalends.kinds.kind import MAX_PER_PAGE, Clause, Kind, ListQuery, RenderContext
 from kalends.operations import cache_tags, event_passwords, permissions
 from kalends.operations.context import OperationContext, Outcome, PageInfo
 from kalends.operations.links import load_linked, resolve_links
@@ -15,7 +15,6 @@ from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
-MAX_PER_PAGE = 50
 # Maximum number of records before a page, because the database has to read all of them.
 MAX_OFFSET = 10_000
 

@@ -1,6 +1,6 @@
 """Handling of requests for public pages and feeds: parameters, one read-only transaction, response."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -94,6 +94,7 @@ class PageRoute:
     is_feed: bool = False  # rendering takes seconds, so concurrency is limited
     extra_names: tuple[str, ...] = ()  # query parameters that the view reads from the request
     known_names: frozenset[str] = field(init=False)
+    maxima: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
         names = [*[param.name for param in self.params], *self.extra_names]

@@ -156,7 +156,7 @@ def test_json_other_than_object_has_no_parameters(editor: Caller, sample: Sample
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/xml", "application/jsonx", "json", ""])
-def test_json_with_other_content_type_is_ignored(editor: Caller, sample: Sample, content_type: str) -> None:
+def test_json_with_other_content_type_is_not_read(editor: Caller, sample: Sample, content_type: str) -> None:
     headers = {"Content-Type": content_type} if content_type else {}
     response = editor.request("POST", f"/{sample.kind}", content=orjson.dumps(sample.body()), headers=headers)
     assert_error(response, 400, "rest_missing_callback_param")

@@ -46,3 +46,11 @@ def test_malformed_host_is_rejected_and_not_cached(stage: Stage, host: str) -> N
         response = httpx.get(f"{stage.varnish.address}{NS}/venues", headers={"Host": host}, trust_env=False)
         assert (response.status_code, response.headers.get("x-cache", "miss")) == (400, "miss")
         assert "evil" not in response.text
+
+
+def test_strict_request_reaches_the_server_with_all_parameters(stage: Stage) -> None:
+    stage.warm_cache("/venues")
+    assert "x-kalends-ignored-params" not in stage.get("/venues?foo=1").headers
+    strict = stage.public.get(f"{NS}/venues?foo=1&strict=1")
+    assert (strict.status_code, strict.headers["x-kalends-ignored-params"]) == (400, "foo")
+    assert stage.public.get(f"{NS}/venues?strict=1").status_code == 200

@@ -15,7 +15,7 @@ from kalends import __version__
 from kalends.api import uploads
 from kalends.api.catalog import Endpoint, ErrorCode, Interface, Route
 from kalends.api.description import headers, operations, schemas
-from kalends.api.description.errors import COMMON_ERRORS, NAMESPACE, SIGN_IN, list_errors
+from kalends.api.description.errors import COMMON_ERRORS, INVALID, NAMESPACE, SIGN_IN, list_errors
 from kalends.api.description.schema_types import Schema, ref, schema_name
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.core.image_types import BY_MIME
@@ -119,9 +119,9 @@ class Description:
 
     def _info(self) -> Schema:
         texts = (
-            [operations.ABOUT_EXTENSION, operations.ABOUT_LANGUAGE]
+            [operations.ABOUT_EXTENSION, operations.ABOUT_IGNORED, operations.ABOUT_LANGUAGE]
             if self._is_extension
-            else [operations.ABOUT, operations.ABOUT_FIELDS, operations.ABOUT_LANGUAGE]
+            else [operations.ABOUT, operations.ABOUT_IGNORED, operations.ABOUT_FIELDS, operations.ABOUT_LANGUAGE]
         )
         return {
             "title": self._translate(operations.EXTENSION_TITLE if self._is_extension else operations.TITLE),
@@ -150,7 +150,7 @@ class Description:
         parameters = [namespace, context, _parameter("If-None-Match")]
         return {
             "get": self._self_operation(
-                "readIndex", operations.INDEX, parameters, responses, (*COMMON_ERRORS, NAMESPACE)
+                "readIndex", operations.INDEX, parameters, responses, (*COMMON_ERRORS, INVALID, NAMESPACE)
             )
         }
 
@@ -158,7 +158,11 @@ class Description:
         responses = self._response("200", ref("Document"), "", ("Content-Language", "ETag"))
         responses["304"] = self._not_modified()
         operation = self._self_operation(
-            "readDescription", operations.DESCRIPTION, [_parameter("If-None-Match")], responses, COMMON_ERRORS
+            "readDescription",
+            operations.DESCRIPTION,
+            [_parameter("If-None-Match")],
+            responses,
+            (*COMMON_ERRORS, INVALID),
         )
         return {"get": operation}
 
@@ -325,6 +329,7 @@ class Description:
             variants.append({"allOf": [ref("Error"), {"type": "object", "properties": restrictions}]})
         names = [*headers.DOCUMENTED_ALWAYS, "Content-Language"]
         names += ["Retry-After"] if status in (409, 429, 503) else []
+        names += ["WWW-Authenticate"] if status == 401 else []
         content: Schema = {"schema": variants[0] if len(variants) == 1 else {"anyOf": variants}}
         by_language = read_examples().get("refusals", {})
         examples = by_language.get(self._language, by_language.get(DEFAULT, {}))

@@ -53,6 +53,11 @@ EXPIRED = ErrorCode(
 )
 PRECONDITION = ErrorCode(412, "rest_precondition_failed", N_("`If-Match` identifies an older version of the record."))
 TOO_LARGE = ErrorCode(413, "rest_body_too_large", N_("The request body is too large."))
+MEDIA_TYPE = ErrorCode(
+    415,
+    "rest_unsupported_media_type",
+    N_("The request body was not read: its Content-Type is neither JSON nor a form."),
+)
 HEAD = ErrorCode(431, "rest_head_too_large", N_("The request headers are too large."))
 KEY_REUSED = ErrorCode(422, "rest_idempotency_mismatch", N_("The Idempotency-Key was used for a different request."))
 TOO_MANY_ATTEMPTS = ErrorCode(
@@ -106,6 +111,7 @@ ERROR_CODES: Final = (
     EXPIRED,
     PRECONDITION,
     TOO_LARGE,
+    MEDIA_TYPE,
     HEAD,
     KEY_REUSED,
     TOO_MANY_ATTEMPTS,
@@ -121,6 +127,7 @@ ROUTE_ERRORS: Final = (*COMMON_ERRORS, INVALID, FORM, TIMEOUT, TOO_LARGE)
 WRITE_ERRORS: Final = (
     *ROUTE_ERRORS,
     JSON,
+    MEDIA_TYPE,
     SIGN_IN,
     FORBIDDEN,
     READ_ONLY,

@@ -28,6 +28,8 @@ def _parameter(
 PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "lang": _parameter("lang", "query", {"type": "string", "enum": list(LANGUAGES)},
                        N_("Language of messages and descriptions")),
+    "strict": _parameter("strict", "query", {"type": "boolean", "default": False},
+                         N_("Reject the request if it has parameters that would be ignored or reduced")),
     "Accept-Language": _parameter("Accept-Language", "header", TEXT,
                                   N_("Preferred languages, in order of preference")),
     "X-Request-ID": _parameter("X-Request-ID", "header", {"type": "string", "pattern": r"^[\w.:-]{1,100}$"},
@@ -48,7 +50,7 @@ PARAMETERS: Final[dict[str, dict[str, Any]]] = {
                           N_("Method to apply instead of POST; same as `X-HTTP-Method-Override`"),
                           is_extension=False),
 }  # fmt: skip
-COMMON_PARAMETERS: Final = ("lang", "Accept-Language", "X-Request-ID")
+COMMON_PARAMETERS: Final = ("lang", "strict", "Accept-Language", "X-Request-ID")
 
 
 def _header(schema: dict[str, Any], description: str) -> dict[str, Any]:
@@ -72,6 +74,9 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
     "X-WP-Total": _header(NON_NEGATIVE, N_("Same as `X-TEC-Total`")),
     "X-WP-TotalPages": _header(NON_NEGATIVE, N_("Same as `X-TEC-TotalPages`")),
     "Retry-After": _header(NON_NEGATIVE, N_("Seconds to wait before retrying")),
+    "X-Kalends-Ignored-Params": _header(
+        TEXT, N_("Parameters of the request that were ignored or reduced; at most 10 names")),
+    "WWW-Authenticate": _header(TEXT, N_("How to authenticate; not sent to browsers, which would open a dialog")),
     "Idempotent-Replay": _header({"const": "true"}, N_("The response repeats the one to the first request")),
     "Surrogate-Key": _header(TEXT, N_("Cache tags of the response")),
     "Access-Control-Allow-Origin": _header(TEXT, N_("Origin whose scripts may read the response")),
@@ -80,9 +85,10 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
     "Access-Control-Allow-Headers": _header(TEXT, N_("Request headers that scripts of this origin may send")),
     "Access-Control-Max-Age": _header(NON_NEGATIVE, N_("Seconds for which a browser may cache this permission")),
 }  # fmt: skip
-# Every response has these headers, so only the first one is repeated in each description.
+# Every response has, or may have, these headers, so only the first one is repeated in each description.
 COMMON_HEADERS: Final = (
     "X-Request-ID", "Link", "Vary", "Cache-Control", "X-Content-Type-Options", "X-Robots-Tag", "Allow",
+    "X-Kalends-Ignored-Params",
     *[name for name in HEADERS if name.startswith("Access-Control-")],
 )  # fmt: skip
 DOCUMENTED_ALWAYS: Final = COMMON_HEADERS[:1]

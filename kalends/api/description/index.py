@@ -1,9 +1,56 @@
 """GET / and OPTIONS: the index of the routes and their parameters, generated from the catalog."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from kalends.api.catalog import Endpoint, Interface, Route
 from kalends.core.messages import Translate
+
+
+@dataclass(frozen=True, slots=True)
+class RootSite:
+    """The site of a discovery document, with its current offset from UTC."""
+
+    name: str
+    base_url: str
+    timezone: str
+    offset: timedelta
+
+
+def describe_root(
+    site: RootSite, root_url: str, namespaces: Mapping[str, Interface], defaults: dict[str, Any], translate: Translate
+) -> dict[str, Any]:
+    """Return the discovery document of a REST root, in the form that WordPress clients know."""
+    hours = site.offset.total_seconds() / 3600
+    self_route = {
+        "namespace": "",
+        "methods": ["GET"],
+        "endpoints": [{"methods": ["GET"], "args": {"context": {"default": "view", "required": False}}}],
+        "_links": {"self": [{"href": f"{root_url}/"}]},
+    }
+    routes: dict[str, Any] = {"/": self_route}
+    for namespace, interface in namespaces.items():
+        routes |= describe_index(interface, f"{root_url}/{namespace}", namespace, defaults, translate)["routes"]
+    return {
+        "name": site.name,
+        "description": "",
+        "url": site.base_url,
+        "home": site.base_url,
+        "gmt_offset": int(hours) if hours.is_integer() else hours,
+        "timezone_string": "" if site.timezone.startswith("UTC") and site.timezone != "UTC" else site.timezone,
+        "page_for_posts": 0,
+        "page_on_front": 0,
+        "show_on_front": "posts",
+        "namespaces": list(namespaces),
+        "authentication": {"application-passwords": {"endpoints": {}}},
+        "site_logo": 0,
+        "site_icon": 0,
+        "site_icon_url": "",
+        "routes": routes,
+        "_links": {"help": [{"href": f"{site.base_url}/docs"}]},
+    }
 
 
 def describe_index(

@@ -17,6 +17,10 @@ ABOUT_FIELDS: Final = N_(
     "only the named keys, the second wraps the response together with its status and headers. The schemas "
     "describe responses without them."
 )
+ABOUT_IGNORED: Final = N_(
+    "`X-Kalends-Ignored-Params` names up to ten parameters of a request that were ignored. With `strict=1` such a "
+    "request is rejected, and the error suggests the right name."
+)
 ABOUT_LANGUAGE: Final = N_(
     "Messages and descriptions are in the language of `lang`, `Accept-Language` or the site. Names, codes and "
     "structure are the same in all languages."
