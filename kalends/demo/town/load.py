@@ -91,8 +91,8 @@ async def _store_pictures(site_id: int, library: Library, on_progress: ProgressC
 
 
 def pick_picture(slot: Slot, item: int) -> str:
-    """Return the name of the picture of an item: the scene of its category in one of the palettes."""
-    scene = CATEGORIES[slot.category]
+    """Return the name of the picture of an item: the scene of its slot in one of the palettes."""
+    scene = slot.scene or CATEGORIES[slot.category]
     return f"{scene} {(PROGRAMME.index(slot) + item) % len(SCENES[scene].palettes)}"
 
 

@@ -37,6 +37,7 @@ class Slot:
     tags: tuple[str, ...] = ()
     note: str = ""  # A second paragraph, the same for all items.
     has_picture: bool = True
+    scene: str = ""  # The scene of the picture, if it is not that of the category.
 
 
 COUNCIL, ARTS, STATION_YARD = "Larkford Town Council", "Larkford Arts Trust", "Station Yard Community Trust"
@@ -53,7 +54,7 @@ EVERY_WEEK: Final = (
          items=(Item("Story time", "Songs, rhymes and two picture books for children up to five and whoever comes with"
                      " them. Stay for a cup of tea afterwards."),)),
     Slot("Courses", "Station Yard Community Centre", STATION_YARD, TUE, start="18:30", minutes=75, cost="7",
-         tags=("beginners welcome",),
+         tags=("beginners welcome",), scene="walks",
          items=(Item("Yoga after work", "A quiet hour for stiff backs. Mats are provided; wear something you can"
                      " stretch in. Come to a single evening or buy a card for ten."),)),
     Slot("Courses", "Old Mill Arts Centre", ARTS, THU, start="19:00", minutes=120, cost="14", tags=("craft",),
@@ -64,6 +65,7 @@ EVERY_WEEK: Final = (
          items=(Item("English conversation", "Small groups, simple topics and no homework. For everybody who has moved"
                      " here and wants to speak with more confidence."),)),
     Slot("Sport", "Riverside Park", SPORTS, SUN, start="09:00", minutes=60, cost="0", tags=("outdoors",),
+         scene="walks",
          items=(Item("Five kilometres by the river", "Run, jog or walk two laps of the park. The last one home gets as"
                      " much applause as the first. Meet at the bandstand."),)),
     Slot("Music", "St Anne’s Church", "Larkford Choral Society", MON, start="19:30", minutes=120, cost="0",
