@@ -8,6 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 local := ".local"
 host := "127.0.0.1"
 port := "8000"
+# uv tells its own path to the programs that it runs, so that it need not be on the PATH.
+uv := env("UV", "uv")
 
 _list:
     @just --list --unsorted
@@ -16,28 +18,13 @@ _list:
 setup:
     uv sync
 
-# Run a server on a local PostgreSQL that is kept in .local
+# Run a server and a worker on a local PostgreSQL that is kept in .local; another port: just port=8001 run
 run:
-    #!/usr/bin/env bash
-    set -euo pipefail
-    KALENDS_DATABASE_URL="$(uv run python tools/postgres.py ensure {{ local }}/postgres)"
-    export KALENDS_DATABASE_URL KALENDS_MEDIA_DIR="{{ local }}/media"
-    uv run kalends migrate
-    if [ ! -s {{ local }}/password ]; then
-        # The user may be there already, from a first run that was broken off.
-        uv run kalends user add admin --role administrator >/dev/null || true
-        password="$(uv run kalends app-password create admin local)"
-        (umask 077 && echo "$password" >{{ local }}/password)
-    fi
-    password="$(cat {{ local }}/password)"
-    base="http://{{ host }}:{{ port }}/api/calendar/events/v1"
-    echo
-    echo "Address   $base"
-    echo "Login     admin"
-    echo "Password  $password"
-    echo "Try       curl --user 'admin:$password' '$base/events'"
-    echo
-    exec uv run kalends serve --host {{ host }} --port {{ port }}
+    {{ uv }} run python -m tools.run --directory {{ local }} --host {{ host }} --port {{ port }}
+
+# The same with a made-up town and its events
+demo:
+    {{ uv }} run python -m tools.run --directory {{ local }} --host {{ host }} --port {{ port }} --town
 
 # Stop the local PostgreSQL of `just run`
 stop:
@@ -131,6 +118,10 @@ translations *arguments:
 # Record the examples of /doc from a server with a fixed clock
 examples:
     uv run python -m tools.examples
+
+# Take the pictures in docs/images from the made-up town, in Chromium; arguments name some of them
+screenshots *arguments:
+    uv run python -m tools.screenshots "$@"
 
 # Generate the models of the example client from /doc
 client:

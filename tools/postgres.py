@@ -84,6 +84,11 @@ def find_running(directory: Path) -> Server | None:
     return Server(directory, port=int(lines[3]), pid=int(lines[0]))
 
 
+def ensure(directory: Path, *, port: int | None = None) -> Server:
+    """Return the running server of `directory`; start it if it is not running."""
+    return find_running(directory) or start(directory, port=port)
+
+
 @contextmanager
 def throwaway(settings: Mapping[str, str] = THROWAWAY) -> Iterator[Server]:
     """Run a fast server in a temporary directory, which is removed afterwards."""
@@ -184,11 +189,9 @@ def main() -> int:
     parser.add_argument("--port", type=int, help="the port of a server to be started (default: a free one)")
     arguments = parser.parse_args()
     try:
-        server = find_running(arguments.directory)
         if arguments.command == "ensure":
-            server = server or start(arguments.directory, port=arguments.port)
-            print(server.url)
-        elif server:
+            print(ensure(arguments.directory, port=arguments.port).url)
+        elif server := find_running(arguments.directory):
             server.stop()
     except PostgresError as error:
         print(error, file=sys.stderr)

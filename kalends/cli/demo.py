@@ -7,12 +7,16 @@ from typing import Annotated
 
 import typer
 
-from kalends.cli.runtime import SiteOption, fail, load_settings, show_progress
+from kalends.cli.runtime import SiteOption, fail, load_settings, run_command, show_progress
 from kalends.core.errors import ApiError, InvalidValue
 
 
 def add_demo_records(
     *,
+    town: Annotated[
+        bool,
+        typer.Option("--town", help="Add a made-up town with pictures instead; only --today and --site apply to it."),
+    ] = False,
     events: Annotated[int, typer.Option(help="Number of events.", min=0)] = 1000,
     upcoming: Annotated[str, typer.Option(help="Number or share of upcoming events: 500, 0.05 or 5%.")] = "",
     venues: Annotated[int | None, typer.Option(help="Number of venues.", min=0)] = None,
@@ -28,6 +32,9 @@ def add_demo_records(
     site: SiteOption = "",
 ) -> None:
     """Add demo records. Large numbers (5,000 events or more) lock the tables for a while."""
+    if town:
+        _add_town(site, today)
+        return
     from kalends.demo import seed as seeding
 
     started = time.monotonic()
@@ -51,4 +58,32 @@ def add_demo_records(
         f"Created {counts.events:,} events, {counts.upcoming:,} of them upcoming; {counts.venues:,} venues, "
         f"{counts.organizers:,} organizers, {counts.categories:,} categories, {counts.tags:,} tags, "
         f"in {elapsed:.1f} s."
+    )
+
+
+def _add_town(site: str, today: datetime | None) -> None:
+    """Add the made-up town to a site, unless it is there already."""
+    from kalends.bootstrap import open_library
+    from kalends.core.clock import utc_now
+    from kalends.demo.town.load import TownCounts, seed_town
+
+    settings = load_settings()
+    started = time.monotonic()
+    with show_progress() as on_progress:
+        counts: TownCounts | None = run_command(
+            seed_town(
+                settings.owner_url,
+                site,
+                open_library(settings, image_workers=2),
+                media_url=settings.media_url,
+                today=(today or utc_now()).date(),
+                on_progress=on_progress,
+            )
+        )
+    if counts is None:
+        typer.echo("The site has the town already; nothing was added.")
+        return
+    typer.echo(
+        f"Created Larkford: {counts.events:,} events, {counts.venues:,} venues, {counts.organizers:,} organizers, "
+        f"{counts.categories:,} categories, {counts.images:,} images, in {time.monotonic() - started:.1f} s."
     )

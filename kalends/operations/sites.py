@@ -1,11 +1,12 @@
 """Settings of a site, as the operator changes them with commands."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, LiteralString
 
 from kalends.core.errors import InvalidValue
 from kalends.core.html.sanitize import clean_plain
+from kalends.core.image_types import read_key
 from kalends.core.times import read_zone
 from kalends.core.urls import read_website
 from kalends.operations.accounts import parse_argument
@@ -13,6 +14,7 @@ from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
 VIEWS: Final = ("month", "week", "day", "list", "map")
+MEDIA_PATH: Final = "/media/"
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -44,6 +46,13 @@ def _parse_accent(value: str) -> str:
     return value.lower()
 
 
+def _parse_logo(value: str) -> str:
+    """Accept a URL, or the path of an image of this site, which works on every host."""
+    if value.startswith(MEDIA_PATH) and read_key(value.removeprefix(MEDIA_PATH)):
+        return value
+    return read_website(value)
+
+
 def _parse_weekday(value: str) -> int:
     if value.lower() not in WEEKDAYS:
         raise InvalidValue(f"must be one of {', '.join(WEEKDAYS)}.")
@@ -66,7 +75,7 @@ SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
     "currency_position": _parse_currency_position,
     "currency_code": _parse_currency_code,
     "per_page": _parse_per_page,
-    "logo_url": read_website,
+    "logo_url": _parse_logo,
     "accent": _parse_accent,
     "first_weekday": _parse_weekday,
     "default_view": _parse_view,
@@ -83,13 +92,20 @@ async def show_site(tx: Transaction) -> dict[str, Any]:
 
 
 async def set_site(tx: Transaction, key: str, value: str) -> None:
-    """Change a setting and the revision of the site, because the setting may affect every response."""
+    await set_several(tx, {key: value})
+
+
+async def set_several(tx: Transaction, settings: Mapping[str, str]) -> None:
+    """Change settings and the revision of the site, because they may affect every response."""
+    parsed = [_parse_setting(key, value) for key, value in settings.items()]
+    await tx.lock_site(None)
+    for column, value in parsed:
+        await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", value, tx.site.id))
+    tx.changes.record("sites", tx.site.id, "settings")
+
+
+def _parse_setting(key: str, value: str) -> tuple[LiteralString, object]:
     for column, parse in SITE_KEYS.items():
         if column == key:
-            parsed = parse_argument(key, parse, value)
-            break
-    else:
-        raise InvalidValue(f"There is no setting {key}; the settings are {', '.join(SITE_KEYS)}.")
-    await tx.lock_site(None)
-    await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", parsed, tx.site.id))
-    tx.changes.record("sites", tx.site.id, "settings")
+            return column, parse_argument(key, parse, value)
+    raise InvalidValue(f"There is no setting {key}; the settings are {', '.join(SITE_KEYS)}.")

@@ -121,7 +121,7 @@ def show_page(
 
     `image_urls` are the images on the page, which the Content-Security-Policy has to allow.
     """
-    page_request, site = page.request, page.site
+    page_request, site = page.request, _with_absolute_logo(page)
     if page_request.path in HOME_PATHS:
         # The default view and its period change over time, so search engines index it under a permanent URL.
         model = replace(model, canonical=page.context.base_url + HOME_PATHS[-1], robots="")
@@ -129,7 +129,7 @@ def show_page(
         model = replace(model, robots="noindex")
     if model.category_nav:
         cache_tags = (*cache_tags, f"s{site.id}-categories")
-    body = render(model, _make_layout(page))
+    body = render(model, _make_layout(page, site))
     headers = {
         "Content-Security-Policy": _content_security_policy(page_request, (site.logo_url, *image_urls)),
         "Referrer-Policy": "strict-origin-when-cross-origin",
@@ -138,12 +138,18 @@ def show_page(
     return PageResponse(body, PAGE_TYPE, expires_at, cache_tags, status, headers, is_cacheable)
 
 
-def _make_layout(page: PageContext) -> Layout:
+def _with_absolute_logo(page: PageContext) -> Site:
+    """Return the site with the URL of its logo, whose setting may be a path."""
+    site = page.site
+    return replace(site, logo_url=page.context.base_url + site.logo_url) if site.logo_url[:1] == "/" else site
+
+
+def _make_layout(page: PageContext, site: Site) -> Layout:
     map_settings = page.request.map_settings
     return Layout(
         locale=page.locale,
         links=page.links,
-        site=page.site,
+        site=site,
         embedded=page.request.embedded,
         search_text=dict(page.links.filters).get("search", ""),
         unknown_names=page.filters.unknown,

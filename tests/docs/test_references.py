@@ -75,7 +75,8 @@ def test_named_recipes_exist(page: Path) -> None:
     just = Path(sys.executable).parent / "just"
     completed = subprocess.run([just, "--summary"], cwd=PROJECT, capture_output=True, text=True, check=True)
     recipes = set(completed.stdout.split())
-    named = {name for code in list_code(page) for name in re.findall(r"(?:^|[ (&])just ([a-z][\w-]*)", code)}
+    call = re.compile(r"(?:^|[ (&])just (?:\w+=\S+ )*([a-z][\w-]*)")
+    named = {name for code in list_code(page) for name in call.findall(code)}
     assert named - recipes == set()
 
 

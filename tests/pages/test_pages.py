@@ -378,11 +378,15 @@ def test_site_settings_configure_view_name_and_logo(app: RunningApp) -> None:
     assert b"Upcoming events" in body
     assert b"Our &lt;town&gt;" in body or b"<span>Our</span>" in body
     assert "https://cdn.example" in headers["content-security-policy"]
+    path = f"/media/1/ab/ab{'0' * 62}.png"
+    app.set_site("logo_url", path)
+    assert re.search(rf'<meta property="og:image" content="http://[^/"]+{path}">', get_page(app, "/"))
     for key, value in (
         ("default_view", "year"),
         ("accent", "red"),
         ("first_weekday", "0"),
         ("logo_url", "javascript:x"),
+        ("logo_url", "/elsewhere/logo.png"),
     ):
         with pytest.raises(ValueError, match=r"\w"):
             app.set_site(key, value)

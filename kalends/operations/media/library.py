@@ -131,6 +131,13 @@ class Library:
         name, size = await self._store_file(site_id, image_file)
         return StoredImage(name, kind, image_file.width, image_file.height, size, upload_sha256, title)
 
+    async def store_own_image(self, site_id: int, path: Path, dimensions: tuple[int, int]) -> StoredImage:
+        """Store an image that this program has made, as it is. Others go through `store_image`."""
+        head, upload_sha256 = await self._run_in_thread(_read_head_and_hash, path)
+        image_file = ImageFile(FULL, image_types.sniff_type(head), path, *dimensions)
+        name, size = await self._store_file(site_id, image_file)
+        return StoredImage(name, image_file.image_type, *dimensions, size, upload_sha256)
+
     async def fetch(self, site_id: int, url: str, *, etag: str = "", last_modified: str = "") -> FetchResult:
         """Fetch an image within all limits; with the validators of the last response only if it has changed."""
         request_headers = {"Accept": ", ".join(image_types.BY_MIME)}

@@ -1,0 +1,89 @@
+"""`just run` and `just demo`: steps, addresses, an account and a worker, on localhost."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.servers import find_free_port
+from tools import postgres
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+pytestmark = pytest.mark.process
+
+
+def start(directory: Path, port: int, *options: str) -> subprocess.Popen[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
+    command = [sys.executable, "-m", "tools.run", "--directory", str(directory), "--port", str(port), *options]
+    return subprocess.Popen(
+        command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def read_until(process: subprocess.Popen[str], text: str) -> str:
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return "".join(lines)
+    raise AssertionError("".join(lines))
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+
+
+def test_run_and_demo(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)  # The user of PostgreSQL reaches its directory through these.
+    port = find_free_port()
+    process = start(tmp_path, port)
+    try:
+        output = read_until(process, "Ctrl+C")
+        steps = re.findall(r"^(\w+) .* … \d+\.\d s$", output, re.MULTILINE)
+        assert steps == ["Database", "Migration", "Account", "Server"]
+        rows = re.findall(r"^  (\w+) +(\S.*)$", output, re.MULTILINE)
+        base = f"http://localhost:{port}"
+        password = (tmp_path / "password").read_text().strip()
+        assert rows == [
+            ("Calendar", f"{base}/"),
+            ("Documentation", f"{base}/docs"),
+            ("API", f"{base}/api/calendar/events/v1"),
+            ("Login", "admin"),
+            ("Password", password),
+        ]
+        assert (tmp_path / "password").stat().st_mode & 0o077 == 0
+        for address in (rows[0][1], rows[1][1], f"{rows[2][1]}/events"):
+            assert httpx.get(address).raise_for_status()
+        users = httpx.post(f"{rows[2][1]}/tags", json={"name": "first"}, auth=("admin", password))
+        assert users.status_code == 201
+        second = start(tmp_path, port)
+        message, _ = second.communicate(timeout=60)
+        assert f"Port {port} is already in use. Choose another one: just port={port + 1} run" in message
+        assert second.returncode == 1
+        stop(process)
+
+        process = start(tmp_path, port, "--town")
+        assert "Created Larkford" in read_until(process, "Ctrl+C")
+        assert "Saturday market" in httpx.get(f"http://localhost:{port}/").text
+        stop(process)
+        process = start(tmp_path, port, "--town")
+        assert "The site has the town already" in read_until(process, "Ctrl+C")
+        children = subprocess.run(
+            ["pgrep", "-f", "-P", str(process.pid), "serve.*--with-worker"], capture_output=True, check=True
+        )
+        assert children.stdout
+    finally:
+        if process.poll() is None:
+            stop(process)
+        if server := postgres.find_running(tmp_path / "postgres"):
+            server.stop()
