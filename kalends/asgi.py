@@ -25,6 +25,7 @@ from kalends.http import cors, health, language, media_files, responses
 from kalends.http.auth import record_use
 from kalends.http.context import AppState
 from kalends.http.disconnects import ClientDisconnected, DisconnectWatcher, Receive, Send
+from kalends.http.error_page import make_error_page
 from kalends.http.request_head import read_host, strip_port
 from kalends.http.response_cache import CachedResponse, ResponseCache, make_cached_response
 from kalends.http.response_headers import HeaderPolicy
@@ -34,6 +35,7 @@ from kalends.operations.representation_cache import RepresentationCache
 from kalends.settings import Settings, read_settings
 from kalends.store.database import Database
 from kalends.store.migrations import newest_revision
+from kalends.store.problems import DatabaseUnavailable
 from kalends.store.site_revisions import SiteRevisions
 from kalends.website import routes
 from kalends.website.handler import MapSettings, PageRequest
@@ -102,6 +104,7 @@ class Application:
         self._opened_state: AppState | None = None
         self._cache = ResponseCache(config.cache_bytes, config.headers.stale_seconds)
         self._background: set[asyncio.Task[None]] = set()
+        self._worker_watch: health.WorkerWatch | None = None
 
     @property
     def _state(self) -> AppState:
@@ -118,8 +121,11 @@ class Application:
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         self._opened_state = await self._open_state()
+        self._worker_watch = health.WorkerWatch(self._state.database)
+        watching = asyncio.create_task(self._worker_watch.run())
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        watching.cancel()
         if self._background:
             await asyncio.wait(self._background, timeout=5)
         await self._state.database.close()
@@ -180,18 +186,21 @@ class Application:
                 return await routes.serve_page(inbound.context)
             return await self._handle_system_path(request, strip_port(inbound.host))
         except ApiError as api_error:
-            return responses.error_response(api_error, inbound.language)
+            if isinstance(api_error, DatabaseUnavailable):
+                self._telemetry.problem(api_error.detail)
+            return make_error_response(inbound, api_error)
         except Exception as exception:
             path = request.scope["path"]
             self._telemetry.exception(exception, request_id=inbound.request_id, method=request.method, path=path)
-            return responses.error_response(errors.internal_error(inbound.request_id), inbound.language)
+            return make_error_response(inbound, errors.internal_error(inbound.request_id))
 
     async def _handle_system_path(self, request: Request, host: str) -> Response:
         path = request.scope["path"]
         if path == "/healthz":
             return health.show_health()
         if path == "/readyz":
-            return await health.show_readiness(self._state.database, self._config.schema_version)
+            watch = self._worker_watch or health.WorkerWatch(self._state.database)
+            return await health.show_readiness(self._state.database, self._config.schema_version, watch)
         if path == "/openapi.json":
             return redirect_to_document(request, self._config.mounts[0].prefix)
         if path == "/docs" or path.startswith("/docs/"):
@@ -284,6 +293,14 @@ def _make_api_request(state: AppState, request: Request, host: str, mount: Mount
         prefix=mount.prefix,
         namespace=mount.namespace,
     )
+
+
+def make_error_response(inbound: InboundRequest, error: ApiError) -> Response:
+    """Return the response to an error: a page for browsers if the server failed, else JSON."""
+    is_page = isinstance(inbound.context, PageRequest) or inbound.request.scope["path"].startswith("/docs")
+    if error.status >= 500 and is_page and "text/html" in inbound.request.headers.get("accept", ""):
+        return make_error_page(error, inbound.language)
+    return responses.error_response(error, inbound.language)
 
 
 async def _send(inbound: InboundRequest, response: Response) -> None:

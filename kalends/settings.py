@@ -1,8 +1,7 @@
 """Settings from environment variables, validated at start. `pool_size` is KALENDS_POOL_SIZE, and so on."""
 
 import os
-from collections.abc import Iterable
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
@@ -11,6 +10,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from kalends.core.egress import read_allowed_network
 from kalends.core.forwarded import read_network
+from kalends.core.suggestions import suggest
 
 # Variables of the tests and tools.
 NOT_SETTINGS: Final = frozenset(
@@ -24,6 +24,17 @@ NOT_SETTINGS: Final = frozenset(
     ]
 )
 
+# Names that other programs use, and former names.
+SYNONYMS: Final = {
+    "kalends_db_url": "KALENDS_DATABASE_URL",
+    "kalends_database": "KALENDS_DATABASE_URL",
+    "kalends_url": "KALENDS_BASE_URL",
+    "kalends_public_url": "KALENDS_BASE_URL",
+    "kalends_media_limit": "KALENDS_MAX_UPLOAD_BYTES",
+    "kalends_trust_forwarded": "KALENDS_TRUSTED_PROXIES",
+    "kalends_log": "KALENDS_LOG_FORMAT",
+}
+
 CommaSeparated = Annotated[tuple[str, ...], NoDecode]
 
 
@@ -33,8 +44,8 @@ class Settings(BaseSettings):
     database_url: str = Field(default="postgresql:///kalends", description="PostgreSQL connection URL.")
     migration_url: str = Field(
         default="",
-        description="Connection URL of the same database with the owner's login, for migrate, seed and site add; "
-        "empty: KALENDS_DATABASE_URL.",
+        description="Connection URL of the same database with the owner's login, for migrate, check, seed and "
+        "the commands for several sites; empty: KALENDS_DATABASE_URL.",
     )
     queue_url: str = Field(
         default="",
@@ -270,8 +281,7 @@ def read_settings(**overrides: Any) -> Settings:
         return Settings(**overrides)
     except ValidationError as error:
         lines = [
-            f"KALENDS_{str(detail['loc'][0]).upper()}={detail.get('input')!r}: "
-            + str(detail["msg"]).removeprefix("Value error, ")
+            f"KALENDS_{str(detail['loc'][0]).upper()}={detail.get('input')!r}: {_describe_rule(detail)}."
             for detail in error.errors()
         ]
         raise InvalidSettings("\n".join(lines)) from error
@@ -283,6 +293,25 @@ def find_unknown(environment: Iterable[str]) -> list[str]:
     messages: list[str] = []
     for name in sorted(environment):
         if name.startswith("KALENDS_") and name not in known:
-            similar = get_close_matches(name, known, 1)
-            messages.append(f"{name} is not a setting." + (f" Did you mean {similar[0]}?" if similar else ""))
+            similar = suggest(name, sorted(known), SYNONYMS)
+            messages.append(f"{name} is not a setting." + (f" Did you mean {similar}?" if similar else ""))
     return messages
+
+
+def _describe_rule(detail: Mapping[str, Any]) -> str:
+    """Return the rule that the value of a setting breaks, as a predicate."""
+    if detail["type"] == "value_error":
+        return str(detail["msg"]).removeprefix("Value error, ").rstrip(".")
+    field = Settings.model_fields[str(detail["loc"][0])]
+    types: dict[object, str] = {int: "an integer", float: "a number", bool: "true or false"}
+    limits = {type(rule).__name__: rule for rule in field.metadata}
+    least = getattr(limits.get("Ge"), "ge", None)
+    above, most = getattr(limits.get("Gt"), "gt", None), getattr(limits.get("Le"), "le", None)
+    words = ["must be", types.get(field.annotation, "text")]
+    if above is not None:
+        words.append(f"above {above:g}")
+    if least is not None:
+        words.append(f"of at least {least}" if most is None else f"from {least} to {most}")
+    elif most is not None:
+        words.append(f"and at most {most:g}")
+    return " ".join(words)

@@ -20,8 +20,9 @@ from kalends.core.clock import utc_now
 from kalends.operations import cache_tags, lifecycle
 from kalends.operations.media import maintenance
 from kalends.settings import Settings
-from kalends.store import jobs
+from kalends.store import jobs, problems
 from kalends.store.database import Database
+from kalends.store.problems import DatabaseUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,10 @@ def create_queue(settings: Settings) -> App:
 
 @asynccontextmanager
 async def open_queue(settings: Settings) -> AsyncIterator[App]:
+    """Open the queue; raise DatabaseUnavailable with the reason if the database cannot be reached."""
+    # The pool of the queue would try for half a minute and not say why.
+    connection = await problems.connect(settings.queue_url or settings.database_url)
+    await connection.close()
     queue = create_queue(settings)
     async with queue.open_async():
         yield queue
@@ -58,12 +63,21 @@ async def run_worker(settings: Settings) -> None:
         while not stopping.is_set():
             try:
                 await _run_until_stopped(stopping, settings, database)
-            except (ConnectorException, OSError, TimeoutError) as error:
-                log.warning("restarting the worker: %r", error)
+            except (ConnectorException, OSError, TimeoutError, DatabaseUnavailable) as error:
+                _log_restart(error)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), RESTART_DELAY)
     finally:
         await database.close()
+
+
+def _log_restart(error: Exception) -> None:
+    """Log why the worker restarts: the detail of an unavailable database, a missing schema, or the error."""
+    states = {getattr(cause, "sqlstate", None) for cause in problems.iterate_causes(error)}
+    reason = getattr(error, "detail", "")
+    if not reason and not states.isdisjoint(problems.SCHEMA_STATES):
+        reason = problems.UNMIGRATED.detail
+    log.warning("restarting the worker: %s", reason or repr(error))
 
 
 async def _run_until_stopped(stopping: asyncio.Event, settings: Settings, database: Database) -> None:

@@ -26,6 +26,8 @@ TESTS = Path(__file__).parent
 # Markers by folder or file, and by fixture. Single tests in other files carry theirs as decorators.
 PATH_MARKERS = {
     "api/test_hostile_fields.py": ["exhaustive"],
+    "commands/test_database_problems.py": ["process"],
+    "commands/test_serve.py": ["process"],
     "description/test_fuzz.py": ["process"],
     "docs/test_documentation.py": ["docs"],
     "feeds/test_ics.py": ["npm"],

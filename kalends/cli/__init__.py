@@ -1,16 +1,17 @@
 """The command line: one module per group of commands."""
 
+from typing import Annotated
+
 import typer
 
-from kalends.cli import demo, jobs, media, records, serve, sites, users
-from kalends.cli.runtime import load_settings
+from kalends.cli import demo, jobs, media, records, schema, serve, sites, users
+from kalends.cli.errors import CommandGroup
 
 app = typer.Typer(
+    cls=CommandGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # Importing rich takes longer than everything else that --help does.
-    help="Kalends, a calendar-events server.",
 )
 app.add_typer(users.user, name="user")
 app.add_typer(users.app_password, name="app-password")
@@ -24,15 +25,26 @@ def main() -> None:
     app()
 
 
-@app.command()
-def migrate() -> None:
-    """Upgrade the database schema. Safe to run concurrently."""
-    settings = load_settings()
-    from kalends.store.migrations import migrate as run_migrations
+def _show_version(value: bool) -> None:
+    if value:
+        from kalends import __version__
 
-    run_migrations(settings.owner_url, server_url=settings.database_url, queue_url=settings.queue_url)
+        typer.echo(f"Kalends {__version__}")
+        raise typer.Exit
 
 
+@app.callback()
+def set_options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Kalends, a calendar-events server."""
+
+
+app.command()(schema.migrate)
+app.command()(schema.check)
 app.command()(serve.serve)
 app.command("seed")(demo.add_demo_records)
 app.command()(serve.worker)

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kalends.cli.runtime import SiteOption, fail, load_settings, run_command, show_progress
-from kalends.core.errors import ApiError, InvalidValue
+from kalends.cli.runtime import SiteOption, load_settings, run_command, show_progress
 
 
 def add_demo_records(
@@ -38,21 +37,18 @@ def add_demo_records(
     from kalends.demo import seed as seeding
 
     started = time.monotonic()
-    try:
-        options = seeding.DemoOptions(
-            events=events,
-            upcoming=seeding.parse_upcoming(upcoming, events),
-            venues=venues,
-            organizers=organizers,
-            categories=categories,
-            tags=tags,
-            seed=seed,
-            today=today.date() if today else None,
-        )
-        with show_progress() as on_progress:
-            counts = asyncio.run(seeding.seed(load_settings().owner_url, site, options, on_progress))
-    except (ApiError, InvalidValue) as error:
-        fail(error.text)
+    options = seeding.DemoOptions(
+        events=events,
+        upcoming=seeding.parse_upcoming(upcoming, events),
+        venues=venues,
+        organizers=organizers,
+        categories=categories,
+        tags=tags,
+        seed=seed,
+        today=today.date() if today else None,
+    )
+    with show_progress() as on_progress:
+        counts = asyncio.run(seeding.seed(load_settings().owner_url, site, options, on_progress))
     elapsed = time.monotonic() - started
     typer.echo(
         f"Created {counts.events:,} events, {counts.upcoming:,} of them upcoming; {counts.venues:,} venues, "

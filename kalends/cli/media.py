@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kalends.cli.runtime import SiteOption, run_command, run_with_library, show_progress
+from kalends.cli.runtime import SiteOption, read_site, run_command, run_with_library, show_progress
 from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def add_media(
                 database,
                 library,
                 paths,
-                site=site,
+                site=read_site(site),
                 login=login,
                 on_progress=lambda done: on_progress("images", done, len(paths)),
             )
@@ -59,11 +59,11 @@ def check_media(site: SiteOption = "") -> None:
     from kalends.operations.media import maintenance
 
     async def check(database: "Database", library: "Library") -> list[maintenance.ImageCheck]:
-        async with database.transaction(site, utc_now(), writing=False) as tx:
+        async with database.transaction(read_site(site), utc_now(), writing=False) as tx:
             total = await maintenance.count_images(tx)
         checks: list[maintenance.ImageCheck] = []
         with show_progress() as on_progress:
-            async for entry in maintenance.check_media(database, library, site, utc_now()):
+            async for entry in maintenance.check_media(database, library, read_site(site), utc_now()):
                 checks.append(entry)
                 on_progress("images", len(checks), total)
         return checks

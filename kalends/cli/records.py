@@ -8,7 +8,7 @@ from kalends.cli.runtime import SiteOption, run_in_transaction
 
 
 def history(
-    kind: Annotated[str, typer.Argument(help="event, venue or organizer.")],
+    kind: Annotated[str, typer.Argument(help="Kind of the record: event, venue or organizer.")],
     record_id: Annotated[int, typer.Argument(help="ID of the record.")],
     site: SiteOption = "",
 ) -> None:

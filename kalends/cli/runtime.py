@@ -7,12 +7,12 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kalends.cli.errors import fail
 from kalends.core.clock import utc_now
-from kalends.core.errors import ApiError, InvalidValue
 
 if TYPE_CHECKING:
     from kalends.operations.media.library import Library
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from kalends.store.database import Database, Transaction
 
 SiteOption = Annotated[
-    str, typer.Option("--site", help="Host name of the site; required if the server has several sites.")
+    str, typer.Option("--site", help="Host name or ID of the site; required if the server has several sites.")
 ]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Login = Annotated[str, typer.Argument(help="Login of the account.")]
 
 
@@ -49,7 +50,7 @@ def run_in_transaction(site: str, work: Callable[["Transaction"], Awaitable[Any]
     async def in_transaction() -> Any:
         database = await open_database(load_settings())
         try:
-            async with database.transaction(site, utc_now(), writing=True) as tx:
+            async with database.transaction(read_site(site), utc_now(), writing=True) as tx:
                 return await work(tx)
         finally:
             await database.close()
@@ -58,11 +59,19 @@ def run_in_transaction(site: str, work: Callable[["Transaction"], Awaitable[Any]
 
 
 def run_command(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine; print an expected error as a message instead of a traceback."""
-    try:
-        return asyncio.run(work)
-    except (ApiError, InvalidValue) as error:
-        fail(error.text)
+    """Run a coroutine. Errors are shown by the group of all commands."""
+    return asyncio.run(work)
+
+
+def read_site(site: str) -> str | int:
+    """Return the ID or the host name that --site contains."""
+    return int(site) if site.isdecimal() else site
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask for confirmation unless --yes was passed; end the command without an answer."""
+    if not yes:
+        typer.confirm(question, abort=True)
 
 
 async def run_with_library(work: Callable[["Database", "Library"], Awaitable[Any]]) -> Any:
@@ -95,9 +104,3 @@ def load_settings() -> "Settings":
         fail(str(error))
     configure_logging(settings.log_format)
     return settings
-
-
-def fail(message: str) -> NoReturn:
-    """Print a message on standard error and end the command with status 1."""
-    typer.echo(message, err=True)
-    raise typer.Exit(1)

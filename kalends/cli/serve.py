@@ -1,8 +1,10 @@
 """The server and the worker."""
 
 import asyncio
+import errno
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kalends.cli.errors import fail
 from kalends.cli.runtime import load_settings
 from kalends.core.http_limits import MAX_HEAD_BYTES
 
@@ -27,22 +30,23 @@ def serve(
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
     workers: Annotated[int, typer.Option(help="Number of server processes.", min=1)] = 1,
     with_worker: Annotated[bool, typer.Option("--with-worker", help="Also run background jobs.")] = False,
+    reuse_port: Annotated[
+        bool, typer.Option("--reuse-port", help="Share the port with other servers that use this option.")
+    ] = False,
 ) -> None:
     """Run the HTTP server; finishes running requests on SIGTERM."""
-    from kalends.store import login_rights
-
     settings = load_settings()
+    if not reuse_port:
+        check_port(host, port)
+    if settings.metrics_port:
+        check_port(settings.metrics_host, settings.metrics_port)
     metrics_directory = tempfile.mkdtemp(prefix="kalends-metrics-") if settings.metrics_port else ""
     if metrics_directory:
         # The metrics library reads this variable at its import, here and in each server process.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
         _serve_metrics(settings)
-    if rights := asyncio.run(login_rights.find_excess_rights(settings.database_url)):
-        warning = f"Warning: the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md."
-        typer.echo(warning, err=True)
-    if not settings.base_url:
-        warning = "links use the Host header of each request unless the site has its own base_url."
-        typer.echo(f"Warning: KALENDS_BASE_URL is not set; {warning}", err=True)
+    for warning in asyncio.run(_find_warnings(settings)):
+        typer.secho(f"Warning: {warning}", err=True, fg=typer.colors.YELLOW)
     worker_process = subprocess.Popen([sys.executable, "-m", "kalends", "worker"]) if with_worker else None
     try:
         _run_server(settings, host, port, workers)
@@ -59,6 +63,47 @@ def worker() -> None:
     from kalends.worker import run_worker
 
     asyncio.run(run_worker(load_settings()))
+
+
+async def _find_warnings(settings: "Settings") -> list[str]:
+    """Return what is wrong with the configuration. The server starts anyway, also without a database."""
+    from kalends.store import login_rights, problems
+    from kalends.store.migrations import newest_revision
+
+    warnings: list[str] = []
+    try:
+        found = await problems.read_schema_version(settings.database_url)
+    except problems.DatabaseUnavailable as error:
+        warnings.append(error.detail)
+    else:
+        if problem := problems.compare_schema(found, newest_revision()):
+            warnings.append(problem.detail)
+        if rights := await login_rights.find_excess_rights(settings.database_url):
+            warnings.append(f"the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md.")
+    if not settings.base_url:
+        consequence = "links use the Host header of each request unless the site has its own base_url."
+        warnings.append(f"KALENDS_BASE_URL is not set; {consequence}")
+    return warnings
+
+
+def check_port(host: str, port: int) -> None:
+    """End the command with a message if the address cannot be listened on.
+
+    The server shares its port between its processes (SO_REUSEPORT), so a second server would start without an error
+    and get a part of the requests.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # Closed connections do not count.
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            reasons = {
+                errno.EADDRINUSE: f"Port {port} is already in use.",
+                errno.EACCES: f"Port {port} needs more rights than this user has.",
+                errno.EADDRNOTAVAIL: f"{host} is not an address of this machine.",
+            }
+            fail(reasons.get(error.errno or 0, f"Cannot listen on {host}, port {port}: {error.strerror}."))
 
 
 def _run_server(settings: "Settings", host: str, port: int, workers: int) -> None:

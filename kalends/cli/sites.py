@@ -1,15 +1,25 @@
 """Sites, their hosts and settings; the time zones of their events."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kalends.cli.runtime import SiteOption, load_settings, open_database, run_command, run_in_transaction
+from kalends.cli.errors import fail
+from kalends.cli.runtime import (
+    SiteOption,
+    YesOption,
+    confirm,
+    load_settings,
+    open_database,
+    read_site,
+    run_command,
+    run_in_transaction,
+)
 from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
     from kalends.operations.tzdata_refresh import ShiftedEvent
+    from kalends.store.sites import HostedSite
 
 group = typer.Typer(no_args_is_help=True, help="Manage sites and their settings.")
 timezone = typer.Typer(no_args_is_help=True, help="Maintain time zone data.")
@@ -17,11 +27,19 @@ timezone = typer.Typer(no_args_is_help=True, help="Maintain time zone data.")
 
 @group.command("show")
 def show_site(site: SiteOption = "") -> None:
-    """Show the settings of a site."""
+    """Show the host names and settings of a site."""
     from kalends.operations import sites
 
     for key, value in run_in_transaction(site, sites.show_site).items():
         typer.echo(f"{key:<18} {value}")
+
+
+@group.command("list")
+def list_sites() -> None:
+    """List all sites: ID, name, host names."""
+    from kalends.store import sites
+
+    _print_sites(run_command(sites.list_sites(load_settings().owner_url)))
 
 
 @group.command("set")
@@ -33,29 +51,73 @@ def set_site(
     """Change one setting of a site."""
     from kalends.operations import sites
 
-    run_in_transaction(site, lambda tx: sites.set_site(tx, key, value))
+    stored = run_in_transaction(site, lambda tx: sites.set_site(tx, key, value))
+    typer.echo(f"{key} is now {stored!r}." if stored else f"{key} is now empty.")
 
 
 @group.command("add")
 def add_site(
     host_name: Annotated[str, typer.Argument(help="Host name of the new site.")],
     name: Annotated[str, typer.Option(help="Name of the site.")] = "Kalends",
+    first_host: Annotated[
+        str, typer.Option(help="Host name for the existing site, if it has none; a server with several needs it.")
+    ] = "",
 ) -> None:
-    """Add a site with its host name and print its ID. The first site then needs a host name, too."""
+    """Add a site with its host name, and list all sites."""
     from kalends.store import sites
 
-    typer.echo(asyncio.run(sites.add_site(load_settings().owner_url, host_name, name)))
+    url = load_settings().owner_url
+    site_id = run_command(sites.add_site(url, host_name, name, first_host))
+    typer.echo(f"Added site {site_id} at {host_name.lower()}.")
+    _print_sites(run_command(sites.list_sites(url)))
 
 
 @group.command("add-host")
 def add_host(
-    host_name: Annotated[str, typer.Argument(help="Host name to add.")],
-    site_id: Annotated[int, typer.Option(help="ID of the site.")] = 1,
+    host_name: Annotated[str, typer.Argument(help="Host name to add; it moves if it belongs to another site.")],
+    site: SiteOption = "",
 ) -> None:
-    """Add a host name to a site."""
+    """Add a host name to a site, and list all sites."""
     from kalends.store import sites
 
-    asyncio.run(sites.add_host(load_settings().owner_url, host_name, site_id))
+    url = load_settings().owner_url
+    found = _find_site(run_command(sites.list_sites(url)), site)
+    run_command(sites.add_host(url, host_name, found.id))
+    typer.echo(f"{host_name.lower()} belongs to site {found.id}.")
+    _print_sites(run_command(sites.list_sites(url)))
+
+
+@group.command("remove")
+def remove_site(
+    site: Annotated[str, typer.Argument(help="Host name or ID of the site.")],
+    yes: YesOption = False,
+) -> None:
+    """Remove a site with all its records, accounts and settings."""
+    from kalends.store import sites
+
+    url = load_settings().owner_url
+    found = _find_site(run_command(sites.list_sites(url)), site)
+    count = run_command(sites.count_records(url, found.id))
+    confirm(f"Remove site {found.id} ({found.name}) with {count:,} events, venues, organizers and images?", yes=yes)
+    run_command(sites.remove_site(url, found.id))
+    typer.echo(f"Removed site {found.id}. Its image files remain in the directory {found.id} of the media storage.")
+
+
+def _find_site(existing: "list[HostedSite]", site: str) -> "HostedSite":
+    """Return the site with this ID or host name; the only one if neither is given."""
+    key = read_site(site.lower())
+    found = [entry for entry in existing if key == entry.id or key in entry.hosts]
+    if not site and len(existing) == 1:
+        found = existing
+    if not found:
+        fail(f"There is no site {site}." if site else "There are several sites: choose one with --site.")
+    return found[0]
+
+
+def _print_sites(existing: "list[HostedSite]") -> None:
+    for entry in existing:
+        hosts = ", ".join(entry.hosts) or ("any host name" if len(existing) == 1 else "no host name")
+        typer.echo(f"{entry.id:>6}  {entry.name:<30} {hosts}")
 
 
 @timezone.command("refresh")
@@ -84,15 +146,15 @@ async def _refresh_zones(site: str) -> "list[ShiftedEvent]":
     shifted: list[ShiftedEvent] = []
     after: int | None = 0
     try:
-        async with database.transaction(site, utc_now(), writing=False) as tx:
+        async with database.transaction(read_site(site), utc_now(), writing=False) as tx:
             total = await tzdata_refresh.count_events(tx)
         with Progress(*Progress.get_default_columns(), console=Console(stderr=True)) as progress:
             task = progress.add_task("events", total=total)
             while after is not None:
-                async with database.transaction(site, utc_now(), writing=False) as tx:
+                async with database.transaction(read_site(site), utc_now(), writing=False) as tx:
                     after, differing = await tzdata_refresh.find_shifted(tx, after)
                 for offset in range(0, len(differing), 500):
-                    async with database.transaction(site, utc_now(), writing=True) as tx:
+                    async with database.transaction(read_site(site), utc_now(), writing=True) as tx:
                         shifted += await tzdata_refresh.shift_events(tx, differing[offset : offset + 500])
                 progress.advance(task, tzdata_refresh.PAGE_SIZE)
     finally:

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from kalends.cli.runtime import Login, SiteOption, run_in_transaction
+from kalends.cli.runtime import Login, SiteOption, YesOption, confirm, run_in_transaction
 
 user = typer.Typer(no_args_is_help=True, help="Manage accounts.")
 app_password = typer.Typer(no_args_is_help=True, help="Manage application passwords, which API clients sign in with.")
 
-ROLES = "subscriber, contributor, author, editor or administrator."
+ROLES = "Role: subscriber, contributor, author, editor or administrator."
 Name = Annotated[str, typer.Argument(help="Name of the application password, unique per account.")]
 
 
@@ -21,19 +21,24 @@ def add_user(
     email: Annotated[str, typer.Option(help="E-mail address; can also be used to sign in.")] = "",
     site: SiteOption = "",
 ) -> None:
-    """Add an account and print its ID."""
+    """Add an account."""
     from kalends.operations import accounts
 
-    typer.echo(run_in_transaction(site, lambda tx: accounts.add_user(tx, login, role, email)))
+    user_id = run_in_transaction(site, lambda tx: accounts.add_user(tx, login, role, email))
+    typer.echo(f"Added {login} as {role} (ID {user_id}).")
 
 
 @user.command("list")
 def list_users(site: SiteOption = "") -> None:
-    """List all accounts."""
+    """List all accounts: ID, role, status, last sign-in, login, e-mail address."""
     from kalends.operations import accounts
 
     for row in run_in_transaction(site, accounts.list_users):
-        typer.echo(f"{row['id']:>6}  {row['role']:<14} {row['login']}  {row['email']}")
+        status = "disabled" if row["disabled_at"] else "active"
+        used = f"{row['last_used_at']:%Y-%m-%d %H:%M}" if row["last_used_at"] else "never"
+        typer.echo(
+            f"{row['id']:>6}  {row['role']:<14} {status:<9} {used:<17} {row['login']}  {row['email']}".rstrip()
+        )
 
 
 @user.command("set-role")
@@ -42,6 +47,65 @@ def set_role(login: Login, role: Annotated[str, typer.Argument(help=ROLES)], sit
     from kalends.operations import accounts
 
     run_in_transaction(site, lambda tx: accounts.set_role(tx, login, role))
+    typer.echo(f"{login} has the role {role}.")
+
+
+@user.command("disable")
+def disable_user(login: Login, site: SiteOption = "") -> None:
+    """Prevent an account from signing in; its records stay."""
+    from kalends.operations import accounts
+
+    run_in_transaction(site, lambda tx: accounts.disable_user(tx, login))
+    typer.echo(f"{login} can no longer sign in.")
+
+
+@user.command("enable")
+def enable_user(login: Login, site: SiteOption = "") -> None:
+    """Let a disabled account sign in again."""
+    from kalends.operations import accounts
+
+    run_in_transaction(site, lambda tx: accounts.enable_user(tx, login))
+    typer.echo(f"{login} can sign in again.")
+
+
+@user.command("rename")
+def rename_user(
+    login: Login, new_login: Annotated[str, typer.Argument(help="New login.")], site: SiteOption = ""
+) -> None:
+    """Change the login of an account."""
+    from kalends.operations import accounts
+
+    run_in_transaction(site, lambda tx: accounts.rename_user(tx, login, new_login))
+    typer.echo(f"{login} is now {new_login}.")
+
+
+@user.command("set-email")
+def set_email(
+    login: Login,
+    email: Annotated[str, typer.Argument(help="E-mail address; an empty text removes it.")],
+    site: SiteOption = "",
+) -> None:
+    """Change the e-mail address of an account."""
+    from kalends.operations import accounts
+
+    run_in_transaction(site, lambda tx: accounts.set_email(tx, login, email))
+    typer.echo(f"{login} has the e-mail address {email}." if email else f"{login} has no e-mail address.")
+
+
+@user.command("remove")
+def remove_user(
+    login: Login,
+    reassign_to: Annotated[str, typer.Option(help="Login of the account that becomes author of the records.")] = "",
+    yes: YesOption = False,
+    site: SiteOption = "",
+) -> None:
+    """Remove an account; another one becomes author of its records."""
+    from kalends.operations import accounts
+
+    confirm(f"Remove the account {login}?", yes=yes)
+    count = run_in_transaction(site, lambda tx: accounts.remove_user(tx, login, reassign_to))
+    moved = f" {reassign_to} is the author of its {count:,} records." if count else ""
+    typer.echo(f"Removed {login}.{moved}")
 
 
 @user.command("set-password")
@@ -51,6 +115,7 @@ def set_password(login: Login, site: SiteOption = "") -> None:
 
     secret = typer.prompt("Password", hide_input=True) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
     run_in_transaction(site, lambda tx: accounts.set_account_password(tx, login, secret))
+    typer.echo(f"Set the password of {login}.")
 
 
 @app_password.command("create")
@@ -63,9 +128,12 @@ def create_password(
     """Create an application password and print it once."""
     from kalends.operations import accounts
 
-    typer.echo(
-        run_in_transaction(site, lambda tx: accounts.add_application_password(tx, login, name, read_only=read_only))
+    secret = run_in_transaction(
+        site, lambda tx: accounts.add_application_password(tx, login, name, read_only=read_only)
     )
+    if sys.stdout.isatty():
+        typer.echo(f"Created the application password {name} of {login}. It is not shown again:", err=True)
+    typer.echo(secret)
 
 
 @app_password.command("list")
@@ -93,3 +161,4 @@ def revoke_password(login: Login, name: Name, site: SiteOption = "") -> None:
     from kalends.operations import accounts
 
     run_in_transaction(site, lambda tx: accounts.revoke_application_password(tx, login, name))
+    typer.echo(f"Revoked the application password {name} of {login}.")

@@ -1,11 +1,25 @@
-"""/healthz and /readyz, for process managers and load balancers."""
+"""/healthz and /readyz, for process managers and load balancers, and the watch for a missing worker."""
+
+import asyncio
+import logging
+import time
+from typing import Final
 
 from starlette.responses import PlainTextResponse, Response
 
-from kalends.core import errors
-from kalends.core.messages import Message
-from kalends.core.messages import gettext_noop as N_
+from kalends.core.errors import ApiError
+from kalends.store import jobs
 from kalends.store.database import Database
+
+log = logging.getLogger(__name__)
+
+# Seconds without a heartbeat after which the worker counts as missing; also the time that it gets to start.
+MAX_HEARTBEAT_AGE: Final = 60.0
+CHECK_INTERVAL: Final = 15.0
+CONSEQUENCE: Final = (
+    "nothing is published on schedule, and images get no sizes. Start `kalends worker` or "
+    "`kalends serve --with-worker`."
+)
 
 
 def show_health() -> Response:
@@ -13,10 +27,44 @@ def show_health() -> Response:
     return PlainTextResponse("ok\n")
 
 
-async def show_readiness(database: Database, schema: str) -> Response:
-    """Respond that the database is available and has the expected schema; raise 503 otherwise."""
-    found = await database.schema_version()
-    if found != schema:
-        why = N_("Schema version is {found}, expected {wanted}; run `kalends migrate`.")
-        raise errors.unavailable(Message(why, found=found, wanted=schema))
-    return PlainTextResponse("ready\n")
+async def show_readiness(database: Database, schema: str, watch: "WorkerWatch") -> Response:
+    """Respond that the database is available and has the expected schema; raise 503 otherwise.
+
+    Requests are served without a worker, so a missing one is named but changes nothing about the status.
+    """
+    await database.check_schema(schema)
+    warning = await watch.find_warning()
+    return PlainTextResponse("ready\n" + (f"Warning: {warning}\n" if warning else ""))
+
+
+class WorkerWatch:
+    """Looks for the heartbeat of a worker."""
+
+    def __init__(self, database: Database, *, max_age: float = MAX_HEARTBEAT_AGE) -> None:
+        self._database = database
+        self._max_age = max_age
+        self._started_at = time.monotonic()
+
+    async def find_warning(self) -> str:
+        """Return a warning if no worker has been seen for the maximum age, else an empty string."""
+        if time.monotonic() - self._started_at < self._max_age:
+            return ""
+        age = await jobs.find_heartbeat_age(self._database)
+        if age is None:
+            return f"no worker is running: {CONSEQUENCE}"
+        return f"no worker has been seen for {age:.0f} s: {CONSEQUENCE}" if age > self._max_age else ""
+
+    async def run(self, interval: float = CHECK_INTERVAL) -> None:
+        """Log a warning when the worker goes missing, and a message when one is back."""
+        is_missing = False
+        while True:
+            await asyncio.sleep(interval)
+            try:
+                warning = await self.find_warning()
+            except ApiError:
+                continue  # The outage of the database is logged with the requests.
+            if warning and not is_missing:
+                log.warning("%s", warning)
+            elif is_missing and not warning:
+                log.warning("a worker is running again")
+            is_missing = bool(warning)

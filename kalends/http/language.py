@@ -10,20 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from kalends.core import languages
 from kalends.core.messages import Message, Translate, gettext_noop
 
-DEFAULT: Final = "en"
-# Native names by tag, in the order in which they are offered.
-LANGUAGES: Final = {
-    "en": "English",
-    "de": "Deutsch",
-    "fr": "Français",
-    "es": "Español",
-    "it": "Italiano",
-    "nl": "Nederlands",
-    "pt-BR": "Português (Brasil)",
-    "ja": "日本語",
-}
+DEFAULT: Final = languages.DEFAULT
+LANGUAGES: Final = languages.LANGUAGES
+find_language = languages.find_language
 CATALOGUES: Final = Path(__file__).resolve().parent.parent / "locale"
 MAX_RANGES: Final = 20
 LANG_PARAM: Final = re.compile(rb"(?:^|&)lang=([A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*)(?=&|$)")
@@ -42,12 +34,6 @@ def find_requested(query: bytes, accepted: str) -> str | None:
     match = LANG_PARAM.search(query)
     ranges = [match[1].decode() if match else "", *_ranges(accepted)]
     return next((tag for range_ in ranges if (tag := find_language(range_))), None)
-
-
-def find_language(range_: str) -> str | None:
-    """Return the supported language of a tag: `de-AT` and `de_DE` give `de`, and `pt` gives `pt-BR`."""
-    primary = range_.strip().lower().replace("_", "-").partition("-")[0]
-    return next((tag for tag in LANGUAGES if tag.lower().partition("-")[0] == primary), None)
 
 
 @cache

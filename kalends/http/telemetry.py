@@ -1,11 +1,13 @@
 """Access log and metrics. The query string is never logged: it may contain the password of an event."""
 
 import logging
+import time
 from functools import cache
 from typing import Any
 
+# Seconds before the same problem is logged again.
+PROBLEM_INTERVAL = 60.0
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-
 
 log = logging.getLogger(__name__)
 
@@ -16,6 +18,7 @@ class Telemetry:
     def __init__(self) -> None:
         # Looking a metric up by its labels costs more than counting.
         self._metrics: dict[tuple[str, str, int, str], tuple[Any, Any]] = {}
+        self._problems: dict[str, float] = {}
 
     def record(
         self, method: str, route: str, status: int, seconds: float, *, cache: str = "", **more: object
@@ -36,6 +39,13 @@ class Telemetry:
     def exception(self, error: BaseException, **more: object) -> None:
         """Log an unexpected exception with its traceback."""
         log.error("fault", exc_info=error, extra={"fields": {"level": "error", **more}})
+
+    def problem(self, detail: str) -> None:
+        """Log why requests get 503, once per minute and cause."""
+        now = time.monotonic()
+        if now - self._problems.get(detail, -PROBLEM_INTERVAL) >= PROBLEM_INTERVAL:
+            self._problems[detail] = now
+            log.warning("%s", detail)
 
 
 @cache

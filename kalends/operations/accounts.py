@@ -6,6 +6,7 @@ from typing import Any
 from kalends.core import credentials
 from kalends.core.errors import InvalidValue
 from kalends.core.html.sanitize import clean_plain
+from kalends.core.suggestions import suggest
 from kalends.core.urls import read_email
 from kalends.kinds import KINDS
 from kalends.operations.history import serialize_change
@@ -15,10 +16,7 @@ from kalends.store.database import Transaction
 
 
 async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
-    login = parse_argument("LOGIN", lambda text: clean_plain(text, 60), login)
-    email = parse_argument("--email", read_email, email)
-    if not login or ":" in login:
-        raise InvalidValue("LOGIN must have 1 to 60 characters and no colon.")
+    login, email = _parse_login(login), parse_argument("--email", read_email, email)
     if await users.find_user(tx, login, email):
         raise InvalidValue(f"A user with the login {login} or this e-mail address already exists.")
     return await users.add_user(tx, login, email, _parse_role(role))
@@ -29,7 +27,52 @@ async def list_users(tx: Transaction) -> list[Row]:
 
 
 async def set_role(tx: Transaction, login: str, role: str) -> None:
-    await users.set_role(tx, await require_user(tx, login), _parse_role(role))
+    role = _parse_role(role)
+    user_id = await _lock_user(tx, login)
+    if role != "administrator":
+        await _keep_administrator(tx, user_id, login)
+    await users.set_role(tx, user_id, role)
+
+
+async def disable_user(tx: Transaction, login: str) -> None:
+    """Prevent an account from signing in; its records and application passwords stay."""
+    user_id = await _lock_user(tx, login)
+    await _keep_administrator(tx, user_id, login)
+    await users.set_disabled(tx, user_id, disabled=True)
+
+
+async def enable_user(tx: Transaction, login: str) -> None:
+    await users.set_disabled(tx, await _lock_user(tx, login), disabled=False)
+
+
+async def rename_user(tx: Transaction, login: str, new_login: str) -> None:
+    user_id, new_login = await _lock_user(tx, login), _parse_login(new_login, "NEW_LOGIN")
+    if await users.find_user(tx, new_login, new_login) not in (None, user_id):
+        raise InvalidValue(f"A user with the login or the e-mail address {new_login} already exists.")
+    await users.set_login(tx, user_id, new_login)
+
+
+async def set_email(tx: Transaction, login: str, email: str) -> None:
+    user_id, email = await _lock_user(tx, login), parse_argument("EMAIL", read_email, email)
+    if email and await users.find_user(tx, email, email) not in (None, user_id):
+        raise InvalidValue(f"A user with the login or the e-mail address {email} already exists.")
+    await users.set_email(tx, user_id, email)
+
+
+async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:
+    """Remove an account and return the number of records that another account got."""
+    user_id = await _lock_user(tx, login)
+    new_author_id = await require_user(tx, reassign_to) if reassign_to else None
+    if new_author_id == user_id:
+        raise InvalidValue("--reassign-to must be another account.")
+    await _keep_administrator(tx, user_id, login)
+    count = await users.count_own_records(tx, user_id)
+    if count and new_author_id is None:
+        raise InvalidValue(f"{login} is the author of {count:,} records. Pass --reassign-to with their new author.")
+    if new_author_id is not None:
+        await users.reassign_records(tx, user_id, new_author_id)
+    await users.remove_user(tx, user_id)
+    return count
 
 
 async def set_account_password(tx: Transaction, login: str, password: str) -> None:
@@ -62,13 +105,16 @@ async def revoke_application_password(tx: Transaction, login: str, name: str) ->
         raise InvalidValue(f"{login} has no application password named {name}.")
 
 
-async def read_history(tx: Transaction, singular: str, record_id: int) -> list[dict[str, Any]]:
-    kind = next((kind for kind in KINDS if kind.is_post and kind.singular == singular), None)
+async def read_history(tx: Transaction, kind_name: str, record_id: int) -> list[dict[str, Any]]:
+    """Return the changes of a post, newest first. The kind may be in the singular or the plural."""
+    posts = [kind for kind in KINDS if kind.is_post]
+    kind = next((kind for kind in posts if kind_name.lower() in (kind.singular, kind.name)), None)
     if kind is None:
         raise InvalidValue("KIND must be event, venue or organizer.")
-    return [
-        serialize_change(kind, row) for row in await history.list_record_changes(tx, kind.name, record_id, limit=1000)
-    ]
+    rows = await history.list_record_changes(tx, kind.name, record_id, limit=1000)
+    if not rows:
+        raise InvalidValue(f"There is no {kind.singular} {record_id}, or its history has expired.")
+    return [serialize_change(kind, row) for row in rows]
 
 
 def parse_argument[Value](name: str, parse: Callable[[str], Value], text: str) -> Value:
@@ -79,10 +125,34 @@ def parse_argument[Value](name: str, parse: Callable[[str], Value], text: str) -
         raise InvalidValue(f"{name} {error.text}") from error
 
 
+def _parse_login(login: str, name: str = "LOGIN") -> str:
+    cleaned = parse_argument(name, lambda text: clean_plain(text, 60), login)
+    # HTTP separates the login from the password with a colon; spaces are lost at its ends.
+    if not cleaned or ":" in cleaned or any(character.isspace() for character in login):
+        raise InvalidValue(f"{name} must have 1 to 60 characters, without spaces and colons.")
+    return cleaned
+
+
 def _parse_role(role: str) -> str:
-    if role not in ROLES[1:]:
-        raise InvalidValue(f"ROLE must be one of {', '.join(ROLES[1:])}.")
+    roles = ROLES[1:]
+    if role not in roles:
+        similar = suggest(role, roles, {"admin": "administrator"})
+        hint = f" Did you mean {similar}?" if similar else ""
+        raise InvalidValue(f"ROLE must be one of {', '.join(roles)}.{hint}")
     return role
+
+
+async def _lock_user(tx: Transaction, login: str) -> int:
+    """Lock the site, so that two administrators cannot remove each other, and return the ID of the user."""
+    await tx.lock_site(None)
+    return await require_user(tx, login)
+
+
+async def _keep_administrator(tx: Transaction, user_id: int, login: str) -> None:
+    if await users.is_last_administrator(tx, user_id):
+        raise InvalidValue(
+            f"{login} is the last administrator of this site. Give another account the role administrator first."
+        )
 
 
 async def require_user(tx: Transaction, login: str) -> int:

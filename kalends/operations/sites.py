@@ -7,6 +7,8 @@ from typing import Any, Final, LiteralString
 from kalends.core.errors import InvalidValue
 from kalends.core.html.sanitize import clean_plain
 from kalends.core.image_types import read_key
+from kalends.core.languages import LANGUAGES, find_language
+from kalends.core.suggestions import suggest
 from kalends.core.times import read_zone
 from kalends.core.urls import read_website
 from kalends.operations.accounts import parse_argument
@@ -34,6 +36,13 @@ def _parse_currency_code(value: str) -> str:
     if len(value) != 3 or not value.isascii() or not value.isupper():
         raise InvalidValue("must be three capital letters, such as EUR.")
     return value
+
+
+def _parse_language(value: str) -> str:
+    """Accept the tags of existing catalogues, also with a region, which selects the format of dates."""
+    if not re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*", value) or find_language(value) is None:
+        raise InvalidValue(f"must be one of {', '.join(LANGUAGES)}, also with a region, such as en-GB.")
+    return value.replace("_", "-")
 
 
 def _clean_short_text(value: str) -> str:
@@ -70,7 +79,7 @@ SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
     "name": _clean_short_text,
     "base_url": lambda value: read_website(value).rstrip("/") or None,
     "timezone": read_zone,
-    "language": _clean_short_text,
+    "language": _parse_language,
     "currency_symbol": _clean_short_text,
     "currency_position": _parse_currency_position,
     "currency_code": _parse_currency_code,
@@ -83,29 +92,36 @@ SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
 
 
 async def show_site(tx: Transaction) -> dict[str, Any]:
+    hosts = [row["host"] for row in await tx.fetch_all(Sql("SELECT host FROM own_hosts()"))]
     return {
         "id": tx.site.id,
+        "hosts": ", ".join(hosts) or "any",
         **{key: getattr(tx.site, key) for key in SITE_KEYS},
         "first_weekday": WEEKDAYS[tx.site.first_weekday - 1],
         "revision": tx.site.revision,
     }
 
 
-async def set_site(tx: Transaction, key: str, value: str) -> None:
-    await set_several(tx, {key: value})
+async def set_site(tx: Transaction, key: str, value: str) -> str:
+    """Change a setting and return its value as it is stored."""
+    [parsed] = await set_several(tx, {key: value})
+    return value.lower() if key == "first_weekday" else str(parsed or "")
 
 
-async def set_several(tx: Transaction, settings: Mapping[str, str]) -> None:
-    """Change settings and the revision of the site, because they may affect every response."""
+async def set_several(tx: Transaction, settings: Mapping[str, str]) -> list[object]:
+    """Change settings and the revision of the site, because they may affect every response. Return the values."""
     parsed = [_parse_setting(key, value) for key, value in settings.items()]
     await tx.lock_site(None)
     for column, value in parsed:
         await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", value, tx.site.id))
     tx.changes.record("sites", tx.site.id, "settings")
+    return [value for _, value in parsed]
 
 
 def _parse_setting(key: str, value: str) -> tuple[LiteralString, object]:
     for column, parse in SITE_KEYS.items():
         if column == key:
             return column, parse_argument(key, parse, value)
-    raise InvalidValue(f"There is no setting {key}; the settings are {', '.join(SITE_KEYS)}.")
+    similar = suggest(key, SITE_KEYS)
+    hint = f"Did you mean {similar}?" if similar else f"The settings are {', '.join(SITE_KEYS)}."
+    raise InvalidValue(f"There is no setting {key}. {hint}")

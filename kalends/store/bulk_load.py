@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-import asyncpg
-
 from kalends.core import errors
 from kalends.store.database import Transaction
+from kalends.store.problems import connect
 from kalends.store.sites import Site
 from kalends.store.sql import Sql
 
@@ -57,7 +56,7 @@ async def open_bulk_load(
     database_url: str, host: str, event_count: int, get_now: Callable[[Site], datetime]
 ) -> AsyncIterator[BulkLoad]:
     """Open a transaction of the owner in the site of this host, with the site locked."""
-    connection = await asyncpg.connect(database_url)
+    connection = await connect(database_url)
     try:
         async with connection.transaction():
             row = await connection.fetchrow("SELECT * FROM enter_site($1)", host)
@@ -92,7 +91,7 @@ async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
 
 async def vacuum_tables(database_url: str, on_progress: ProgressCallback) -> None:
     """Update the statistics of the planner, and the visibility map, which index-only scans need."""
-    connection = await asyncpg.connect(database_url)
+    connection = await connect(database_url)
     tables = (*LARGE_TABLES, *SMALL_TABLES)
     try:
         for done, table in enumerate(tables):

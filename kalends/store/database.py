@@ -6,6 +6,7 @@ row of the site before the first change.
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +21,10 @@ from kalends.core.errors import ApiError
 from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 from kalends.core.messages import Message
 from kalends.core.throttle import rate_limit_key
+from kalends.store import problems
 from kalends.store.change_log import MAX_NEW_RECORDS, ChangeLog, select_site_for_update
+from kalends.store.migrations import newest_revision
+from kalends.store.problems import DatabaseUnavailable
 from kalends.store.sites import Site
 from kalends.store.sql import Sql
 
@@ -57,6 +61,8 @@ ENTER_SITE_BY_ID = "SELECT * FROM enter_site_number($1)"
 LOOKUP_CONNECTIONS = 2
 # Timeout of these lookups in seconds: a database that hangs counts as unavailable.
 LOOKUP_TIMEOUT = 2.0
+# Seconds for which the result of a comparison of the schema is used again.
+SCHEMA_CHECK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +170,7 @@ class Database:
             )
         )
         self._recovering: set[asyncio.Task[None]] = set()
+        self._schema_problem: tuple[problems.Problem | None, float] = (None, -SCHEMA_CHECK_SECONDS)
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.statement_timeout * 1000)}; "
         switch_role = f"{idle}SET LOCAL ROLE kalends_app"
         reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
@@ -217,7 +224,7 @@ class Database:
         self, site: str | int, now: datetime, begin: str, *, writing: bool
     ) -> AsyncIterator[Transaction]:
         connection = await self._acquire(self._pool)
-        is_committing = False
+        has_entered = is_committing = False
         owns_connection = True
         limit = asyncio.timeout(self._options.transaction_timeout if writing else None)
         try:
@@ -228,6 +235,7 @@ class Database:
                 )
                 if row is None:
                     raise errors.unknown_site()
+                has_entered = True
                 transaction = Transaction(
                     connection,
                     Site.from_row(row),
@@ -246,7 +254,9 @@ class Database:
             if error.sqlstate == READ_ONLY_STATE:
                 await self._reconnect(connection)
             is_broken = (error.sqlstate or "").startswith(BROKEN_CONNECTION_STATES)
-            raise (errors.outcome_unknown() if is_committing and is_broken else translate_error(error)) from error
+            if is_committing and is_broken:
+                raise errors.outcome_unknown() from error
+            raise (await self._explain_schema(error, has_entered=has_entered) or translate_error(error)) from error
         except TimeoutError as error:
             # The statement is being cancelled. The client need not wait for that, but the connection must not be
             # released: while its backend is busy, another connection would exceed the limit.
@@ -282,28 +292,53 @@ class Database:
             rows: list[Record] = await connection.fetch(sql.render(), *sql.values, timeout=seconds)
         except BaseException as error:
             _terminate(connection)
-            raise (errors.unavailable() if isinstance(error, UNAVAILABLE_ERRORS) else error) from error
+            if not isinstance(error, UNAVAILABLE_ERRORS):
+                raise
+            raise (await self._explain_schema(error) or errors.unavailable()) from error
         finally:
             await self._lookup_pool.release(connection)
         return rows
 
-    async def schema_version(self) -> str:
-        """Return the schema revision; raise 503 while the database is unavailable or a standby."""
+    async def check_schema(self, wanted: str) -> None:
+        """Raise 503 while the database is unavailable, a standby, or has another schema than the wanted one."""
         connection = await self._acquire(self._lookup_pool)
         try:
-            version, is_standby = await connection.fetchrow(
-                "SELECT version_num, pg_is_in_recovery() FROM alembic_version", timeout=LOOKUP_TIMEOUT
+            row = await connection.fetchrow(
+                "SELECT version_num, pg_is_in_recovery() AS is_standby FROM alembic_version", timeout=LOOKUP_TIMEOUT
             )
-            if is_standby:
+            if row and row["is_standby"]:
                 await self._reconnect(connection)
         except UNAVAILABLE_ERRORS as error:
             _terminate(connection)
-            raise errors.unavailable(Message("The database is not responding.")) from error
+            not_responding = errors.unavailable(Message("The database is not responding."))
+            raise (await self._explain_schema(error) or not_responding) from error
         finally:
             await self._lookup_pool.release(connection)
-        if is_standby:
+        if row and row["is_standby"]:
             raise errors.unavailable(Message("The database is a standby and does not accept writes."))
-        return str(version)
+        if problem := problems.compare_schema(row["version_num"] if row else "", wanted):
+            raise DatabaseUnavailable(problem)
+
+    async def _explain_schema(self, error: BaseException, *, has_entered: bool = False) -> ApiError | None:
+        """Return the explanation of an error that a missing or different schema causes; None for other errors.
+
+        A missing table, function or column in the right schema is a bug. Before the site is entered, the role may be
+        missing as well.
+        """
+        state = getattr(error, "sqlstate", None)
+        concerns_role = state in problems.ROLE_STATES and not has_entered
+        if state not in problems.SCHEMA_STATES and not concerns_role:
+            return None
+        problem, checked_at = self._schema_problem
+        if time.monotonic() - checked_at >= SCHEMA_CHECK_SECONDS:
+            try:
+                found = await problems.read_schema_version(self._options.url)
+            except DatabaseUnavailable as unavailable:
+                return unavailable
+            problem = problems.compare_schema(found, newest_revision())
+            self._schema_problem = (problem, time.monotonic())
+        problem = problem or (problems.NO_RIGHTS if concerns_role else None)
+        return DatabaseUnavailable(problem) if problem else None
 
     def _begin_statement(self, *, writing: bool, anonymous: bool) -> str:
         if writing:
@@ -315,10 +350,10 @@ class Database:
             return await pool.acquire(timeout=self._options.pool_timeout)
         except TimeoutError as error:
             raise errors.unavailable(Message("All database connections are in use.")) from error
-        except asyncpg.PostgresError as error:
-            raise translate_error(error) from error
-        except CONNECTION_ERRORS as error:
-            raise errors.unavailable(Message("The database is unreachable.")) from error
+        except (asyncpg.PostgresError, *CONNECTION_ERRORS) as error:
+            if problem := problems.explain(error, self._options.url):
+                raise DatabaseUnavailable(problem) from error
+            raise (translate_error(error) if isinstance(error, asyncpg.PostgresError) else error) from error
 
     @staticmethod
     async def _commit(connection: Any, writing: bool) -> None:

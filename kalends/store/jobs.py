@@ -7,7 +7,7 @@ from enum import StrEnum
 import orjson
 from asyncpg import Record
 
-from kalends.store.database import Database, Transaction
+from kalends.store.database import LOOKUP_TIMEOUT, Database, Transaction
 from kalends.store.sql import Sql
 
 
@@ -24,6 +24,14 @@ async def enqueue(
 ) -> None:
     """Enqueue a job for the site of the transaction; without `run_at` it may start immediately."""
     await tx.execute(Sql("SELECT enqueue_job(?, ?::jsonb, ?)", task, orjson.dumps(dict(arguments)).decode(), run_at))
+
+
+async def find_heartbeat_age(database: Database) -> float | None:
+    """Return the seconds since the last heartbeat of any worker; None if no worker is registered."""
+    sql = Sql("SELECT extract(epoch FROM now() - worker_heartbeat())::float8 AS age")
+    (row,) = await database.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
+    age: float | None = row["age"]
+    return age
 
 
 async def find_due_records(database: Database, limit: int = 1000) -> list[Record]:

@@ -1,11 +1,15 @@
 """Sites with their settings and host names."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Any, Final, Self
 
-import asyncpg
 from asyncpg import Record
+
+from kalends.core.errors import InvalidValue
+from kalends.store.problems import connect
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +58,126 @@ class Site:
         )
 
 
-async def add_site(database_url: str, host: str, name: str) -> int:
-    """Add a site as the owner of the tables, because the role of the server is confined to one site."""
-    connection = await asyncpg.connect(database_url)
+RECORD_TABLES: Final = ("events", "venues", "organizers", "media", "categories", "tags")
+
+
+class SiteConflict(InvalidValue):
+    """A change would leave a site that no request can reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostedSite:
+    id: int
+    name: str
+    hosts: tuple[str, ...]
+
+
+@asynccontextmanager
+async def _change_sites(database_url: str) -> AsyncIterator[Any]:
+    """Open a transaction as the owner of the tables, because the role of the server is confined to one site."""
+    connection = await connect(database_url)
     try:
         async with connection.transaction():
             await connection.execute("LOCK TABLE sites IN SHARE ROW EXCLUSIVE MODE")
-            site_id: int = await connection.fetchval(
-                "INSERT INTO sites (id, name) SELECT max(id) + 1, $1 FROM sites RETURNING id", name
-            )
-            await connection.execute("INSERT INTO site_hosts (host, site_id) VALUES ($1, $2)", host.lower(), site_id)
-        return site_id
+            yield connection
     finally:
         await connection.close()
 
 
-async def add_host(database_url: str, host: str, site_id: int) -> None:
-    connection = await asyncpg.connect(database_url)
+async def list_sites(database_url: str) -> list[HostedSite]:
+    connection = await connect(database_url)
     try:
+        return await _fetch_sites(connection)
+    finally:
+        await connection.close()
+
+
+async def add_site(database_url: str, host: str, name: str, first_host: str = "") -> int:
+    """Add a site and return its ID. `first_host` becomes the host of the one site that has none.
+
+    As soon as there are two sites, a site without a host is unreachable, so that is refused.
+    """
+    async with _change_sites(database_url) as connection:
+        homeless = [site for site in await _fetch_sites(connection) if not site.hosts]
+        if first_host and len(homeless) != 1:
+            raise SiteConflict("--first-host is for the one site without a host name, and there is none or several.")
+        if homeless and not first_host:
+            names = ", ".join(f"{site.id} ({site.name})" for site in homeless)
+            raise SiteConflict(
+                f"Site {names} has no host name and could not be reached any more. Pass --first-host with its host "
+                "name, or run `kalends site add-host` first."
+            )
+        if first_host:
+            await _add_new_host(connection, first_host, homeless[0].id)
+        await _require_new_host(connection, host)
+        site_id: int = await connection.fetchval(
+            "INSERT INTO sites (id, name) VALUES (nextval('site_ids'), $1) RETURNING id", name
+        )
+        await _add_new_host(connection, host, site_id)
+    return site_id
+
+
+async def add_host(database_url: str, host: str, site_id: int) -> None:
+    """Add a host to a site; a host of another site moves."""
+    async with _change_sites(database_url) as connection:
+        if not await connection.fetchval("SELECT true FROM sites WHERE id = $1", site_id):
+            raise SiteConflict(f"There is no site {site_id}.")
         await connection.execute(
             "INSERT INTO site_hosts (host, site_id) VALUES ($1, $2) "
             "ON CONFLICT (host) DO UPDATE SET site_id = excluded.site_id",
             host.lower(),
             site_id,
         )
+
+
+async def remove_site(database_url: str, site_id: int) -> None:
+    """Remove a site with all its records, accounts and jobs."""
+    async with _change_sites(database_url) as connection:
+        if await connection.fetchval("SELECT count(*) FROM sites") == 1:
+            raise SiteConflict("The only site of a server cannot be removed.")
+        await connection.execute("DELETE FROM procrastinate_jobs WHERE args ->> 'site_id' = $1", str(site_id))
+        # Triggers count the remaining records of the site, so it has to exist until all records are removed.
+        for table in RECORD_TABLES:
+            await connection.execute(f"DELETE FROM {table} WHERE site_id = $1", site_id)
+        if await connection.execute("DELETE FROM sites WHERE id = $1", site_id) == "DELETE 0":
+            raise SiteConflict(f"There is no site {site_id}.")
+
+
+async def count_records(database_url: str, site_id: int) -> int:
+    """Return the number of posts and images of a site."""
+    connection = await connect(database_url)
+    try:
+        count: int = await connection.fetchval(
+            """
+            SELECT sum(n)::bigint FROM (
+                SELECT count(*) FROM events WHERE site_id = $1 UNION ALL
+                SELECT count(*) FROM venues WHERE site_id = $1 UNION ALL
+                SELECT count(*) FROM organizers WHERE site_id = $1 UNION ALL
+                SELECT count(*) FROM media WHERE site_id = $1) AS c (n)
+            """,
+            site_id,
+        )
+        return count
     finally:
         await connection.close()
+
+
+async def _require_new_host(connection: Any, host: str) -> None:
+    owner: int | None = await connection.fetchval("SELECT site_id FROM site_hosts WHERE host = $1", host.lower())
+    if owner is not None:
+        raise SiteConflict(f"The host name {host} belongs to site {owner}.")
+
+
+async def _add_new_host(connection: Any, host: str, site_id: int) -> None:
+    await _require_new_host(connection, host)
+    await connection.execute("INSERT INTO site_hosts (host, site_id) VALUES ($1, $2)", host.lower(), site_id)
+
+
+async def _fetch_sites(connection: Any) -> list[HostedSite]:
+    rows = await connection.fetch(
+        """
+        SELECT s.id, s.name, array_remove(array_agg(h.host ORDER BY h.host), NULL) AS hosts
+        FROM sites s LEFT JOIN site_hosts h ON h.site_id = s.id GROUP BY s.id ORDER BY s.id
+        """
+    )
+    return [HostedSite(row["id"], row["name"], tuple(row["hosts"])) for row in rows]

@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import LiteralString
+from typing import Final, LiteralString
 from uuid import UUID
 
+import orjson
 from asyncpg import Record
 
 from kalends.store import records
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
+
+# The tables whose records have an author.
+AUTHORED_TABLES: Final[tuple[LiteralString, ...]] = ("events", "venues", "organizers", "media")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,8 @@ async def find_credentials(tx: Transaction, login: str) -> list[Credential]:
             """
             SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
             FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
-            WHERE u.site_id = ? AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?)))
+            WHERE u.site_id = ? AND u.disabled_at IS NULL
+                AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?)))
             """,
             tx.site.id,
             login,
@@ -47,7 +52,7 @@ async def find_credential(tx: Transaction, password_id: UUID) -> Credential | No
             """
             SELECT u.id AS user_id, u.login, u.role, p.id AS password_id, p.hash, p.read_only
             FROM users u JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
-            WHERE p.site_id = ? AND p.id = ?
+            WHERE p.site_id = ? AND p.id = ? AND u.disabled_at IS NULL
             """,
             tx.site.id,
             password_id,
@@ -207,9 +212,85 @@ async def find_user(tx: Transaction, login: str, email: str) -> int | None:
 
 
 async def list_users(tx: Transaction) -> list[Record]:
+    """Return all users, each with the last use of an application password."""
     return await tx.fetch_all(
-        Sql("SELECT id, login, email, role FROM users WHERE site_id = ? ORDER BY id", tx.site.id)
+        Sql(
+            """
+            SELECT u.id, u.login, u.email, u.role, u.disabled_at,
+                (SELECT max(p.last_used_at) FROM application_passwords p
+                 WHERE p.site_id = u.site_id AND p.user_id = u.id) AS last_used_at
+            FROM users u WHERE u.site_id = ? ORDER BY u.id
+            """,
+            tx.site.id,
+        )
     )
+
+
+async def is_last_administrator(tx: Transaction, user_id: int) -> bool:
+    """Return whether a user is the only administrator of the site who can sign in."""
+    administrators = await tx.fetch_all(
+        Sql("SELECT id FROM users WHERE site_id = ? AND role = 'administrator' AND disabled_at IS NULL", tx.site.id)
+    )
+    return [row["id"] for row in administrators] == [user_id]
+
+
+async def set_disabled(tx: Transaction, user_id: int, *, disabled: bool) -> None:
+    await records.change(tx, "users", user_id, {"disabled_at": tx.now if disabled else None})
+
+
+async def set_login(tx: Transaction, user_id: int, login: str) -> None:
+    """Change the login, and the display name if it was the login."""
+    await tx.execute(
+        Sql(
+            """UPDATE users SET display_name = CASE WHEN display_name = login THEN ? ELSE display_name END, login = ?
+                WHERE site_id = ? AND id = ?""",
+            login,
+            login,
+            tx.site.id,
+            user_id,
+        )
+    )
+
+
+async def set_email(tx: Transaction, user_id: int, email: str) -> None:
+    await records.change(tx, "users", user_id, {"email": email})
+
+
+async def count_own_records(tx: Transaction, user_id: int) -> int:
+    """Return the number of posts and images of an author."""
+    counts = [
+        await tx.fetch_value(
+            Sql("SELECT count(*) FROM " + table + " WHERE site_id = ? AND author_id = ?", tx.site.id, user_id)
+        )
+        for table in AUTHORED_TABLES
+    ]
+    return sum(counts)
+
+
+async def reassign_records(tx: Transaction, user_id: int, new_author_id: int) -> None:
+    """Make another user the author of all records of a user. Each record gets a new revision."""
+    before, after = (orjson.dumps({"author_id": author}).decode() for author in (user_id, new_author_id))
+    for table in AUTHORED_TABLES:
+        is_public = Sql("true" if table == "media" else "status = 'publish'")
+        rows = await tx.fetch_all(
+            Sql("SELECT id,")
+            + is_public
+            + Sql("AS public FROM " + table + " WHERE site_id = ? AND author_id = ? ORDER BY id", tx.site.id, user_id)
+        )
+        await records.record_changes(tx, table, rows, before=before, after=after)
+        await tx.execute(
+            Sql(
+                "UPDATE " + table + " SET author_id = ? WHERE site_id = ? AND author_id = ?",
+                new_author_id,
+                tx.site.id,
+                user_id,
+            )
+        )
+
+
+async def remove_user(tx: Transaction, user_id: int) -> None:
+    await tx.execute(Sql("DELETE FROM idempotency WHERE site_id = ? AND user_id = ?", tx.site.id, user_id))
+    await records.remove(tx, "users", user_id)
 
 
 async def add_user(tx: Transaction, login: str, email: str, role: str) -> int:

@@ -108,7 +108,7 @@ def test_failing_job_is_retried_with_backoff_and_can_be_rerun(jobs: JobQueue, tm
 
         jobs.rows(DROP_FAILING_TRIGGER)
         again = run_command(jobs.url, "job", "retry", job_id)
-        assert (again.exit_code, again.output) == (0, "")
+        assert (again.exit_code, again.output) == (0, f"Job {job_id} runs again.\n")
         wait_until(lambda: jobs.job(broken)["status"] == "done", WORKER_TIMEOUT)
         assert jobs.status(broken) == "publish"
         wait_until(lambda: jobs.status(waiting) == "publish", WORKER_TIMEOUT)

@@ -140,7 +140,7 @@ async def test_new_site_serves_no_cached_responses_of_first_site(database_url: s
         client = httpx.AsyncClient(transport=transport, base_url="http://new.example", trust_env=False)
         assert (await client.post(f"{API_PATH}/venues", json={"venue": "First"}, auth=login)).status_code == 201
         assert (await client.get(f"{API_PATH}/venues")).json()["total"] == 1
-        await add_site(database_url, "new.example", "Second")
+        await add_site(database_url, "new.example", "Second", first_host="first.example")
         assert (await client.get(f"{API_PATH}/venues")).json()["total"] == 0
         await client.aclose()
 

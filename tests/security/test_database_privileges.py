@@ -24,6 +24,8 @@ SECURITY_DEFINER_FUNCTIONS = {
     "sites_with_old_changes",
     "site_revisions",
     "unsettled_venues",
+    "worker_heartbeat",
+    "own_hosts",
 }
 
 
@@ -124,8 +126,12 @@ def test_server_works_with_unprivileged_logins(logins: DatabaseLogins, tmp_path:
         assert "Warning: the login" not in server.read_log()
     listed = run_command(logins.server, "job", "list", settings=queue)
     assert listed.exit_code == 0, listed.output
-    added = run_command(logins.server, "site", "add", "b.example", settings={"KALENDS_MIGRATION_URL": logins.owner})
-    assert (added.exit_code, added.output.strip()) == (0, "2")
+    owner_url = {"KALENDS_MIGRATION_URL": logins.owner}
+    added = run_command(logins.server, "site", "add", "b.example", "--first-host", "a.example", settings=owner_url)
+    assert (added.exit_code, added.output.splitlines()[0]) == (0, "Added site 2 at b.example.")
+    shown = run_command(logins.server, "site", "show", "--site", "b.example")
+    assert shown.exit_code == 0, shown.output
+    assert "b.example" in shown.stdout
 
 
 def test_server_warns_about_privileged_login(database_url: str, tmp_path: Path) -> None:

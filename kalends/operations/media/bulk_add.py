@@ -32,7 +32,7 @@ async def add_files(
     library: Library,
     paths: Sequence[Path],
     *,
-    site: str,
+    site: str | int,
     login: str,
     on_progress: Callable[[int], None],
 ) -> BulkAddResult:

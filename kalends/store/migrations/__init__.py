@@ -1,15 +1,31 @@
 """Database migrations. Revisions are plain SQL; concurrent runs are safe."""
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
 HERE = Path(__file__).parent
 
+Report = Callable[[str], None]
 
-def migrate(database_url: str, *, server_url: str = "", queue_url: str = "", revision: str = "head") -> None:
+
+def _ignore(line: str) -> None:
+    """Report nothing."""
+
+
+def migrate(
+    database_url: str,
+    *,
+    server_url: str = "",
+    queue_url: str = "",
+    revision: str = "head",
+    report: Report = _ignore,
+) -> None:
     """Upgrade the schema to a revision. A concurrent run waits, then has nothing to do.
 
-    The logins in the URLs of the server and of the job queue are granted the rights that they need.
+    The logins in the URLs of the server and of the job queue are granted the rights that they need. `report` gets a
+    line for each step.
     """
     # A server never migrates and starts in half the time without these imports.
     from alembic import command
@@ -18,6 +34,7 @@ def migrate(database_url: str, *, server_url: str = "", queue_url: str = "", rev
     config = Config()
     config.set_main_option("script_location", str(HERE))
     config.attributes["database_url"] = database_url
+    config.attributes["report"] = report
     config.attributes["logins"] = {
         "kalends_app": urlsplit(server_url).username,
         "kalends_queue": urlsplit(queue_url).username,
@@ -25,6 +42,11 @@ def migrate(database_url: str, *, server_url: str = "", queue_url: str = "", rev
     command.upgrade(config, revision)
 
 
+@cache
+def list_revisions() -> list[str]:
+    """Return all revisions in order: the numbers at the beginnings of the file names."""
+    return sorted(path.name.partition("_")[0] for path in (HERE / "versions").glob("[0-9]*.py"))
+
+
 def newest_revision() -> str:
-    """Return the newest revision: the number at the beginning of the last file name."""
-    return max(path.name.partition("_")[0] for path in (HERE / "versions").glob("[0-9]*.py"))
+    return list_revisions()[-1]

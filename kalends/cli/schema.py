@@ -1,0 +1,60 @@
+"""The database schema: migrations and checks."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from kalends.cli.runtime import load_settings
+
+
+def migrate(
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit with status 1 if the schema is not up to date.")
+    ] = False,
+) -> None:
+    """Upgrade the database schema. Safe to run concurrently."""
+    settings = load_settings()
+    from kalends.store import problems
+    from kalends.store.migrations import list_revisions, newest_revision
+    from kalends.store.migrations import migrate as run_migrations
+
+    # Also explains why the database cannot be reached, before anything else is tried.
+    found = asyncio.run(problems.read_schema_version(settings.owner_url))
+    if check:
+        pending = len([revision for revision in list_revisions() if revision > found])
+        if problem := problems.compare_schema(found, newest_revision()):
+            typer.echo(f"{problem.detail} Pending migrations: {pending}.")
+            raise typer.Exit(1)
+        typer.echo(f"The schema is up to date ({found}).")
+        return
+    try:
+        run_migrations(
+            settings.owner_url, server_url=settings.database_url, queue_url=settings.queue_url, report=typer.echo
+        )
+    except Exception as error:
+        if problem := problems.explain_migration(error):
+            raise problems.DatabaseUnavailable(problem) from error
+        raise
+
+
+def check() -> None:
+    """Check the schema, the rights of searches and the worker; exit with status 1 if something needs attention."""
+    settings = load_settings()
+    from kalends.store import checks, problems
+    from kalends.store.migrations import newest_revision
+
+    found = asyncio.run(problems.read_schema_version(settings.owner_url))
+    if problem := problems.compare_schema(found, newest_revision()):
+        raise problems.DatabaseUnavailable(problem)
+    typer.echo(f"Schema: {found}, up to date.")
+    state = asyncio.run(checks.read_state(settings.owner_url))
+    age = state.heartbeat_age
+    typer.echo("Worker: not running." if age is None else f"Worker: last seen {age:.0f} s ago.")
+    if not state.missing_marks:
+        typer.echo("Search: all functions are marked LEAKPROOF.")
+        return
+    typer.echo("Search: slow, because functions lack the mark LEAKPROOF. Run `kalends migrate` as a superuser, or:")
+    for statement in state.missing_marks:
+        typer.echo(f"  {statement}")
+    raise typer.Exit(1)

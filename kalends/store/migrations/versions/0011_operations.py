@@ -1,0 +1,12 @@
+"""Heartbeat of workers, hosts of a site, IDs of sites that are never used again, and disabled accounts."""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0011"
+down_revision = "0010"
+
+
+def upgrade() -> None:
+    op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".sql").read_text(encoding="utf-8").replace("%", "%%"))

@@ -1,0 +1,170 @@
+"""Why the database cannot be used: one explanation per cause, for commands, the log, /readyz and pages.
+
+The detail is for operators and contains addresses and names, but never a password. The summary is for everybody.
+"""
+
+import getpass
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Self
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import asyncpg
+
+from kalends.core.errors import ApiError
+from kalends.core.messages import Message
+
+# A table, function, column, schema or role is missing.
+SCHEMA_STATES: Final = ("42P01", "42883", "42703", "3F000", "42704")
+# The role kalends_app does not exist, or the login is not a member of it.
+ROLE_STATES: Final = ("22023", "42501")
+# An extension is not available on the server, or its files are missing.
+EXTENSION_STATES: Final = ("0A000", "58P01")
+CONNECT_TIMEOUT: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    detail: str
+    summary: Message
+
+
+class DatabaseUnavailable(ApiError):
+    """The database cannot be used until an operator does something; `detail` says what."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(503, "rest_unavailable", problem.summary, headers={"Retry-After": "1"})
+        self.detail = problem.detail
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The server, database and user that a connection URL names."""
+
+    address: str
+    database: str
+    user: str
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        parts = urlsplit(url)
+        query = parse_qs(parts.query)
+        host = parts.hostname or query.get("host", [""])[0] or os.environ.get("PGHOST") or "localhost"
+        port = parts.port or query.get("port", [""])[0] or os.environ.get("PGPORT") or 5432
+        user = unquote(parts.username or "") or query.get("user", [""])[0] or os.environ.get("PGUSER")
+        user = user or getpass.getuser()
+        database = unquote(parts.path.lstrip("/")) or query.get("dbname", [""])[0] or os.environ.get("PGDATABASE")
+        return cls(f"{unquote(host)}:{port}", database or user, user)
+
+
+UNMIGRATED: Final = Problem(
+    "The database has no Kalends schema. Run `kalends migrate`.",
+    Message("The database has no Kalends schema; run `kalends migrate`."),
+)
+NO_RIGHTS: Final = Problem(
+    "The database login lacks the role kalends_app. Run `kalends migrate` as the owner of the database.",
+    Message("The database denies this server the rights it needs; run `kalends migrate`."),
+)
+NOT_SUPERUSER: Final = Problem(
+    "The first migration creates extensions and a role. Run it once as a superuser: set `KALENDS_MIGRATION_URL`.",
+    Message("The database denies this server the rights it needs; run `kalends migrate`."),
+)
+
+
+def explain(error: BaseException, url: str) -> Problem | None:
+    """Return why a connection to the URL or its first statement failed; None if the error has another cause."""
+    target = Target.from_url(url)
+    for cause in iterate_causes(error):
+        state = getattr(cause, "sqlstate", None)
+        if state == "3D000":
+            return Problem(
+                f"The database {target.database} does not exist. Create it with `createdb {target.database}`.",
+                Message("The database of this server does not exist."),
+            )
+        if state in ("28P01", "28000"):
+            return Problem(
+                f"PostgreSQL rejected the user {target.user}. Check `KALENDS_DATABASE_URL`.",
+                Message("The database rejects the login of this server."),
+            )
+        if state is None and isinstance(cause, OSError | asyncpg.InterfaceError | asyncpg.InternalClientError):
+            return Problem(
+                f"Cannot reach PostgreSQL at {target.address}. Is it running? Check `KALENDS_DATABASE_URL`.",
+                Message("The database is unreachable."),
+            )
+    return None
+
+
+def explain_migration(error: BaseException) -> Problem | None:
+    """Return why a migration failed, if its login or the server lacks something."""
+    for cause in iterate_causes(error):
+        state = getattr(cause, "sqlstate", None)
+        if state == "42501":
+            return NOT_SUPERUSER
+        if state == "55P03":
+            return Problem(
+                "A table is in use by another transaction. Run `kalends migrate` again.", UNMIGRATED.summary
+            )
+        if state in EXTENSION_STATES and "extension" in str(cause):
+            return Problem(
+                "PostGIS is not installed on the database server (Debian: `postgresql-15-postgis-3`, with the major "
+                f"version of the server). PostgreSQL says: {str(cause).splitlines()[0]}",
+                UNMIGRATED.summary,
+            )
+    return None
+
+
+def compare_schema(found: str, wanted: str) -> Problem | None:
+    """Return what to do if the schema is not the wanted one; "" means that there is none."""
+    if found == wanted:
+        return None
+    if not found:
+        return UNMIGRATED
+    if found < wanted:
+        return Problem(
+            f"The schema is {found}, this version needs {wanted}. Run `kalends migrate`.",
+            Message(
+                "Schema version is {found}, expected {wanted}; run `kalends migrate`.", found=found, wanted=wanted
+            ),
+        )
+    return Problem(
+        f"The schema is {found}, this version needs {wanted}. Upgrade Kalends.",
+        Message("Schema version is {found}, expected {wanted}; upgrade Kalends.", found=found, wanted=wanted),
+    )
+
+
+async def connect(url: str) -> Any:
+    """Open a connection outside of the pools; raise DatabaseUnavailable with the reason if that fails."""
+    try:
+        return await asyncpg.connect(url, timeout=CONNECT_TIMEOUT)
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+        problem = explain(error, url) or Problem(
+            f"PostgreSQL at {Target.from_url(url).address} refuses connections: {error}",
+            Message("The database is not responding."),
+        )
+        raise DatabaseUnavailable(problem) from error
+
+
+async def read_schema_version(url: str) -> str:
+    """Return the version of the schema, or "" if there is none."""
+    connection = await connect(url)
+    try:
+        return str(await connection.fetchval("SELECT version_num FROM alembic_version") or "")
+    except asyncpg.UndefinedTableError:
+        return ""
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise DatabaseUnavailable(NO_RIGHTS) from error
+    finally:
+        connection.terminate()
+
+
+def iterate_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the errors that led to it. SQLAlchemy has the error of the driver in `orig`."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        cause = waiting.pop(0)
+        if cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            yield cause
+            waiting += [getattr(cause, "orig", None), cause.__cause__, cause.__context__]

@@ -1,0 +1,99 @@
+"""`kalends migrate` reports its steps and restores what a dump loses; `--check` and `kalends check` only look."""
+
+import re
+import secrets
+import subprocess
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from kalends.store.migrations import list_revisions, newest_revision
+from tests.conftest import replace_database, temporary_database
+from tests.lifecycle.processes import run_command
+from tests.servers import make_environment
+
+UP_TO_DATE = f"The schema is up to date ({newest_revision()}).\n"
+FUNCTIONS = ("arrayoverlap", "geography_overlaps", "st_dwithin", "textlike", "textnlike")
+
+
+def test_migration_reports_versions_and_durations(empty_database_url: str) -> None:
+    pending = run_command(empty_database_url, "migrate", "--check")
+    assert (pending.exit_code, pending.stdout) == (
+        1,
+        f"The database has no Kalends schema. Run `kalends migrate`. Pending migrations: {len(list_revisions())}.\n",
+    )
+    first, *steps = run_command(empty_database_url, "migrate").stdout.splitlines()
+    assert first == f"The schema is empty, the target is {newest_revision()}."
+    assert [re.sub(r" +\d+\.\d s  \S.*$", "", line) for line in steps] == list_revisions()
+    for arguments in (("migrate",), ("migrate", "--check")):
+        done = run_command(empty_database_url, *arguments)
+        assert (done.exit_code, done.stdout) == (0, UP_TO_DATE)
+
+
+@pytest.fixture
+def restored_url(postgres_url: str, database_url: str) -> Iterator[str]:
+    """Return the URL of a new database with the restored dump of a migrated one."""
+    with temporary_database(postgres_url) as name:
+        url = replace_database(postgres_url, name)
+        environment = make_environment(database_url)
+        dump = subprocess.run(
+            ["pg_dump", "--format=custom", database_url], env=environment, capture_output=True, check=True
+        )
+        subprocess.run(
+            ["pg_restore", "--exit-on-error", f"--dbname={url}"],
+            env=environment,
+            input=dump.stdout,
+            capture_output=True,
+            check=True,
+        )
+        yield url
+
+
+def test_restored_dump_gets_its_marks_back(restored_url: str, database_url: str) -> None:
+    assert find_marked(database_url) == list(FUNCTIONS)
+    assert find_marked(restored_url) == []
+    checked = run_command(restored_url, "check")
+    assert checked.exit_code == 1
+    lines = checked.stdout.splitlines()
+    assert lines[:2] == [f"Schema: {newest_revision()}, up to date.", "Worker: not running."]
+    assert lines[2].startswith("Search: slow, because functions lack the mark LEAKPROOF.")
+    assert [re.sub(r"\(.*", "", line) for line in lines[3:]] == [f"  ALTER FUNCTION {name}" for name in FUNCTIONS]
+
+    warned = run_command(add_login(restored_url), "migrate")
+    assert warned.exit_code == 0, warned.output
+    assert find_marked(restored_url) == []
+    assert [line for line in warned.stdout.splitlines() if line.startswith("  ALTER")] == lines[3:]
+    assert "only a superuser can set" in warned.stdout
+
+    with psycopg.connect(restored_url) as connection:
+        connection.execute(lines[3].encode())  # The printed statements are exact.
+    assert find_marked(restored_url) == [FUNCTIONS[0]]
+    migrated = run_command(restored_url, "migrate")
+    assert (migrated.exit_code, migrated.stdout) == (0, f"{UP_TO_DATE}Marked 4 functions LEAKPROOF.\n")
+    assert find_marked(restored_url) == list(FUNCTIONS)
+    good = run_command(restored_url, "check")
+    assert (good.exit_code, good.stdout.splitlines()[2]) == (0, "Search: all functions are marked LEAKPROOF.")
+
+
+def find_marked(url: str) -> list[str]:
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            "SELECT proname FROM pg_proc WHERE proleakproof AND proname = ANY(%s) "
+            "AND (pronargs = 4 OR proname <> 'st_dwithin') AND prorettype = 'boolean'::regtype "
+            "AND (proname <> 'geography_overlaps' OR pronargs = 2) ORDER BY 1",
+            [list(FUNCTIONS)],
+        )
+        return [row[0] for row in rows]
+
+
+def add_login(url: str) -> str:
+    """Return the URL with a new login that may migrate the database but is no superuser."""
+    name = f"test_owner_{secrets.token_hex(4)}"
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
+        admin.execute(sql.SQL("GRANT SELECT ON alembic_version TO {}").format(sql.Identifier(name)))
+    parts = urlsplit(url)
+    return parts._replace(netloc=f"{name}@{parts.hostname}:{parts.port}").geturl()
