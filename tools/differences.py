@@ -137,7 +137,7 @@ Clients can ignore all of them.
 - `ETag`, `If-Match`, `If-None-Match`, `Idempotency-Key` (stored for a day), `Location`, `Link` paging, `X-Request-ID`.
 - `X-Kalends-Ignored-Params`: the names of the parameters that a request sent and that had no effect, because they are unknown or were reduced; at most 10, percent-encoded. With `strict=1` such a request gets 400 instead, with a suggestion for each name. Only the parameters of the request itself are checked, not those inside of linked records and batches. The response cache of the server never shares the header between requests; a shared cache that removes unknown parameters, such as Varnish with the configuration in `deploy/varnish`, removes it with them.
 - `X-WP-Total` and `X-WP-TotalPages` in addition to `X-TEC-Total` and `X-TEC-TotalPages`.
-- Everything below `{api_root}/kalends/v1`: [history and restore](how-to/restore.md), [changes since a revision](how-to/sync.md), [images](how-to/images.md), [batches](reference/batch.md).
+- Everything below `{api_root}/kalends/v1`: [history and restore](how-to/restore.md), [changes since a revision](how-to/sync.md), [images](how-to/images.md), [batches](how-to/batch.md).
 - `/openapi.json` redirects to the OpenAPI document of the API.
 - [Public pages](pages.md) at the `url` of each record, and [feeds](feeds.md).
 """

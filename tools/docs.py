@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 
 from kalends.api.description.document import make_document
-from kalends.api.description.reference import format_type, resolve
+from kalends.api.description.fields import flatten_fields, format_default, format_limits, format_type
+from kalends.api.description.reference import resolve
 from kalends.api.routes import EXTENSION, INTERFACE
 from tools import differences
 
@@ -67,17 +68,18 @@ def _operation(
     schema = resolve(document, body)
     rows = [(row, row["schema"], row["in"], row.get("required", False)) for row in own]
     rows += [
-        ({"name": name, **field}, field, "body", name in schema.get("required", []))
-        for name, field in schema.get("properties", {}).items()
+        ({**field.schema, "name": field.name}, field.schema, "body", field.is_required)
+        for field in flatten_fields(schema)
     ]
     if rows:
-        yield from ("| Parameter | Location | Type | Default | Description |", "|---|---|---|---|---|")
+        yield from ("| Parameter | Location | Type | Limits | Default | Description |", "|---|---|---|---|---|---|")
         for row, kind, where, required in rows:
-            default = f"`{orjson.dumps(kind['default']).decode()}`" if "default" in kind else ""
+            default = f"`{format_default(kind)}`" if "default" in kind else ""
             required_note = " (required)" if required else ""
             text = row.get("description", "").replace("|", "\\|")
             type_name = format_type(kind).replace("|", "or")
-            yield f"| `{row['name']}`{required_note} | {where} | {type_name} | {default} | {text} |"
+            limits = format_limits(kind, str)
+            yield f"| `{row['name']}`{required_note} | {where} | {type_name} | {limits} | {default} | {text} |"
         yield ""
     yield f"Common parameters: {', '.join(f'[`{name}`](headers.md)' for name in common)}."
     yield from ("", "| Status | Response |", "|---|---|")

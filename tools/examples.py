@@ -61,7 +61,28 @@ EVENT = {
     "venue": [1],
     "organizer": [2],
 }
-REQUESTS = {"events": EVENT, "venues": VENUE, "organizers": ORGANIZER, "categories": CATEGORY, "tags": TAG}
+IMAGE = {"alt_text": "A path between orchids, lit by lanterns"}
+RESTORE = {"revision": 3}
+BATCH = {
+    "operations": [
+        {"method": "POST", "path": "/venues", "body": {"venue": "Library", "city": "Berlin"}},
+        {"method": "PATCH", "path": "/events/3", "body": {"cost": "€14"}},
+    ],
+    "atomic": True,
+}
+# By kind, for new records, or by operation.
+REQUESTS = {
+    "events": EVENT,
+    "venues": VENUE,
+    "organizers": ORGANIZER,
+    "categories": CATEGORY,
+    "tags": TAG,
+    "media": IMAGE,
+    "runBatch": BATCH,
+    "restoreEvent": RESTORE,
+    "restoreVenue": RESTORE,
+    "restoreOrganizer": RESTORE,
+}
 SINGULARS = {"venues": "Venue", "organizers": "Organizer", "categories": "Category", "tags": "Tag", "events": "Event"}
 FUTURE = {"start_date": "2027-05-01", "end_date": "2027-05-01"}
 
@@ -112,6 +133,7 @@ async def _record_responses(client: httpx.AsyncClient, admin: httpx.BasicAuth) -
         await send(f"delete{singular}", "DELETE", f"{EXAMPLE_API}/{kind}/{record_id}")
         if kind in ("events", "venues", "organizers"):
             await send(f"restore{singular}", "POST", f"{EXAMPLE_EXTENSION}/{kind}/{record_id}/restore")
+    await send("runBatch", "POST", f"{EXAMPLE_EXTENSION}/batch", BATCH)
     return responses
 
 
@@ -121,8 +143,7 @@ async def _record_image_responses(
     """Record the responses about images, with a GIF because its bytes do not depend on library versions."""
     content = io.BytesIO()
     Image.new("P", (40, 30)).save(content, "GIF")
-    form = {"alt_text": "A path between orchids, lit by lanterns"}
-    upload = {"files": {"file": ("orchids.gif", content.getvalue())}, "data": form}
+    upload = {"files": {"file": ("orchids.gif", content.getvalue())}, "data": IMAGE}
     requests: list[tuple[str, str, str, dict[str, Any]]] = [
         ("createMedia", "POST", "", upload),
         ("listMedia", "GET", "", {}),

@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 from kalends.api.catalog import Endpoint, Interface, locate
 from kalends.core import errors
 from kalends.core.errors import ApiError, InvalidValue
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import BOOLEAN, Param, Type, param, read_params
 from kalends.http import responses
 from kalends.operations import permissions
@@ -20,9 +21,16 @@ OPERATIONS: Final = {
         "type": "object",
         "required": ["method", "path"],
         "properties": {
-            "method": {"type": "string", "enum": ["POST", "PUT", "PATCH", "DELETE"]},
-            "path": {"type": "string"},
-            "body": {"type": "object"},
+            "method": {
+                "type": "string",
+                "enum": ["POST", "PUT", "PATCH", "DELETE"],
+                "description": N_("The method of the write"),
+            },
+            "path": {
+                "type": "string",
+                "description": N_("Path below the namespace of the API, such as `/events/7`"),
+            },
+            "body": {"type": "object", "description": N_("The parameters of the write, as in a single request")},
         },
     },
 }

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from inspect import isclass, signature
 from typing import Any, Final
 
 from kalends.core import errors
@@ -18,7 +19,7 @@ from kalends.core.messages import Message
 from kalends.core.statuses import STATUSES, SYNONYMS, WRITABLE
 from kalends.core.suggestions import suggest
 from kalends.core.times import read_datetime, read_zone
-from kalends.core.urls import read_email, read_website
+from kalends.core.urls import MAX_EMAIL_LENGTH, MAX_WEBSITE_LENGTH, read_email, read_website
 
 MAX_ID: Final = 2**53 - 1
 MIN_PASSWORD_LENGTH: Final = 6  # characters of a new event password
@@ -122,7 +123,10 @@ _COSTS: Final = {"type": "array", "items": {"type": ["number", "string"]}, "maxI
 
 
 def text(clean: Callable[[str], str], *, allow_empty: bool = True) -> Type:
-    """Return the type of strings that `clean` limits and sanitizes; `allow_empty` permits ""."""
+    """Return the type of strings that `clean` limits and sanitizes; `allow_empty` permits "".
+
+    The default of the parameter `limit` of `clean`, if it has one, is described as the maximum length.
+    """
 
     def read(value: object) -> str:
         if not isinstance(value, str):
@@ -132,8 +136,20 @@ def text(clean: Callable[[str], str], *, allow_empty: bool = True) -> Type:
             raise InvalidValue("must be a non-empty string.")
         return cleaned
 
-    exact = {"type": "string"} if allow_empty else {"type": "string", "minLength": 1}
+    limit = _find_limit(clean)
+    exact = {
+        "type": "string",
+        **({} if allow_empty else {"minLength": 1}),
+        **({} if limit is None else {"maxLength": limit}),
+    }
     return Type({"type": "string"}, read, null_value="" if allow_empty else NOT_NULLABLE, exact_schema=exact)
+
+
+def _find_limit(clean: Callable[[str], str]) -> int | None:
+    if isclass(clean):
+        return None
+    parameter = signature(clean).parameters.get("limit")
+    return None if parameter is None else parameter.default
 
 
 def integer(
@@ -341,13 +357,28 @@ STATUS_LIST = Type({"type": "string"}, _read_statuses, accepts_lists=True, exact
 COST = Type(
     {}, read_cost, null_value="", accepts_lists=True, exact_schema={"anyOf": [{"type": ["string", "number"]}, _COSTS]}
 )
-WEBSITE = Type({"type": "string"}, read_website, null_value="")
-EMAIL = Type({"type": "string"}, _string(read_email), null_value="")
+WEBSITE = Type(
+    {"type": "string"},
+    read_website,
+    null_value="",
+    exact_schema={"type": "string", "maxLength": MAX_WEBSITE_LENGTH},
+)
+EMAIL = Type(
+    {"type": "string"},
+    _string(read_email),
+    null_value="",
+    exact_schema={"type": "string", "maxLength": MAX_EMAIL_LENGTH},
+)
 IMAGE = Type({"type": "string"}, _read_image, null_value=None, exact_schema={"type": ["integer", "string"]})
 LINKED_RECORDS = Type(
     {"type": "array", "items": {"type": "integer"}}, _read_linked, null_value=[], accepts_lists=True
 )
-NEW_PASSWORD = Type({"type": "string"}, _string(_read_new_password), null_value="")
+NEW_PASSWORD = Type(
+    {"type": "string"},
+    _string(_read_new_password),
+    null_value="",
+    exact_schema={"type": "string", "maxLength": 255},
+)
 PASSWORD = Type(
     {"type": "string"},
     _string(_read_password),

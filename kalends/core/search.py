@@ -22,9 +22,9 @@ class SearchWords:
     excluded: tuple[str, ...]
 
 
-def read_search(text: str) -> SearchWords:
+def read_search(text: str, limit: int = MAX_LENGTH) -> SearchWords:
     """Parse a query: every word and `"phrase"` must occur, a `-word` must not (behaviour 8.4)."""
-    cleaned = clean_text(text, MAX_LENGTH)
+    cleaned = clean_text(text, limit)
     required: list[str] = []
     excluded: list[str] = []
     for match in _WORD.finditer(cleaned.replace("“", '"').replace("”", '"')):

@@ -228,14 +228,14 @@ def _read_stored_time(row: Row | None, side: str, zone: str) -> DateTimeInput:
     return DateTimeInput(wall, offset, False)
 
 
-def _clean_slug(value: str) -> str:
-    if len(value) > 2000:
+def _clean_slug(value: str, limit: int = 2000) -> str:
+    if len(value) > limit:
         raise InvalidValue("must have at most 2,000 characters.")
     return make_slug(value)
 
 
-def _clean_excerpt(value: str) -> str:
-    return clean_html(value, 64_000)
+def _clean_excerpt(value: str, limit: int = 64_000) -> str:
+    return clean_html(value, limit)
 
 
 EVENTS = Kind(

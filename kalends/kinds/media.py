@@ -1,6 +1,7 @@
 """Images of the media library."""
 
 from collections.abc import Collection
+from functools import partial
 from typing import LiteralString
 
 import orjson
@@ -113,15 +114,15 @@ FILTERS = (
     ),
 )
 FIELDS = (
-    param("title", params.text(lambda value: clean_plain(value, 500)), "The title; by default the file name"),
+    param("title", params.text(partial(clean_plain, limit=500)), "The title; by default the file name"),
     param(
         "alt_text",
-        params.text(lambda value: clean_plain(value, 2000)),
+        params.text(partial(clean_plain, limit=2000)),
         "Alternative text",
     ),
     param(
         "caption",
-        params.text(lambda value: clean_term_description(value, 10_000)),
+        params.text(partial(clean_term_description, limit=10_000)),
         "Caption, such as the photo credit",
     ),
     param("focus_x", FRACTION, "Horizontal focal point, from 0 (left) to 1 (right)"),

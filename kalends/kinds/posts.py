@@ -11,7 +11,7 @@ from kalends.core import errors, params, times
 from kalends.core.html.sanitize import clean_html, fold, to_plain_text
 from kalends.core.params import Param, param
 from kalends.core.record_types import Image, Post
-from kalends.core.search import has_trigram, like_pattern, read_search
+from kalends.core.search import MAX_LENGTH, has_trigram, like_pattern, read_search
 from kalends.core.slugs import TRASHED_SUFFIX, make_slug
 from kalends.core.statuses import resolve_status
 from kalends.core.times import DateTimeInput
@@ -222,8 +222,8 @@ def _word_clause(word: str) -> Sql:
     return Sql("r.search_text || '' LIKE ?", like_pattern(word))
 
 
-def _clean_search(value: str) -> str:
-    read_search(value)
+def _clean_search(value: str, limit: int = MAX_LENGTH) -> str:
+    read_search(value, limit)
     return value.strip()
 
 

@@ -35,8 +35,8 @@ ORDERS: dict[str, LiteralString] = {
 }
 
 
-def _clean_slug(value: str) -> str:
-    if len(value) > 2000:
+def _clean_slug(value: str, limit: int = 2000) -> str:
+    if len(value) > limit:
         raise InvalidValue("must have at most 2,000 characters.")
     return make_slug(value)
 
@@ -221,10 +221,10 @@ def term_filters(table: LiteralString, link_table: LiteralString, column: Litera
     )  # fmt: skip
 
 
-def _clean_search(value: str) -> str:
-    if len(value) > 200:
+def _clean_search(value: str, limit: int = 200) -> str:
+    if len(value) > limit:
         raise InvalidValue("must have at most 200 characters.")
-    return clean_text(value, 200)
+    return clean_text(value, limit)
 
 
 async def build_event_link_clause(

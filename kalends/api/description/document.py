@@ -239,11 +239,10 @@ class Description:
 
     def _request_body(self, endpoint: Endpoint) -> Schema:
         if endpoint.accepts_file:
-            return _file_body(self._fields(endpoint))
+            return _file_body(self._fields(endpoint), _find_request_example(endpoint))
         schema = ref(endpoint.body_schema) if endpoint.body_schema else self._fields(endpoint)
         content: Schema = {media_type: {"schema": schema} for media_type in MEDIA_TYPES}
-        example = read_examples().get("requests", {}).get(endpoint.kind.name if endpoint.kind else "")
-        if example and endpoint.requires_body:
+        if (example := _find_request_example(endpoint)) is not None:
             content["application/json"]["example"] = example
         return {"required": endpoint.requires_body, "content": content}
 
@@ -266,7 +265,7 @@ class Description:
 
     def _field(self, p: Param, endpoint: Endpoint) -> Schema:
         linked_kind = _find_linked_post(endpoint.kind, p)
-        schema = _linked_schema(linked_kind) if linked_kind else dict(p.type.doc_schema)
+        schema = _linked_schema(linked_kind) if linked_kind else self._translated(p.type.doc_schema)
         if endpoint.is_update and p.type.null_value is not NOT_NULLABLE:
             schema = _nullable(schema)
         if p.has_default and not endpoint.is_update:
@@ -358,12 +357,23 @@ class Description:
         return value
 
 
-def _file_body(fields: Schema) -> Schema:
+def _find_request_example(endpoint: Endpoint) -> Schema | None:
+    """Return a body that `just examples` records: of the operation, of a new record, or of a change of one field."""
+    requests: dict[str, Schema] = read_examples().get("requests", {})
+    operation_id = endpoint.operation_id.removesuffix("BySlug")
+    if operation_id in requests or endpoint.kind is None:
+        return requests.get(operation_id)
+    example: Schema | None = requests.get(endpoint.kind.name)
+    return dict([next(iter(example.items()))]) if example and endpoint.is_update else example
+
+
+def _file_body(fields: Schema, example: Schema | None) -> Schema:
     """Describe an upload: a form with a file, or the file as the body with its fields in the query string."""
     binary = {"type": "string", "contentMediaType": "application/octet-stream"}
     form = {**fields, "properties": {uploads.FIELD: binary, **fields["properties"]}, "required": [uploads.FIELD]}
     raw: Schema = {mime: {} for mime in BY_MIME}
-    return {"required": True, "content": {uploads.FORM: {"schema": form}, **raw}}
+    described = {"schema": form, "example": example} if example else {"schema": form}
+    return {"required": True, "content": {uploads.FORM: described, **raw}}
 
 
 def build_path(route: Route) -> str:

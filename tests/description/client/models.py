@@ -504,7 +504,7 @@ class Organizer1(BaseModel):
 
 
 class VenueNew(BaseModel):
-    venue: constr(min_length=1) = Field(..., description="The venue name")
+    venue: constr(min_length=1, max_length=10000) = Field(..., description="The venue name")
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
     date: (
         constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
@@ -526,24 +526,24 @@ class VenueNew(BaseModel):
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
-    description: str | None = Field(None, description="The description")
+    description: constr(max_length=256000) | None = Field(None, description="The description")
     show_map: bool | None = Field(None, description="Whether events linked to the venue show a map")
     show_map_link: bool | None = Field(None, description="Whether events linked to the venue show a map link")
-    address: str | None = Field(None, description="The address")
-    city: str | None = Field(None, description="The city")
-    country: str | None = Field(None, description="The country")
-    province: str | None = Field(None, description="The province")
-    state: str | None = Field(None, description="The state")
-    zip: str | None = Field(None, description="The ZIP or postal code")
-    phone: str | None = Field(None, description="The phone number")
-    stateprovince: str | None = Field(None, description="The state and province")
-    website: str | None = Field(None, description="The website URL")
+    address: constr(max_length=1000) | None = Field(None, description="The address")
+    city: constr(max_length=1000) | None = Field(None, description="The city")
+    country: constr(max_length=1000) | None = Field(None, description="The country")
+    province: constr(max_length=1000) | None = Field(None, description="The province")
+    state: constr(max_length=1000) | None = Field(None, description="The state")
+    zip: constr(max_length=1000) | None = Field(None, description="The ZIP or postal code")
+    phone: constr(max_length=1000) | None = Field(None, description="The phone number")
+    stateprovince: constr(max_length=1000) | None = Field(None, description="The state and province")
+    website: constr(max_length=2000) | None = Field(None, description="The website URL")
     geo_lat: confloat(ge=-90.0, le=90.0) | None = Field(None, description="The latitude. Kalends extension.")
     geo_lng: confloat(ge=-180.0, le=180.0) | None = Field(None, description="The longitude. Kalends extension.")
 
 
 class VenueChanges(BaseModel):
-    venue: constr(min_length=1) | None = Field(None, description="The venue name")
+    venue: constr(min_length=1, max_length=10000) | None = Field(None, description="The venue name")
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
     date: (
         constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
@@ -565,24 +565,24 @@ class VenueChanges(BaseModel):
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
-    description: str | None = Field(None, description="The description")
+    description: constr(max_length=256000) | None = Field(None, description="The description")
     show_map: bool | None = Field(None, description="Whether events linked to the venue show a map")
     show_map_link: bool | None = Field(None, description="Whether events linked to the venue show a map link")
-    address: str | None = Field(None, description="The address")
-    city: str | None = Field(None, description="The city")
-    country: str | None = Field(None, description="The country")
-    province: str | None = Field(None, description="The province")
-    state: str | None = Field(None, description="The state")
-    zip: str | None = Field(None, description="The ZIP or postal code")
-    phone: str | None = Field(None, description="The phone number")
-    stateprovince: str | None = Field(None, description="The state and province")
-    website: str | None = Field(None, description="The website URL")
+    address: constr(max_length=1000) | None = Field(None, description="The address")
+    city: constr(max_length=1000) | None = Field(None, description="The city")
+    country: constr(max_length=1000) | None = Field(None, description="The country")
+    province: constr(max_length=1000) | None = Field(None, description="The province")
+    state: constr(max_length=1000) | None = Field(None, description="The state")
+    zip: constr(max_length=1000) | None = Field(None, description="The ZIP or postal code")
+    phone: constr(max_length=1000) | None = Field(None, description="The phone number")
+    stateprovince: constr(max_length=1000) | None = Field(None, description="The state and province")
+    website: constr(max_length=2000) | None = Field(None, description="The website URL")
     geo_lat: confloat(ge=-90.0, le=90.0) | None = Field(None, description="The latitude. Kalends extension.")
     geo_lng: confloat(ge=-180.0, le=180.0) | None = Field(None, description="The longitude. Kalends extension.")
 
 
 class OrganizerNew(BaseModel):
-    organizer: constr(min_length=1) = Field(..., description="The organizer name")
+    organizer: constr(min_length=1, max_length=10000) = Field(..., description="The organizer name")
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
     date: (
         constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
@@ -604,14 +604,14 @@ class OrganizerNew(BaseModel):
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
-    description: str | None = Field(None, description="The description")
-    phone: str | None = Field(None, description="The phone number")
-    website: str | None = Field(None, description="The website")
-    email: str | None = Field(None, description="The e-mail address")
+    description: constr(max_length=256000) | None = Field(None, description="The description")
+    phone: constr(max_length=1000) | None = Field(None, description="The phone number")
+    website: constr(max_length=2000) | None = Field(None, description="The website")
+    email: constr(max_length=254) | None = Field(None, description="The e-mail address")
 
 
 class OrganizerChanges(BaseModel):
-    organizer: constr(min_length=1) | None = Field(None, description="The organizer name")
+    organizer: constr(min_length=1, max_length=10000) | None = Field(None, description="The organizer name")
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
     date: (
         constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
@@ -633,40 +633,40 @@ class OrganizerChanges(BaseModel):
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
-    description: str | None = Field(None, description="The description")
-    phone: str | None = Field(None, description="The phone number")
-    website: str | None = Field(None, description="The website")
-    email: str | None = Field(None, description="The e-mail address")
+    description: constr(max_length=256000) | None = Field(None, description="The description")
+    phone: constr(max_length=1000) | None = Field(None, description="The phone number")
+    website: constr(max_length=2000) | None = Field(None, description="The website")
+    email: constr(max_length=254) | None = Field(None, description="The e-mail address")
 
 
 class CategoryNew(BaseModel):
-    name: constr(min_length=1) = Field(..., description="The category name")
-    description: str | None = Field(None, description="The description")
-    slug: str | None = Field(None, description="The slug; by default generated from the name")
+    name: constr(min_length=1, max_length=200) = Field(..., description="The category name")
+    description: constr(max_length=20000) | None = Field(None, description="The description")
+    slug: constr(max_length=2000) | None = Field(None, description="The slug; by default generated from the name")
     parent: conint(ge=0, le=9007199254740991) | None = Field(
         None, description="ID of the parent category; 0 for none"
     )
 
 
 class CategoryChanges(BaseModel):
-    name: constr(min_length=1) | None = Field(None, description="The category name")
-    description: str | None = Field(None, description="The description")
-    slug: str | None = Field(None, description="The slug; by default generated from the name")
+    name: constr(min_length=1, max_length=200) | None = Field(None, description="The category name")
+    description: constr(max_length=20000) | None = Field(None, description="The description")
+    slug: constr(max_length=2000) | None = Field(None, description="The slug; by default generated from the name")
     parent: conint(ge=0, le=9007199254740991) | None = Field(
         None, description="ID of the parent category; 0 for none"
     )
 
 
 class TagNew(BaseModel):
-    name: constr(min_length=1) = Field(..., description="The tag name")
-    description: str | None = Field(None, description="The description")
-    slug: str | None = Field(None, description="The slug; by default generated from the name")
+    name: constr(min_length=1, max_length=200) = Field(..., description="The tag name")
+    description: constr(max_length=20000) | None = Field(None, description="The description")
+    slug: constr(max_length=2000) | None = Field(None, description="The slug; by default generated from the name")
 
 
 class TagChanges(BaseModel):
-    name: constr(min_length=1) | None = Field(None, description="The tag name")
-    description: str | None = Field(None, description="The description")
-    slug: str | None = Field(None, description="The slug; by default generated from the name")
+    name: constr(min_length=1, max_length=200) | None = Field(None, description="The tag name")
+    description: constr(max_length=20000) | None = Field(None, description="The description")
+    slug: constr(max_length=2000) | None = Field(None, description="The slug; by default generated from the name")
 
 
 class Event(BaseModel):
@@ -781,7 +781,7 @@ class Index(BaseModel):
 
 
 class EventNew(BaseModel):
-    title: constr(min_length=1) = Field(..., description="The event title")
+    title: constr(min_length=1, max_length=10000) = Field(..., description="The event title")
     start_date: constr(
         pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$"
     ) = Field(
@@ -817,13 +817,13 @@ class EventNew(BaseModel):
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
-    description: str | None = Field(None, description="The description")
-    slug: str | None = Field(None, description="The event slug")
-    excerpt: str | None = Field(None, description="The event excerpt")
+    description: constr(max_length=256000) | None = Field(None, description="The description")
+    slug: constr(max_length=2000) | None = Field(None, description="The event slug")
+    excerpt: constr(max_length=64000) | None = Field(None, description="The event excerpt")
     timezone: str | None = Field(None, description="The event time zone; by default the site's")
     all_day: bool | None = Field(False, description="Whether the event lasts the whole day")
     cost: str | float | list[float | str] | None = Field(None, description="The event cost")
-    website: str | None = Field(None, description="The event website URL")
+    website: constr(max_length=2000) | None = Field(None, description="The event website URL")
     show_map: bool | None = Field(None, description="Whether to show a map")
     show_map_link: bool | None = Field(None, description="Whether to show a map link")
     hide_from_listings: bool | None = Field(None, description="Whether to hide the event in lists")
@@ -841,12 +841,16 @@ class EventNew(BaseModel):
     organizer: list[conint(ge=1) | Organizer1 | OrganizerNew] | conint(ge=1) | Organizer1 | OrganizerNew | None = (
         Field(None, description="Organizer IDs or organizer data")
     )
-    ticket_url: str | None = Field(None, description="URL where tickets are sold. Kalends extension.")
-    new_password: str | None = Field(None, description="Sets the event password; empty clears it. Kalends extension.")
+    ticket_url: constr(max_length=2000) | None = Field(
+        None, description="URL where tickets are sold. Kalends extension."
+    )
+    new_password: constr(max_length=255) | None = Field(
+        None, description="Sets the event password; empty clears it. Kalends extension."
+    )
 
 
 class EventChanges(BaseModel):
-    title: constr(min_length=1) | None = Field(None, description="The event title")
+    title: constr(min_length=1, max_length=10000) | None = Field(None, description="The event title")
     start_date: (
         constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
         | None
@@ -884,13 +888,13 @@ class EventChanges(BaseModel):
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
-    description: str | None = Field(None, description="The description")
-    slug: str | None = Field(None, description="The event slug")
-    excerpt: str | None = Field(None, description="The event excerpt")
+    description: constr(max_length=256000) | None = Field(None, description="The description")
+    slug: constr(max_length=2000) | None = Field(None, description="The event slug")
+    excerpt: constr(max_length=64000) | None = Field(None, description="The event excerpt")
     timezone: str | None = Field(None, description="The event time zone; by default the site's")
     all_day: bool | None = Field(None, description="Whether the event lasts the whole day")
     cost: str | float | list[float | str] | None = Field(None, description="The event cost")
-    website: str | None = Field(None, description="The event website URL")
+    website: constr(max_length=2000) | None = Field(None, description="The event website URL")
     show_map: bool | None = Field(None, description="Whether to show a map")
     show_map_link: bool | None = Field(None, description="Whether to show a map link")
     hide_from_listings: bool | None = Field(None, description="Whether to hide the event in lists")
@@ -908,6 +912,10 @@ class EventChanges(BaseModel):
     organizer: list[conint(ge=1) | Organizer1 | OrganizerNew] | conint(ge=1) | Organizer1 | OrganizerNew | None = (
         Field(None, description="Organizer IDs or organizer data")
     )
-    ticket_url: str | None = Field(None, description="URL where tickets are sold. Kalends extension.")
-    new_password: str | None = Field(None, description="Sets the event password; empty clears it. Kalends extension.")
+    ticket_url: constr(max_length=2000) | None = Field(
+        None, description="URL where tickets are sold. Kalends extension."
+    )
+    new_password: constr(max_length=255) | None = Field(
+        None, description="Sets the event password; empty clears it. Kalends extension."
+    )
     password: constr(min_length=1, max_length=255) | None = Field(None, description="The event password")

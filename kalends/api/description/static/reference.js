@@ -19,6 +19,21 @@ $("#find").addEventListener("input", (event) => {
   }
 });
 
+// A link to an operation opens it. Some browsers do this themselves.
+function reveal() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const operation = target && target.closest(".operation");
+  if (!operation || operation.open) return;
+  operation.open = true;
+  target.scrollIntoView();
+}
+addEventListener("hashchange", reveal);
+reveal();
+for (const link of all("nav li a")) {
+  // A second click on the same link changes no hash.
+  link.addEventListener("click", () => setTimeout(reveal));
+}
+
 function request(form) {
   let path = form.dataset.path;
   const query = new URLSearchParams();
@@ -68,7 +83,7 @@ async function send(form) {
     const text = await answer.text();
     const took = Math.round(performance.now() - started);
     output.append(line("p", `${answer.status} ${answer.statusText} · ${took} ms`));
-    const names = ["etag", "location", "x-tec-total", "x-tec-totalpages", "x-request-id", "retry-after"];
+    const names = ["etag", "location", "x-tec-total", "x-tec-totalpages", "x-kalends-ignored-params", "x-request-id", "retry-after"];
     const shown = names.filter((name) => answer.headers.has(name)).map((name) => `${name}: ${answer.headers.get(name)}`);
     output.append(line("pre", `${shown.join("\n")}\n\n${pretty(text)}`.trim()));
   } catch {
