@@ -4,19 +4,24 @@ import logging
 import logging.config
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from kalends.adapters.file_store import BucketOptions, DiskFileStore, FileStore, open_bucket
-from kalends.core.egress import read_allowed_network
-from kalends.operations.media.library import Library
 from kalends.settings import Settings
-from kalends.store.database import Options
+
+if TYPE_CHECKING:
+    from kalends.operations.media.library import Library
+    from kalends.store.database import Options
 
 
-def open_library(settings: Settings, *, image_workers: int | None = None) -> Library:
+def open_library(settings: Settings, *, image_workers: int | None = None) -> "Library":
     """Open the media library; `image_workers` overrides the number in the settings."""
+    # Most commands need neither images nor, before their settings are checked, the database.
+    from kalends.adapters.file_store import BucketOptions, DiskFileStore, FileStore, open_bucket
+    from kalends.core.egress import read_allowed_network
+    from kalends.operations.media.library import Library
+
     root = Path(settings.media_dir).absolute()
     files: FileStore = DiskFileStore(root)
     if settings.s3_bucket:
@@ -39,7 +44,9 @@ def open_library(settings: Settings, *, image_workers: int | None = None) -> Lib
     )
 
 
-def database_options(settings: Settings) -> Options:
+def database_options(settings: Settings) -> "Options":
+    from kalends.store.database import Options
+
     return Options(
         url=settings.database_url,
         size=settings.pool_size,

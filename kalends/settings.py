@@ -2,11 +2,10 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 from kalends.core.egress import read_allowed_network
 from kalends.core.forwarded import read_network
@@ -35,11 +34,11 @@ SYNONYMS: Final = {
     "kalends_log": "KALENDS_LOG_FORMAT",
 }
 
-CommaSeparated = Annotated[tuple[str, ...], NoDecode]
+CommaSeparated = tuple[str, ...]
 
 
-class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="KALENDS_", extra="ignore")
+class Settings(BaseModel):
+    model_config = ConfigDict(validate_default=True)
 
     database_url: str = Field(default="postgresql:///kalends", description="PostgreSQL connection URL.")
     migration_url: str = Field(
@@ -278,13 +277,19 @@ def read_settings(**overrides: Any) -> Settings:
     if unknown := find_unknown(os.environ):
         raise InvalidSettings("\n".join(unknown))
     try:
-        return Settings(**overrides)
+        return Settings.model_validate(_read_environment() | overrides)
     except ValidationError as error:
         lines = [
             f"KALENDS_{str(detail['loc'][0]).upper()}={detail.get('input')!r}: {_describe_rule(detail)}."
             for detail in error.errors()
         ]
         raise InvalidSettings("\n".join(lines)) from error
+
+
+def _read_environment() -> dict[str, str]:
+    """Return the settings that the environment contains, as texts."""
+    variables = {name: f"KALENDS_{name.upper()}" for name in Settings.model_fields}
+    return {name: os.environ[variable] for name, variable in variables.items() if variable in os.environ}
 
 
 def find_unknown(environment: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kalends.settings import NOT_SETTINGS, InvalidSettings, Settings, find_unknown, read_settings
+from tests.lifecycle.processes import run_command
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -17,6 +18,12 @@ def test_unknown_variable_is_rejected_with_the_nearest_name(monkeypatch: pytest.
         InvalidSettings, match=r"KALENDS_POOL_SISE is not a setting\. Did you mean KALENDS_POOL_SIZE\?"
     ):
         read_settings()
+
+
+def test_unknown_setting_is_refused_by_every_command() -> None:
+    result = run_command("postgresql:///x", "site", "list", settings={"KALENDS_POL_SIZE": "3"})
+    message = "KALENDS_POL_SIZE is not a setting. Did you mean KALENDS_POOL_SIZE?\n"
+    assert (result.exit_code, result.stderr) == (1, message)
 
 
 def test_variables_of_tests_and_other_programs_are_accepted() -> None:

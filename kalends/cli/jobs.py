@@ -1,6 +1,6 @@
 """Background jobs."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,22 +8,10 @@ from kalends.cli.errors import fail
 from kalends.cli.runtime import load_settings, run_command
 from kalends.core.clock import utc_now
 
-job = typer.Typer(no_args_is_help=True, help="Inspect and retry background jobs.")
+if TYPE_CHECKING:
+    from kalends.store.job_queue import QueueSummary
 
-STATUSES = ("todo", "doing", "failed")
-# A job without a time was due when it was enqueued, which is its first event.
-SUMMARY = """
-    SELECT count(*) FILTER (WHERE is_due) AS waiting,
-        count(*) FILTER (WHERE status = 'todo' AND NOT is_due) AS scheduled,
-        count(*) FILTER (WHERE status = 'failed') AS failed,
-        extract(epoch FROM now() - min(due_at) FILTER (WHERE is_due))::float8 AS oldest,
-        (SELECT extract(epoch FROM now() - max(last_heartbeat))::float8 FROM procrastinate_workers) AS heartbeat
-    FROM (
-        SELECT status, due_at, status = 'todo' AND due_at <= now() AS is_due FROM (
-            SELECT j.status, coalesce(j.scheduled_at, (
-                SELECT min(e.at) FROM procrastinate_events e WHERE e.job_id = j.id), now()) AS due_at
-            FROM procrastinate_jobs j WHERE j.status IN ('todo', 'failed')) d) s
-"""
+job = typer.Typer(no_args_is_help=True, help="Inspect and retry background jobs.")
 
 
 @job.command("list")
@@ -31,13 +19,16 @@ def list_jobs(
     status: Annotated[str, typer.Option(help="Only jobs with this status: todo, doing or failed.")] = "",
 ) -> None:
     """List waiting, running and failed jobs, and whether a worker is running."""
-    if status and status not in STATUSES:
-        fail(f"--status must be {', '.join(STATUSES[:-1])} or {STATUSES[-1]}.")
-    rows, summary = run_command(_list_jobs(status))
+    settings = load_settings()
+    from kalends.store import job_queue
+
+    if status and status not in job_queue.STATUSES:
+        fail("--status must be todo, doing or failed.")
+    rows, summary = run_command(job_queue.list_jobs(settings.queue_url or settings.database_url, status))
     for row in rows:
         when = f"{row.scheduled_at:%Y-%m-%d %H:%M:%S}" if row.scheduled_at else "-"
         attempts = f"attempts {row.attempts}"
-        typer.echo(f"{row.id:>8}  {row.status:<8} {row.task_name:<16} {when:<19}  {attempts}  {row.task_kwargs}")
+        typer.echo(f"{row.id:>8}  {row.status:<8} {row.task_name:<16} {when:<19}  {attempts}  {row.arguments}")
     if not status:
         typer.echo(summarize(summary))
 
@@ -49,12 +40,13 @@ def retry_job(job_id: Annotated[int, typer.Argument(help="ID of the job, as list
     typer.echo(f"Job {job_id} runs again.")
 
 
-def summarize(counts: dict[str, Any]) -> str:
+def summarize(summary: "QueueSummary") -> str:
     """Return a line such as "12 waiting, oldest 31 min; 2 failed; no worker seen"."""
-    oldest = f", oldest {format_age(counts['oldest'])}" if counts["waiting"] else ""
-    parts = [f"{counts['waiting']} waiting{oldest}"]
-    parts += [f"{counts[name]} {name}" for name in ("scheduled", "failed") if counts[name]]
-    age = counts["heartbeat"]
+    oldest = "" if summary.oldest_seconds is None else f", oldest {format_age(summary.oldest_seconds)}"
+    parts = [f"{summary.waiting} waiting{oldest}"]
+    parts += [f"{summary.scheduled} scheduled"] if summary.scheduled else []
+    parts += [f"{summary.failed} failed"] if summary.failed else []
+    age = summary.heartbeat_seconds
     parts.append("no worker seen" if age is None else f"worker seen {format_age(age)} ago")
     return "; ".join(parts)
 
@@ -65,15 +57,6 @@ def format_age(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{max(seconds, 0):.0f} s"
-
-
-async def _list_jobs(status: str) -> tuple[list[Any], dict[str, Any]]:
-    from kalends.worker import open_queue
-
-    async with open_queue(load_settings()) as queue:
-        jobs = await queue.job_manager.list_jobs_async(status=status or None)
-        summary = await queue.connector.execute_query_one_async(SUMMARY)
-    return [entry for entry in jobs if status or entry.status in STATUSES], summary
 
 
 async def _retry_job(job_id: int) -> None:

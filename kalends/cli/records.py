@@ -13,9 +13,9 @@ def history(
     site: SiteOption = "",
 ) -> None:
     """Show the changes of an event, venue or organizer, newest first."""
-    from kalends.operations import accounts
+    from kalends.operations import record_history
 
-    for entry in run_in_transaction(site, lambda tx: accounts.read_history(tx, kind, record_id)):
+    for entry in run_in_transaction(site, lambda tx: record_history.read_history(tx, kind, record_id)):
         login = entry["user"]["login"] if entry["user"] else "-"
         typer.echo(f"{entry['revision']:>8}  {entry['date_utc']}  {login:<20} {entry['action']}")
         for name, change in entry["changes"].items():

@@ -1,17 +1,14 @@
 """Accounts and application passwords, as the operator manages them with commands."""
 
 from collections.abc import Callable
-from typing import Any
 
 from kalends.core import credentials
 from kalends.core.errors import InvalidValue
 from kalends.core.html.sanitize import clean_plain
+from kalends.core.roles import ROLES
 from kalends.core.suggestions import suggest
 from kalends.core.urls import read_email
-from kalends.kinds import KINDS
-from kalends.operations.history import serialize_change
-from kalends.operations.permissions import ROLES
-from kalends.store import Row, history, users
+from kalends.store import Row, users
 from kalends.store.database import Transaction
 
 
@@ -103,18 +100,6 @@ async def list_uses(tx: Transaction, login: str) -> list[Row]:
 async def revoke_application_password(tx: Transaction, login: str, name: str) -> None:
     if not await users.remove_application_password(tx, await require_user(tx, login), name):
         raise InvalidValue(f"{login} has no application password named {name}.")
-
-
-async def read_history(tx: Transaction, kind_name: str, record_id: int) -> list[dict[str, Any]]:
-    """Return the changes of a post, newest first. The kind may be in the singular or the plural."""
-    posts = [kind for kind in KINDS if kind.is_post]
-    kind = next((kind for kind in posts if kind_name.lower() in (kind.singular, kind.name)), None)
-    if kind is None:
-        raise InvalidValue("KIND must be event, venue or organizer.")
-    rows = await history.list_record_changes(tx, kind.name, record_id, limit=1000)
-    if not rows:
-        raise InvalidValue(f"There is no {kind.singular} {record_id}, or its history has expired.")
-    return [serialize_change(kind, row) for row in rows]
 
 
 def parse_argument[Value](name: str, parse: Callable[[str], Value], text: str) -> Value:

@@ -6,12 +6,12 @@ from typing import Any, Final, Protocol
 from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message
+from kalends.core.roles import ROLES
 from kalends.core.statuses import LISTED
 from kalends.kinds.kind import Actor, Kind
 from kalends.store import Row
 from kalends.store.sql import Sql
 
-ROLES: Final = ("anonymous", "subscriber", "contributor", "author", "editor", "administrator")
 ANONYMOUS, SUBSCRIBER, CONTRIBUTOR, AUTHOR, EDITOR, ADMINISTRATOR = range(len(ROLES))
 
 # The minimum role to create records of a kind, and to change and delete its own.

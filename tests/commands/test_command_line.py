@@ -71,9 +71,3 @@ def test_invalid_setting_has_its_own_sentence(
     assert str(raised.value).startswith(f"KALENDS_{name}=")
     assert rule in str(raised.value)
     assert str(raised.value).endswith(".")
-
-
-def test_unknown_setting_is_refused_by_every_command() -> None:
-    result = run_command("postgresql:///x", "site", "list", settings={"KALENDS_POL_SIZE": "3"})
-    message = "KALENDS_POL_SIZE is not a setting. Did you mean KALENDS_POOL_SIZE?\n"
-    assert (result.exit_code, result.stderr) == (1, message)

@@ -1,0 +1,63 @@
+"""The jobs in the queue, as the operator sees them. The worker runs them through Procrastinate."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+
+from kalends.store.problems import connect
+
+# The statuses of jobs that are not done.
+STATUSES: Final = ("todo", "doing", "failed")
+# A job without a time was due when it was enqueued, which is its first event.
+SUMMARY: Final = """
+    SELECT count(*) FILTER (WHERE is_due) AS waiting,
+        count(*) FILTER (WHERE status = 'todo' AND NOT is_due) AS scheduled,
+        count(*) FILTER (WHERE status = 'failed') AS failed,
+        extract(epoch FROM now() - min(due_at) FILTER (WHERE is_due))::float8 AS oldest_seconds,
+        (SELECT extract(epoch FROM now() - max(w.last_heartbeat))::float8 FROM procrastinate_workers w)
+            AS heartbeat_seconds
+    FROM (
+        SELECT status, due_at, status = 'todo' AND due_at <= now() AS is_due FROM (
+            SELECT j.status, coalesce(j.scheduled_at, (
+                SELECT min(e.at) FROM procrastinate_events e WHERE e.job_id = j.id), now()) AS due_at
+            FROM procrastinate_jobs j WHERE j.status IN ('todo', 'failed')) d) s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    id: int
+    status: str
+    task_name: str
+    scheduled_at: datetime | None
+    attempts: int
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSummary:
+    waiting: int  # jobs that are due
+    scheduled: int  # jobs that are due later
+    failed: int
+    oldest_seconds: float | None  # since the first of the waiting jobs was due
+    heartbeat_seconds: float | None  # since the last heartbeat of a worker
+
+
+async def list_jobs(queue_url: str, status: str = "") -> tuple[list[QueuedJob], QueueSummary]:
+    """Return the jobs with a status, or all that are not done, and a summary of the queue."""
+    connection = await connect(queue_url)
+    try:
+        rows = await connection.fetch(
+            """
+            SELECT id, status::text, task_name, scheduled_at, attempts, args::text AS arguments
+            FROM procrastinate_jobs WHERE status::text = ANY($1) ORDER BY id
+            """,
+            [status] if status else list(STATUSES),
+        )
+        summary = await connection.fetchrow(SUMMARY)
+    finally:
+        await connection.close()
+    jobs = [QueuedJob(**{**row, "arguments": orjson.loads(row["arguments"])}) for row in rows]
+    return jobs, QueueSummary(**summary)
