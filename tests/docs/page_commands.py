@@ -1,7 +1,9 @@
 """Run the commands of a page and compare their output with the page.
 
 A block that begins with ```console contains commands after "$ ", each followed by its output. A command continues on
-the next line after a backslash. "…" matches any text. `<!-- setup: server -->` requests a running server.
+the next line after a backslash. "…" matches any text. A block with a title is a part of the file of this name, which
+is written before. `<!-- setup: server -->` requests a running server, `<!-- setup: cluster -->` a PostgreSQL without
+any database.
 """
 
 import os
@@ -16,10 +18,10 @@ from tests.servers import find_free_port
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 CONSOLE_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE_BLOCK = re.compile(r'^```\w+ title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 SETUP_COMMENT = re.compile(r"<!-- setup: (\w+) -->")
-DOCUMENTED_ADDRESS = "127.0.0.1:8000"
+DOCUMENTED_ADDRESS = re.compile(r"(127\.0\.0\.1|localhost):(800[01])")
 COMMAND_MARKER = "@@next command@@"
-WAIT_FOR_SERVER = "for n in $(seq 300); do curl -sf http://127.0.0.1:8000/readyz >/dev/null && break; sleep 0.1; done"
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,10 @@ class Command:
 PrintedCommand = tuple[Command, str]
 
 
-def needs_server(page: Path) -> bool:
-    """Return whether a page requests a running server; the others start with an empty database."""
+def read_setup(page: Path) -> str:
+    """Return what a page needs: a `server`, a `cluster`, or an empty `database`."""
     match = SETUP_COMMENT.search(page.read_text())
-    return match is not None and match[1] == "server"
+    return match[1] if match else "database"
 
 
 def parse_commands(page: Path) -> list[Command]:
@@ -50,35 +52,51 @@ def parse_commands(page: Path) -> list[Command]:
 
 
 def run_commands(
-    page: Path, database_url: str, environment: Mapping[str, str], port: int | None = None
+    page: Path, directory: Path, environment: Mapping[str, str], port: int | None = None
 ) -> list[PrintedCommand]:
     """Run the commands of a page and return each with its output. `port` is the port of a running server, if any."""
     commands = parse_commands(page)
-    script = ["set -u", "trap 'kill $(jobs -p) 2>/dev/null' EXIT"]
-    for command in commands:
-        script += [
-            f"echo '{COMMAND_MARKER}'",
-            command.text,
-            *([WAIT_FOR_SERVER] if command.text.endswith(" &") else []),
-        ]
     port = port or find_free_port()
-    text = "\n".join(script).replace(DOCUMENTED_ADDRESS, f"127.0.0.1:{port}").replace("--port 8000", f"--port {port}")
-    # The log of the server is not part of the output.
-    text = re.sub(r"^(kalends serve .*) &$", r"\1 >/dev/null 2>&1 &", text, flags=re.MULTILINE)
-    # Replace the database of the page with the one of the test.
-    text = re.sub(r"KALENDS_DATABASE_URL=\S+", f"KALENDS_DATABASE_URL={database_url}", text)
+    script = ["set -u", "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT"]
+    for command in commands:
+        script += [f"echo '{COMMAND_MARKER}'", command.text]
+    text = _use_port("\n".join(script), port)
+    # The logs of the server and the worker are not part of the output.
+    text = re.sub(r"^(kalends (?:serve|worker)\b.*) &$", r"\1 >/dev/null 2>&1 &", text, flags=re.MULTILINE)
+    if url := environment.get("KALENDS_DATABASE_URL"):
+        # Replace the database of the page with the one of the test.
+        text = re.sub(r"KALENDS_DATABASE_URL=\S+", f"KALENDS_DATABASE_URL={url}", text)
+    write_files(page, directory, port)
     path = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     result = subprocess.run(
         ["bash", "-c", text],
+        cwd=directory,
         env={**environment, "PATH": path},
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    printed = result.stdout.replace(f"127.0.0.1:{port}", DOCUMENTED_ADDRESS).split(f"{COMMAND_MARKER}\n")[1:]
-    assert len(printed) == len(commands), result.stderr[-2000:]
-    return list(zip(commands, (text.rstrip("\n") for text in printed), strict=True))
+    documented = DOCUMENTED_ADDRESS.search(page.read_text())
+    port_on_page = documented[2] if documented else str(port)
+    printed = re.sub(rf"(127\.0\.0\.1|localhost):{port}\b", rf"\1:{port_on_page}", result.stdout)
+    parts = printed.split(f"{COMMAND_MARKER}\n")[1:]
+    assert len(parts) == len(commands), result.stderr[-2000:]
+    return list(zip(commands, (part.rstrip("\n") for part in parts), strict=True))
+
+
+def write_files(page: Path, directory: Path, port: int) -> None:
+    """Write the files whose parts the page shows."""
+    parts: dict[str, list[str]] = {}
+    for name, part in FILE_BLOCK.findall(page.read_text()):
+        parts.setdefault(name, []).append(part)
+    for name, texts in parts.items():
+        (directory / name).write_text(_use_port("\n".join(texts), port))
+
+
+def _use_port(text: str, port: int) -> str:
+    text = DOCUMENTED_ADDRESS.sub(rf"\1:{port}", text)
+    return re.sub(r"--port 800[01]\b", f"--port {port}", text)
 
 
 def matches_output(command: Command, printed: str) -> bool:

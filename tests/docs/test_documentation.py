@@ -2,10 +2,17 @@
 
 import asyncio
 import json
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+import httpx
+import psycopg
 import pytest
+from playwright.sync_api import sync_playwright
 
 from kalends.api.description import headers
 from kalends.api.description.errors import ERROR_CODES
@@ -18,51 +25,120 @@ from kalends.store.database import Database, Options
 from tests.docs.page_commands import (
     CONSOLE_BLOCK,
     PROJECT,
+    PrintedCommand,
     matches_output,
-    needs_server,
     parse_commands,
+    read_setup,
     run_commands,
 )
-from tests.servers import Server, make_environment
-from tools import differences, docs, reference
+from tests.servers import Server, find_free_port, make_environment
+from tools import differences, docs, postgres, reference
 
 DOCS = PROJECT / "docs"
+CHROMIUM = os.environ.get("KALENDS_CHROMIUM", "/usr/bin/chromium")
 DECISIONS = PROJECT.parent / "shared" / "conformance" / "decisions.json"
 PAGES = [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]
 EXECUTED_PAGES = [page for page in PAGES if parse_commands(page)]
+QUICKSTARTS = [
+    DOCS / f"quickstart-{name}.md" for name in ("operator", "publisher", "developer", "python", "javascript")
+]
+SINGLE_PAGES = [page for page in EXECUTED_PAGES if page not in QUICKSTARTS]
 
 
-@pytest.mark.parametrize("page", EXECUTED_PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+@pytest.mark.parametrize("page", SINGLE_PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_documented_commands_print_documented_output(
     page: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     media = {"KALENDS_MEDIA_DIR": str(tmp_path / "media")}
-    if needs_server(page):
+    if read_setup(page) == "server":
         database_url = request.getfixturevalue("database_url")
-        password = asyncio.run(add_administrator(database_url))
+        password = asyncio.run(add_administrator(database_url, "anna"))
         with Server.start(database_url, log=tmp_path / "log", environment=media, timeout=120) as server:
             environment = {**make_environment(database_url, media), "PASSWORD": password}
-            printed = run_commands(page, database_url, environment, int(server.base_url.rpartition(":")[2]))
+            printed = run_commands(page, tmp_path, environment, read_port(server))
     else:
-        database_url = request.getfixturevalue("empty_database_url")
-        printed = run_commands(page, database_url, make_environment(database_url, media))
+        environment = make_environment(request.getfixturevalue("empty_database_url"), media)
+        printed = run_commands(page, tmp_path, environment)
+    compare(printed)
+
+
+@pytest.mark.parametrize("with_town", [False, True], ids=["empty", "town"])
+def test_quickstarts_work_in_any_order_on_one_server(database_url: str, tmp_path: Path, with_town: bool) -> None:
+    """Follow all quickstarts on the server of `just run`, and backwards on that of `just demo`."""
+    (tmp_path / ".local").mkdir()
+    password = asyncio.run(add_administrator(database_url, "admin"))
+    (tmp_path / ".local" / "password").write_text(f"{password}\n")
+    environment = make_environment(database_url, {"KALENDS_MEDIA_DIR": str(tmp_path / "media")})
+    if with_town:
+        subprocess.run([sys.executable, "-m", "kalends", "seed", "--town"], env=environment, check=True)
+    # Readers of the quickstarts have none of the variables of the server.
+    shell = {name: value for name, value in environment.items() if not name.startswith("KALENDS_")}
+    with Server.start(database_url, log=tmp_path / "log", environment=environment, timeout=120) as server:
+        for page in reversed(QUICKSTARTS) if with_town else QUICKSTARTS:
+            if read_setup(page) == "cluster":
+                compare(run_in_cluster(page, tmp_path, shell))
+            else:
+                compare(run_commands(page, tmp_path, shell, read_port(server)))
+        if with_town:
+            assert "Kite festival" in open_in_browser(tmp_path / "events.html")
+
+
+def run_in_cluster(page: Path, directory: Path, environment: Mapping[str, str]) -> list[PrintedCommand]:
+    """Run the commands of a page with a PostgreSQL that has the user postgres only, as after its installation."""
+    programs = directory / "bin"
+    programs.mkdir()
+    sudo = programs / "sudo"
+    sudo.write_text('#!/bin/sh\n[ "$1 $2" = "-u postgres" ] || exit 1\nshift 2\nPGUSER=postgres exec "$@"\n')
+    sudo.chmod(0o755)
+    with postgres.throwaway() as cluster:
+        with psycopg.connect(cluster.build_url("postgres"), autocommit=True) as connection:
+            connection.execute("DROP DATABASE kalends")
+        address = {"PGHOST": "127.0.0.1", "PGPORT": str(cluster.port)}
+        path = f"{programs}{os.pathsep}{environment['PATH']}"
+        return run_commands(page, directory, {**environment, **address, "PATH": path})
+
+
+def open_in_browser(path: Path) -> str:
+    """Open a file on another port, which is another origin, and return the text of the page."""
+    port = find_free_port()
+    command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", str(path.parent)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        url = f"http://localhost:{port}/{path.name}"
+        with httpx.Client(transport=httpx.HTTPTransport(retries=5)) as client:
+            client.get(url).raise_for_status()
+        page.goto(url)
+        page.wait_for_selector("li")
+        text = page.inner_text("body")
+        browser.close()
+        server.terminate()
+    return text
+
+
+def compare(printed: list[PrintedCommand]) -> None:
     for command, text in printed:
         assert matches_output(command, text), f"$ {command.text}\nprinted\n{text}\ninstead of\n{command.output}"
 
 
-async def add_administrator(database_url: str) -> str:
+def read_port(server: Server) -> int:
+    return int(server.base_url.rpartition(":")[2])
+
+
+async def add_administrator(database_url: str, login: str) -> str:
     database = await Database.open(Options(url=database_url))
     try:
         async with database.transaction("127.0.0.1", utc_now(), writing=True) as tx:
-            await accounts.add_user(tx, "anna", "administrator", "")
-            return await accounts.add_application_password(tx, "anna", "laptop")
+            await accounts.add_user(tx, login, "administrator", "")
+            return await accounts.add_application_password(tx, login, "laptop")
     finally:
         await database.close()
 
 
 def test_quickstarts_contain_commands() -> None:
     names = {page.name for page in EXECUTED_PAGES}
-    assert names >= {"quickstart-publisher.md", "quickstart-developer.md", "quickstart-operator.md"}
+    assert names >= {page.name for page in QUICKSTARTS}
+    assert sorted(QUICKSTARTS) == sorted(DOCS.glob("quickstart-*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))

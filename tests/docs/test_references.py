@@ -27,18 +27,22 @@ PAGES = sorted(
     ]
 )
 PAGES.remove(PROJECT / "CHANGELOG.md")  # It also describes earlier versions.
-FENCE = re.compile(r"^ *```\w*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^ *```[^`\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 # Relative paths, and the names of files.
 PATH = re.compile(r"[\w.<>*-]+(?:/[\w.<>*-]+)+/?|[\w.-]+/|[\w.-]+\.(?:html|json|md|py|sh|sql|toml|vcl|ya?ml)")
 # Text with the form of a path that does not name a file of the repository.
 OTHER_PATHS = {
+    ".local/password",
     ".local/site",
     "Asia/Calcutta",
     "Asia/Kolkata",
     "Europe/Berlin",
     "compose.override.yaml",
     "dist/",
+    # Files that readers of the quickstarts write.
+    "events.html",
+    "quickstart.py",
     "tribe/events/v1",
 }
 # Variables of the tests and of .ci/run, which are not settings of the server.
