@@ -14,8 +14,8 @@ async def read_history(tx: Transaction, kind_name: str, record_id: int) -> list[
     posts = [kind for kind in KINDS if kind.is_post]
     kind = next((kind for kind in posts if kind_name.lower() in (kind.singular, kind.name)), None)
     if kind is None:
-        *names, last = [kind.singular for kind in posts]
-        raise InvalidValue(f"KIND must be {', '.join(names)} or {last}.")
+        allowed = ", ".join(kind.singular for kind in posts)
+        raise InvalidValue(f"KIND must be one of {allowed}.")
     rows = await history.list_record_changes(tx, kind.name, record_id, limit=1000)
     if not rows:
         raise InvalidValue(f"There is no {kind.singular} {record_id}, or its history has expired.")

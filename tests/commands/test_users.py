@@ -120,4 +120,4 @@ def test_history_names_kinds_and_missing_records(start_app: Callable[..., Runnin
     missing = run_command(app.database_url, "history", "venue", "99")
     assert (missing.exit_code, missing.stderr) == (1, "There is no venue 99, or its history has expired.\n")
     unknown = run_command(app.database_url, "history", "tags", "1")
-    assert (unknown.exit_code, unknown.stderr) == (1, "KIND must be event, venue or organizer.\n")
+    assert (unknown.exit_code, unknown.stderr) == (1, "KIND must be one of event, venue, organizer.\n")
