@@ -5,10 +5,9 @@ Both happen first, because links are built from the host, and cache keys from ho
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -52,8 +51,7 @@ def strip_port(host: str) -> str:
     return re.sub(r":[0-9]+\Z", "", host)
 
 
-@dataclass(frozen=True, slots=True)
-class NormalizedQuery:
+class NormalizedQuery(NamedTuple):
     """The parameters of a read that have an effect, and the names of the others."""
 
     pairs: list[tuple[str, str]]
@@ -76,11 +74,11 @@ def normalize_query(
     normalized = [pair for pair in pairs if (name := base_name(pair[0])) in known or name in COMMON_NAMES]
     ignored: list[str] = []
     strict: str | None = None
-    if len(normalized) < len(pairs):
+    if len(normalized) < len(pairs):  # Every read passes here, so the usual one does no more than this comparison.
         others = {name: value for name, value in pairs if base_name(name) not in known}
         strict = others.get(STRICT)
         ignored = [name for name in others if base_name(name) not in COMMON_NAMES and name not in ("lang", STRICT)]
-    for index, (name, value) in enumerate(normalized):
+    for index, (name, value) in enumerate(normalized) if maxima else ():
         if name in maxima and _exceeds(value, maxima[name]):
             normalized[index] = (name, str(maxima[name]))
             ignored.append(name)
@@ -89,7 +87,9 @@ def normalize_query(
     ][:1]
     normalized.sort(key=itemgetter(0))
     request.scope["query_string"] = urlencode(normalized, safe="[],:@/").encode()
-    return NormalizedQuery(normalized, list_ignored(ignored), is_strict(strict))
+    return NormalizedQuery(
+        normalized, list_ignored(ignored) if ignored else (), strict is not None and is_strict(strict)
+    )
 
 
 def list_ignored(names: Iterable[str]) -> tuple[str, ...]:
@@ -105,6 +105,8 @@ def is_strict(value: str | None) -> bool:
 
 def _exceeds(value: str, maximum: int) -> bool:
     try:
-        return maximum < read_integer(value) <= MAX_ID
+        # The usual spelling is read without the regular expressions of the others.
+        number = int(value) if value.isdecimal() and len(value) <= 16 else read_integer(value)
+        return maximum < number <= MAX_ID
     except InvalidValue:
         return False  # The parameter is rejected when it is read.
