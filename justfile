@@ -135,6 +135,10 @@ docs: reference
 schemathesis *arguments:
     uv run python -m tools.fuzz "$@"
 
+# Measure the time from a clean clone to the calendar in Chromium, with an empty home directory
+first-hour:
+    uv run python -m tools.first_hour
+
 # Build and check a release, then commit and tag it: just release 1.2.3; --dry-run does neither
 release version *arguments:
     uv run python -m tools.release "$@"

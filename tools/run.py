@@ -45,7 +45,7 @@ def main() -> int:
 
 def _run(directory: Path, host: str, port: int, *, with_town: bool) -> int:
     recipe = "demo" if with_town else "run"
-    if not _is_free(host, port):
+    if not is_free(host, port):
         raise StepError(f"Port {port} is already in use. Choose another one: just port={port + 1} {recipe}")
     database = _step("Database", "PostgreSQL", lambda: postgres.ensure(directory / "postgres"))
     environment = {
@@ -56,7 +56,7 @@ def _run(directory: Path, host: str, port: int, *, with_town: bool) -> int:
     _step("Migration", "schema of the database", lambda: _kalends(environment, "migrate"))
     password = _step("Account", LOGIN, lambda: _ensure_account(environment, directory / "password"))
     if with_town:
-        print("Town       Larkford, with its programme and pictures")
+        print("Town       Larkford, with its programme and pictures", flush=True)
         subprocess.run([*KALENDS, "seed", "--town"], env=environment, check=True)
     base_url = f"http://{'localhost' if host == '127.0.0.1' else host}:{port}"
     log = directory / "server.log"
@@ -106,7 +106,8 @@ def _ensure_account(environment: Mapping[str, str], path: Path) -> str:
     return password
 
 
-def _is_free(host: str, port: int) -> bool:
+def is_free(host: str, port: int) -> bool:
+    """Return whether nothing listens on a port."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
