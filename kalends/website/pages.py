@@ -122,6 +122,7 @@ class Page:
     """Variables of `base.html`."""
 
     template: ClassVar[str] = "base.html"
+    styles: ClassVar[tuple[str, ...]] = ()  # files besides site.css, in the order in which they are loaded
     kind: str  # the CSS class of the main element
     title: str
     summary: str = ""
@@ -137,6 +138,7 @@ class Page:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePage(Page):
     template: ClassVar[str] = "message.html"
+    styles: ClassVar[tuple[str, ...]] = ("filters.css",)
     kind: str = "message-page"
     message: str
     asks_password: bool = False
@@ -145,6 +147,7 @@ class MessagePage(Page):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage(Page):
     template: ClassVar[str] = "event.html"
+    styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
     kind: str = "event-page"
     og_type: str = "article"
     when: When
@@ -178,6 +181,7 @@ class ViewPage(Page):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthPage(ViewPage):
     template: ClassVar[str] = "month.html"
+    styles: ClassVar[tuple[str, ...]] = ("month.css",)
     kind: str = "month-page"
     view: str = "month"
     weeks: Sequence[Week]
@@ -189,6 +193,7 @@ class MonthPage(ViewPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeekPage(ViewPage):
     template: ClassVar[str] = "week.html"
+    styles: ClassVar[tuple[str, ...]] = ("week.css",)
     kind: str = "week-page"
     view: str = "week"
     week: Week
@@ -205,6 +210,7 @@ class ListPage(ViewPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapPage(ListPage):
     template: ClassVar[str] = "map.html"
+    styles: ClassVar[tuple[str, ...]] = ("map.css",)
     kind: str = "map-page"
     view: str = "map"
     points: str
@@ -213,6 +219,7 @@ class MapPage(ListPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPage(ListPage):
     template: ClassVar[str] = "search.html"
+    styles: ClassVar[tuple[str, ...]] = ("filters.css",)
     kind: str = "search-page"
     form: SearchForm
     choices: Sequence[ChoiceField]
@@ -224,6 +231,7 @@ class RecordPage(ListPage):
     """Variables of `place.html`: a venue, organizer, category or tag with its events."""
 
     template: ClassVar[str] = "place.html"
+    styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
     kind: str = "place-page"
     description: Markup
     facts: Facts
