@@ -131,7 +131,9 @@ def show_page(
         cache_tags = (*cache_tags, f"s{site.id}-categories")
     body = render(model, _make_layout(page, site))
     headers = {
-        "Content-Security-Policy": _content_security_policy(page_request, (site.logo_url, *image_urls)),
+        "Content-Security-Policy": _content_security_policy(
+            page_request, (site.logo_url, *page_request.highlights.image_urls, *image_urls)
+        ),
         "Referrer-Policy": "strict-origin-when-cross-origin",
     }
     expires_at = min(expires_at, page.midnight) if expires_at else page.midnight
@@ -158,6 +160,7 @@ def _make_layout(page: PageContext, site: Site) -> Layout:
         tiles_host=urlsplit(map_settings.tiles_url).netloc.removeprefix("{s}."),
         tiles_attribution=map_settings.tiles_attribution,
         has_map=bool(map_settings.tiles_url),
+        highlights=page.request.highlights,
     )
 
 
@@ -170,7 +173,8 @@ def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, .
     sources = ["'self'", *sorted(origins)]
     ancestors = "*" if page_request.embedded else "'self'"
     return (
-        "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; "
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; "
         f"img-src {' '.join(sources)}; "
         f"frame-ancestors {ancestors}"
     )

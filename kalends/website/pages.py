@@ -14,6 +14,8 @@ from markupsafe import Markup
 from kalends.store.sites import Site
 from kalends.website.models.cards import Card, PageImage, When
 from kalends.website.models.grid import Day, Week
+from kalends.website.models.highlights import Highlights
+from kalends.website.models.month_cells import Slot
 from kalends.website.models.page_locale import PageLocale
 from kalends.website.models.urls import UrlBuilder
 
@@ -47,10 +49,10 @@ class Paging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardList:
-    """One page of event cards by month, and the cache tags of the records in it."""
+    """One page of event cards by day, and the cache tags of the records in it."""
 
     heading: str
-    groups: Sequence[tuple[date | None, Sequence[Card]]]
+    groups: Sequence[tuple[str, Sequence[Card]]]  # headings and cards; no heading if the page is about one day
     paging: Paging
     empty_text: str  # a message ID, shown instead of an empty list
     past_url: str = ""
@@ -115,6 +117,7 @@ class Layout:
     tiles_host: str
     tiles_attribution: str
     has_map: bool
+    highlights: Highlights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +125,9 @@ class Page:
     """Variables of `base.html`."""
 
     template: ClassVar[str] = "base.html"
+    # Files besides site.css and the scripts, in the order in which they are loaded.
+    styles: ClassVar[tuple[str, ...]] = ()
+    scripts: ClassVar[tuple[str, ...]] = ("site.js",)
     kind: str  # the CSS class of the main element
     title: str
     summary: str = ""
@@ -137,6 +143,7 @@ class Page:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePage(Page):
     template: ClassVar[str] = "message.html"
+    styles: ClassVar[tuple[str, ...]] = ("filters.css",)
     kind: str = "message-page"
     message: str
     asks_password: bool = False
@@ -145,6 +152,7 @@ class MessagePage(Page):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage(Page):
     template: ClassVar[str] = "event.html"
+    styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
     kind: str = "event-page"
     og_type: str = "article"
     when: When
@@ -178,9 +186,11 @@ class ViewPage(Page):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthPage(ViewPage):
     template: ClassVar[str] = "month.html"
+    styles: ClassVar[tuple[str, ...]] = ("month.css",)
+    scripts: ClassVar[tuple[str, ...]] = ("site.js", "month.js")
     kind: str = "month-page"
     view: str = "month"
-    weeks: Sequence[Week]
+    weeks: Sequence[Sequence[tuple[Day, Sequence[Slot]]]]  # the days of each week, with what their cells show
     agenda: Sequence[Day]
     has_more_days: bool  # the agenda does not list all days with events
     is_empty: bool
@@ -189,6 +199,7 @@ class MonthPage(ViewPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeekPage(ViewPage):
     template: ClassVar[str] = "week.html"
+    styles: ClassVar[tuple[str, ...]] = ("week.css",)
     kind: str = "week-page"
     view: str = "week"
     week: Week
@@ -205,6 +216,7 @@ class ListPage(ViewPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapPage(ListPage):
     template: ClassVar[str] = "map.html"
+    styles: ClassVar[tuple[str, ...]] = ("map.css",)
     kind: str = "map-page"
     view: str = "map"
     points: str
@@ -213,6 +225,7 @@ class MapPage(ListPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPage(ListPage):
     template: ClassVar[str] = "search.html"
+    styles: ClassVar[tuple[str, ...]] = ("filters.css",)
     kind: str = "search-page"
     form: SearchForm
     choices: Sequence[ChoiceField]
@@ -224,6 +237,7 @@ class RecordPage(ListPage):
     """Variables of `place.html`: a venue, organizer, category or tag with its events."""
 
     template: ClassVar[str] = "place.html"
+    styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
     kind: str = "place-page"
     description: Markup
     facts: Facts
