@@ -151,7 +151,8 @@ def worker(database_url: str, environment: Mapping[str, str]) -> Iterator[None]:
 
 def add_user(database_url: str, role: str) -> dict[str, str | int]:
     login = LOGINS[role]
-    user_id = int(run_command(database_url, "user", "add", login, "--role", role))
+    added = run_command(database_url, "user", "add", login, "--role", role)
+    user_id = int(added.rpartition("(ID ")[2].partition(")")[0])
     password = run_command(database_url, "app-password", "create", login, "conformance")
     return {"login": login, "password": password, "id": user_id}
 

@@ -1,6 +1,7 @@
 """The built-in page for browsers when the server cannot show a page of the site. It needs no database."""
 
 import hashlib
+import re
 from base64 import b64encode
 from html import escape
 from typing import Final
@@ -18,6 +19,7 @@ main { max-width: 34rem; padding: 2rem 1.5rem }
 h1 { margin: 0 0 .75rem; font-size: 1.75rem; line-height: 1.2; text-wrap: balance }
 p { margin: 0 0 .75rem }
 .reason { opacity: .75; font-size: 1rem }
+code { white-space: nowrap }
 """
 _STYLE_HASH: Final = b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY: Final = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
@@ -33,7 +35,8 @@ def make_error_page(error: ApiError, language: str) -> Response:
         heading, advice = translate(N_("This page cannot be shown")), ""
     reason = "" if error.message == BUSY else error.message.render(translate)
     paragraphs = [f"<p>{escape(advice)}</p>" if advice else ""]
-    paragraphs.append(f'<p class="reason">{escape(reason)}</p>' if reason else "")
+    marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(reason))
+    paragraphs.append(f'<p class="reason">{marked}</p>' if reason else "")
     body = f"""<!doctype html>
 <html lang="{language}">
 <head>

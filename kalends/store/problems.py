@@ -133,27 +133,35 @@ def compare_schema(found: str, wanted: str) -> Problem | None:
     )
 
 
-async def connect(url: str) -> Any:
-    """Open a connection outside of the pools; raise DatabaseUnavailable with the reason if that fails."""
+async def connect(url: str, *, prepared: bool = True) -> Any:
+    """Open a connection outside of the pools; raise DatabaseUnavailable with the reason if that fails.
+
+    `prepared`: whether statements may be prepared, which a pooler in transaction mode does not allow.
+    """
     try:
-        return await asyncpg.connect(url, timeout=CONNECT_TIMEOUT)
+        return await asyncpg.connect(url, timeout=CONNECT_TIMEOUT, statement_cache_size=100 if prepared else 0)
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
-        problem = explain(error, url) or Problem(
-            f"PostgreSQL at {Target.from_url(url).address} refuses connections: {error}",
-            Message("The database is not responding."),
-        )
-        raise DatabaseUnavailable(problem) from error
+        raise DatabaseUnavailable(explain(error, url) or _quote(error, url)) from error
+
+
+def _quote(error: BaseException, url: str) -> Problem:
+    """Return a problem that has no explanation, in the words of PostgreSQL."""
+    detail = f"PostgreSQL at {Target.from_url(url).address} says: {str(error) or type(error).__name__}"
+    return Problem(detail, Message("The database is not responding."))
 
 
 async def read_schema_version(url: str) -> str:
     """Return the version of the schema, or "" if there is none."""
-    connection = await connect(url)
+    connection = await connect(url, prepared=False)
     try:
-        return str(await connection.fetchval("SELECT version_num FROM alembic_version") or "")
+        version = await connection.fetchval("SELECT version_num FROM alembic_version", timeout=CONNECT_TIMEOUT)
+        return str(version or "")
     except asyncpg.UndefinedTableError:
         return ""
     except asyncpg.InsufficientPrivilegeError as error:
         raise DatabaseUnavailable(NO_RIGHTS) from error
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+        raise DatabaseUnavailable(_quote(error, url)) from error
     finally:
         connection.terminate()
 

@@ -110,8 +110,13 @@ async def add_site(database_url: str, host: str, name: str, first_host: str = ""
         if first_host:
             await _add_new_host(connection, first_host, homeless[0].id)
         await _require_new_host(connection, host)
+        # A sequence, because the ID of a removed site must not return; imported sites may have higher IDs.
         site_id: int = await connection.fetchval(
-            "INSERT INTO sites (id, name) VALUES (nextval('site_ids'), $1) RETURNING id", name
+            """
+            INSERT INTO sites (id, name)
+            SELECT setval('site_ids', greatest(nextval('site_ids'), max(s.id) + 1)), $1 FROM sites s RETURNING id
+            """,
+            name,
         )
         await _add_new_host(connection, host, site_id)
     return site_id

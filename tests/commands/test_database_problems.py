@@ -178,7 +178,8 @@ def test_server_explains_a_missing_schema_to_everybody(empty_database_url: str, 
             heading, reason = translator(language)("Temporarily unavailable"), translator(language)(summary)
             assert f'<html lang="{language}">' in page.text
             assert f"<h1>{heading}</h1>" in page.text
-            assert f'<p class="reason">{reason}</p>' in page.text
+            command = "<code>kalends migrate</code>"
+            assert f'<p class="reason">{reason.replace("`kalends migrate`", command)}</p>' in page.text
             assert language == "en" or heading != "Temporarily unavailable"
         browser = {"Accept": "text/html"}
         assert httpx.get(f"{server.base_url}{API_PATH}/events", headers=browser).json()["message"] == summary

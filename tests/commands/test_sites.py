@@ -74,6 +74,10 @@ def test_removed_site_leaves_nothing_and_its_id_never_returns(database_url: str)
         " ".join(stdout(database_url, "site", "add", "c.test").splitlines()[0].split()) == "Added site 3 at c.test."
     )
     assert stderr(database_url, "site", "remove", "b.test", "--yes") == "There is no site b.test."
+    with psycopg.connect(database_url) as connection:
+        connection.execute("INSERT INTO sites (id) VALUES (7)")
+        connection.execute("INSERT INTO site_hosts VALUES ('imported.test', 7)")
+    assert stdout(database_url, "site", "add", "d.test").startswith("Added site 8 at d.test.")
 
 
 def count_rows(url: str, site_id: int) -> int:
