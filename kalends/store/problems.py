@@ -95,6 +95,14 @@ def explain(error: BaseException, url: str) -> Problem | None:
     return None
 
 
+def no_response(url: str) -> Problem:
+    """Return the problem of a server that accepts connections too slowly, or not at all."""
+    return Problem(
+        f"PostgreSQL at {Target.from_url(url).address} does not respond. Is it overloaded, or behind a firewall?",
+        Message("The database is not responding."),
+    )
+
+
 def explain_migration(error: BaseException) -> Problem | None:
     """Return why a migration failed, if its login or the server lacks something."""
     for cause in iterate_causes(error):
