@@ -7,6 +7,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from kalends.operations.media.library import Library
     from kalends.settings import Settings
     from kalends.store.database import Database, Transaction
+
+# Seconds that a command waits for a connection to the database.
+CONNECT_TIMEOUT = 10.0
 
 SiteOption = Annotated[
     str, typer.Option("--site", help="Host name or ID of the site; required if the server has several sites.")
@@ -87,10 +91,12 @@ async def run_with_library(work: Callable[["Database", "Library"], Awaitable[Any
 
 
 async def open_database(settings: "Settings") -> "Database":
+    """Open the database. A command waits longer for a connection than a request may."""
     from kalends.bootstrap import database_options
     from kalends.store.database import Database
 
-    return await Database.open(database_options(settings))
+    options = database_options(settings)
+    return await Database.open(replace(options, pool_timeout=max(options.pool_timeout, CONNECT_TIMEOUT)))
 
 
 def load_settings() -> "Settings":

@@ -349,6 +349,8 @@ class Database:
         try:
             return await pool.acquire(timeout=self._options.pool_timeout)
         except TimeoutError as error:
+            if pool.get_size() < pool.get_max_size():
+                raise DatabaseUnavailable(problems.no_response(self._options.url)) from error
             raise errors.unavailable(Message("All database connections are in use.")) from error
         except (asyncpg.PostgresError, *CONNECTION_ERRORS) as error:
             if problem := problems.explain(error, self._options.url):

@@ -95,6 +95,14 @@ def explain(error: BaseException, url: str) -> Problem | None:
     return None
 
 
+def no_response(url: str) -> Problem:
+    """Return the problem of a server that accepts connections too slowly, or not at all."""
+    return Problem(
+        f"PostgreSQL at {Target.from_url(url).address} does not respond. Is it overloaded, or behind a firewall?",
+        Message("The database is not responding."),
+    )
+
+
 def explain_migration(error: BaseException) -> Problem | None:
     """Return why a migration failed, if its login or the server lacks something."""
     for cause in iterate_causes(error):
@@ -146,7 +154,7 @@ async def connect(url: str, *, prepared: bool = True) -> Any:
 
 def _quote(error: BaseException, url: str) -> Problem:
     """Return a problem that has no explanation, in the words of PostgreSQL."""
-    detail = f"PostgreSQL at {Target.from_url(url).address} says: {error or type(error).__name__}"
+    detail = f"PostgreSQL at {Target.from_url(url).address} says: {str(error) or type(error).__name__}"
     return Problem(detail, Message("The database is not responding."))
 
 

@@ -1,9 +1,11 @@
 """A database that cannot be used is explained: by commands, in the log, by /readyz, and on a page for browsers."""
 
+import asyncio
 import os
 import pty
 import re
 import secrets
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from psycopg import sql
 from kalends.core.languages import LANGUAGES
 from kalends.http.language import translator
 from kalends.store import problems
+from kalends.store.database import Database, Options
 from kalends.store.migrations import newest_revision
 from tests.api.running_app import API_PATH
 from tests.conftest import replace_database
@@ -135,6 +138,24 @@ def test_errors_are_red_on_a_terminal() -> None:
     assert process.returncode == 1
     expected = rb"\x1b\[31mKALENDS_DATABASE_URL='mysql://kalends:\*\*\*@localhost/x': must begin with postgresql://"
     assert re.match(expected, shown), shown
+
+
+def test_silent_server_is_not_called_busy() -> None:
+    """A server that accepts the connection but does not respond has connections left."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://kalends@127.0.0.1:{silent.getsockname()[1]}/kalends"
+
+        async def use() -> None:
+            database = await Database.open(Options(url=url, pool_timeout=0.2))
+            try:
+                await database.check_schema(newest_revision())
+            finally:
+                await database.close()
+
+        with pytest.raises(problems.DatabaseUnavailable) as raised:
+            asyncio.run(use())
+    assert raised.value.text == "The database is not responding."
+    assert raised.value.detail.endswith("does not respond. Is it overloaded, or behind a firewall?")
 
 
 # Server ---------------------------------------------------------------------------------------
