@@ -37,7 +37,7 @@ PROTOCOL: Final = (
     _row("credentials of another scheme than Basic", "ignored", "ignored where none are needed, otherwise a 401 that names the scheme"),
     _row("401", "without `WWW-Authenticate`", "with `WWW-Authenticate`, except for browsers (`Sec-Fetch-Mode`)"),
     _row("a body of another content type than JSON and forms", "ignored",
-         "400 if required parameters are missing, otherwise 415; the message names the content type"),
+         "ignored if the URL has all parameters; otherwise 400 if required ones are missing, or 415; the message names the content type"),
     _row("`Location` of a 201", "terms only, in another namespace", "always, in the same namespace", "location"),
     _row("`details` of an error", "sometimes a list", "always an object", "error-data"),
     _row("page links", "omit some filters", "contain every filter of the request", "page-links"),

@@ -126,9 +126,7 @@ async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -
     raw = await requests.read_values(api_request.request, body)
     if raw.files and endpoint.kind is MEDIA:
         raise errors.invalid("file", "image files cannot be replaced; upload a new image.")
-    if raw.unread is not None:
-        missing = find_missing(endpoint.params, raw.values, update=endpoint.is_update)
-        raise errors.unread_body(raw.unread.content_type, missing, is_json=raw.unread.is_json)
+    _reject_unread_body(endpoint, raw)
     check_write(api_request, endpoint, raw)
     values = (
         await asyncio.to_thread(_read_params, endpoint, raw)
@@ -139,6 +137,15 @@ async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -
     await hash_new_passwords(site, values)
     fetched_images = await fetch_images(api_request, site.id, find_image_urls(endpoint.kind, values))
     return OperationInput(raw, values, fetched_images=fetched_images)
+
+
+def _reject_unread_body(endpoint: Endpoint, raw: RawParams) -> None:
+    """Raise if the body was not read, unless the request is complete without it: a DELETE, or all is in the URL."""
+    if raw.unread is None or endpoint.methods == ("DELETE",):
+        return
+    missing = find_missing(endpoint.params, raw.values, update=endpoint.is_update)
+    if missing or not any(p.name in raw.values for p in endpoint.params):
+        raise errors.unread_body(raw.unread.content_type, missing, is_json=raw.unread.is_json)
 
 
 async def _authenticate_writer(api_request: ApiRequest, kind: Kind | None) -> Site:

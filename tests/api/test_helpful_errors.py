@@ -85,6 +85,14 @@ def test_unread_body_is_named(editor: Caller, content_type: str, message: str) -
     assert editor.read("events", event["id"])["title"] == "Concert"
 
 
+def test_unread_body_is_ignored_if_the_request_is_complete_without_it(editor: Caller) -> None:
+    text = {"content": b"x", "headers": {"Content-Type": "text/plain"}}
+    tag = expect_json(editor.request("POST", "/tags?name=From+the+query", **text), 201)
+    changed = editor.request("PATCH", f"/tags/{tag['id']}?description=New", **text)
+    assert expect_json(changed)["description"] == "New"
+    assert editor.request("DELETE", f"/tags/{tag['id']}", **text).status_code == 200
+
+
 def test_form_with_braces_in_values_is_read(editor: Caller) -> None:
     headers = {"Content-Type": FORM}
     created = editor.request("POST", "/tags", content=b"name=%7Ba%7D&description={b}", headers=headers)
