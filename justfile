@@ -35,7 +35,7 @@ seed *arguments:
     #!/usr/bin/env bash
     set -euo pipefail
     KALENDS_DATABASE_URL="$(uv run python tools/postgres.py ensure {{ local }}/postgres)"
-    export KALENDS_DATABASE_URL
+    export KALENDS_DATABASE_URL KALENDS_MEDIA_DIR="{{ local }}/media"
     uv run kalends migrate
     uv run kalends seed "$@"
 

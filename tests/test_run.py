@@ -72,10 +72,12 @@ def test_run_and_demo(tmp_path: Path) -> None:
         assert second.returncode == 1
         stop(process)
 
+        port = find_free_port()
         process = start(tmp_path, port, "--town")
         assert "Created Larkford" in read_until(process, "Ctrl+C")
         assert "Saturday market" in httpx.get(f"http://localhost:{port}/").text
         stop(process)
+        port = find_free_port()
         process = start(tmp_path, port, "--town")
         assert "The site has the town already" in read_until(process, "Ctrl+C")
         children = subprocess.run(

@@ -14,7 +14,11 @@ def add_demo_records(
     *,
     town: Annotated[
         bool,
-        typer.Option("--town", help="Add a made-up town with pictures instead; only --today and --site apply to it."),
+        typer.Option(
+            "--town",
+            help="Add a made-up town with pictures instead, and name the site after it; "
+            "of the other options, only --today and --site apply.",
+        ),
     ] = False,
     events: Annotated[int, typer.Option(help="Number of events.", min=0)] = 1000,
     upcoming: Annotated[str, typer.Option(help="Number or share of upcoming events: 500, 0.05 or 5%.")] = "",

@@ -62,6 +62,7 @@ def test_documented_commands_print_documented_output(
     compare(printed)
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("with_town", [False, True], ids=["empty", "town"])
 def test_quickstarts_work_in_any_order_on_one_server(database_url: str, tmp_path: Path, with_town: bool) -> None:
     """Follow all quickstarts on the server of `just run`, and backwards on that of `just demo`."""

@@ -29,6 +29,7 @@ def run_seed(database_url: str, media: Path) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.process
 def test_town_is_lifelike_and_added_once(database_url: str, tmp_path: Path) -> None:
     media = tmp_path / "media"
     occurrences = list_occurrences(TODAY)
