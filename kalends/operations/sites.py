@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any, Final, LiteralString
 
+from kalends.core.custom_css import read_custom_css
 from kalends.core.errors import InvalidValue
 from kalends.core.html.sanitize import clean_plain
 from kalends.core.times import read_zone
@@ -13,6 +15,8 @@ from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
 VIEWS: Final = ("month", "week", "day", "list", "map")
+FONTS: Final = ("serif", "sans", "classic", "humanist", "rounded")
+CUSTOM_CSS: Final = "custom_css"
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -56,7 +60,13 @@ def _parse_view(value: str) -> str:
     return value
 
 
-# Parsers of the settings. The keys are the names of columns.
+def _parse_fonts(value: str) -> str:
+    if value not in FONTS:
+        raise InvalidValue(f"must be one of {', '.join(FONTS)}.")
+    return value
+
+
+# Parsers of the settings. The keys are the names of columns, except for the custom CSS, which has a table.
 SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
     "name": _clean_short_text,
     "base_url": lambda value: read_website(value).rstrip("/") or None,
@@ -70,14 +80,21 @@ SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
     "accent": _parse_accent,
     "first_weekday": _parse_weekday,
     "default_view": _parse_view,
+    "imprint_url": read_website,
+    "privacy_url": read_website,
+    "parent_url": read_website,
+    "second_accent": lambda value: value and _parse_accent(value),
+    "fonts": _parse_fonts,
+    CUSTOM_CSS: read_custom_css,
 }
 
 
 async def show_site(tx: Transaction) -> dict[str, Any]:
     return {
         "id": tx.site.id,
-        **{key: getattr(tx.site, key) for key in SITE_KEYS},
+        **{key: getattr(tx.site, key) for key in SITE_KEYS if key != CUSTOM_CSS},
         "first_weekday": WEEKDAYS[tx.site.first_weekday - 1],
+        CUSTOM_CSS: f"version {tx.site.custom_css_hash}" if tx.site.custom_css_hash else "",
         "revision": tx.site.revision,
     }
 
@@ -91,5 +108,22 @@ async def set_site(tx: Transaction, key: str, value: str) -> None:
     else:
         raise InvalidValue(f"There is no setting {key}; the settings are {', '.join(SITE_KEYS)}.")
     await tx.lock_site(None)
+    if column == CUSTOM_CSS:
+        column, parsed = "custom_css_hash", await _store_css(tx, str(parsed))
     await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", parsed, tx.site.id))
     tx.changes.record("sites", tx.site.id, "settings")
+
+
+async def _store_css(tx: Transaction, css: str) -> str:
+    """Store the custom CSS and return the name of this version; "" if there is none."""
+    await tx.execute(Sql("DELETE FROM site_styles WHERE site_id = ?", tx.site.id))
+    if not css:
+        return ""
+    await tx.execute(Sql("INSERT INTO site_styles (site_id, css) VALUES (?, ?)", tx.site.id, css))
+    return blake2b(css.encode(), digest_size=6).hexdigest()
+
+
+async def read_css(tx: Transaction) -> str:
+    """Return the custom CSS of the site."""
+    row = await tx.fetch_one(Sql("SELECT css FROM site_styles WHERE site_id = ?", tx.site.id))
+    return row["css"] if row else ""
