@@ -30,7 +30,13 @@ KEYWORDS = {
     "invalid": (2,),
 }
 # Modules whose messages only operators see.
-ENGLISH_ONLY = {"operations/accounts.py", "operations/sites.py", "demo/seed.py", "demo/events.py"}
+ENGLISH_ONLY = {
+    "core/custom_css.py",
+    "operations/accounts.py",
+    "operations/sites.py",
+    "demo/seed.py",
+    "demo/events.py",
+}
 FIXED_DATE = datetime(2000, 1, 1, tzinfo=UTC)
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 

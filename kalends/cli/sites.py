@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kalends.operations.tzdata_refresh import ShiftedEvent
     from kalends.store.sites import HostedSite
 
+MAX_SHOWN = 200  # characters of a value that `site set` repeats
+
 group = typer.Typer(no_args_is_help=True, help="Manage sites and their settings.")
 timezone = typer.Typer(no_args_is_help=True, help="Maintain time zone data.")
 
@@ -52,7 +54,8 @@ def set_site(
     from kalends.operations import sites
 
     stored = run_in_transaction(site, lambda tx: sites.set_site(tx, key, value))
-    typer.echo(f"{key} is now {stored!r}." if stored else f"{key} is now empty.")
+    shown = repr(stored) if len(stored) <= MAX_SHOWN else f"a text of {len(stored):,} characters"
+    typer.echo(f"{key} is now {shown}." if stored else f"{key} is now empty.")
 
 
 @group.command("add")

@@ -194,6 +194,14 @@ async def make_render_context(
 
 async def fetch_readable_row(kind: Kind, context: OperationContext) -> Row:
     """Fetch the row that the path names; raise if it does not exist or the caller may not read it in full."""
+    row = await fetch_visible_row(kind, context)
+    if event_passwords.is_locked(context, row):
+        raise errors.password_needed()
+    return row
+
+
+async def fetch_visible_row(kind: Kind, context: OperationContext) -> Row:
+    """Fetch the row that the path names, which may be locked; raise if it does not exist for the caller."""
     permissions.require_reader(context.actor, kind)
     visible = permissions.readable_condition(context.actor) if kind.is_post else Sql("true")
     row = await context.transaction.fetch_one(kind.select(_record_condition(context) + Sql("AND") + visible))
@@ -201,8 +209,6 @@ async def fetch_readable_row(kind: Kind, context: OperationContext) -> Row:
         raise await _not_found_error(kind, context)
     if kind.is_event and row["status"] == "trash":
         raise errors.no_longer_available(kind.singular)
-    if event_passwords.is_locked(context, row):
-        raise errors.password_needed()
     return row
 
 

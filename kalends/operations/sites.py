@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any, Final, LiteralString
 
+from kalends.core.custom_css import read_custom_css
 from kalends.core.errors import InvalidValue
 from kalends.core.html.sanitize import clean_plain
 from kalends.core.image_types import read_key
@@ -17,6 +19,8 @@ from kalends.store.sql import Sql
 
 VIEWS: Final = ("month", "week", "day", "list", "map")
 MEDIA_PATH: Final = "/media/"
+FONTS: Final = ("serif", "sans", "classic", "humanist", "rounded")
+CUSTOM_CSS: Final = "custom_css"
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -74,7 +78,13 @@ def _parse_view(value: str) -> str:
     return value
 
 
-# Parsers of the settings. The keys are the names of columns.
+def _parse_fonts(value: str) -> str:
+    if value not in FONTS:
+        raise InvalidValue(f"must be one of {', '.join(FONTS)}.")
+    return value
+
+
+# Parsers of the settings. The keys are the names of columns, except for the custom CSS, which has a table.
 SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
     "name": _clean_short_text,
     "base_url": lambda value: read_website(value).rstrip("/") or None,
@@ -88,6 +98,12 @@ SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
     "accent": _parse_accent,
     "first_weekday": _parse_weekday,
     "default_view": _parse_view,
+    "imprint_url": read_website,
+    "privacy_url": read_website,
+    "parent_url": read_website,
+    "second_accent": lambda value: value and _parse_accent(value),
+    "fonts": _parse_fonts,
+    CUSTOM_CSS: read_custom_css,
 }
 
 
@@ -96,8 +112,9 @@ async def show_site(tx: Transaction) -> dict[str, Any]:
     return {
         "id": tx.site.id,
         "hosts": ", ".join(hosts) or "any",
-        **{key: getattr(tx.site, key) for key in SITE_KEYS},
+        **{key: getattr(tx.site, key) for key in SITE_KEYS if key != CUSTOM_CSS},
         "first_weekday": WEEKDAYS[tx.site.first_weekday - 1],
+        CUSTOM_CSS: f"version {tx.site.custom_css_hash}" if tx.site.custom_css_hash else "",
         "revision": tx.site.revision,
     }
 
@@ -113,7 +130,10 @@ async def set_several(tx: Transaction, settings: Mapping[str, str]) -> list[obje
     parsed = [_parse_setting(key, value) for key, value in settings.items()]
     await tx.lock_site(None)
     for column, value in parsed:
-        await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", value, tx.site.id))
+        if column == CUSTOM_CSS:
+            await _store_css(tx, str(value))
+        else:
+            await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", value, tx.site.id))
     tx.changes.record("sites", tx.site.id, "settings")
     return [value for _, value in parsed]
 
@@ -125,3 +145,18 @@ def _parse_setting(key: str, value: str) -> tuple[LiteralString, object]:
     similar = suggest(key, SITE_KEYS)
     hint = f"Did you mean {similar}?" if similar else f"The settings are {', '.join(SITE_KEYS)}."
     raise InvalidValue(f"There is no setting {key}. {hint}")
+
+
+async def _store_css(tx: Transaction, css: str) -> None:
+    """Replace the custom CSS, and set the hash that names this version; "" if there is none."""
+    await tx.execute(Sql("DELETE FROM site_styles WHERE site_id = ?", tx.site.id))
+    if css:
+        await tx.execute(Sql("INSERT INTO site_styles (site_id, css) VALUES (?, ?)", tx.site.id, css))
+    css_hash = blake2b(css.encode(), digest_size=6).hexdigest() if css else ""
+    await tx.execute(Sql("UPDATE sites SET custom_css_hash = ? WHERE id = ?", css_hash, tx.site.id))
+
+
+async def read_css(tx: Transaction) -> str:
+    """Return the custom CSS of the site."""
+    row = await tx.fetch_one(Sql("SELECT css FROM site_styles WHERE site_id = ?", tx.site.id))
+    return row["css"] if row else ""

@@ -11,7 +11,7 @@ from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.venues import VENUES
 from kalends.operations import cache_tags
 from kalends.operations.context import OperationContext, PageInfo
-from kalends.operations.records import fetch_readable_row, find_page, make_render_context
+from kalends.operations.records import fetch_readable_row, fetch_visible_row, find_page, make_render_context
 from kalends.store import Row
 
 
@@ -32,6 +32,12 @@ class RecordList[R]:
 
 async def read_event(context: OperationContext) -> RecordRead[Event]:
     return await _read(EVENTS, context)
+
+
+async def read_locked_event(context: OperationContext) -> Event:
+    """Read the public part of a protected event: its title and time."""
+    row = await fetch_visible_row(EVENTS, context)
+    return build_event(row, await make_render_context(EVENTS, context, [row]))
 
 
 async def read_venue(context: OperationContext) -> RecordRead[Venue]:

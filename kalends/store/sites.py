@@ -34,6 +34,12 @@ class Site:
     accent: str
     first_weekday: int
     default_view: str
+    imprint_url: str
+    privacy_url: str
+    parent_url: str
+    second_accent: str
+    fonts: str
+    custom_css_hash: str
 
     @classmethod
     def from_row(cls, row: Record) -> Self:
@@ -55,6 +61,12 @@ class Site:
             accent=row["accent"],
             first_weekday=row["first_weekday"],
             default_view=row["default_view"],
+            imprint_url=row["imprint_url"],
+            privacy_url=row["privacy_url"],
+            parent_url=row["parent_url"],
+            second_accent=row["second_accent"],
+            fonts=row["fonts"],
+            custom_css_hash=row["custom_css_hash"],
         )
 
 

@@ -4,15 +4,19 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
-from kalends.website.models.theme import make_theme
+from kalends.website.models.theme import FONTS, make_theme
 
+DEFAULT_FONTS: Final = "serif"
 STATIC: Final = Path(__file__).resolve().parent / "static"
 TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-_STYLE: Final = re.compile(r"site\.(?P<hash>[0-9a-f]{12})\.(?P<accent>[0-9a-f]{6})\.css")
+# The name contains the theme, so that every server process can make the file.
+_STYLE: Final = re.compile(
+    r"site\.[0-9a-f]{12}\.(?P<accent>[0-9a-f]{6})(?:-(?P<second>[0-9a-f]{6}))?(?:\.(?P<fonts>[a-z]+))?\.css"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,14 @@ class Asset:
 def find_asset(name: str) -> Asset | None:
     """Return the asset with this hashed name."""
     style = _STYLE.fullmatch(name)
-    if style is not None and name == style_name(f"#{style['accent']}"):
-        return Asset(make_theme(f"#{style['accent']}").encode() + _files()["site.css"], TYPES[".css"])
+    if style is not None and (style["fonts"] or DEFAULT_FONTS) in FONTS:
+        theme = (
+            f"#{style['accent']}",
+            f"#{style['second']}" if style["second"] else "",
+            style["fonts"] or DEFAULT_FONTS,
+        )
+        if name == style_name(*theme):
+            return Asset(make_theme(*theme).encode() + _files()["site.css"], TYPES[".css"])
     original = _by_hashed_name().get(name)
     return Asset(_files()[original], TYPES[Path(original).suffix]) if original else None
 
@@ -37,10 +47,12 @@ def asset_name(name: str) -> str:
     return f"{stem}.{_hash(_files()[name])}.{suffix}"
 
 
-@cache
-def style_name(accent: str) -> str:
-    """Return the hashed name of the style sheet with this accent colour."""
-    return f"site.{_hash(_files()['site.css'] + make_theme(accent).encode())}.{accent[1:]}.css"
+@lru_cache(maxsize=256)
+def style_name(accent: str, second_accent: str = "", fonts: str = DEFAULT_FONTS) -> str:
+    """Return the hashed name of the style sheet with this theme."""
+    content = _files()["site.css"] + make_theme(accent, second_accent, fonts).encode()
+    colours = accent[1:] + (f"-{second_accent[1:]}" if second_accent else "")
+    return f"site.{_hash(content)}.{colours}{f'.{fonts}' if fonts != DEFAULT_FONTS else ''}.css"
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import date, timedelta
+from math import log2
 from typing import Final
 
 from kalends.core import errors
@@ -14,16 +15,18 @@ from kalends.website.filter_views import make_category_nav, make_chips
 from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.list_views import MAX_CARDS, NO_EVENTS, make_cards, make_paging
 from kalends.website.models.grid import find_month_bounds, find_week_start, make_entry, make_weeks
-from kalends.website.models.month_cells import MonthLayout, lay_out_month
-from kalends.website.models.page_budget import fits
+from kalends.website.models.month_cells import lay_out_month
+from kalends.website.models.page_budget import MAX_ENTRIES_BYTES, measure_month
 from kalends.website.models.urls import has_page
 from kalends.website.pages import CardList, ListPage, MonthPage, PeriodLink, WeekPage
 
 DAY: Final = timedelta(days=1)
 # Events of a day below the bars, bars above each other, days of the agenda on small screens. The first combination
 # that fits the size budget of the page is used.
-MONTH_SIZES: Final = ((3, 5, 6), (3, 3, 6), (2, 3, 6), (1, 3, 6), (1, 2, 5), (1, 1, 4), (1, 1, 2), (1, 1, 1))
-MAX_PER_MONTH_DAY: Final = sum(MONTH_SIZES[0][:2])
+MONTH_SIZES: Final = (
+    (3, 5, 6), (2, 4, 5), (2, 3, 5), (1, 3, 4), (1, 2, 4), (1, 1, 4), (1, 1, 2), (1, 1, 1), (0, 1, 1),
+)  # fmt: skip
+MAX_PER_MONTH_DAY: Final = 4
 MAX_PER_WEEK_DAY: Final = 12
 
 
@@ -40,12 +43,14 @@ async def show_month(
     before, after = await _find_neighbors(context, month, last_day, [(entry.first, entry.last) for entry in entries])
     is_empty = not any(entry.first <= last_day and entry.last >= month for entry in entries)
     path, heading = f"/events/month/{month.isoformat()[:7]}/", page.locale.month(month)
-
-    def lay_out(size: tuple[int, int, int]) -> MonthLayout:
-        return lay_out_month(first, last, rows, entries, size, today=page.today, month=month)
-
-    fitting = (layout for layout in map(lay_out, MONTH_SIZES) if fits(layout, page_request.highlights))
-    layout = next(fitting, None) or lay_out(MONTH_SIZES[-1])
+    at, last_size = 0, len(MONTH_SIZES) - 1
+    while True:
+        layout = lay_out_month(first, last, rows, entries, MONTH_SIZES[at], today=page.today, month=month)
+        excess = measure_month(layout, page_request.highlights) / MAX_ENTRIES_BYTES
+        if excess <= 1 or at == last_size:
+            break
+        # Each combination has about seven eighths of the size of the one before.
+        at = min(last_size, at + max(1, int(5 * log2(excess))))
     model = MonthPage(
         category_nav=await make_category_nav(page),
         title=heading,

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from kalends.core import times
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import Event
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
-from kalends.http.language import translator
+from kalends.http.language import DEFAULT, LANGUAGES, find_language, translator
 from kalends.http.requests import base_name
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext
@@ -21,13 +22,16 @@ from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.models.cards import Card, find_origin, make_card
 from kalends.website.models.page_locale import PageLocale, make_page_locale
 from kalends.website.models.urls import UrlBuilder
-from kalends.website.pages import Layout, Page
+from kalends.website.pages import LanguageLink, Layout, Page
 from kalends.website.rendering import render
 
 PAGE_TYPE: Final = "text/html; charset=utf-8"
 FILTERS: Final = frozenset(row.name for row in FEED_PARAMS) | {"near"}
 COORDINATES: Final = ("geoloc_lat", "geoloc_lng")
 RADIUS_PARAMS: Final = ("near", *COORDINATES, "geoloc_radius")
+KEPT_PARAMS: Final = FILTERS | {"page", "per_page", "past"}
+# Each catalogue names its own language in this sentence.
+LANGUAGE_OFFER: Final = N_("This page in English")
 HOME_PATHS: Final = ("/", "/events/")
 
 
@@ -161,7 +165,24 @@ def _make_layout(page: PageContext, site: Site) -> Layout:
         tiles_attribution=map_settings.tiles_attribution,
         has_map=bool(map_settings.tiles_url),
         highlights=page.request.highlights,
+        parent_name=urlsplit(page.site.parent_url).netloc.removeprefix("www."),
+        languages=_make_language_links(page.request, page.site.language),
     )
+
+
+def _make_language_links(page_request: PageRequest, site_language: str) -> list[LanguageLink]:
+    """Return links to this page in all languages; that of the site needs no parameter."""
+    pairs = [(name, value) for name, value in page_request.query if value and base_name(name) in KEPT_PARAMS]
+    own = find_language(site_language) or DEFAULT
+    return [
+        LanguageLink(
+            tag,
+            name,
+            "?" + urlencode(pairs if tag == own else [*pairs, ("lang", tag)]),
+            translator(tag)(LANGUAGE_OFFER),
+        )
+        for tag, name in LANGUAGES.items()
+    ]
 
 
 def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, ...]) -> str:

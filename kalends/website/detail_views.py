@@ -7,6 +7,7 @@ from urllib.parse import quote, unquote, urlsplit
 import orjson
 from markupsafe import Markup
 
+from kalends.core.cost import FREE
 from kalends.core.errors import ApiError
 from kalends.core.html.sanitize import to_paragraphs
 from kalends.core.html.text import to_plain_text, to_single_line
@@ -19,14 +20,21 @@ from kalends.kinds.kind import JsonObject
 from kalends.kinds.tags import TAGS
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext
-from kalends.operations.typed_records import list_terms, read_event, read_organizer, read_term, read_venue
+from kalends.operations.typed_records import (
+    list_terms,
+    read_event,
+    read_locked_event,
+    read_organizer,
+    read_term,
+    read_venue,
+)
 from kalends.website.context import PageContext, make_page_context, show_page
 from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.list_views import list_cards
-from kalends.website.models.cards import When, make_page_image, make_when, pick_hue, shorten
+from kalends.website.models.cards import FREE_TEXT, When, make_page_image, make_when, pick_hue, read_title, shorten
 from kalends.website.models.description_html import adapt
 from kalends.website.models.urls import has_page, make_calendar_links
-from kalends.website.pages import EventPage, Facts, Line, MessagePage, NamedUrls, RecordPage
+from kalends.website.pages import Badge, EventPage, Facts, Line, MessagePage, NamedUrls, RecordPage
 
 MAX_SIMILAR: Final = 3
 MAX_SUMMARY: Final = 200
@@ -42,7 +50,7 @@ async def show_event(
     except ApiError as error:
         if error.code != "event-password-protected":
             raise
-        return _password_page(page)
+        return await _password_page(page)
     event = read.record
     # An event unlocked by a password must not be cached.
     is_unlocked = "password" in context.values
@@ -54,14 +62,14 @@ async def show_event(
     is_past = event.end_utc <= context.transaction.now
     image_urls = [card.image.src for card in similar if card.image] + ([image.src] if image else [])
     model = EventPage(
-        title=to_plain_text(event.title),
+        title=read_title(event.title),
         summary=_summary(event, when),
         canonical=event.url,
         when=when,
         is_past=is_past,
         current_day=when.first,
         has_month=has_page(when.first),
-        places=_places(page, event),
+        badges=_make_badges(page, event, is_past=is_past),
         image=image,
         description=adapt(event.description or event.excerpt, _own_hosts(page)),
         calendar_links=make_calendar_links(event),
@@ -188,15 +196,16 @@ def _with_slug(context: OperationContext, slug: str) -> OperationContext:
     return replace(context, slug=slug, values={})
 
 
-def _password_page(page: PageContext) -> PageResponse:
-    """Ask for the password. The existence of a protected event is public, its content is not."""
-    gettext = page.locale.gettext
+async def _password_page(page: PageContext) -> PageResponse:
+    """Ask for the password. Title and time of a protected event are public, as in the API and in feeds."""
+    event = await read_locked_event(page.context)
     is_wrong = "password" in page.context.values
-    message = N_("Wrong password.") if is_wrong else N_("This event is protected by a password.")
+    message = N_("Wrong password.") if is_wrong else N_("Enter the password to see the details.")
     model = MessagePage(
-        title=gettext(N_("Protected by a password")),
-        message=gettext(message),
+        title=read_title(event.title),
+        message=page.locale.gettext(message),
         asks_password=True,
+        when=make_when(event, page.locale, page.site.timezone, long=True),
         robots="noindex",
     )
     return show_page(page, model, status=403, is_cacheable=False)
@@ -212,11 +221,13 @@ def _summary(event: Event, when: When) -> str:
     return shorten(text or " · ".join([when.text, *map(format_address, event.venues)]), MAX_SUMMARY)
 
 
-def _places(page: PageContext, event: Event) -> list[tuple[str, str, str]]:
-    return [
-        (to_plain_text(venue.name), page.links.top_level(f"/venue/{venue.slug}/"), venue.city)
-        for venue in event.venues
+def _make_badges(page: PageContext, event: Event, *, is_past: bool) -> list[Badge]:
+    badges = [
+        (is_past, Badge(N_("This event has ended."))),
+        (event.featured and not is_past, Badge(N_("Featured"), "is-featured")),
+        (event.cost == FREE, Badge(FREE_TEXT, "is-positive")),
     ]
+    return [replace(badge, label=page.locale.text(badge.label)) for applies, badge in badges if applies]
 
 
 def _json_ld(event: Event, context: OperationContext) -> JsonObject:
@@ -243,7 +254,7 @@ def _event_facts(page: PageContext, event: Event) -> Facts:
             lines += [Line(page.locale.text(N_("Open in OpenStreetMap")), map_link(venue), is_external=True)]
         facts.append((N_("Where"), lines))
     if event.cost:
-        facts.append((N_("Cost"), [Line(event.cost)]))
+        facts.append((N_("Cost"), [Line(page.locale.text(FREE_TEXT) if event.cost == FREE else event.cost)]))
     organizers = [
         Line(to_plain_text(organizer.name), links.top_level(f"/organizer/{organizer.slug}/"))
         for organizer in event.organizers

@@ -98,8 +98,26 @@ class Line:
     is_external: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A fact at a glance; `style` is a class of the component `.badge`."""
+
+    label: str
+    style: str = ""
+
+
 Facts = Sequence[tuple[str, Sequence[Line]]]  # labels (message IDs) and lines
 NamedUrls = Sequence[tuple[str, str]]  # names and URLs
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageLink:
+    """This page in another language; `offer` says so in that language."""
+
+    tag: str
+    name: str
+    url: str
+    offer: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +136,8 @@ class Layout:
     tiles_attribution: str
     has_map: bool
     highlights: Highlights
+    parent_name: str  # of the website that the calendar belongs to
+    languages: Sequence[LanguageLink]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +163,10 @@ class Page:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePage(Page):
     template: ClassVar[str] = "message.html"
-    styles: ClassVar[tuple[str, ...]] = ("filters.css",)
     kind: str = "message-page"
     message: str
     asks_password: bool = False
+    when: When | None = None  # the time of a protected event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +178,7 @@ class EventPage(Page):
     when: When
     is_past: bool
     has_month: bool
-    places: Sequence[tuple[str, str, str]]  # names, URLs and towns of the venues
+    badges: Sequence[Badge]
     description: Markup
     calendar_links: dict[str, str]
     ticket_url: str

@@ -7,6 +7,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from kalends.core.messages import gettext_noop as N_
+from kalends.http.language import LANGUAGES
 from kalends.http.templates import make_environment
 from kalends.website import assets
 from kalends.website.models.urls import VIEWS
@@ -31,7 +32,9 @@ def _escape_json(value: str) -> Markup:
 
 
 _ENVIRONMENT.filters["data_block"] = _escape_json
-_ENVIRONMENT.globals.update(asset=assets.asset_name, style=assets.style_name, VIEWS=VIEWS, VIEW_NAMES=VIEW_NAMES)
+_ENVIRONMENT.globals.update(
+    asset=assets.asset_name, style=assets.style_name, VIEWS=VIEWS, VIEW_NAMES=VIEW_NAMES, LANGUAGES=LANGUAGES
+)
 
 
 def render(page: Page, layout: Layout) -> str:

@@ -18,6 +18,7 @@ from kalends.kinds.tags import TAGS
 from kalends.kinds.venues import VENUES
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext
+from kalends.operations.sites import read_css
 from kalends.store import slug_redirects
 from kalends.website import calendar_views, detail_views, list_views
 from kalends.website.assets import STATIC, find_asset
@@ -41,6 +42,7 @@ VIEWS: Final = {
     "list": list_views.show_list,
     "map": list_views.show_map,
 }
+MISSING: Final = N_("There is no page at this address. It may have moved, or the event is no longer public.")
 PATH: Final = r"(?P<path>[^/]+(?:/[^/]+)*)"
 DAY: Final = r"(?P<day>\d{4}-\d\d-\d\d)"
 
@@ -66,6 +68,24 @@ def _find_default_view(page_request: PageRequest, context: OperationContext) -> 
     return "list" if view == "map" and not page_request.map_settings.tiles_url else view
 
 
+async def show_custom_style(_: PageRequest, context: OperationContext, __: dict[str, str]) -> PageResponse:
+    """Return the custom CSS of the site. The hash in the path only makes clients ask for a new version."""
+    css = await read_css(context.transaction)
+    if not css:
+        raise errors.no_route()
+    headers = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff"}
+    return PageResponse(
+        css, "text/css; charset=utf-8", cache_tags=(f"s{context.transaction.site.id}",), headers=headers
+    )
+
+
+async def show_favicon(_: PageRequest, context: OperationContext, __: dict[str, str]) -> PageResponse:
+    """Return the icon for clients that ask for this name only: the logo of the site, else the built-in icon."""
+    if logo_url := context.transaction.site.logo_url:
+        return PageResponse(b"", "text/plain", status=302, headers={"Location": logo_url}, is_cacheable=False)
+    return PageResponse((STATIC / "favicon.ico").read_bytes(), "image/x-icon")
+
+
 ROUTES: Final[tuple[PageRoute, ...]] = (
     PageRoute(r"/(?:events/)?", show_default_view, list_views.LIST_PARAMS, extra_names=("p",)),
     PageRoute(r"/events/month/(?:(?P<month>\d{4}-\d\d)/)?", calendar_views.show_month, list_views.LIST_PARAMS),
@@ -79,6 +99,8 @@ ROUTES: Final[tuple[PageRoute, ...]] = (
     PageRoute(r"/organizer/(?P<slug>[^/]+)/", detail_views.show_organizer, list_views.LIST_PARAMS, kind=ORGANIZERS),
     PageRoute(rf"/events/category/{PATH}/", detail_views.show_category, list_views.LIST_PARAMS, kind=CATEGORIES),
     PageRoute(r"/tag/(?P<slug>[^/]+)/", detail_views.show_tag, list_views.LIST_PARAMS, kind=TAGS),
+    PageRoute(r"/custom\.[0-9a-f]{12}\.css", show_custom_style, is_page=False),
+    PageRoute(r"/favicon\.ico", show_favicon, is_page=False),
     *FEEDS,
 )
 
@@ -161,7 +183,7 @@ async def _error_page(page_request: PageRequest, error: ApiError) -> Response:
         page = make_page_context(page_request, make_context(page_request, tx, {}))
         is_missing = error.status in (403, 404, 410)
         heading = N_("Page not found") if is_missing else N_("This page cannot be shown")
-        message = "" if is_missing else error.message.render(page.locale.translate)
+        message = page.locale.gettext(MISSING) if is_missing else error.message.render(page.locale.translate)
         model = MessagePage(title=page.locale.gettext(heading), message=message, robots="noindex")
         page_response = show_page(page, model, status=404 if is_missing else error.status, is_cacheable=False)
     page_request.site_revision = None

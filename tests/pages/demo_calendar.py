@@ -125,6 +125,7 @@ def build_demo_calendar(server: Server, database_url: str, editor: User) -> Demo
         end_date="2031-03-05 02:00",
         timezone="Asia/Tokyo",
     )
+    add("events", title="Concert du soir : Orchestre", start_date="2031-05-20 20:00", end_date="2031-05-20 22:00")
     add("events", title="Town fair", start_date="2031-03-09", end_date="2031-03-09", all_day=True)
     # At the end of a week, where the hidden text of a bar could widen the page.
     add("events", title=TITLES[4], start_date="2031-04-12", end_date="2031-04-13", all_day=True)

@@ -300,7 +300,7 @@ def test_external_images_become_links_and_headings_are_demoted(app: RunningApp) 
         "<a href='https://x.example/'><img src='https://elsewhere.example/b.png' alt='linked'></a>"
         "<img src='/assets/own.png' alt='own' width='10'>"))  # fmt: skip
     page = get_page(app, f"/event/{event['slug']}/")
-    prose = page[page.index('<div class="prose">') : page.index('<div class="event-sidebar">')]
+    prose = page[page.index('<div class="prose">') : page.index("</article>")]
     assert "<h2>One</h2>" in prose
     assert "<h3>Two</h3>" in prose
     assert 'href="https://elsewhere.example/a.png">A &quot;poster&quot;</a>' in prose

@@ -118,6 +118,8 @@ async def fill_two_sites(database_url: str) -> SitePair:
             connection.execute("INSERT INTO media_files VALUES (%s, %s, %s, 'full')", [site, name, image])
             connection.execute("INSERT INTO orphan_files VALUES (%s, %s, now())", [site, name])
             connection.execute("INSERT INTO slug_redirects VALUES (%s, 'events', %s, 1)", [site, f"{word}-{image}"])
+        for site, word in ((1, "alphaword"), (other, "betaword")):
+            connection.execute("INSERT INTO site_styles VALUES (%s, %s)", [site, f".{word} {{ color: red }}"])
     async with run_application(database_url, pool_size=2) as transport:
         a = IsolatedSite(1, "a.example", "alphaword", users_a, transport)
         b = IsolatedSite(other, "b.example", "betaword", users_b, transport)

@@ -1,5 +1,6 @@
 """Cards: events as lists show them, with all texts, dates and images ready for the template."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +9,9 @@ from itertools import accumulate, groupby
 from typing import Final
 from urllib.parse import quote, urlsplit
 
+from kalends.core.cost import FREE
 from kalends.core.html.text import to_plain_text, to_single_line
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import Event, Image
 from kalends.core.times import abbreviation, offset_of
 from kalends.website.models.page_locale import PageLocale
@@ -20,6 +23,8 @@ MAX_TITLE: Final = 160  # columns
 # An event that ends at 06:00:00 exactly still belongs to the night before.
 NIGHT: Final = timedelta(hours=6, seconds=1)
 RANGE: Final = " – "
+FREE_TEXT: Final = N_("Free")
+_SPACED_SIGN: Final = re.compile(r" (?=[:;!?»])|(?<=«) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +89,14 @@ def make_card(event: Event, locale: PageLocale, links: UrlBuilder, zone: str) ->
     venue = event.venues[0] if event.venues else None
     return Card(
         id=event.id,
-        title=shorten(to_plain_text(event.title), MAX_TITLE),
+        title=shorten(read_title(event.title), MAX_TITLE),
         url=links.event(event.slug),
         when=make_when(event, locale, zone),
         place=to_plain_text(venue.name) if venue else "",
         town=venue.city if venue else "",
         excerpt=shorten(to_single_line(event.excerpt or event.description), MAX_EXCERPT),
         image=make_page_image(event.image),
-        cost=event.cost,
+        cost=locale.text(FREE_TEXT) if event.cost == FREE else event.cost,
         featured=event.featured,
         is_locked=event.is_locked,
         hue=pick_hue(event.categories[0].id if event.categories else None),
@@ -99,6 +104,11 @@ def make_card(event: Event, locale: PageLocale, links: UrlBuilder, zone: str) ->
         latitude=venue.latitude if venue else None,
         longitude=venue.longitude if venue else None,
     )
+
+
+def read_title(html: str) -> str:
+    """Return a title as text. A sign that French separates by a space stays on the line of its word."""
+    return _SPACED_SIGN.sub("\u00a0", to_plain_text(html))
 
 
 def make_when(event: Event, locale: PageLocale, zone: str, *, long: bool = False) -> When:

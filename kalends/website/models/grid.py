@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Final, Protocol
 
-from kalends.core.html.text import to_plain_text
 from kalends.core.times import abbreviation, offset_of, utc_of
-from kalends.website.models.cards import pick_hue, shorten
+from kalends.website.models.cards import pick_hue, read_title, shorten
 from kalends.website.models.page_locale import PageLocale
 from kalends.website.models.urls import UrlBuilder
 
@@ -85,7 +84,7 @@ def find_week_start(day: date, first_weekday: int) -> date:
 def make_entry(row: Row, locale: PageLocale, links: UrlBuilder, zone: str) -> Entry:
     start: datetime = row["start_local"]
     return Entry(
-        title=shorten(to_plain_text(row["title"]), MAX_TITLE),
+        title=shorten(read_title(row["title"]), MAX_TITLE),
         url=links.event(row["slug"]),
         time="" if row["all_day"] else locale.time(start) + _foreign_zone(start, row["timezone"], zone),
         first=row["first_day"],
@@ -118,10 +117,8 @@ def make_weeks(
 
     A day has at most `max_entries` events and `max_lanes` lanes for bars, by default as many.
     """
-    days = [
-        Day(first + n * DAY, first + n * DAY == today, month is not None and (first + n * DAY).month != month.month)
-        for n in range((last - first).days + 1)
-    ]
+    dates = [first + n * DAY for n in range((last - first).days + 1)]
+    days = [Day(day, day == today, month is not None and day.month != month.month) for day in dates]
     by_date = {day.date: day for day in days}
     multi_day: list[Entry] = []
     totals: dict[date, int] = {}

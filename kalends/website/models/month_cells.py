@@ -1,7 +1,7 @@
 """The cells of a month: bars of multi-day events at the same height in all days, and single events around them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 
 from kalends.website.models.grid import Cell, Day, Entry, Row, Week, make_agenda, make_weeks
@@ -58,29 +58,28 @@ def fill_cells(week: Week, max_entries: int) -> list[list[Slot]]:
     `max_entries` more, so that a day with fewer bars lists more events in the same height. The days count the events
     that found no place.
     """
-    return [_fill_cell(week, at, len(week.lanes) + max_entries) for at in range(len(week.days))]
+    covering: list[list[Cell | None]] = [[] for _ in week.days]
+    for number, lane in enumerate(week.lanes):
+        for cell in lane:
+            for at in range(cell.start, cell.start + cell.days) if cell.entry else ():
+                covering[at] += [None] * (number - len(covering[at])) + [cell]
+    max_slots = len(week.lanes) + max_entries
+    return [_fill_cell(day, at, covering[at], max_slots) for at, day in enumerate(week.days)]
 
 
-def _fill_cell(week: Week, at: int, max_slots: int) -> list[Slot]:
-    day = week.days[at]
-    covering = [_find_cell(lane, at) for lane in week.lanes]
-    while covering and covering[-1] is None:
-        covering.pop()
-    entries = iter(day.entries[: max_slots - sum(cell is not None for cell in covering)])
+def _fill_cell(day: Day, at: int, covering: list[Cell | None], max_slots: int) -> list[Slot]:
+    """Return the slots of a day. `covering` has the bars of its lanes, down to the last one."""
+    shown = day.entries[: max_slots - len(covering) + covering.count(None)]
+    _count_shown(day, len(shown))
+    entries = iter(shown)
     slots: list[Slot] = []
     for cell in covering:
         slot = _make_bar(cell, at) if cell else Slot(next(entries, None), is_short=True)
         if slots and not slot.entry and not slots[-1].entry:
-            slots[-1] = replace(slot, lanes=slots[-1].lanes + 1)
+            slots[-1] = Slot(is_short=True, lanes=slots[-1].lanes + 1)
         else:
             slots.append(slot)
-    slots += [Slot(entry) for entry in entries]
-    _count_shown(day, sum(slot.entry is not None and not slot.days for slot in slots))
-    return slots
-
-
-def _find_cell(lane: list[Cell], at: int) -> Cell | None:
-    return next((cell for cell in lane if cell.entry and cell.start <= at < cell.start + cell.days), None)
+    return slots + [Slot(entry) for entry in entries]
 
 
 def _make_bar(cell: Cell, at: int) -> Slot:

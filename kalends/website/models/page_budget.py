@@ -14,14 +14,16 @@ from kalends.website.models.month_cells import MonthLayout
 
 # The budget that styles, scripts and the page layout leave for events.
 MAX_CARDS_BYTES: Final = 26_000
-MAX_ENTRIES_BYTES: Final = 14_000
+MAX_ENTRIES_BYTES: Final = 19_500
 MAX_FEATURED_BYTES: Final = 5_000
-# The markup around the texts of one card, image, entry, bar or free place.
+# The markup around the texts of one card, image, entry, bar, free place, link or tile.
 CARD_BYTES: Final = 615
 IMAGE_BYTES: Final = 220
 ENTRY_BYTES: Final = 62
 BAR_BYTES: Final = 130
 SPACE_BYTES: Final = 48
+MORE_BYTES: Final = 115
+TILE_BYTES: Final = 370
 
 
 def trim(cards: Sequence[Card], budget: int) -> list[Card]:
@@ -33,15 +35,21 @@ def trim(cards: Sequence[Card], budget: int) -> list[Card]:
     return list(cards)
 
 
-def fits(layout: MonthLayout, highlights: Highlights) -> bool:
-    """Return whether a month and the highlights above it fit into the budget."""
+def measure_month(layout: MonthLayout, highlights: Highlights) -> int:
+    """Return the size of a month and the highlights above it, of which MAX_ENTRIES_BYTES are available."""
+    days = [day for week in layout.weeks for day, _ in week] + list(layout.agenda)
     slots = [slot for week in layout.weeks for _, cell in week for slot in cell]
     entries = [slot.entry for slot in slots if slot.entry]
     entries += [entry for day in layout.agenda for entry in (*day.starting, *day.entries)]
-    above = [*highlights.featured, *[replace(card, image=None) for card in highlights.weekend]]
     bars, spaces = sum(slot.days > 0 for slot in slots), sum(slot.entry is None for slot in slots)
-    size = sum(map(_measure_entry, entries)) + BAR_BYTES * bars + SPACE_BYTES * spaces + _measure_cards(above)
-    return size <= MAX_ENTRIES_BYTES
+    links = sum(day.more_count > 0 for day in days)
+    markup = BAR_BYTES * bars + SPACE_BYTES * spaces + MORE_BYTES * links + _measure_highlights(highlights)
+    return markup + sum(map(_measure_entry, entries))
+
+
+def _measure_highlights(highlights: Highlights) -> int:
+    tiles = [*highlights.featured, *[replace(card, image=None) for card in highlights.weekend]]
+    return _measure_cards(tiles) - (CARD_BYTES - TILE_BYTES) * len(tiles)
 
 
 def _measure_cards(cards: Iterable[Card]) -> int:

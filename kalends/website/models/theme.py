@@ -1,4 +1,4 @@
-"""The accent colour of a site, adjusted for contrast on light and dark backgrounds."""
+"""The accent colours of a site, adjusted for contrast on light and dark backgrounds, and its fonts."""
 
 from colorsys import hls_to_rgb, rgb_to_hls
 from functools import lru_cache
@@ -6,17 +6,32 @@ from typing import Final
 
 LIGHT_BACKGROUND: Final = "#f4f1ea"
 DARK_BACKGROUND: Final = "#26282d"
+# Headings and texts. All fonts are installed on common systems; nothing is loaded.
+FONTS: Final = {
+    "serif": "",
+    "sans": "--heading:var(--sans);",
+    "classic": "--body:var(--serif);",
+    "humanist": "--heading:var(--humanist);--body:var(--humanist);"
+    '--humanist:Seravek,"Gill Sans Nova",Ubuntu,Calibri,"DejaVu Sans",source-sans-pro,sans-serif;',
+    "rounded": "--heading:ui-rounded,"
+    '"Hiragino Maru Gothic ProN",Quicksand,Comfortaa,Manjari,"Arial Rounded MT Bold",Calibri,var(--sans);',
+}
 MIN_CONTRAST: Final = 4.6  # WCAG AA requires 4.5 for text.
 
 
 @lru_cache(maxsize=256)
-def make_theme(accent: str) -> str:
-    """Return the style sheet that sets the accent colours."""
-    light, dark = ensure_contrast(accent, LIGHT_BACKGROUND), ensure_contrast(accent, DARK_BACKGROUND)
+def make_theme(accent: str, second_accent: str = "", fonts: str = "serif") -> str:
+    """Return the style sheet that sets the accent colours and the fonts."""
+    light = _set_accents(accent, second_accent or accent, LIGHT_BACKGROUND)
+    dark = _set_accents(accent, second_accent or accent, DARK_BACKGROUND)
+    return f":root{{{light}{FONTS[fonts]}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
+
+
+def _set_accents(accent: str, second_accent: str, background: str) -> str:
+    first, second = ensure_contrast(accent, background), ensure_contrast(second_accent, background)
     return (
-        f":root{{--accent:{light};--on-accent:{pick_text_colour(light)};"
-        "--second:var(--accent);--on-second:var(--on-accent)}"
-        f"@media(prefers-color-scheme:dark){{:root{{--accent:{dark};--on-accent:{pick_text_colour(dark)}}}}}"
+        f"--accent:{first};--on-accent:{pick_text_colour(first)};"
+        f"--second:{second};--on-second:{pick_text_colour(second)};"
     )
 
 

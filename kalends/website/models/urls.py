@@ -16,7 +16,7 @@ VIEWS: Final = ("month", "week", "day", "list", "map")
 # The position in a list; links to other views keep the filters and drop these.
 POSITION_PARAMS: Final = ("page", "per_page", "past", "lang", "cursor")
 FEEDS: Final = ("ics", "rss", "atom", "json")
-MAX_DETAILS: Final = 1000
+MAX_DETAILS: Final = 500
 FIRST_YEAR, LAST_YEAR = 1000, 9000
 
 
@@ -91,6 +91,8 @@ def has_page(day: date) -> bool:
 
 def readable_slug(slug: str) -> str:
     """Decode the percent-escapes of a slug, which makes the page smaller; browsers encode it again."""
+    if "%" not in slug:
+        return slug
     decoded = unquote(slug)
     return decoded if normalize_lookup(decoded) == slug else slug
 

@@ -15,7 +15,7 @@
   };
 
   // Add the visitor's local time where it differs from that of the event.
-  for (const time of document.querySelectorAll(".event header time[data-zone], .card time[data-zone], .tile time[data-zone]")) {
+  for (const time of document.querySelectorAll(".event time[data-zone], .card time[data-zone], .tile time[data-zone]")) {
     const start = new Date(time.dateTime);
     const end = new Date(time.dataset.end);
     if (isNaN(start) || isNaN(end)) continue;
@@ -46,6 +46,49 @@
         // Without clipboard access, the visitor can still copy the selected text.
       }
     });
+  }
+
+  // The page is shared by the means of the device; where there are none, its address is copied.
+  for (const button of document.querySelectorAll("[data-share]")) {
+    const url = document.querySelector("link[rel=canonical]")?.href ?? location.href;
+    button.classList.add("is-ready");
+    button.addEventListener("click", async () => {
+      try {
+        if (navigator.share) await navigator.share({ title: document.title, url });
+        else {
+          await navigator.clipboard.writeText(url);
+          button.textContent = texts.copied;
+        }
+      } catch {
+        // The visitor changed their mind, or nothing may be copied.
+      }
+    });
+  }
+
+  // Offer the language that the visitor prefers, once, unless they chose one. The page itself is the same for everybody.
+  const OFFER_KEY = "kalends-language";
+  const findOffer = () => {
+    const links = [...document.querySelectorAll(".languages [data-offer]")];
+    const primary = (tag) => tag.toLowerCase().split("-")[0];
+    for (const tag of navigator.languages) {
+      if (primary(tag) === primary(language)) return undefined;
+      const link = links.find((one) => primary(one.hreflang) === primary(tag));
+      if (link) return link;
+    }
+    return undefined;
+  };
+  const isAnswered = () => { try { return localStorage.getItem(OFFER_KEY); } catch { return "1"; } };
+  const offered = /[?&]lang=/.test(location.search) || isAnswered() ? undefined : findOffer();
+  if (offered) {
+    const line = Object.assign(document.createElement("p"), { className: "language-offer popover" });
+    const link = Object.assign(document.createElement("a"), { href: offered.href, lang: offered.lang, textContent: offered.dataset.offer });
+    const close = Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: "×" });
+    close.setAttribute("aria-label", texts.close);
+    const answer = () => { localStorage.setItem(OFFER_KEY, "1"); line.remove(); };
+    link.addEventListener("click", answer);
+    close.addEventListener("click", answer);
+    line.append(link, close);
+    document.querySelector(".languages").append(line);
   }
 
   // Menus close on a click outside and on Escape.

@@ -1,0 +1,32 @@
+"""Custom CSS of a site: checked when it is stored, so that no style of a page loads anything from another host."""
+
+import re
+from typing import Final
+
+from kalends.core.errors import InvalidValue
+
+MAX_BYTES: Final = 16_384
+_COMMENT: Final = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+# What would reach other hosts, end the element of a style, or hide one of both from this check.
+_FORBIDDEN: Final = {
+    "@import": "@import",
+    "//": "addresses of other hosts",
+    "javascript:": "addresses of scripts",
+    "expression(": "expressions",
+    "\\": "backslashes",
+    "<": "the character <",
+}
+
+
+def read_custom_css(value: str) -> str:
+    """Return the CSS without its comments. Raises InvalidValue if it is too long or has something forbidden."""
+    css = _COMMENT.sub("", value.replace("\r\n", "\n")).strip()
+    if len(css.encode()) > MAX_BYTES:
+        raise InvalidValue(f"must have at most {MAX_BYTES} bytes.")
+    lowered = css.lower()
+    found = [name for part, name in _FORBIDDEN.items() if part in lowered]
+    found += ["control characters"] if _CONTROL.search(css) else []
+    if found:
+        raise InvalidValue(f"must not contain {found[0]}.")
+    return css

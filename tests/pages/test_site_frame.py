@@ -1,0 +1,119 @@
+"""The frame of the pages: legal links, languages, icon, fonts and custom CSS."""
+
+import re
+
+import pytest
+
+from kalends.core.custom_css import MAX_BYTES, read_custom_css
+from kalends.core.errors import InvalidValue
+from kalends.http.language import LANGUAGES
+from kalends.website.models.theme import DARK_BACKGROUND, LIGHT_BACKGROUND, contrast, make_theme
+from tests.api.running_app import RunningApp
+from tests.pages.page_client import get_page
+
+
+def test_footer_links_to_legal_pages_and_parent_site(app: RunningApp) -> None:
+    page = get_page(app, "/events/list/")
+    assert "Imprint" not in page
+    for key in ("imprint", "privacy", "parent"):
+        app.set_site(f"{key}_url", f"https://www.town.example/{key}")
+    page = get_page(app, "/events/list/", "lang=de")
+    footer = page[page.index("<footer") :]
+    assert '<a href="https://www.town.example/imprint">Impressum</a>' in footer
+    assert '<a href="https://www.town.example/privacy">Datenschutz</a>' in footer
+    assert '<a href="https://www.town.example/parent">town.example</a>' in footer
+    with pytest.raises(ValueError, match="imprint_url"):
+        app.set_site("imprint_url", "javascript:alert(1)")
+
+
+def test_language_switch_keeps_filters_and_canonical_has_no_language(app: RunningApp) -> None:
+    page = get_page(app, "/events/list/", "search=tea&lang=fr&x=1")
+    links = dict(re.findall(r'<a href="([^"]+)" lang="([^"]+)" hreflang', page))
+    assert links == {
+        "?search=tea": "en",
+        **{f"?search=tea&amp;lang={tag}": tag for tag in LANGUAGES if tag != "en"},
+    }
+    assert 'data-offer="Diese Seite auf Deutsch">Deutsch</a>' in page
+    assert re.search(r'hreflang="fr" aria-current="true">Français</a>', page)
+    assert 'rel="canonical" href="http://calendar.test/events/list/"' in page
+    plain = get_page(app, "/events/list/", "lang=fr")
+    alternates = re.findall(r'<link rel="alternate" hreflang="([^"]+)" href="([^"]+)">', plain)
+    url = "http://calendar.test/events/list/"
+    assert dict(alternates) == {"x-default": url, **{tag: f"{url}?lang={tag}" for tag in LANGUAGES}}
+    # A page that search engines do not index has no alternates.
+    assert 'rel="alternate" hreflang' not in page
+
+
+def test_favicon_is_the_logo_or_the_built_in_icon(app: RunningApp) -> None:
+    status, headers, body = app.raw("GET", "/favicon.ico")
+    assert (status, headers["content-type"], body[:4]) == (200, "image/x-icon", b"\0\0\1\0")
+    app.set_site("logo_url", "https://cdn.example/logo.svg")
+    status, headers, _ = app.raw("GET", "/favicon.ico")
+    assert (status, headers["location"]) == (302, "https://cdn.example/logo.svg")
+    assert '<link rel="icon" href="https://cdn.example/logo.svg">' in get_page(app, "/")
+
+
+def test_second_accent_and_fonts_are_part_of_the_style(app: RunningApp) -> None:
+    for key, value in (("accent", "#0b5fff"), ("second_accent", "#ff8800"), ("fonts", "sans")):
+        app.set_site(key, value)
+    name = re.findall(r'href="(/assets/site\.[^"]+)"', get_page(app, "/"))[0]
+    assert name.endswith(".0b5fff-ff8800.sans.css")
+    assert b"--heading:var(--sans)" in app.raw("GET", name)[2]
+    assert app.raw("GET", name.replace(".sans.", ".unknown."))[0] == 404
+    for key, value in (("fonts", "comic"), ("second_accent", "orange")):
+        with pytest.raises(ValueError, match=key):
+            app.set_site(key, value)
+    app.set_site("second_accent", "")
+
+
+@pytest.mark.parametrize("second", ["#ffff00", "#000000", "#ff8800"])
+def test_second_accent_has_sufficient_contrast(second: str) -> None:
+    light, dark = re.findall(r"--second:(#[0-9a-f]{6});--on-second:(#[0-9a-f]{6})", make_theme("#b3341e", second))
+    for (colour, text), background in ((light, LIGHT_BACKGROUND), (dark, DARK_BACKGROUND)):
+        assert contrast(colour, background) >= 4.5
+        assert contrast(colour, text) >= 4.5
+
+
+def test_custom_css_is_served_from_the_own_host(app: RunningApp) -> None:
+    assert app.raw("GET", "/custom.000000000000.css")[0] == 404
+    app.set_site("custom_css", "/* ours */ .brand { letter-spacing: .1em }")
+    page = get_page(app, "/events/list/")
+    (path,) = re.findall(r'<link rel="stylesheet" href="(/custom\.[0-9a-f]{12}\.css)">', page)
+    status, headers, body = app.raw("GET", path)
+    assert (status, headers["content-type"], body) == (
+        200,
+        "text/css; charset=utf-8",
+        b".brand { letter-spacing: .1em }",
+    )
+    # After the styles of the page, so that it can change them.
+    assert page.index(path) > page.index("/assets/site.")
+    app.set_site("custom_css", "a { color: red }")
+    assert app.raw("GET", path)[2] == b"a { color: red }"
+    app.set_site("custom_css", "")
+    assert "/custom." not in get_page(app, "/events/list/")
+
+
+@pytest.mark.parametrize(
+    "css",
+    [
+        "@import 'x.css';",
+        "@IMPORT url(/x.css)",
+        "@im/* */port 'x.css'",
+        "a { background: url(https://elsewhere.example/x.png) }",
+        "a { background: url(//elsewhere.example/x.png) }",
+        "a { background: image-set('https://elsewhere.example/x.png' 1x) }",
+        r"a { background: \75rl(x) }",
+        "a { width: expression(alert(1)) }",
+        "</style><script>",
+        "a { content: '\0' }",
+        "a" * (MAX_BYTES + 1),
+    ],
+)
+def test_custom_css_that_could_reach_other_hosts_is_rejected(css: str) -> None:
+    with pytest.raises(InvalidValue):
+        read_custom_css(css)
+
+
+def test_custom_css_may_use_own_images() -> None:
+    css = "@media (min-width: 40em) { a > b::after { background: url(/media/1/x.webp); content: '→' } }"
+    assert read_custom_css(css) == css
