@@ -72,7 +72,8 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
     clauses = await build_clauses(DAY_EVENTS, days_context, query)
     branches = [
         Sql(
-            "(SELECT r.id, r.title, r.slug, r.timezone, r.start_local, r.end_local, "
+            "(SELECT r.id, r.title, r.slug, r.timezone, r.start_local, r.end_local, r.start_utc, "
+            "r.end_utc, "
             "r.start_local::date AS first_day, " + EFFECTIVE_END + "::date AS last_day, "
             "r.password_hash IS NULL AS is_open, r.password_hash IS NULL AND r.all_day AS all_day, "
             "r.password_hash IS NULL AND r.sticky AS sticky, r.password_hash IS NULL AND r.featured AS featured FROM"

@@ -43,8 +43,13 @@ def style_name(accent: str) -> str:
 
 @cache
 def _files() -> dict[str, bytes]:
-    files = {path.name: path.read_bytes() for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
-    return {**files, "site.css": _minify_style(files["site.css"]), "site.js": _minify_script(files["site.js"])}
+    return {path.name: _read(path) for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
+
+
+def _read(path: Path) -> bytes:
+    body = path.read_bytes()
+    minify = {".css": _minify_style, ".js": _minify_script}.get(path.suffix)
+    return minify(body) if minify and not path.name.startswith("leaflet.") else body
 
 
 def _minify_style(style: bytes) -> bytes:

@@ -16,6 +16,7 @@ from kalends.website.models.cards import Card, PageImage, When
 from kalends.website.models.grid import Day, Week
 from kalends.website.models.page_locale import PageLocale
 from kalends.website.models.urls import UrlBuilder
+from kalends.website.models.week import HourGrid
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ class WeekPage(ViewPage):
     template: ClassVar[str] = "week.html"
     kind: str = "week-page"
     view: str = "week"
-    week: Week
+    grid: HourGrid
     is_empty: bool
 
 

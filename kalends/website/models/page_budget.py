@@ -9,6 +9,7 @@ from typing import Final
 
 from kalends.website.models.cards import Card
 from kalends.website.models.grid import Day, Entry, Week
+from kalends.website.models.week import HourGrid
 
 # The budget that styles, scripts and the page layout leave for events.
 MAX_CARDS_BYTES: Final = 26_000
@@ -18,6 +19,8 @@ CARD_BYTES: Final = 615
 IMAGE_BYTES: Final = 220
 ENTRY_BYTES: Final = 62
 BAR_BYTES: Final = 96
+BLOCK_BYTES: Final = 60  # in addition to those of an entry
+REST_BYTES: Final = 220
 
 
 def trim(cards: Sequence[Card], budget: int) -> list[Card]:
@@ -36,6 +39,15 @@ def fits(weeks: Iterable[Week], agenda: Iterable[Day]) -> bool:
     entries += [entry for week in weeks for day in week.days for entry in day.entries]
     entries += [entry for day in agenda for entry in (*day.starting, *day.entries)]
     return sum(map(_measure_entry, entries)) + BAR_BYTES * len(bars) <= MAX_ENTRIES_BYTES
+
+
+def week_fits(grid: HourGrid) -> bool:
+    """Return whether a week fits into the budget."""
+    all_blocks = [block for day in grid.days for block in day.blocks]
+    blocks = [block.entry for block in all_blocks if block.entry]
+    bars = [*[bar.entry for bar in grid.bars], *[entry for day in grid.days for entry in day.all_day]]
+    markup = BLOCK_BYTES * len(blocks) + BAR_BYTES * len(bars) + REST_BYTES * (len(all_blocks) - len(blocks))
+    return sum(map(_measure_entry, [*blocks, *bars])) + markup <= MAX_ENTRIES_BYTES
 
 
 def _measure_cards(cards: Iterable[Card]) -> int:
