@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,7 @@ def find_asset(name: str) -> Asset | None:
     return Asset(_files()[original], TYPES[Path(original).suffix]) if original else None
 
 
+@cache
 def asset_name(name: str) -> str:
     """Return the hashed name of a static file."""
     stem, _, suffix = name.rpartition(".")
@@ -43,13 +45,14 @@ def style_name(accent: str) -> str:
 
 @cache
 def _files() -> dict[str, bytes]:
-    return {path.name: _read(path) for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
+    files = [path for path in sorted(STATIC.iterdir()) if path.suffix in TYPES]
+    return {path.name: _minify(path) for path in files}
 
 
-def _read(path: Path) -> bytes:
-    body = path.read_bytes()
-    minify = {".css": _minify_style, ".js": _minify_script}.get(path.suffix)
-    return minify(body) if minify and not path.name.startswith("leaflet.") else body
+def _minify(path: Path) -> bytes:
+    """Return a file of this project in a smaller form. Leaflet comes minified."""
+    minify = None if path.name.startswith("leaflet") else MINIFIERS.get(path.suffix)
+    return minify(path.read_bytes()) if minify else path.read_bytes()
 
 
 def _minify_style(style: bytes) -> bytes:
@@ -62,6 +65,9 @@ def _minify_script(script: bytes) -> bytes:
     """Remove indentation and comment lines."""
     lines = [line.strip() for line in script.splitlines()]
     return b"\n".join(line for line in lines if line and not line.startswith(b"//"))
+
+
+MINIFIERS: Final[dict[str, Callable[[bytes], bytes]]] = {".css": _minify_style, ".js": _minify_script}
 
 
 @cache

@@ -123,6 +123,7 @@ class Page:
     """Variables of `base.html`."""
 
     template: ClassVar[str] = "base.html"
+    styles: ClassVar[tuple[str, ...]] = ()  # files besides site.css, in the order in which they are loaded
     kind: str  # the CSS class of the main element
     title: str
     summary: str = ""
@@ -138,6 +139,7 @@ class Page:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePage(Page):
     template: ClassVar[str] = "message.html"
+    styles: ClassVar[tuple[str, ...]] = ("filters.css",)
     kind: str = "message-page"
     message: str
     asks_password: bool = False
@@ -146,6 +148,7 @@ class MessagePage(Page):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventPage(Page):
     template: ClassVar[str] = "event.html"
+    styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
     kind: str = "event-page"
     og_type: str = "article"
     when: When
@@ -179,6 +182,7 @@ class ViewPage(Page):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthPage(ViewPage):
     template: ClassVar[str] = "month.html"
+    styles: ClassVar[tuple[str, ...]] = ("month.css",)
     kind: str = "month-page"
     view: str = "month"
     weeks: Sequence[Week]
@@ -190,6 +194,7 @@ class MonthPage(ViewPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeekPage(ViewPage):
     template: ClassVar[str] = "week.html"
+    styles: ClassVar[tuple[str, ...]] = ("week.css",)
     kind: str = "week-page"
     view: str = "week"
     grid: HourGrid
@@ -206,6 +211,7 @@ class ListPage(ViewPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapPage(ListPage):
     template: ClassVar[str] = "map.html"
+    styles: ClassVar[tuple[str, ...]] = ("map.css",)
     kind: str = "map-page"
     view: str = "map"
     points: str
@@ -214,6 +220,7 @@ class MapPage(ListPage):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPage(ListPage):
     template: ClassVar[str] = "search.html"
+    styles: ClassVar[tuple[str, ...]] = ("filters.css",)
     kind: str = "search-page"
     form: SearchForm
     choices: Sequence[ChoiceField]
@@ -225,6 +232,7 @@ class RecordPage(ListPage):
     """Variables of `place.html`: a venue, organizer, category or tag with its events."""
 
     template: ClassVar[str] = "place.html"
+    styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
     kind: str = "place-page"
     description: Markup
     facts: Facts

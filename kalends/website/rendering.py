@@ -40,6 +40,7 @@ def render(page: Page, layout: Layout) -> str:
         _=layout.locale.gettext,
         # Links of an embedded page leave the frame by default; those with this attribute stay in it.
         self_target=_SELF_TARGET if layout.embedded else "",
+        styles=page.styles,
         **_read_fields(layout),
         **_read_fields(page),
     )

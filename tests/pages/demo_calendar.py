@@ -125,6 +125,8 @@ def build_demo_calendar(server: Server, database_url: str, editor: User) -> Demo
         timezone="Asia/Tokyo",
     )
     add("events", title="Town fair", start_date="2031-03-09", end_date="2031-03-09", all_day=True)
+    # At the end of a week, where the hidden text of a bar could widen the page.
+    add("events", title=TITLES[4], start_date="2031-04-12", end_date="2031-04-13", all_day=True)
     add("events", title="Concert of long ago", start_date="2020-05-05 19:00", end_date="2020-05-05 21:00",
         categories=[music["id"]])  # fmt: skip
     for number in range(12):  # Every colour that a category can have.

@@ -8,7 +8,21 @@ from tests.pages.demo_calendar import FULL_DAY, DemoCalendar
 from tests.soak import SOAK
 
 WIDTHS = range(320, 1361, 40) if SOAK else (320, 360, 480, 600, 768, 1024, 1360)
+EVERY_WIDTH = (320, 390, 600, 768, 800, 1024, 1100, 1280, 1366, 1440)
 PAGES_WITH_MENU = ("month", "list", "week", "day", "venue", "event", "search")
+
+
+def test_no_page_scrolls_sideways(demo_calendar: DemoCalendar, chromium: Browser) -> None:
+    with open_browser_page(chromium) as browser:
+        page = browser.page
+        too_wide: list[tuple[str, int, int]] = []
+        for name, path in demo_calendar.pages.items():
+            page.goto(demo_calendar.server.base_url + path)
+            for width in EVERY_WIDTH:
+                page.set_viewport_size({"width": width, "height": 900})
+                scroll_width = page.evaluate("document.documentElement.scrollWidth")
+                too_wide += [(name, width, scroll_width)] if scroll_width > width else []
+        assert too_wide == []
 
 
 @pytest.mark.parametrize("name", PAGES_WITH_MENU)

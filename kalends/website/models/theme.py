@@ -14,7 +14,8 @@ def make_theme(accent: str) -> str:
     """Return the style sheet that sets the accent colours."""
     light, dark = ensure_contrast(accent, LIGHT_BACKGROUND), ensure_contrast(accent, DARK_BACKGROUND)
     return (
-        f":root{{--accent:{light};--on-accent:{pick_text_colour(light)}}}"
+        f":root{{--accent:{light};--on-accent:{pick_text_colour(light)};"
+        "--second:var(--accent);--on-second:var(--on-accent)}"
         f"@media(prefers-color-scheme:dark){{:root{{--accent:{dark};--on-accent:{pick_text_colour(dark)}}}}}"
     )
 

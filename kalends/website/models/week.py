@@ -1,8 +1,8 @@
 """The week view: an hour grid with overlapping events side by side, and bars for events without hours.
 
 The rows of the grid are the hours of the site's clocks. An hour that clocks repeat at the end of daylight-saving time
-has two rows, and on a day that lacks an hour of the grid the row of this hour is a gap. As everywhere on the pages, an
-event stands at its local time, and a night belongs to the day on which it began, so the grid may continue after
+has two rows, and on a day that lacks an hour of the grid the row of this hour is a gap. As everywhere on the pages,
+an event stands at its local time, and a night belongs to the day on which it began, so the grid may continue after
 midnight.
 """
 
