@@ -53,6 +53,10 @@ class PageContext:
         return times.local_of(self.context.transaction.now, self.site.timezone).date()
 
     @property
+    def day_start(self) -> datetime:
+        return times.day_begins(make_date_filter(self.today), self.site.timezone)
+
+    @property
     def midnight(self) -> datetime:
         """Return the end of the current day of the site, when a page expires even without a write."""
         day = DateTimeInput(times.local_of(self.context.transaction.now, self.site.timezone), None, True)
@@ -127,11 +131,11 @@ def show_page(
         model = replace(model, canonical=page.context.base_url + HOME_PATHS[-1], robots="")
     if page.links.filters and not model.robots:
         model = replace(model, robots="noindex")
-    if model.category_nav:
+    if model.category_nav.shown:
         cache_tags = (*cache_tags, f"s{site.id}-categories")
     body = render(model, _make_layout(page))
     headers = {
-        "Content-Security-Policy": _content_security_policy(page_request, (site.logo_url, *image_urls)),
+        "Content-Security-Policy": _content_security_policy(page_request, (site.logo_url, *image_urls), model),
         "Referrer-Policy": "strict-origin-when-cross-origin",
     }
     expires_at = min(expires_at, page.midnight) if expires_at else page.midnight
@@ -155,7 +159,7 @@ def _make_layout(page: PageContext) -> Layout:
     )
 
 
-def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, ...]) -> str:
+def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, ...], model: Page) -> str:
     """Allow nothing inline, and from other hosts only images: those of the media library and map tiles."""
     # A tile URL may contain {s}, the placeholder for one of several subdomains.
     origins = {
@@ -165,7 +169,7 @@ def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, .
     ancestors = "*" if page_request.embedded else "'self'"
     return (
         "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; "
-        f"img-src {' '.join(sources)}; "
+        f"{"connect-src 'self'; " if model.fetches_pages else ''}img-src {' '.join(sources)}; "
         f"frame-ancestors {ancestors}"
     )
 

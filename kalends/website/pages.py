@@ -76,16 +76,38 @@ class SearchForm:
     overlaps_to: str
     near: str
     geoloc_radius: str
+    free: bool
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceField:
-    """A select field of the search form; the options are pairs of value and name."""
+class Choice:
+    """A checkbox of the search form, with the number of events that it would list."""
+
+    value: str
+    name: str
+    count: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FacetField:
+    """The checkboxes for one kind of record. `total` counts those that could be listed, `text` is a searched name."""
 
     name: str
     label: str
-    options: Sequence[tuple[str, str]]
-    chosen: str
+    choices: Sequence[Choice]
+    total: int
+    text: str
+    has_search: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuickFilter:
+    """A link that sets a frequent filter, or removes it if it is active."""
+
+    name: str
+    url: str
+    is_active: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +121,14 @@ class Line:
 
 Facts = Sequence[tuple[str, Sequence[Line]]]  # labels (message IDs) and lines
 NamedUrls = Sequence[tuple[str, str]]  # names and URLs
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryNav:
+    """The main categories: those in the bar, and those behind "More"."""
+
+    shown: NamedUrls = ()
+    more: NamedUrls = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +154,7 @@ class Page:
 
     template: ClassVar[str] = "base.html"
     styles: ClassVar[tuple[str, ...]] = ()  # files besides site.css, in the order in which they are loaded
+    fetches_pages: ClassVar[bool] = False  # by script
     kind: str  # the CSS class of the main element
     title: str
     summary: str = ""
@@ -133,7 +164,7 @@ class Page:
     image: PageImage | None = None
     view: str = ""  # the current view, one of urls.VIEWS
     current_day: date | None = None  # the day that the links to the other views lead to
-    category_nav: NamedUrls = ()
+    category_nav: CategoryNav = CategoryNav()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,9 +252,11 @@ class MapPage(ListPage):
 class SearchPage(ListPage):
     template: ClassVar[str] = "search.html"
     styles: ClassVar[tuple[str, ...]] = ("filters.css",)
+    fetches_pages: ClassVar[bool] = True
     kind: str = "search-page"
     form: SearchForm
-    choices: Sequence[ChoiceField]
+    facets: Sequence[FacetField]
+    quick_filters: Sequence[QuickFilter]
     towns: Sequence[str]
 
 
