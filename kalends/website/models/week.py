@@ -1,9 +1,9 @@
 """The week view: an hour grid with overlapping events side by side, and bars for events without hours.
 
-The rows of the grid are the hours of the site's clocks. An hour that clocks repeat at the end of daylight-saving time
-has two rows, and on a day that lacks an hour of the grid the row of this hour is a gap. As everywhere on the pages,
-an event stands at its local time, and a night belongs to the day on which it began, so the grid may continue after
-midnight.
+The rows of the grid are the hours of the site's local time. The hour that occurs twice at the end of daylight-saving
+time has two rows, and on a day that lacks an hour of the grid the row of this hour is a gap. As everywhere on the
+pages, an event stands at its local time, and a night belongs to the day on which it began, so the grid may continue
+after midnight.
 """
 
 from collections.abc import Iterable, Sequence
@@ -158,25 +158,25 @@ def make_hour_grid(
 
 
 def _list_slots(first: date, zone: str) -> list[Slot]:
-    """Return the rows of a week: all hours, and the hours that clocks repeat on one of the days."""
+    """Return the rows of a week: all hours, and again those that occur twice on one of the days."""
     repeated = {
         hour
         for n in range(7)
-        if _changes_clocks(first + n * DAY, zone)
+        if _changes_offset(first + n * DAY, zone)
         for hour in range(HOURS)
         if any(_find_shift(first + n * DAY, hour, half, zone) > 0 for half in (0, 30))
     }
     return [Slot(hour, fold) for hour in range(HOURS) for fold in ((0, 1) if hour in repeated else (0,))]
 
 
-def _changes_clocks(day: date, zone: str) -> bool:
-    """Return whether the clocks change on a day or in the night after it."""
+def _changes_offset(day: date, zone: str) -> bool:
+    """Return whether the offset from UTC changes on a day or in the night after it."""
     begin, end = datetime.combine(day, time()), datetime.combine(day, time()) + timedelta(hours=HOURS)
     return offset_of(utc_of(begin, zone), zone) != offset_of(utc_of(end, zone), zone)
 
 
 def _find_shift(day: date, hour: int, minute: int, zone: str) -> int:
-    """Return 1 if this local time occurs twice, -1 if clocks skip it, 0 if it occurs once."""
+    """Return 1 if this local time occurs twice, -1 if it is skipped, 0 if it occurs once."""
     wall = datetime.combine(day, time()) + timedelta(hours=hour, minutes=minute)
     once, again = utc_of(wall, zone), utc_of(wall, zone, 1)
     return (again > once) - (again < once)
@@ -184,7 +184,7 @@ def _find_shift(day: date, hour: int, minute: int, zone: str) -> int:
 
 def _find_gaps(day: date, slots: Sequence[Slot], zone: str) -> list[Block]:
     """Return the parts of a column that are no time of its day, in steps of half an hour."""
-    has_change = _changes_clocks(day, zone)
+    has_change = _changes_offset(day, zone)
     gaps: list[Block] = []
     for index, slot in enumerate(slots):
         if not has_change and not slot.fold:
@@ -230,7 +230,7 @@ def _find_step(utc: datetime, zone: str, day: date, slots: list[Slot]) -> int:
     local = in_zone(utc, zone)
     hour = local.hour + 24 * (local.date() - day).days
     slot = Slot(hour, local.fold)
-    # Clocks of another zone may repeat an hour that those of the site do not.
+    # An hour may occur twice in another zone and once in that of the site.
     index = slots.index(slot if slot in slots else Slot(hour))
     return index * STEPS_PER_HOUR + local.minute * STEPS_PER_HOUR // 60
 
