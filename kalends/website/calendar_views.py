@@ -14,18 +14,21 @@ from kalends.website.context import PageContext, make_page_context, show_page, w
 from kalends.website.filter_views import make_category_nav, make_chips
 from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.list_views import MAX_CARDS, NO_EVENTS, make_cards, make_paging
-from kalends.website.models.grid import Entry, find_month_bounds, find_week_start, make_agenda, make_entry, make_weeks
+from kalends.website.models.grid import Entry, find_month_bounds, find_week_start, make_entry
+from kalends.website.models.month_cells import MonthLayout, lay_out_month
 from kalends.website.models.page_budget import fits, week_fits
 from kalends.website.models.urls import has_page
 from kalends.website.models.week import HourGrid, make_hour_grid
 from kalends.website.pages import CardList, ListPage, MonthPage, PeriodLink, WeekPage
 
 DAY: Final = timedelta(days=1)
-MAX_PER_MONTH_DAY: Final = 3  # events listed per day in the month view
+# Events of a day below the bars, bars above each other, days of the agenda on small screens. The first combination
+# that fits the size budget of the page is used.
+MONTH_SIZES: Final = ((3, 5, 6), (3, 3, 6), (2, 3, 6), (1, 3, 6), (1, 2, 5), (1, 1, 4), (1, 1, 2), (1, 1, 1))
+MAX_PER_MONTH_DAY: Final = sum(MONTH_SIZES[0][:2])
 MAX_PER_WEEK_DAY: Final = 40
 # Events side by side and per day of a week, for weeks that are fuller and fuller.
 WEEK_LIMITS: Final = ((3, MAX_PER_WEEK_DAY), (2, MAX_PER_WEEK_DAY), (1, 20), (1, 10), (1, 5), (1, 1))
-MAX_AGENDA_DAYS: Final = 6  # days of the agenda below the month on small screens
 
 
 async def show_month(
@@ -41,20 +44,19 @@ async def show_month(
     before, after = await _find_neighbors(context, month, last_day, [(entry.first, entry.last) for entry in entries])
     is_empty = not any(entry.first <= last_day and entry.last >= month for entry in entries)
     path, heading = f"/events/month/{month.isoformat()[:7]}/", page.locale.month(month)
-    max_entries, max_days = MAX_PER_MONTH_DAY, MAX_AGENDA_DAYS
-    while True:
-        weeks = make_weeks(first, last, rows, entries, today=page.today, month=month, max_entries=max_entries)
-        agenda = make_agenda(weeks, page.today)
-        if max_entries * max_days == 1 or fits(weeks, agenda[:max_days]):
-            break
-        max_entries, max_days = (max_entries - 1, max_days) if max_entries > 1 else (max_entries, max_days - 1)
+
+    def lay_out(size: tuple[int, int, int]) -> MonthLayout:
+        return lay_out_month(first, last, rows, entries, size, today=page.today, month=month)
+
+    fitting = (layout for layout in map(lay_out, MONTH_SIZES) if fits(layout, page_request.highlights))
+    layout = next(fitting, None) or lay_out(MONTH_SIZES[-1])
     model = MonthPage(
         category_nav=await make_category_nav(page),
         title=heading,
         heading=heading,
-        weeks=weeks,
-        agenda=agenda[:max_days],
-        has_more_days=len(agenda) > max_days,
+        weeks=layout.weeks,
+        agenda=layout.agenda,
+        has_more_days=layout.has_more_days,
         is_empty=is_empty,
         current_day=page.today if month <= page.today <= last_day else month,
         before=_make_link(page.links.month, before, page.locale.abbreviated_month),
@@ -112,7 +114,7 @@ async def show_day(page_request: PageRequest, context: OperationContext, path_pa
     path, heading = f"/events/day/{day.isoformat()}/", page.locale.day(day)
     card_list = CardList(
         heading=heading,
-        groups=[(None, cards)] if cards else [],
+        groups=[("", cards)] if cards else [],
         paging=make_paging(page, found.page, path),
         empty_text=NO_EVENTS,
         cache_tags=found.cache_tags,

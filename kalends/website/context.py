@@ -135,7 +135,9 @@ def show_page(
         cache_tags = (*cache_tags, f"s{site.id}-categories")
     body = render(model, _make_layout(page))
     headers = {
-        "Content-Security-Policy": _content_security_policy(page_request, (site.logo_url, *image_urls), model),
+        "Content-Security-Policy": _content_security_policy(
+            page_request, (site.logo_url, *page_request.highlights.image_urls, *image_urls)
+        ),
         "Referrer-Policy": "strict-origin-when-cross-origin",
     }
     expires_at = min(expires_at, page.midnight) if expires_at else page.midnight
@@ -156,10 +158,11 @@ def _make_layout(page: PageContext) -> Layout:
         tiles_host=urlsplit(map_settings.tiles_url).netloc.removeprefix("{s}."),
         tiles_attribution=map_settings.tiles_attribution,
         has_map=bool(map_settings.tiles_url),
+        highlights=page.request.highlights,
     )
 
 
-def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, ...], model: Page) -> str:
+def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, ...]) -> str:
     """Allow nothing inline, and from other hosts only images: those of the media library and map tiles."""
     # A tile URL may contain {s}, the placeholder for one of several subdomains.
     origins = {
@@ -168,8 +171,9 @@ def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, .
     sources = ["'self'", *sorted(origins)]
     ancestors = "*" if page_request.embedded else "'self'"
     return (
-        "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; "
-        f"{"connect-src 'self'; " if model.fetches_pages else ''}img-src {' '.join(sources)}; "
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; "
+        f"img-src {' '.join(sources)}; "
         f"frame-ancestors {ancestors}"
     )
 

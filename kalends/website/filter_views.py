@@ -25,7 +25,7 @@ FIND: Final = "find_"  # the prefix of the parameters that search the names of a
 MAX_FIND: Final = 60
 MAX_CATEGORIES: Final = 8  # in the bar; the others are behind "More"
 MAX_NAVIGATION: Final = 40
-MAX_NAVIGATION_BYTES: Final = 1_400
+MAX_NAVIGATION_BYTES: Final = 800  # of those behind "More"
 LINK_BYTES: Final = 30
 MAX_NAME: Final = 40
 MAX_KEY: Final = 40  # characters of a slug used as the value of a choice; longer ones are replaced by the ID
@@ -104,13 +104,13 @@ async def make_category_nav(page: PageContext) -> CategoryNav:
         )
         for row in rows
     ]
-    sizes = accumulate(LINK_BYTES + len(f"{name}{url}".encode()) for name, url in categories)
-    fitting = [category for category, size in zip(categories, sizes, strict=True) if size <= MAX_NAVIGATION_BYTES]
-    more = fitting if len(categories) > MAX_CATEGORIES else []
-    if len(fitting) < len(categories) or len(rows) == MAX_NAVIGATION:
+    others = categories[MAX_CATEGORIES:]
+    sizes = accumulate(LINK_BYTES + len(f"{name}{url}".encode()) for name, url in others)
+    more = [category for category, size in zip(others, sizes, strict=True) if size <= MAX_NAVIGATION_BYTES]
+    if len(more) < len(others) or len(rows) == MAX_NAVIGATION:
         search_url = page.links.top_level("/events/search/") + "#categories"
-        more = [*fitting, (page.locale.text(N_("All categories")), search_url)]
-    return CategoryNav(fitting[:MAX_CATEGORIES], more)
+        more.append((page.locale.text(N_("All categories")), search_url))
+    return CategoryNav(categories[:MAX_CATEGORIES], more)
 
 
 async def make_facets(page: PageContext, context: OperationContext) -> list[FacetField]:

@@ -20,6 +20,7 @@ from kalends.operations.context import OperationContext
 from kalends.operations.page_filters import ResolvedFilters, resolve_filters
 from kalends.store.database import Transaction
 from kalends.store.site_revisions import SiteRevision
+from kalends.website.models.highlights import Highlights
 
 MAX_FEED_WAIT: Final = 2.0
 
@@ -40,6 +41,7 @@ class PageRequest(RequestContext["PageRoute"]):
     embedded: bool = False
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     filters: ResolvedFilters = field(default_factory=ResolvedFilters)
+    highlights: Highlights = field(default_factory=Highlights)  # of the home page
 
     @property
     def accept_language(self) -> str:

@@ -1,7 +1,7 @@
 """The list, map and search views, and the list of event cards that other pages share."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, Final
 
 import orjson
@@ -20,7 +20,7 @@ from kalends.website.context import PageContext, make_date_filter, make_page_con
 from kalends.website.feed_views import FEED_PARAMS
 from kalends.website.filter_views import CHOICES, FIND, make_category_nav, make_chips, make_facets, make_quick_filters
 from kalends.website.handler import PageRequest, PageResponse
-from kalends.website.models.cards import Card, group_by_month
+from kalends.website.models.cards import Card, group_by_day
 from kalends.website.models.page_budget import MAX_CARDS_BYTES, trim
 from kalends.website.pages import CardList, ListPage, MapPage, Paging, SearchForm, SearchPage
 
@@ -116,7 +116,7 @@ async def list_cards(
     heading = N_("Past events") if is_past else N_("Upcoming events")
     return CardList(
         heading=page.locale.gettext(heading if not has_dates else N_("Events")),
-        groups=group_by_month(cards, None if is_past or has_dates else page.today),
+        groups=_name_groups(page, group_by_day(cards, None if is_past or has_dates else page.today)),
         paging=make_paging(page, found.page, path, *([("past", "1")] if is_past else [])),
         empty_text=NO_EVENTS if is_past or has_dates else N_("No upcoming events."),
         past_url="" if is_past or has_dates else page.links.url(path, ("past", "1")),
@@ -145,6 +145,11 @@ def _make_list_values(page: PageContext, context: OperationContext) -> dict[str,
     elif not calendar.DATE_PARAMS & set(values):
         values["overlaps_from"] = make_date_filter(page.today)
     return values
+
+
+def _name_groups(page: PageContext, groups: list[tuple[date | None, list[Card]]]) -> list[tuple[str, list[Card]]]:
+    ongoing = page.locale.text(N_("Ongoing"))
+    return [(page.locale.day(day) if day else ongoing, cards) for day, cards in groups]
 
 
 def _read_form(query: dict[str, str]) -> SearchForm:

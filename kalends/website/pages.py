@@ -13,7 +13,9 @@ from markupsafe import Markup
 
 from kalends.store.sites import Site
 from kalends.website.models.cards import Card, PageImage, When
-from kalends.website.models.grid import Day, Week
+from kalends.website.models.grid import Day
+from kalends.website.models.highlights import Highlights
+from kalends.website.models.month_cells import Slot
 from kalends.website.models.page_locale import PageLocale
 from kalends.website.models.urls import UrlBuilder
 from kalends.website.models.week import HourGrid
@@ -48,10 +50,10 @@ class Paging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardList:
-    """One page of event cards by month, and the cache tags of the records in it."""
+    """One page of event cards by day, and the cache tags of the records in it."""
 
     heading: str
-    groups: Sequence[tuple[date | None, Sequence[Card]]]
+    groups: Sequence[tuple[str, Sequence[Card]]]  # headings and cards; no heading if the page is about one day
     paging: Paging
     empty_text: str  # a message ID, shown instead of an empty list
     past_url: str = ""
@@ -146,6 +148,7 @@ class Layout:
     tiles_host: str
     tiles_attribution: str
     has_map: bool
+    highlights: Highlights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,8 +156,9 @@ class Page:
     """Variables of `base.html`."""
 
     template: ClassVar[str] = "base.html"
-    styles: ClassVar[tuple[str, ...]] = ()  # files besides site.css, in the order in which they are loaded
-    fetches_pages: ClassVar[bool] = False  # by script
+    # Files besides site.css and the scripts, in the order in which they are loaded.
+    styles: ClassVar[tuple[str, ...]] = ()
+    scripts: ClassVar[tuple[str, ...]] = ("site.js",)
     kind: str  # the CSS class of the main element
     title: str
     summary: str = ""
@@ -214,9 +218,10 @@ class ViewPage(Page):
 class MonthPage(ViewPage):
     template: ClassVar[str] = "month.html"
     styles: ClassVar[tuple[str, ...]] = ("month.css",)
+    scripts: ClassVar[tuple[str, ...]] = ("site.js", "month.js")
     kind: str = "month-page"
     view: str = "month"
-    weeks: Sequence[Week]
+    weeks: Sequence[Sequence[tuple[Day, Sequence[Slot]]]]  # the days of each week, with what their cells show
     agenda: Sequence[Day]
     has_more_days: bool  # the agenda does not list all days with events
     is_empty: bool
@@ -252,7 +257,6 @@ class MapPage(ListPage):
 class SearchPage(ListPage):
     template: ClassVar[str] = "search.html"
     styles: ClassVar[tuple[str, ...]] = ("filters.css",)
-    fetches_pages: ClassVar[bool] = True
     kind: str = "search-page"
     form: SearchForm
     facets: Sequence[FacetField]

@@ -41,6 +41,7 @@ def render(page: Page, layout: Layout) -> str:
         # Links of an embedded page leave the frame by default; those with this attribute stay in it.
         self_target=_SELF_TARGET if layout.embedded else "",
         styles=page.styles,
+        scripts=page.scripts,
         **_read_fields(layout),
         **_read_fields(page),
     )

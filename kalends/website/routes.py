@@ -24,6 +24,7 @@ from kalends.website.assets import STATIC, find_asset
 from kalends.website.context import make_page_context, show_page
 from kalends.website.feed_views import FEEDS
 from kalends.website.handler import PageRequest, PageResponse, PageRoute, handle_page_request, make_context, respond
+from kalends.website.home import load_highlights
 from kalends.website.pages import MessagePage
 
 ASSETS: Final = "/assets/"
@@ -45,7 +46,10 @@ DAY: Final = r"(?P<day>\d{4}-\d\d-\d\d)"
 
 
 async def show_default_view(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    """Show the default view of the site. `/?p=ID`, the permanent link of a record, redirects to its page."""
+    """Show the default view of the site, below its highlights.
+
+    `/?p=ID`, the permanent link of a record, redirects to its page.
+    """
     post = dict(page_request.query).get("p", "")
     if post.isdecimal() and len(post) < 16:
         record_path = await calendar.find_record_url(context, int(post))
@@ -53,6 +57,7 @@ async def show_default_view(page_request: PageRequest, context: OperationContext
             raise errors.no_route()
         location = f"/{record_path[0]}/{record_path[1]}/"
         return PageResponse(b"", "text/plain", status=302, headers={"Location": location}, is_cacheable=False)
+    page_request.highlights = await load_highlights(page_request, context)
     return await VIEWS[_find_default_view(page_request, context)](page_request, context, {})
 
 

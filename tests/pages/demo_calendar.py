@@ -13,6 +13,7 @@ from tests.servers import Server
 IMAGE_PATH = "/assets/picture.svg"
 PASSWORD = "open sesame"
 FULL_DAY = "2031-03-12"
+FAIR_DAY = "2031-08-13"
 TITLES = (
     "Morning prayer", "Market on the square", "Story hour for the smallest", "Choir rehearsal",
     "An evening about the old railway, the people who built it and what became of the stations along the line",
@@ -129,6 +130,15 @@ def build_demo_calendar(server: Server, database_url: str, editor: User) -> Demo
     add("events", title=TITLES[4], start_date="2031-04-12", end_date="2031-04-13", all_day=True)
     add("events", title="Concert of long ago", start_date="2020-05-05 19:00", end_date="2020-05-05 21:00",
         categories=[music["id"]])  # fmt: skip
+    for number in range(4):  # August has four exhibitions and a day with 32 events.
+        add("events", title=f"Summer exhibition {number}", start_date=f"2031-0{7 + number % 2}-{6 + number:02}",
+            end_date=f"2031-0{8 + number % 2}-{20 + number}", all_day=True, categories=[talks["id"]])  # fmt: skip
+    for number in range(32):
+        begin, end = (
+            f"{FAIR_DAY} {8 + number // 3:02}:{number % 3}0",
+            f"{FAIR_DAY} {9 + number // 3:02}:{number % 3}0",
+        )
+        add("events", title=f"Stand {number}", start_date=begin, end_date=end)
     for number in range(12):  # Every colour that a category can have.
         colour = add("categories", name=f"Colour {number}")
         add("events", title=f"Club night {number}", start_date="2031-03-17 20:00", end_date="2031-03-17 23:00",

@@ -40,11 +40,11 @@ def test_night_event_ending_by_six_is_one_day(app: RunningApp, end: str, days: i
     assert "Night" in get_page(app, "/events/day/2031-03-14/")
 
 
-def test_dated_list_has_ordered_months(app: RunningApp) -> None:
+def test_dated_list_has_ordered_days(app: RunningApp) -> None:
     today = datetime.now(UTC).date()
     add_event(app, "Runs", str(today - 60 * DAY), str(today + 60 * DAY), all_day=True)
     add_event(app, "Later", str(today - 30 * DAY), str(today - 29 * DAY), all_day=True)
     page = get_page(app, "/events/list/", f"overlaps_from={today - 90 * DAY}")
     assert re.findall(r">(Runs|Later)</a>", page) == ["Runs", "Later"]
-    months = [day.strftime("%B %Y") for day in (today - 60 * DAY, today - 30 * DAY)]
-    assert re.findall(r"<h2>(\w+ \d+)</h2>", page) == list(dict.fromkeys(months))
+    days = [f"{day:%A, %B} {day.day}, {day.year}" for day in (today - 60 * DAY, today - 30 * DAY)]
+    assert re.findall(r"<h2>(\w+, \w+ \d+, \d+)</h2>", page) == days

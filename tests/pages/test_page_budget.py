@@ -49,6 +49,7 @@ def full(start_app_for_module: StartApp) -> RunningApp:
             "events", title=f"{LONG_TEXT * 3}{n}", description=f"<p>{LONG_TEXT * 20}</p>", start_date=f"{day} 18:00",
             end_date=f"{until} 21:00", categories=[terms["categories"][n % 60]], tags=[terms["tags"][n % 60]],
             venue=venues[n % 60], organizer=organizers[n % 60], image=1000000, cost="12 - 18", show_map=True,
+            featured=n % 7 == 0,
         )  # fmt: skip
     return app
 
@@ -62,7 +63,7 @@ def get(app: RunningApp, path: str) -> bytes:
 
 @pytest.mark.parametrize(
     "path",
-    ["/events/month/2031-03/", "/embed/events/month/2031-03/?lang=en", "/events/week/2031-03-12/",
+    ["/", "/events/month/2031-03/", "/embed/events/month/2031-03/?lang=en", "/events/week/2031-03-12/",
      "/events/day/2031-03-12/", "/events/list/?per_page=50", "/events/map/", "/events/search/?per_page=50"],
 )  # fmt: skip
 def test_full_page_fits_size_budget(full: RunningApp, path: str) -> None:

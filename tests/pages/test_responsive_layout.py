@@ -94,7 +94,7 @@ def test_navigation_and_menu_share_one_row_on_phone(demo_calendar: DemoCalendar,
 def test_time_with_zone_is_fully_visible_in_narrow_month(demo_calendar: DemoCalendar, chromium: Browser) -> None:
     with open_browser_page(chromium, viewport={"width": 768, "height": 900}) as browser:
         browser.page.goto(f"{demo_calendar.server.base_url}/events/month/2031-03/")
-        time_element = browser.page.locator(".cells i", has_text="JST")
+        time_element = browser.page.locator(".month i", has_text="JST")
         link = time_element.locator("..")
         inner, outer = time_element.bounding_box(), link.bounding_box()
         assert inner

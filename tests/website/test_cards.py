@@ -9,7 +9,7 @@ import pytest
 from kalends.website.models.cards import (
     Card,
     find_origin,
-    group_by_month,
+    group_by_day,
     make_card,
     make_page_image,
     make_when,
@@ -85,18 +85,24 @@ def test_event_without_duration_has_one_time() -> None:
     assert when.time == "7:30\u00a0PM"
 
 
-def test_cards_are_grouped_by_month_of_start_or_today() -> None:
+def test_cards_are_grouped_by_day_and_ongoing_ones_come_first() -> None:
     cards = [
         card(at("2031-01-20 10:00:00", "2031-04-01 12:00:00")),
         card(at("2031-03-05 10:00:00", "2031-03-05 12:00:00")),
+        card(at("2031-03-05 11:00:00", "2031-03-07 12:00:00")),
         card(at("2031-04-01 10:00:00", "2031-04-01 12:00:00")),
     ]
-    march, april = date(2031, 3, 1), date(2031, 4, 1)
-    assert [(month, len(group)) for month, group in group_by_month(cards, date(2031, 3, 2))] == [
-        (march, 2),
-        (april, 1),
-    ]
-    assert [month for month, _ in group_by_month(cards, None)] == [date(2031, 1, 1), march, april]
+    days = [date(2031, 3, 5), date(2031, 4, 1)]
+    groups = group_by_day(cards, date(2031, 3, 2))
+    assert [(day, len(group)) for day, group in groups] == [(None, 1), (days[0], 2), (days[1], 1)]
+    assert [day for day, _ in group_by_day(cards, None)] == [date(2031, 1, 20), *days]
+
+
+def test_time_range_has_begin_and_end() -> None:
+    when = card(at("2031-03-14 19:30:00", "2031-03-14 22:00:00")).when
+    assert (when.begin, when.until) == ("7:30\u00a0PM", "10:00\u00a0PM")
+    when = card(at("2031-03-14 19:30:00", "2031-03-14 19:30:00")).when
+    assert (when.begin, when.until) == ("7:30\u00a0PM", "")
 
 
 def test_image_offers_only_sizes_with_its_aspect_ratio() -> None:

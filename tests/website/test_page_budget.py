@@ -4,7 +4,9 @@ from dataclasses import replace
 from datetime import date
 
 from kalends.website.models.cards import Card, make_card
-from kalends.website.models.grid import Entry, find_month_bounds, make_agenda, make_weeks
+from kalends.website.models.grid import Entry, find_month_bounds
+from kalends.website.models.highlights import Highlights
+from kalends.website.models.month_cells import lay_out_month
 from kalends.website.models.page_budget import CARD_BYTES, IMAGE_BYTES, MAX_CARDS_BYTES, fits, trim
 from kalends.website.models.urls import UrlBuilder
 from tests.website.records import EVENT, IMAGE, locale
@@ -38,8 +40,8 @@ def month_fits(title: str, per_day: int) -> bool:
     days = [MARCH.replace(day=number) for number in range(1, 32)]
     entries = [Entry(title, "/event/x/", "", day, day, 0, False) for day in days for _ in range(per_day)]
     rows = [{"of_day": per_day}] * len(entries)
-    weeks = make_weeks(first, last, rows, entries, today=MARCH, month=MARCH, max_entries=per_day)
-    return fits(weeks, make_agenda(weeks, MARCH)[:6])
+    layout = lay_out_month(first, last, rows, entries, (per_day, 1, 6), today=MARCH, month=MARCH)
+    return fits(layout, Highlights())
 
 
 def test_month_fits_unless_titles_are_long_and_days_are_full() -> None:

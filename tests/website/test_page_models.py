@@ -10,7 +10,7 @@ from kalends.website.pages import Layout, Page
 from kalends.website.rendering import TEMPLATES
 
 MODELS = [value for value in vars(pages).values() if isinstance(value, type) and issubclass(value, Page)]
-GLOBALS = {"_", "VIEWS", "VIEW_NAMES", "asset", "self_target", "style", "styles"}
+GLOBALS = {"_", "VIEWS", "VIEW_NAMES", "asset", "scripts", "self_target", "style", "styles"}
 MACROS = ("filters.html", "parts.html")
 SHARED = {field.name for field in fields(Layout)} | GLOBALS
 

@@ -19,6 +19,7 @@ MAX_EXCERPT: Final = 220  # columns
 MAX_TITLE: Final = 160  # columns
 # An event that ends at 06:00:00 exactly still belongs to the night before.
 NIGHT: Final = timedelta(hours=6, seconds=1)
+RANGE: Final = " – "
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,14 @@ class When:
     time: str
     zone: str  # an abbreviation; empty if it can be omitted
     timezone: str
+
+    @property
+    def begin(self) -> str:
+        return self.time.partition(RANGE)[0]
+
+    @property
+    def until(self) -> str:
+        return self.time.partition(RANGE)[2]
 
     @property
     def text(self) -> str:
@@ -127,7 +136,7 @@ def _format_days(
 
 
 def format_time_range(start: datetime, end: datetime, locale: PageLocale) -> str:
-    return locale.time(start) if start == end else f"{locale.time(start)} – {locale.time(end)}"
+    return locale.time(start) if start == end else f"{locale.time(start)}{RANGE}{locale.time(end)}"
 
 
 def _iso(local: datetime, utc: datetime, zone: str) -> str:
@@ -137,14 +146,13 @@ def _iso(local: datetime, utc: datetime, zone: str) -> str:
     return f"{local.isoformat()}{sign}{size // 3600:02}:{size // 60 % 60:02}"
 
 
-def group_by_month(cards: Iterable[Card], today: date | None) -> list[tuple[date, list[Card]]]:
-    """Group cards by the month of their start; given `today`, current events belong to the current month."""
+def group_by_day(cards: Iterable[Card], today: date | None) -> list[tuple[date | None, list[Card]]]:
+    """Group cards by the day of their start; given `today`, those that began before form a group without a day."""
 
-    def find_month(card: Card) -> date:
-        first, last = card.when.first, card.when.last
-        return max(first, min(today or first, last)).replace(day=1)
+    def find_day(card: Card) -> date | None:
+        return None if today and card.when.first < today else card.when.first
 
-    return [(first, list(group)) for first, group in groupby(cards, key=find_month)]
+    return [(day, list(group)) for day, group in groupby(cards, key=find_day)]
 
 
 def make_page_image(image: Image | None) -> PageImage | None:

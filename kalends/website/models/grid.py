@@ -111,11 +111,12 @@ def make_weeks(
     *,
     today: date,
     max_entries: int,
+    max_lanes: int = 0,
     month: date | None = None,
 ) -> list[Week]:
     """Arrange entries in weeks. `rows` are the same events; each has the number of events on its day (`of_day`).
 
-    A day shows at most `max_entries` events and has at most as many lanes above it.
+    A day has at most `max_entries` events and `max_lanes` lanes for bars, by default as many.
     """
     days = [
         Day(first + n * DAY, first + n * DAY == today, month is not None and (first + n * DAY).month != month.month)
@@ -139,7 +140,7 @@ def make_weeks(
             first_shown.starting.append(entry)
     for at, number in totals.items():
         by_date[at].hidden = number - len(by_date[at].entries)
-    return [_make_week(days[at : at + 7], multi_day, max_entries) for at in range(0, len(days), 7)]
+    return [_make_week(days[at : at + 7], multi_day, max_lanes or max_entries) for at in range(0, len(days), 7)]
 
 
 def make_agenda(weeks: list[Week], today: date) -> list[Day]:
@@ -153,7 +154,10 @@ def _make_week(days: list[Day], multi_day: list[Entry], max_lanes: int) -> Week:
     first, last = days[0].date, days[-1].date
     lanes: list[list[Entry]] = []
     touching = [entry for entry in multi_day if entry.first <= last and entry.last >= first]
-    for entry in sorted(touching, key=lambda entry: (max(entry.first, first), entry.first, first - entry.last)):
+    # Those that run longest come first, so that few days have a free lane above an occupied one.
+    for entry in sorted(
+        touching, key=lambda entry: (max(entry.first, first), first - min(entry.last, last), entry.first)
+    ):
         for day in days:
             if entry.first <= day.date <= entry.last:
                 day.running.append(entry)

@@ -8,19 +8,23 @@ from dataclasses import replace
 from typing import Final
 
 from kalends.website.models.cards import Card
-from kalends.website.models.grid import Day, Entry, Week
+from kalends.website.models.grid import Entry
+from kalends.website.models.highlights import Highlights
+from kalends.website.models.month_cells import MonthLayout
 from kalends.website.models.week import HourGrid
 
 # The budget that styles, scripts and the page layout leave for events.
 MAX_CARDS_BYTES: Final = 26_000
-MAX_ENTRIES_BYTES: Final = 17_000
-# The markup around the texts of one card, image, entry or bar.
+MAX_ENTRIES_BYTES: Final = 14_000
+MAX_FEATURED_BYTES: Final = 5_000
+# The markup around the texts of one card, image, entry, bar or free place.
 CARD_BYTES: Final = 615
 IMAGE_BYTES: Final = 220
 ENTRY_BYTES: Final = 62
-BAR_BYTES: Final = 96
+BAR_BYTES: Final = 130
 BLOCK_BYTES: Final = 60  # in addition to those of an entry
 REST_BYTES: Final = 220
+SPACE_BYTES: Final = 48
 
 
 def trim(cards: Sequence[Card], budget: int) -> list[Card]:
@@ -32,13 +36,15 @@ def trim(cards: Sequence[Card], budget: int) -> list[Card]:
     return list(cards)
 
 
-def fits(weeks: Iterable[Week], agenda: Iterable[Day]) -> bool:
-    """Return whether a month of these weeks and its agenda fit into the budget."""
-    bars = [cell.entry for week in weeks for lane in week.lanes for cell in lane if cell.entry]
-    entries = [*bars]
-    entries += [entry for week in weeks for day in week.days for entry in day.entries]
-    entries += [entry for day in agenda for entry in (*day.starting, *day.entries)]
-    return sum(map(_measure_entry, entries)) + BAR_BYTES * len(bars) <= MAX_ENTRIES_BYTES
+def fits(layout: MonthLayout, highlights: Highlights) -> bool:
+    """Return whether a month and the highlights above it fit into the budget."""
+    slots = [slot for week in layout.weeks for _, cell in week for slot in cell]
+    entries = [slot.entry for slot in slots if slot.entry]
+    entries += [entry for day in layout.agenda for entry in (*day.starting, *day.entries)]
+    above = [*highlights.featured, *[replace(card, image=None) for card in highlights.weekend]]
+    bars, spaces = sum(slot.days > 0 for slot in slots), sum(slot.entry is None for slot in slots)
+    size = sum(map(_measure_entry, entries)) + BAR_BYTES * bars + SPACE_BYTES * spaces + _measure_cards(above)
+    return size <= MAX_ENTRIES_BYTES
 
 
 def week_fits(grid: HourGrid) -> bool:

@@ -266,8 +266,7 @@ def _divide(group: list[Block], max_columns: int) -> list[Block]:
         return shown
     start, end = min(block.start for block in rest), max(block.end for block in rest)
     narrow = Block(start, end - start, count=len(rest))
-    shown = [replace(block, beside_rest=block.start < end and block.end > start) for block in shown]
-    return [*shown, narrow]
+    return [*[replace(block, beside_rest=True) for block in shown], narrow]
 
 
 def _find_width(block: Block, group: list[Block]) -> int:

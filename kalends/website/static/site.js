@@ -15,7 +15,7 @@
   };
 
   // Add the visitor's local time where it differs from that of the event.
-  for (const time of document.querySelectorAll(".event header time[data-zone], .card time[data-zone]")) {
+  for (const time of document.querySelectorAll(".event header time[data-zone], .card time[data-zone], .tile time[data-zone]")) {
     const start = new Date(time.dateTime);
     const end = new Date(time.dataset.end);
     if (isNaN(start) || isNaN(end)) continue;

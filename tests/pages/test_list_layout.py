@@ -1,0 +1,40 @@
+"""Lists in a browser: fixed columns, one heading per day, and toolbars in one place."""
+
+from playwright.sync_api import Browser, Page
+
+from tests.pages.browser_page import open_browser_page
+from tests.pages.demo_calendar import FULL_DAY, DemoCalendar
+
+
+def edges(page: Page, selector: str) -> set[float]:
+    """Return the left edges of all elements."""
+    return set(page.eval_on_selector_all(selector, "all => all.map(one => one.getBoundingClientRect().left)"))
+
+
+def test_cards_have_fixed_columns_and_days_have_headings(demo_calendar: DemoCalendar, chromium: Browser) -> None:
+    with open_browser_page(chromium, viewport={"width": 1280, "height": 900}) as browser:
+        page = browser.page
+        page.goto(f"{demo_calendar.server.base_url}/events/list/?per_page=50")
+        # Cards with and without an image, featured and not.
+        assert page.locator(".card img").count() >= 1
+        assert page.locator(".card.featured").count() >= 1
+        for column in (".card .when", ".card-text", ".card > img, .card > .placeholder", ".excerpt"):
+            assert len(edges(page, column)) == 1, column
+        headings = page.locator(".cards > h2").all_inner_texts()
+        assert len(headings) == len(set(headings)) > 3
+        # A card does not repeat the day; the heading stays visible while its day is.
+        day = page.locator(".cards", has=page.get_by_role("heading", name="Wednesday, March 12, 2031"))
+        assert "12" not in day.locator(".card .when").nth(1).inner_text()
+        page.evaluate("scrollBy(0, document.querySelectorAll('.cards')[3].getBoundingClientRect().top + 150)")
+        assert page.evaluate("document.querySelectorAll('.cards > h2')[3].getBoundingClientRect().top") == 0
+
+
+def test_toolbar_is_beside_the_title_in_every_view(demo_calendar: DemoCalendar, chromium: Browser) -> None:
+    with open_browser_page(chromium, viewport={"width": 1280, "height": 900}) as browser:
+        page = browser.page
+        for path in (f"/events/day/{FULL_DAY}/", "/events/month/2031-03/", "/events/list/", "/events/map/"):
+            page.goto(demo_calendar.server.base_url + path)
+            title, toolbar = (page.locator(f".view-header > {part}").bounding_box() for part in ("h1", "div"))
+            assert title
+            assert toolbar
+            assert toolbar["x"] >= title["x"] + title["width"], path
