@@ -131,7 +131,7 @@ ADDITIONS: Final = """
 
 Clients can ignore all of them.
 
-- Lists of events: `overlaps_from`, `overlaps_to`, `order`, `orderby` (`start_date`, `end_date`, `title`, `date`, `modified`, `distance`), `cursor` with `next_cursor` in the response (null at the end), `geoloc_radius` in kilometres.
+- Lists of events: `overlaps_from`, `overlaps_to`, `order`, `orderby` (`start_date`, `end_date`, `title`, `date`, `modified`, `distance`), `cursor` with `next_cursor` in the response (null at the end), `geoloc_radius` in kilometres, `free`.
 - Events: `ticket_url`, `new_password` (at least 6 characters; sets the password of the event, empty removes it), `uid` in the response. An event with several venues has a list in `venue`.
 - Venues: `geo_lat`, `geo_lng`.
 - `ETag`, `If-Match`, `If-None-Match`, `Idempotency-Key` (stored for a day), `Location`, `Link` paging, `X-Request-ID`.

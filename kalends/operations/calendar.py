@@ -31,6 +31,8 @@ EFFECTIVE_END: LiteralString = (
 )
 # Maximum number of multi-day events on one page.
 MAX_MULTI_DAY: Final = 200
+# Upcoming events of a category that are counted to order the navigation.
+MAX_UPCOMING: Final = 100
 DATE_PARAMS: Final = frozenset(
     (
         "start_date",
@@ -72,7 +74,8 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
     clauses = await build_clauses(DAY_EVENTS, days_context, query)
     branches = [
         Sql(
-            "(SELECT r.id, r.title, r.slug, r.timezone, r.start_local, r.end_local, "
+            "(SELECT r.id, r.title, r.slug, r.timezone, r.start_local, r.end_local, r.start_utc, "
+            "r.end_utc, "
             "r.start_local::date AS first_day, " + EFFECTIVE_END + "::date AS last_day, "
             "r.password_hash IS NULL AS is_open, r.password_hash IS NULL AND r.all_day AS all_day, "
             "r.password_hash IS NULL AND r.sticky AS sticky, r.password_hash IS NULL AND r.featured AS featured FROM"
@@ -147,18 +150,35 @@ async def list_similar(context: OperationContext, event: Event, limit: int) -> l
     return list(similar.values())[:limit]
 
 
-async def list_main_categories(context: OperationContext, limit: int) -> list[Row]:
-    """List the most used top-level categories with their children."""
+async def list_main_categories(context: OperationContext, since: datetime, limit: int) -> list[Row]:
+    """List the most used top-level categories, those with the most events from `since` on first.
+
+    The events of a category include those of its children. They are counted up to a limit, so that the cost does not
+    grow with the number of events.
+    """
+    site_id = context.transaction.site.id
     return await context.transaction.fetch_all(
         Sql(
-            """SELECT r.name, r.slug FROM categories r LEFT JOIN (
-                    SELECT c.parent, sum(c.count) AS count FROM categories c
-                    WHERE c.site_id = ? AND c.parent IS NOT NULL GROUP BY c.parent) b ON b.parent = r.id
-                WHERE r.site_id = ? AND r.parent IS NULL AND r.count + coalesce(b.count, 0) > 0
-                ORDER BY r.count + coalesce(b.count, 0) DESC, r.id LIMIT ?""",
-            context.transaction.site.id,
-            context.transaction.site.id,
+            """SELECT m.name, m.slug FROM (
+                    SELECT r.id, r.name, r.slug, r.count + coalesce(b.count, 0) AS total
+                    FROM categories r LEFT JOIN (
+                        SELECT c.parent, sum(c.count) AS count FROM categories c
+                        WHERE c.site_id = ? AND c.parent IS NOT NULL GROUP BY c.parent) b ON b.parent = r.id
+                    WHERE r.site_id = ? AND r.parent IS NULL AND r.count + coalesce(b.count, 0) > 0
+                    ORDER BY total DESC, r.id LIMIT ?) m
+                ORDER BY (
+                    SELECT sum((SELECT count(*) FROM (
+                        SELECT FROM event_categories l WHERE l.site_id = ? AND l.category_id = c.id AND l.listed
+                            AND l.start_utc >= ? LIMIT ?) u))
+                    FROM categories c WHERE c.site_id = ? AND (c.id = m.id OR c.parent = m.id)) DESC,
+                    m.total DESC, m.id""",
+            site_id,
+            site_id,
             limit,
+            site_id,
+            since,
+            MAX_UPCOMING,
+            site_id,
         )
     )
 

@@ -10,14 +10,16 @@ from kalends.core.messages import gettext_noop as N_
 from kalends.kinds.events import EVENTS
 from kalends.operations import cache_tags, calendar
 from kalends.operations.context import OperationContext
-from kalends.website.context import make_page_context, show_page, with_values
+from kalends.store import Row
+from kalends.website.context import PageContext, make_page_context, show_page, with_values
 from kalends.website.filter_views import make_category_nav, make_chips
 from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.list_views import MAX_CARDS, NO_EVENTS, make_cards, make_paging
-from kalends.website.models.grid import find_month_bounds, find_week_start, make_entry, make_weeks
+from kalends.website.models.grid import Entry, find_month_bounds, find_week_start, make_entry
 from kalends.website.models.month_cells import lay_out_month
-from kalends.website.models.page_budget import MAX_ENTRIES_BYTES, measure_month
+from kalends.website.models.page_budget import MAX_ENTRIES_BYTES, measure_month, week_fits
 from kalends.website.models.urls import has_page
+from kalends.website.models.week import HourGrid, make_hour_grid
 from kalends.website.pages import CardList, ListPage, MonthPage, PeriodLink, WeekPage
 
 DAY: Final = timedelta(days=1)
@@ -27,7 +29,9 @@ MONTH_SIZES: Final = (
     (3, 5, 6), (2, 4, 5), (2, 3, 5), (1, 3, 4), (1, 2, 4), (1, 1, 4), (1, 1, 2), (1, 1, 1), (0, 1, 1),
 )  # fmt: skip
 MAX_PER_MONTH_DAY: Final = 4
-MAX_PER_WEEK_DAY: Final = 12
+MAX_PER_WEEK_DAY: Final = 40
+# Events side by side and per day of a week, for weeks that are fuller and fuller.
+WEEK_LIMITS: Final = ((3, MAX_PER_WEEK_DAY), (2, MAX_PER_WEEK_DAY), (1, 20), (1, 10), (1, 5), (1, 1))
 
 
 async def show_month(
@@ -92,7 +96,7 @@ async def show_week(
         category_nav=await make_category_nav(page),
         title=heading,
         heading=heading,
-        week=make_weeks(first, last, rows, entries, today=page.today, max_entries=MAX_PER_WEEK_DAY)[0],
+        grid=_make_fitting_grid(page, first, rows, entries),
         is_empty=not entries,
         current_day=first,
         before=_make_link(page.links.week, before, name_week),
@@ -150,6 +154,21 @@ def _read_day(text: str) -> date:
     if not has_page(day):
         raise errors.no_route()
     return day
+
+
+def _make_fitting_grid(page: PageContext, first: date, rows: list[Row], entries: list[Entry]) -> HourGrid:
+    """Arrange a week. A full week shows fewer events to keep the page small."""
+    zone = page.site.timezone
+    grids = (
+        make_hour_grid(
+            first, rows, entries, today=page.today, zone=zone, max_columns=max_columns, max_entries=max_entries
+        )
+        for max_columns, max_entries in WEEK_LIMITS
+    )
+    grid = next(grids)
+    while not week_fits(grid) and (smaller := next(grids, None)):
+        grid = smaller
+    return grid
 
 
 def _list_cache_tags(context: OperationContext) -> tuple[str, ...]:

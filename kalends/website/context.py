@@ -57,6 +57,10 @@ class PageContext:
         return times.local_of(self.context.transaction.now, self.site.timezone).date()
 
     @property
+    def day_start(self) -> datetime:
+        return times.day_begins(make_date_filter(self.today), self.site.timezone)
+
+    @property
     def midnight(self) -> datetime:
         """Return the end of the current day of the site, when a page expires even without a write."""
         day = DateTimeInput(times.local_of(self.context.transaction.now, self.site.timezone), None, True)
@@ -131,7 +135,7 @@ def show_page(
         model = replace(model, canonical=page.context.base_url + HOME_PATHS[-1], robots="")
     if page.links.filters and not model.robots:
         model = replace(model, robots="noindex")
-    if model.category_nav:
+    if model.category_nav.shown:
         cache_tags = (*cache_tags, f"s{site.id}-categories")
     body = render(model, _make_layout(page, site))
     headers = {

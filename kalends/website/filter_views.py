@@ -1,30 +1,36 @@
-"""The chips of active filters, the category navigation and the choices of the search form."""
+"""The chips of active filters, the category navigation, and the choices of the search form."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from datetime import timedelta
+from itertools import accumulate
+from typing import Final
 
 from kalends.core.html.sanitize import to_plain_text
 from kalends.core.messages import gettext_noop as N_
-from kalends.core.record_types import Organizer, Term, Venue
 from kalends.core.times import DateTimeInput
 from kalends.http.requests import base_name
-from kalends.kinds import BY_NAME
-from kalends.operations import calendar
+from kalends.operations import calendar, facets
 from kalends.operations.context import OperationContext
+from kalends.operations.facets import FacetRecord
 from kalends.operations.page_filters import LINKS
-from kalends.operations.typed_records import list_linkable
 from kalends.website.context import RADIUS_PARAMS, PageContext, parse_id
 from kalends.website.models.cards import shorten
 from kalends.website.models.urls import readable_slug
-from kalends.website.pages import Chip, ChoiceField
+from kalends.website.pages import CategoryNav, Chip, Choice, FacetField, QuickFilter
 
-MAX_CHOICES: Final = 40
-MAX_CATEGORIES: Final = 8
+MAX_CHOICES: Final = 7  # checkboxes per kind; the others are found by name
+MAX_FOUND: Final = 20
+FIND: Final = "find_"  # the prefix of the parameters that search the names of a kind
+MAX_FIND: Final = 60
+MAX_CATEGORIES: Final = 8  # in the bar; the others are behind "More"
+MAX_NAVIGATION: Final = 40
+MAX_NAVIGATION_BYTES: Final = 800  # of those behind "More"
+LINK_BYTES: Final = 30
 MAX_NAME: Final = 40
 MAX_KEY: Final = 40  # characters of a slug used as the value of a choice; longer ones are replaced by the ID
 DEFAULT_RADIUS: Final = 40.0
-# Select fields of the search form, in order: parameter, kind, label, and the field used as value.
+# The kinds of records to choose from, in order: parameter, kind, label, and the field used as value.
 CHOICES: Final = (
     ("categories", "categories", N_("Category"), "slug"),
     ("tags", "tags", N_("Tag"), "slug"),
@@ -63,6 +69,8 @@ def _split_filter(page: PageContext, pair: Pair, others: list[Pair]) -> Iterator
     elif name in DATES and isinstance(page.context.values.get(name), DateTimeInput):
         day = page.context.values[name].wall.date()
         yield f"{page.locale.text(DATES[name])}: {page.locale.bare_day(day)}", others
+    elif name == "free" and page.context.values.get(name) is True:
+        yield page.locale.text(N_("Free")), others
     elif name == "near":
         yield value, [other for other in others if other[0] not in RADIUS_PARAMS]
     elif name == "geoloc_lat":
@@ -84,44 +92,75 @@ def _format_radius(page: PageContext) -> str:
     return page.locale.text(N_("Within {n} km"), n=f"{km:g}")
 
 
-async def make_category_nav(page: PageContext) -> list[tuple[str, str]]:
-    """Return names and URLs of the main categories. Embedded pages have no navigation by category."""
+async def make_category_nav(page: PageContext) -> CategoryNav:
+    """Return the main categories, the one with the most upcoming events first. Embedded pages have no navigation."""
     if page.request.embedded:
-        return []
-    rows = await calendar.list_main_categories(page.context, MAX_CATEGORIES)
-    categories = [(shorten(to_plain_text(row["name"]), MAX_NAME // 2), row["slug"]) for row in rows]
-    return [
-        (name, page.links.top_level(f"/events/category/{readable_slug(slug)}/")) for name, slug in sorted(categories)
+        return CategoryNav()
+    rows = await calendar.list_main_categories(page.context, page.day_start, MAX_NAVIGATION)
+    categories = [
+        (
+            shorten(to_plain_text(row["name"]), MAX_NAME // 2),
+            page.links.top_level(f"/events/category/{readable_slug(row['slug'])}/"),
+        )
+        for row in rows
     ]
+    others = categories[MAX_CATEGORIES:]
+    sizes = accumulate(LINK_BYTES + len(f"{name}{url}".encode()) for name, url in others)
+    more = [category for category, size in zip(others, sizes, strict=True) if size <= MAX_NAVIGATION_BYTES]
+    if len(more) < len(others) or len(rows) == MAX_NAVIGATION:
+        search_url = page.links.top_level("/events/search/") + "#categories"
+        more.append((page.locale.text(N_("All categories")), search_url))
+    return CategoryNav(categories[:MAX_CATEGORIES], more)
 
 
-async def make_choices(page: PageContext, context: OperationContext) -> list[ChoiceField]:
-    """Return the most used terms, venues and organizers with upcoming events, and the current choices."""
-    fields: list[ChoiceField] = []
-    for name, kind_name, label, key in CHOICES:
-        kind = BY_NAME[kind_name]
-        values: dict[str, Any] = {"per_page": MAX_CHOICES}
-        values |= {"only_with_upcoming": True} if kind.is_post else {"orderby": "count", "order": "desc"}
-        found = await list_linkable(kind, replace(context, values=values))
-        options = {record.id: (_choice_key(record, key), _short_title(record.name)) for record in found.records}
-        chosen = page.filters.list_named(name)
-        for entry in chosen:
-            options.setdefault(entry.id, (str(entry.id), _short_title(entry.name or page.locale.text(label))))
-        selected = [options[entry.id] for entry in chosen]
-        sorted_options = sorted(options.values(), key=lambda option: option[1].casefold())
-        if len(selected) > 1:
-            # A select field has one value, so several records in the query become one combined option.
-            sorted_options.insert(
-                0, (",".join(value for value, _ in selected), ", ".join(title for _, title in selected))
-            )
-        fields.append(ChoiceField(name, label, sorted_options, ",".join(value for value, _ in selected)))
+async def make_facets(page: PageContext, context: OperationContext) -> list[FacetField]:
+    """Return the records to choose from. Each count is that of the events which meet all other filters."""
+    query = dict(page.request.query)
+    event_ids = {"": await facets.list_event_ids(context)}
+    fields: list[FacetField] = []
+    for name, _, label, key in CHOICES:
+        text = query.get(f"{FIND}{name}", "").strip()[:MAX_FIND]
+        active = name if name in context.values else ""
+        if active not in event_ids:
+            others = {other: value for other, value in context.values.items() if other != name}
+            event_ids[active] = await facets.list_event_ids(replace(context, values=others))
+        ids = [entry.id for entry in page.filters.list_named(name)]
+        limit = MAX_FOUND if text else MAX_CHOICES
+        found = await facets.find_facet(context, name, event_ids[active], chosen=ids, text=text, limit=limit)
+        plus = "+" if len(event_ids[active]) == facets.MAX_EVENTS else ""
+        choices = [
+            Choice(_choice_key(record, key), _name_record(record), f"{record.count}{plus}", record.id in ids)
+            for record in found.records
+        ]
+        has_search = bool(text) or found.total > len(choices)
+        fields.append(FacetField(name, label, choices, found.total, text, has_search))
     return fields
 
 
-def _choice_key(record: Venue | Organizer | Term, key: str) -> str:
+def make_quick_filters(page: PageContext, path: str) -> list[QuickFilter]:
+    """Return the links to the events of today and of this weekend, and to those that are free."""
+    saturday = page.today + timedelta(days=max(0, 6 - page.today.isoweekday()))
+    sunday = page.today + timedelta(days=7 - page.today.isoweekday())
+    rows = [
+        (N_("Today"), {"overlaps_from": page.today.isoformat(), "overlaps_to": page.today.isoformat()}),
+        (N_("This weekend"), {"overlaps_from": saturday.isoformat(), "overlaps_to": sunday.isoformat()}),
+        (N_("Free"), {"free": "1"}),
+    ]
+    current = page.links.filters
+    result: list[QuickFilter] = []
+    for name, pairs in rows:
+        is_active = pairs.items() <= dict(current).items()
+        others = [(key, value) for key, value in current if key not in pairs]
+        links = page.links.with_filters([*others, *([] if is_active else pairs.items())])
+        result.append(QuickFilter(page.locale.text(name), links.url(path), is_active))
+    return result
+
+
+def _choice_key(record: FacetRecord, key: str) -> str:
     value = record.slug if key == "slug" else str(record.id)
     return value if len(value) <= MAX_KEY else str(record.id)
 
 
-def _short_title(title: str) -> str:
-    return shorten(to_plain_text(title), MAX_NAME)
+def _name_record(record: FacetRecord) -> str:
+    name = shorten(record.name, MAX_NAME)
+    return f"{name}, {shorten(record.town, MAX_NAME)}" if record.town else name

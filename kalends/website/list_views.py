@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -18,7 +18,7 @@ from kalends.operations.page_filters import list_towns
 from kalends.operations.typed_records import RecordList, list_events
 from kalends.website.context import PageContext, make_date_filter, make_page_context, show_page, with_values
 from kalends.website.feed_views import FEED_PARAMS
-from kalends.website.filter_views import CHOICES, make_category_nav, make_chips, make_choices
+from kalends.website.filter_views import CHOICES, FIND, make_category_nav, make_chips, make_facets, make_quick_filters
 from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.models.cards import Card, group_by_day
 from kalends.website.models.page_budget import MAX_CARDS_BYTES, trim
@@ -32,6 +32,8 @@ NO_EVENTS: Final = N_("No events in this period.")
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
 PAST: Final = Param("past", params.BOOLEAN, "")
 LIST_PARAMS: Final = (*PAGING, *FEED_PARAMS, NEAR, PAST)
+# Parts of the names of categories, tags, venues and organizers that the search form lists.
+FIND_PARAMS: Final = tuple(f"{FIND}{name}" for name, *_ in CHOICES)
 
 
 async def show_list(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -62,14 +64,18 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
         card_list=card_list,
         robots="noindex",
         canonical=f"{context.base_url}/events/search/",
+        active_filters=make_chips(page, "/events/search/"),
         form=_read_form(dict(page_request.query)),
-        choices=await make_choices(page, context),
+        facets=await make_facets(page, replace(context, values=_make_list_values(page, context))),
+        quick_filters=make_quick_filters(page, "/events/search/"),
         towns=await list_towns(context, MAX_TOWNS),
     )
     # The choices contain records of all linked kinds.
     choice_tags = [f"s{page.site.id}-{kind}" for _, kind, *_ in CHOICES]
     cache_tags = (*card_list.cache_tags, *choice_tags)
-    return show_page(page, model, cache_tags=cache_tags, image_urls=card_list.image_urls)
+    # The script replaces the results, so images that are not on the page yet have to be allowed, too.
+    image_urls = (context.media_url, *card_list.image_urls)
+    return show_page(page, model, cache_tags=cache_tags, image_urls=image_urls)
 
 
 async def show_map(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -102,14 +108,9 @@ async def list_cards(
     budget: int = MAX_CARDS_BYTES,
 ) -> CardList:
     """List events as cards: current and upcoming ones, past ones, or those of the requested dates."""
-    values = dict(context.values)
+    values = _make_list_values(page, context)
     values["per_page"] = min(values.get("per_page", context.transaction.site.per_page), max_cards)
-    is_past = values.pop("past", False)
-    has_dates = bool(calendar.DATE_PARAMS & set(values))
-    if is_past:
-        values |= {"ends_before": make_date_filter(page.today - DAY), "order": "desc"}
-    elif not has_dates:
-        values["overlaps_from"] = make_date_filter(page.today)
+    is_past, has_dates = context.values.get("past", False), bool(calendar.DATE_PARAMS & set(context.values))
     found = await list_events(replace(context, values=values), with_total=counted)
     cards = make_cards(page, found, budget)
     heading = N_("Past events") if is_past else N_("Upcoming events")
@@ -136,6 +137,16 @@ def make_points(cards: list[Card]) -> str:
 # Helpers, in the order they are called -----------------------------------------------------------
 
 
+def _make_list_values(page: PageContext, context: OperationContext) -> dict[str, Any]:
+    """Return the parameters of the list: without dates, it has the current and upcoming or the past events."""
+    values = dict(context.values)
+    if values.pop("past", False):
+        values |= {"ends_before": make_date_filter(page.today - DAY), "order": "desc"}
+    elif not calendar.DATE_PARAMS & set(values):
+        values["overlaps_from"] = make_date_filter(page.today)
+    return values
+
+
 def _name_groups(page: PageContext, groups: list[tuple[date | None, list[Card]]]) -> list[tuple[str, list[Card]]]:
     ongoing = page.locale.text(N_("Ongoing"))
     return [(page.locale.day(day) if day else ongoing, cards) for day, cards in groups]
@@ -148,6 +159,7 @@ def _read_form(query: dict[str, str]) -> SearchForm:
         overlaps_to=query.get("overlaps_to", ""),
         near=query.get("near", ""),
         geoloc_radius=query.get("geoloc_radius") or "40",
+        free=bool(query.get("free")),
     )
 
 

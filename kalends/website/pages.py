@@ -13,11 +13,12 @@ from markupsafe import Markup
 
 from kalends.store.sites import Site
 from kalends.website.models.cards import Card, PageImage, When
-from kalends.website.models.grid import Day, Week
+from kalends.website.models.grid import Day
 from kalends.website.models.highlights import Highlights
 from kalends.website.models.month_cells import Slot
 from kalends.website.models.page_locale import PageLocale
 from kalends.website.models.urls import UrlBuilder
+from kalends.website.models.week import HourGrid
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +78,38 @@ class SearchForm:
     overlaps_to: str
     near: str
     geoloc_radius: str
+    free: bool
 
 
 @dataclass(frozen=True, slots=True)
-class ChoiceField:
-    """A select field of the search form; the options are pairs of value and name."""
+class Choice:
+    """A checkbox of the search form, with the number of events that it would list."""
+
+    value: str
+    name: str
+    count: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FacetField:
+    """The checkboxes for one kind of record. `total` counts those that could be listed, `text` is a searched name."""
 
     name: str
     label: str
-    options: Sequence[tuple[str, str]]
-    chosen: str
+    choices: Sequence[Choice]
+    total: int
+    text: str
+    has_search: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuickFilter:
+    """A link that sets a frequent filter, or removes it if it is active."""
+
+    name: str
+    url: str
+    is_active: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +141,14 @@ class LanguageLink:
     name: str
     url: str
     offer: str
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryNav:
+    """The main categories: those in the bar, and those behind "More"."""
+
+    shown: NamedUrls = ()
+    more: NamedUrls = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +188,7 @@ class Page:
     image: PageImage | None = None
     view: str = ""  # the current view, one of urls.VIEWS
     current_day: date | None = None  # the day that the links to the other views lead to
-    category_nav: NamedUrls = ()
+    category_nav: CategoryNav = CategoryNav()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +253,7 @@ class WeekPage(ViewPage):
     styles: ClassVar[tuple[str, ...]] = ("week.css",)
     kind: str = "week-page"
     view: str = "week"
-    week: Week
+    grid: HourGrid
     is_empty: bool
 
 
@@ -248,7 +279,8 @@ class SearchPage(ListPage):
     styles: ClassVar[tuple[str, ...]] = ("filters.css",)
     kind: str = "search-page"
     form: SearchForm
-    choices: Sequence[ChoiceField]
+    facets: Sequence[FacetField]
+    quick_filters: Sequence[QuickFilter]
     towns: Sequence[str]
 
 

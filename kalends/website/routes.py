@@ -93,7 +93,7 @@ ROUTES: Final[tuple[PageRoute, ...]] = (
     PageRoute(rf"/events/day/(?:{DAY}/)?", calendar_views.show_day, list_views.LIST_PARAMS),
     PageRoute(r"/events/list/", list_views.show_list, list_views.LIST_PARAMS),
     PageRoute(r"/events/map/", list_views.show_map, list_views.LIST_PARAMS),
-    PageRoute(r"/events/search/", list_views.show_search, list_views.LIST_PARAMS),
+    PageRoute(r"/events/search/", list_views.show_search, list_views.LIST_PARAMS, extra_names=list_views.FIND_PARAMS),
     PageRoute(r"/event/(?P<slug>[^/]+)/", detail_views.show_event, (PASSWORD,), accepts_post=True, kind=EVENTS),
     PageRoute(r"/venue/(?P<slug>[^/]+)/", detail_views.show_venue, list_views.LIST_PARAMS, kind=VENUES),
     PageRoute(r"/organizer/(?P<slug>[^/]+)/", detail_views.show_organizer, list_views.LIST_PARAMS, kind=ORGANIZERS),

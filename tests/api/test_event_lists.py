@@ -141,7 +141,11 @@ def test_boolean_filters(calendar: Calendar) -> None:
     assert calendar.search(ticketed="false") == "abce"
     assert calendar.search(geoloc="true") == "abd"
     assert calendar.search(geoloc="false") == "ce"
-    for name in ("featured", "ticketed", "geoloc"):
+    for letter, cost in (("a", "0"), ("b", "Free"), ("c", "12"), ("d", "0 - 5")):
+        calendar.editor.change("events", calendar.events[letter], cost=cost)
+    assert calendar.search(free="true") == "ab"
+    assert calendar.search(free="false") == "cde"
+    for name in ("featured", "ticketed", "geoloc", "free"):
         for wrong in ("", "maybe"):
             assert_error(calendar.anonymous.get("/events", {name: wrong}), 400, "rest_invalid_param", name)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kalends.core.errors import ApiError
-from kalends.kinds.event_list.filters import EVENT_FILTERS, PASSWORD_GUARDED_FILTERS
+from kalends.kinds.event_list.filters import EVENT_FILTERS, FREE, PASSWORD_GUARDED_FILTERS
 from kalends.kinds.event_list.order import Cursor
 from kalends.kinds.kind import LinkCondition, TextCondition, row_conditions
 from kalends.store.sql import Sql
@@ -29,6 +29,8 @@ def test_guarded_filters_exist() -> None:
         ("featured", False, "NOT r.featured"),
         ("ticketed", True, "r.ticket_url <> ''"),
         ("ticketed", False, "r.ticket_url = ''"),
+        ("free", True, FREE),
+        ("free", False, "NOT " + FREE),
     ],
 )
 async def test_boolean_filter_has_two_conditions(

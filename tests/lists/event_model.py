@@ -15,7 +15,7 @@ RELATIVE_DATES = ("starts_after", "starts_before", "ends_after", "ends_before", 
 DATE_PARAMS = ("start_date", "end_date", *RELATIVE_DATES)
 # Filters by what a list does not show of a protected event.
 PASSWORD_GUARDED = (
-    "search", "categories", "tags", "venue", "organizer", "featured", "ticketed", "geoloc",
+    "search", "categories", "tags", "venue", "organizer", "featured", "ticketed", "free", "geoloc",
     "geoloc_lat", "geoloc_lng",
 )  # fmt: skip
 

@@ -106,8 +106,9 @@ def test_main_categories_are_on_all_views(app: RunningApp) -> None:
     for path in ("/events/month/2031-03/", "/events/week/2031-03-14/", "/events/day/2031-03-14/", "/events/list/",
                  "/events/search/"):  # fmt: skip
         page = get_page(app, path, "lang=de")
-        links = re.findall(r'<li><a href="/events/category/([^/]+)/\?lang=de">([^<]+)</a></li>', page)
-        assert links == [*[(f"c{n}", f"C{n}") for n in range(2, 9)], ("music", "Music")], path
+        bar = page.partition('id="more-categories"')[0]
+        links = re.findall(r'<li><a href="/events/category/([^/]+)/\?lang=de">([^<]+)</a></li>', bar)
+        assert links == [*[(f"c{n}", f"C{n}") for n in range(8, 1, -1)], ("music", "Music")], path
         assert "s1-categories" in app.raw("GET", path)[1]["surrogate-key"].split()
         if path != "/events/search/":
             assert '<a class="pill" href="/events/search/?lang=de">Filtern</a>' in page

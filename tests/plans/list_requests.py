@@ -51,6 +51,8 @@ def single_filters(site: PlanSite) -> dict[str, RawParams]:
         "post_parent": {"post_parent": site.parent},
         "ticketed": {"ticketed": "true"},
         "ticketed (others)": {"ticketed": "false"},
+        "free": {"free": "true"},
+        "free (others)": {"free": "false"},
         "overlaps_from": {"overlaps_from": soon},
         "overlaps_to": {"overlaps_to": soon},
         "order": {"order": "desc"},

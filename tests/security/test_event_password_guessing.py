@@ -67,6 +67,7 @@ def filters_by_name(stage: ProtectedSite) -> dict[str, dict[str, object]]:
         "organizer": {"organizer": event["organizer"][0]["id"]},
         "featured": {"featured": 1},
         "ticketed": {"ticketed": 0},
+        "free": {"free": 0},
         "geoloc": {"geoloc": 1},
         "geoloc_lat": {"geoloc_lat": 1, "geoloc_lng": 1},
         "geoloc_lng": {"geoloc_lng": 1, "geoloc_lat": 1},

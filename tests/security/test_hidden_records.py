@@ -248,6 +248,7 @@ def test_filters_do_not_reveal_protected_fields(
         **{param: [{param: record_id}] for param, record_id in event.links.items()},
         "featured": [{"featured": "true"}, {"featured": "true", "include": event.id}],
         "ticketed": [{"ticketed": "true"}],
+        "free": [{"free": "false"}],
         "geoloc": [{"geoloc": "true"}],
         "geoloc_lat": [{"geoloc_lat": 10, "geoloc_lng": 10}],
         "geoloc_lng": [{"geoloc_lng": 10, "geoloc_lat": 10, "geoloc_radius": 1}],

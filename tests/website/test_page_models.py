@@ -11,6 +11,7 @@ from kalends.website.rendering import TEMPLATES
 
 MODELS = [value for value in vars(pages).values() if isinstance(value, type) and issubclass(value, Page)]
 GLOBALS = {"_", "LANGUAGES", "VIEWS", "VIEW_NAMES", "asset", "scripts", "self_target", "style", "styles"}
+MACROS = ("filters.html", "parts.html")
 SHARED = {field.name for field in fields(Layout)} | GLOBALS
 
 
@@ -25,14 +26,14 @@ def list_variables(template: str) -> set[str]:
     """Return the variables of a template and of the templates that it extends or imports."""
     tree = parse(template)
     # Blocks report the macros that their template imports as undeclared.
-    macros = {macro.name for macro in parse("parts.html").find_all(nodes.Macro)}
+    macros = {macro.name for name in MACROS for macro in parse(name).find_all(nodes.Macro)}
     variables = set(meta.find_undeclared_variables(tree)) - macros
     return variables.union(*[list_variables(name) for name in meta.find_referenced_templates(tree) if name])
 
 
 def test_every_template_has_a_model() -> None:
     names = [model.template for model in MODELS]
-    assert sorted([*names, "parts.html"]) == sorted(path.name for path in TEMPLATES.iterdir())
+    assert sorted([*names, *MACROS]) == sorted(path.name for path in TEMPLATES.iterdir())
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)

@@ -96,6 +96,15 @@ def _ticketed_clause(value: bool) -> Sql:
     return Sql("r.ticket_url <> ''") if value else Sql("r.ticket_url = ''")
 
 
+# The costs that mean free: as The Events Calendar shows them, and as people write them. The partial index
+# `events_free` has the same condition.
+FREE: LiteralString = (
+    "r.cost IN ('0', '0.00', '0,00', 'Free', 'free', 'Frei', 'frei', 'Eintritt frei', 'Kostenlos', 'kostenlos', "
+    "'Gratis', 'gratis', 'Gratuit', 'gratuit', 'Gratuito', 'gratuito', 'Entrée libre', 'Entrada libre', "
+    "'Ingresso libero', 'Entrada franca', '無料')"
+)
+
+
 async def _search_clause(value: str, _: ListQuery) -> Clause:
     return TextCondition(search_clause(value))
 
@@ -177,6 +186,7 @@ PASSWORD_GUARDED_FILTERS = frozenset(
         "organizer",
         "featured",
         "ticketed",
+        "free",
         "geoloc",
         "geoloc_lat",
         "geoloc_lng",
@@ -219,6 +229,8 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     Filter(param("post_parent", params.integer(minimum=1), "Events whose post parent is this ID"), _parent_clause),
     Filter(param("ticketed", BOOLEAN, "Only events with tickets; false: only events without"),
            value_clause(_ticketed_clause)),
+    Filter(param("free", BOOLEAN, "Only events that cost nothing; false: only the others", is_extension=True),
+           value_clause(lambda value: Sql(FREE) if value else Sql("NOT " + FREE))),
     Filter(param("geoloc_radius", params.number(0.001, 20_038), "Radius in kilometres", default=40,
                  is_extension=True), read_by_near),
     _date("overlaps_from", "Events that are still running after this date",

@@ -11,6 +11,7 @@ from kalends.website.models.cards import Card
 from kalends.website.models.grid import Entry
 from kalends.website.models.highlights import Highlights
 from kalends.website.models.month_cells import MonthLayout
+from kalends.website.models.week import HourGrid
 
 # The budget that styles, scripts and the page layout leave for events.
 MAX_CARDS_BYTES: Final = 26_000
@@ -21,6 +22,8 @@ CARD_BYTES: Final = 615
 IMAGE_BYTES: Final = 220
 ENTRY_BYTES: Final = 62
 BAR_BYTES: Final = 130
+BLOCK_BYTES: Final = 60  # in addition to those of an entry
+REST_BYTES: Final = 220
 SPACE_BYTES: Final = 48
 MORE_BYTES: Final = 115
 TILE_BYTES: Final = 370
@@ -50,6 +53,15 @@ def measure_month(layout: MonthLayout, highlights: Highlights) -> int:
 def _measure_highlights(highlights: Highlights) -> int:
     tiles = [*highlights.featured, *[replace(card, image=None) for card in highlights.weekend]]
     return _measure_cards(tiles) - (CARD_BYTES - TILE_BYTES) * len(tiles)
+
+
+def week_fits(grid: HourGrid) -> bool:
+    """Return whether a week fits into the budget."""
+    all_blocks = [block for day in grid.days for block in day.blocks]
+    blocks = [block.entry for block in all_blocks if block.entry]
+    bars = [*[bar.entry for bar in grid.bars], *[entry for day in grid.days for entry in day.all_day]]
+    markup = BLOCK_BYTES * len(blocks) + BAR_BYTES * len(bars) + REST_BYTES * (len(all_blocks) - len(blocks))
+    return sum(map(_measure_entry, [*blocks, *bars])) + markup <= MAX_ENTRIES_BYTES
 
 
 def _measure_cards(cards: Iterable[Card]) -> int:

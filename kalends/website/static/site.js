@@ -112,49 +112,20 @@
   });
 
   const draw = async (box) => {
-    const { tiles, attribution, script, style, label } = box.dataset;
-    // Each point has a latitude, a longitude, and the indexes of its cards or the name of the venue.
-    const points = JSON.parse(box.dataset.points);
-    const cards = document.querySelectorAll(".map-layout .card");
-    await Promise.all([load("link", { rel: "stylesheet", href: style }), window.L || load("script", { src: script })]);
-    box.replaceChildren();
-    box.classList.add("is-loaded");
-    box.setAttribute("role", "region");
-    box.setAttribute("aria-label", label);
-    const animated = !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const map = L.map(box, { zoomAnimation: animated, fadeAnimation: animated, markerZoomAnimation: animated });
-    map.attributionControl.setPrefix(false);
-    const source = document.createElement("span");
-    source.textContent = attribution;
-    L.tileLayer(tiles, { maxZoom: 19, attribution: source.innerHTML }).addTo(map);
-    map.fitBounds(points.map(([lat, lng]) => [lat, lng]), { maxZoom: 15, padding: [30, 30] });
-    for (const [lat, lng, rows] of points) {
-      const popup = document.createElement("div");
-      const names = rows.map((row) => {
-        const line = document.createElement("p");
-        const card = cards[row];
-        const link = card ? card.querySelector(".card-text a").cloneNode(true) : document.createElement("b");
-        if (!card) link.textContent = row;
-        line.append(link);
-        if (card) {
-          const when = card.querySelector("time").cloneNode(true);
-          when.querySelector(".visitor-time")?.remove();
-          line.append(document.createElement("br"), when.textContent);
-        }
-        popup.append(line);
-        return link.textContent;
-      });
-      const title = names.join(", ");
-      const icon = L.divIcon({ className: "map-marker", html: rows.length > 1 ? `<b>${rows.length}</b>` : "" });
-      const marker = L.marker([lat, lng], { icon, title }).addTo(map).bindPopup(popup, { maxHeight: 240 });
-      marker.getElement().setAttribute("aria-label", title);
-    }
+    const { leaflet, style, script } = box.dataset;
+    await Promise.all([
+      load("link", { rel: "stylesheet", href: style }),
+      window.L || load("script", { src: leaflet }),
+      window.drawMap || load("script", { src: script }),
+    ]);
+    drawMap(box);
   };
 
   for (const box of document.querySelectorAll(".map[data-tiles]")) {
     const button = box.querySelector("button");
     const host = new URL(box.dataset.tiles).host;
-    if (!JSON.parse(box.dataset.points).length) continue;
+    // An area without events still has a map, on which the visitor can move on.
+    if (!JSON.parse(box.dataset.points).length && !(box.dataset.searchLabel && location.search.includes("geoloc_lat="))) continue;
     button.hidden = false;
     button.addEventListener("click", () => { remember(host); draw(box); });
     if (remembered() === host) draw(box);

@@ -1,0 +1,48 @@
+"""The map in a browser: clusters, the connection of cards and markers, and the search in an area."""
+
+from typing import Any
+
+from playwright.sync_api import Browser, Locator
+
+from tests.pages.browser_page import find_violations, open_browser_page
+from tests.pages.demo_calendar import DemoCalendar
+
+
+def center(element: Locator) -> tuple[float, float]:
+    box: Any = element.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_markers_cluster_and_belong_to_cards(demo_calendar: DemoCalendar, chromium: Browser) -> None:
+    with open_browser_page(chromium, viewport={"width": 1360, "height": 900}, reduced_motion="reduce") as browser:
+        page = browser.page
+        page.goto(demo_calendar.server.base_url + "/events/map/")
+        page.get_by_role("button", name="Show the map").click()
+        markers, cards = page.locator(".map-marker"), page.locator(".map-layout .card")
+        markers.first.wait_for()
+        search = page.get_by_role("button", name="Search this area")
+        # The two venues are 155 metres apart, and each has several events.
+        assert (markers.count(), search.is_visible()) == (2, False)
+        page.locator(".leaflet-control-zoom-out").click()
+        page.locator(".map-marker.is-large").wait_for()
+        assert (markers.count(), markers.inner_text()) == (1, str(cards.count()))
+        for inner, outer in zip(center(markers.locator("b")), center(markers), strict=True):
+            assert abs(inner - outer) < 1.5
+        assert find_violations(page) == []
+        markers.hover()
+        assert page.locator(".card.is-active").count() == cards.count()
+        markers.click()
+        page.locator(".map-marker >> nth=1").wait_for()
+        cards.first.hover()
+        assert page.locator(".map-marker.is-active").count() == 1
+        assert cards.locator("xpath=self::*[contains(@class, 'is-active')]").count() == 1
+        # The area is a circle around the centre; the consent is remembered.
+        search.click()
+        page.wait_for_url("**/events/map/?geoloc_lat=52.5*&geoloc_lng=13.4*&geoloc_radius=*")
+        markers.first.wait_for()
+        assert page.get_by_role("link", name="Remove filter: Within").count() == 1
+        assert not [error for error in browser.errors if "Content Security Policy" in error]
+        # Where nothing takes place, the map is still there to move on.
+        page.goto(demo_calendar.server.base_url + "/events/map/?geoloc_lat=10&geoloc_lng=10&geoloc_radius=1")
+        page.locator(".map.is-loaded").wait_for()
+        assert (markers.count(), cards.count()) == (0, 0)
