@@ -36,10 +36,14 @@ class Shot:
 
 
 SHOTS: Final = (
-    Shot("month", "/"),
-    Shot("list", "/events/list/"),
+    Shot("home", "/"),
+    Shot("month", "/events/month/"),
+    Shot("week", "/events/week/"),
+    Shot("list", "/events/list/", dark=True),
+    Shot("search", "/events/search/"),
     Shot("event", "event:Harrow Lane"),
-    Shot("phone", "/", 390, 844, dark=True),
+    Shot("phone", "/events/list/", 390, 844, dark=True),
+    Shot("phone-month", "/events/month/", 390, 844),
 )
 
 

@@ -21,7 +21,7 @@ from kalends.website.feed_views import FEED_PARAMS
 from kalends.website.filter_views import CHOICES, FIND, make_category_nav, make_chips, make_facets, make_quick_filters
 from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.models.cards import Card, group_by_day
-from kalends.website.models.page_budget import MAX_CARDS_BYTES, trim
+from kalends.website.models.page_budget import MAX_CARDS_BYTES, MAX_RESULTS_BYTES, trim
 from kalends.website.pages import CardList, ListPage, MapPage, Paging, SearchForm, SearchPage
 
 DAY: Final = timedelta(days=1)
@@ -54,7 +54,7 @@ async def show_list(page_request: PageRequest, context: OperationContext, _: dic
 async def show_search(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
     page = make_page_context(page_request, context)
     # The choices of the form count against the size budget of the page, too.
-    max_cards, budget = MAX_CARDS // 2, MAX_CARDS_BYTES // 2
+    max_cards, budget = MAX_CARDS // 2, MAX_RESULTS_BYTES
     card_list = await list_cards(page, context, "/events/search/", max_cards=max_cards, budget=budget)
     heading = page.locale.gettext(N_("Search"))
     model = SearchPage(

@@ -58,6 +58,15 @@ def test_day_with_fewer_bars_lists_more_events() -> None:
     assert week.days[1].total == 32
 
 
+def test_last_hidden_event_is_shown_instead_of_link() -> None:
+    week = second_week(*[entry(f"s{n}", 4, 4) for n in range(4)], of_day=4)
+    assert titles(week)[1] == ["s0", "s1", "s2", "s3"]
+    assert week.days[1].more_count == 0
+    week = second_week(*[entry(f"s{n}", 4, 4) for n in range(5)], of_day=5)
+    assert titles(week)[1] == ["s0", "s1", "s2"]
+    assert week.days[1].more_count == 2
+
+
 def test_slots_above_a_bar_have_its_height() -> None:
     week = second_week(entry("a", 3, 4), entry("b", 4, 6), entry("one", 5, 5), entry("two", 5, 5))
     assert [(slot.entry is None, slot.is_short) for slot in fill_cells(week, 3)[2]] == [

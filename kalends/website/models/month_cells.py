@@ -69,7 +69,10 @@ def fill_cells(week: Week, max_entries: int) -> list[list[Slot]]:
 
 def _fill_cell(day: Day, at: int, covering: list[Cell | None], max_slots: int) -> list[Slot]:
     """Return the slots of a day. `covering` has the bars of its lanes, down to the last one."""
-    shown = day.entries[: max_slots - len(covering) + covering.count(None)]
+    room = max_slots - len(covering) + covering.count(None)
+    if not day.hidden and len(day.entries) == room + 1:
+        room += 1  # The link "1 more" would take as much space as the event.
+    shown = day.entries[:room]
     _count_shown(day, len(shown))
     entries = iter(shown)
     slots: list[Slot] = []

@@ -15,6 +15,7 @@ from kalends.website.models.week import HourGrid
 
 # The budget that styles, scripts and the page layout leave for events.
 MAX_CARDS_BYTES: Final = 26_000
+MAX_RESULTS_BYTES: Final = 18_000  # of a search, beside the filters
 MAX_ENTRIES_BYTES: Final = 19_500
 MAX_FEATURED_BYTES: Final = 5_000
 # The markup around the texts of one card, image, entry, bar, free place, link or tile.
