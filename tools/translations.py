@@ -33,6 +33,7 @@ KEYWORDS = {
 ENGLISH_ONLY = {
     "core/custom_css.py",
     "operations/accounts.py",
+    "operations/record_history.py",
     "operations/sites.py",
     "demo/seed.py",
     "demo/events.py",

@@ -1,5 +1,6 @@
 """`kalends user`: accounts are disabled, renamed and removed; a site keeps an administrator."""
 
+import asyncio
 import re
 from collections.abc import Callable
 
@@ -41,7 +42,7 @@ def test_disabled_account_cannot_sign_in(start_app: Callable[..., RunningApp]) -
     app = start_app()
     editor = app.caller("editor")
     event = editor.create("events", **SAMPLES["events"].body())["id"]
-    # The use is recorded after the response, while the next request runs.
+    app.run(asyncio.sleep(1))  # The use is recorded after the response.
     wait_until(lambda: editor.get("/tags").is_success and " never " not in find_line(app, "editor"), 10)
     assert re.fullmatch(
         r"\d+ editor active \d{4}-\d\d-\d\d \d\d:\d\d editor editor@example\.org", find_line(app, "editor")

@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -142,7 +143,7 @@ def test_feed_accepts_list_parameters(app: RunningApp, editor: Caller) -> None:
 
 
 def test_default_feed_starts_at_previous_month(app: RunningApp, editor: Caller) -> None:
-    today = datetime.now(UTC).date()
+    today = datetime.now(ZoneInfo("Europe/Berlin")).date()
     last_month = (today.replace(day=1) - timedelta(days=1)).replace(day=1)
     for title, day in (("long ago", last_month - timedelta(days=1)), ("last month", last_month), ("today", today)):
         editor.create("events", title=title, start_date=f"{day} 12:00", end_date=f"{day} 13:00")

@@ -114,11 +114,12 @@ def _compare_page(response: _ListResponse, expected: Records, page: int, *, by_c
 
 
 def _compare_links(response: _ListResponse, page: int, *, has_next: bool, has_previous: bool) -> None:
-    """Links are there exactly when there is such a page, and keep every parameter that was sent."""
+    """Links are there exactly when there is such a page, and keep every parameter that was sent, `per_page` up to the maximum."""
     __tracebackhide__ = True
     # Tags have no parents: there the parameter is unknown, and means nothing.
     dropped = ("page", "parent") if response.query.kind == "tags" else ("page",)
     pairs = sorted((pair for pair in response.query_pairs if pair[0] not in dropped), key=lambda pair: pair[0])
+    pairs = [(name, str(min(int(value), MAX_PER_PAGE)) if name == "per_page" else value) for name, value in pairs]
     expected_pages = {"rest_url": page if not any(name == "cursor" for name, _ in pairs) else 1}
     if has_next:
         expected_pages["next_rest_url"] = page + 1
