@@ -5,7 +5,9 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 import pytest
@@ -41,19 +43,24 @@ def stop(process: subprocess.Popen[str]) -> None:
     process.communicate(timeout=60)
 
 
-def test_run_and_demo(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)  # The user of PostgreSQL reaches its directory through these.
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """Yield a temporary directory that the user of PostgreSQL can reach, unlike `tmp_path`."""
+    with TemporaryDirectory(prefix="kalends-run-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_run_and_demo(directory: Path) -> None:
     port = find_free_port()
-    process = start(tmp_path, port)
+    process = start(directory, port)
     try:
         output = read_until(process, "Ctrl+C")
         steps = re.findall(r"^(\w+) .* … \d+\.\d s$", output, re.MULTILINE)
         assert steps == ["Database", "Migration", "Account", "Server"]
         rows = re.findall(r"^  (\w+) +(\S.*)$", output, re.MULTILINE)
         base = f"http://localhost:{port}"
-        password = (tmp_path / "password").read_text().strip()
+        password = (directory / "password").read_text().strip()
         assert rows == [
             ("Calendar", f"{base}/"),
             ("Documentation", f"{base}/docs"),
@@ -61,24 +68,24 @@ def test_run_and_demo(tmp_path: Path) -> None:
             ("Login", "admin"),
             ("Password", password),
         ]
-        assert (tmp_path / "password").stat().st_mode & 0o077 == 0
+        assert (directory / "password").stat().st_mode & 0o077 == 0
         for address in (rows[0][1], rows[1][1], f"{rows[2][1]}/events"):
             assert httpx.get(address).raise_for_status()
         users = httpx.post(f"{rows[2][1]}/tags", json={"name": "first"}, auth=("admin", password))
         assert users.status_code == 201
-        second = start(tmp_path, port)
+        second = start(directory, port)
         message, _ = second.communicate(timeout=60)
         assert f"Port {port} is already in use. Choose another one: just port={port + 1} run" in message
         assert second.returncode == 1
         stop(process)
 
         port = find_free_port()
-        process = start(tmp_path, port, "--town")
+        process = start(directory, port, "--town")
         assert "Created Larkford" in read_until(process, "Ctrl+C")
         assert "Saturday market" in httpx.get(f"http://localhost:{port}/").text
         stop(process)
         port = find_free_port()
-        process = start(tmp_path, port, "--town")
+        process = start(directory, port, "--town")
         assert "The site has the town already" in read_until(process, "Ctrl+C")
         children = subprocess.run(
             ["pgrep", "-f", "-P", str(process.pid), "serve.*--with-worker"], capture_output=True, check=True
@@ -87,5 +94,5 @@ def test_run_and_demo(tmp_path: Path) -> None:
     finally:
         if process.poll() is None:
             stop(process)
-        if server := postgres.find_running(tmp_path / "postgres"):
+        if server := postgres.find_running(directory / "postgres"):
             server.stop()

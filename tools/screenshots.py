@@ -43,7 +43,6 @@ SHOTS: Final = (
     Shot("search", "/events/search/"),
     Shot("event", "event:Harrow Lane"),
     Shot("phone", "/events/list/", 390, 844, dark=True),
-    Shot("phone-month", "/events/month/", 390, 844),
 )
 
 

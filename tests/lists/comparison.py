@@ -114,7 +114,10 @@ def _compare_page(response: _ListResponse, expected: Records, page: int, *, by_c
 
 
 def _compare_links(response: _ListResponse, page: int, *, has_next: bool, has_previous: bool) -> None:
-    """Links are there exactly when there is such a page, and keep every parameter that was sent, `per_page` up to the maximum."""
+    """Links are there exactly when there is such a page, and keep every parameter that was sent.
+
+    `per_page` is reduced to the maximum.
+    """
     __tracebackhide__ = True
     # Tags have no parents: there the parameter is unknown, and means nothing.
     dropped = ("page", "parent") if response.query.kind == "tags" else ("page",)

@@ -46,17 +46,18 @@ def lay_out_month(
     max_entries, max_lanes, max_days = size
     limits = {"max_entries": max_entries + max_lanes, "max_lanes": max_lanes}
     weeks = make_weeks(first, last, rows, entries, today=today, month=month, **limits)
-    cells = [list(zip(week.days, fill_cells(week, max_entries), strict=True)) for week in weeks]
+    # The smallest layouts have no room for more than the link.
+    cells = [list(zip(week.days, fill_cells(week, max_entries, max_lanes > 1), strict=True)) for week in weeks]
     agenda = make_agenda(weeks, today)
     return MonthLayout(cells, agenda[:max_days], len(agenda) > max_days)
 
 
-def fill_cells(week: Week, max_entries: int) -> list[list[Slot]]:
+def fill_cells(week: Week, max_entries: int, show_last: bool = True) -> list[list[Slot]]:
     """Return the slots of the seven days.
 
     Single events fill the lanes that are free on their day. A cell has as many slots as the week has lanes, and
     `max_entries` more, so that a day with fewer bars lists more events in the same height. The days count the events
-    that found no place.
+    that found no place. `show_last`: show a single remaining event instead of a link "1 more".
     """
     covering: list[list[Cell | None]] = [[] for _ in week.days]
     for number, lane in enumerate(week.lanes):
@@ -64,14 +65,14 @@ def fill_cells(week: Week, max_entries: int) -> list[list[Slot]]:
             for at in range(cell.start, cell.start + cell.days) if cell.entry else ():
                 covering[at] += [None] * (number - len(covering[at])) + [cell]
     max_slots = len(week.lanes) + max_entries
-    return [_fill_cell(day, at, covering[at], max_slots) for at, day in enumerate(week.days)]
+    return [_fill_cell(day, at, covering[at], max_slots, show_last) for at, day in enumerate(week.days)]
 
 
-def _fill_cell(day: Day, at: int, covering: list[Cell | None], max_slots: int) -> list[Slot]:
+def _fill_cell(day: Day, at: int, covering: list[Cell | None], max_slots: int, show_last: bool) -> list[Slot]:
     """Return the slots of a day. `covering` has the bars of its lanes, down to the last one."""
     room = max_slots - len(covering) + covering.count(None)
-    if not day.hidden and len(day.entries) == room + 1:
-        room += 1  # The link "1 more" would take as much space as the event.
+    if show_last and not day.hidden and len(day.entries) == room + 1:
+        room += 1
     shown = day.entries[:room]
     _count_shown(day, len(shown))
     entries = iter(shown)
