@@ -104,7 +104,6 @@ class Application:
         self._opened_state: AppState | None = None
         self._cache = ResponseCache(config.cache_bytes, config.headers.stale_seconds)
         self._background: set[asyncio.Task[None]] = set()
-        self._worker_watch: health.WorkerWatch | None = None
 
     @property
     def _state(self) -> AppState:
@@ -121,8 +120,7 @@ class Application:
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         self._opened_state = await self._open_state()
-        self._worker_watch = health.WorkerWatch(self._state.database)
-        watching = asyncio.create_task(self._worker_watch.run())
+        watching = asyncio.create_task(self._state.worker_watch.run())
         await send({"type": "lifespan.startup.complete"})
         await receive()
         watching.cancel()
@@ -199,8 +197,7 @@ class Application:
         if path == "/healthz":
             return health.show_health()
         if path == "/readyz":
-            watch = self._worker_watch or health.WorkerWatch(self._state.database)
-            return await health.show_readiness(self._state.database, self._config.schema_version, watch)
+            return await health.show_readiness(self._state.worker_watch, self._config.schema_version)
         if path == "/openapi.json":
             return redirect_to_document(request, self._config.mounts[0].prefix)
         if path == "/docs" or path.startswith("/docs/"):
@@ -341,6 +338,7 @@ def create_application() -> Application:
         return AppState(
             database,
             revisions,
+            health.WorkerWatch(database),
             RepresentationCache(settings.cache_mb * 1024 * 1024 // 4) if settings.cache_mb else None,
             base_url=settings.base_url,
             max_body_bytes=settings.max_body_bytes,

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from kalends.core.forwarded import IpNetwork, find_client_ip
 from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 from kalends.http import language
+from kalends.http.health import WorkerWatch
 from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
 from kalends.operations.media.library import Library
 from kalends.operations.representation_cache import RepresentationCache
@@ -30,6 +31,7 @@ class AppState:
 
     database: Database
     revisions: SiteRevisions
+    worker_watch: WorkerWatch
     representation_cache: RepresentationCache | None = None
     base_url: str = ""
     max_body_bytes: int = 2 * 1024 * 1024

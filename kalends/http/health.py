@@ -27,12 +27,12 @@ def show_health() -> Response:
     return PlainTextResponse("ok\n")
 
 
-async def show_readiness(database: Database, schema: str, watch: "WorkerWatch") -> Response:
+async def show_readiness(watch: "WorkerWatch", schema: str) -> Response:
     """Respond that the database is available and has the expected schema; raise 503 otherwise.
 
     Requests are served without a worker, so a missing one is named but changes nothing about the status.
     """
-    await database.check_schema(schema)
+    await watch.database.check_schema(schema)
     warning = await watch.find_warning()
     return PlainTextResponse("ready\n" + (f"Warning: {warning}\n" if warning else ""))
 
@@ -41,7 +41,7 @@ class WorkerWatch:
     """Looks for the heartbeat of a worker."""
 
     def __init__(self, database: Database, *, max_age: float = MAX_HEARTBEAT_AGE) -> None:
-        self._database = database
+        self.database = database
         self._max_age = max_age
         self._started_at = time.monotonic()
 
@@ -49,7 +49,7 @@ class WorkerWatch:
         """Return a warning if no worker has been seen for the maximum age, else an empty string."""
         if time.monotonic() - self._started_at < self._max_age:
             return ""
-        age = await jobs.find_heartbeat_age(self._database)
+        age = await jobs.find_heartbeat_age(self.database)
         if age is None:
             return f"no worker is running: {CONSEQUENCE}"
         return f"no worker has been seen for {age:.0f} s: {CONSEQUENCE}" if age > self._max_age else ""
