@@ -70,7 +70,7 @@ def test_copy_button_copies_commands_only(site: Path, context: BrowserContext) -
 def test_home_page_has_picture_and_entry_points(site: Path, context: BrowserContext) -> None:
     page = context.new_page()
     page.goto((site / "index.html").as_uri())
-    assert page.locator("img[src$='month.png']").evaluate("image => image.naturalWidth") == 1280
+    assert page.locator("img[src$='home.png']").evaluate("image => image.naturalWidth") == 1280
     entries = page.locator(".entry-points li")
     assert entries.count() == 3
     tops = entries.evaluate_all("items => items.map(item => item.getBoundingClientRect().top)")
