@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kalends.cli.runtime import SiteOption, load_settings, run_command, show_progress
+from kalends.cli.runtime import SiteOption, load_settings, show_progress
 
 
 def add_demo_records(
@@ -70,7 +70,7 @@ def _add_town(site: str, today: datetime | None) -> None:
     settings = load_settings()
     started = time.monotonic()
     with show_progress() as on_progress:
-        counts: TownCounts | None = run_command(
+        counts: TownCounts | None = asyncio.run(
             seed_town(
                 settings.owner_url,
                 site,

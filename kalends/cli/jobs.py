@@ -1,11 +1,12 @@
 """Background jobs."""
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kalends.cli.errors import fail
-from kalends.cli.runtime import load_settings, run_command
+from kalends.cli.runtime import load_settings
 from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def list_jobs(
 
     if status and status not in job_queue.STATUSES:
         fail("--status must be todo, doing or failed.")
-    rows, summary = run_command(job_queue.list_jobs(settings.queue_url or settings.database_url, status))
+    rows, summary = asyncio.run(job_queue.list_jobs(settings.queue_url or settings.database_url, status))
     for row in rows:
         when = f"{row.scheduled_at:%Y-%m-%d %H:%M:%S}" if row.scheduled_at else "-"
         attempts = f"attempts {row.attempts}"
@@ -36,7 +37,7 @@ def list_jobs(
 @job.command("retry")
 def retry_job(job_id: Annotated[int, typer.Argument(help="ID of the job, as listed by job list.")]) -> None:
     """Retry a failed or stalled job immediately."""
-    run_command(_retry_job(job_id))
+    asyncio.run(_retry_job(job_id))
     typer.echo(f"Job {job_id} runs again.")
 
 

@@ -1,12 +1,13 @@
 """Images."""
 
+import asyncio
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kalends.cli.runtime import SiteOption, read_site, run_command, run_with_library, show_progress
+from kalends.cli.runtime import SiteOption, read_site, run_with_library, show_progress
 from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def add_media(
                 on_progress=lambda done: on_progress("images", done, len(paths)),
             )
 
-    result: bulk_add.BulkAddResult = run_command(run_with_library(add))
+    result: bulk_add.BulkAddResult = asyncio.run(run_with_library(add))
     for path, reason in result.rejected:
         typer.echo(f"{path}: {reason}", err=True)
     elapsed = time.monotonic() - started
@@ -68,7 +69,7 @@ def check_media(site: SiteOption = "") -> None:
                 on_progress("images", len(checks), total)
         return checks
 
-    checks: list[maintenance.ImageCheck] = run_command(run_with_library(check))
+    checks: list[maintenance.ImageCheck] = asyncio.run(run_with_library(check))
     for entry in checks:
         if entry.detail:
             typer.echo(f"image {entry.media_id}: {len(entry.damaged_files)} damaged or missing files; {entry.detail}")

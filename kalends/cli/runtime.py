@@ -5,7 +5,7 @@ The command modules import everything heavy late, so that `kalends --help` start
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,12 +59,7 @@ def run_in_transaction(site: str, work: Callable[["Transaction"], Awaitable[Any]
         finally:
             await database.close()
 
-    return run_command(in_transaction())
-
-
-def run_command(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine. Errors are shown by the group of all commands."""
-    return asyncio.run(work)
+    return asyncio.run(in_transaction())
 
 
 def read_site(site: str) -> str | int:

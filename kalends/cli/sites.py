@@ -1,5 +1,6 @@
 """Sites, their hosts and settings; the time zones of their events."""
 
+import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,6 @@ from kalends.cli.runtime import (
     load_settings,
     open_database,
     read_site,
-    run_command,
     run_in_transaction,
 )
 from kalends.core.clock import utc_now
@@ -41,7 +41,7 @@ def list_sites() -> None:
     """List all sites: ID, name, host names."""
     from kalends.store import sites
 
-    _print_sites(run_command(sites.list_sites(load_settings().owner_url)))
+    _print_sites(asyncio.run(sites.list_sites(load_settings().owner_url)))
 
 
 @group.command("set")
@@ -70,9 +70,9 @@ def add_site(
     from kalends.store import sites
 
     url = load_settings().owner_url
-    site_id = run_command(sites.add_site(url, host_name, name, first_host))
+    site_id = asyncio.run(sites.add_site(url, host_name, name, first_host))
     typer.echo(f"Added site {site_id} at {host_name.lower()}.")
-    _print_sites(run_command(sites.list_sites(url)))
+    _print_sites(asyncio.run(sites.list_sites(url)))
 
 
 @group.command("add-host")
@@ -84,10 +84,10 @@ def add_host(
     from kalends.store import sites
 
     url = load_settings().owner_url
-    found = _find_site(run_command(sites.list_sites(url)), site)
-    run_command(sites.add_host(url, host_name, found.id))
+    found = _find_site(asyncio.run(sites.list_sites(url)), site)
+    asyncio.run(sites.add_host(url, host_name, found.id))
     typer.echo(f"{host_name.lower()} belongs to site {found.id}.")
-    _print_sites(run_command(sites.list_sites(url)))
+    _print_sites(asyncio.run(sites.list_sites(url)))
 
 
 @group.command("remove")
@@ -99,10 +99,10 @@ def remove_site(
     from kalends.store import sites
 
     url = load_settings().owner_url
-    found = _find_site(run_command(sites.list_sites(url)), site)
-    count = run_command(sites.count_records(url, found.id))
+    found = _find_site(asyncio.run(sites.list_sites(url)), site)
+    count = asyncio.run(sites.count_records(url, found.id))
     confirm(f"Remove site {found.id} ({found.name}) with {count:,} events, venues, organizers and images?", yes=yes)
-    run_command(sites.remove_site(url, found.id))
+    asyncio.run(sites.remove_site(url, found.id))
     typer.echo(f"Removed site {found.id}. Its image files remain in the directory {found.id} of the media storage.")
 
 
@@ -129,7 +129,7 @@ def refresh_zones(site: SiteOption = "") -> None:
     from kalends.core import times
 
     typer.echo(f"tzdata {times.tzdata_version()}")
-    shifted = [event for event in run_command(_refresh_zones(site)) if event.new_utc > utc_now()]
+    shifted = [event for event in asyncio.run(_refresh_zones(site)) if event.new_utc > utc_now()]
     for event in shifted:
         typer.echo(
             f"{event.event_id:>8}  {event.start_local} {event.timezone}: "

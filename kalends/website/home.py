@@ -1,4 +1,4 @@
-"""The home page: the default view of the site, below the events that deserve attention."""
+"""The home page: the default view of the site below featured events and events of the weekend."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,13 +1,10 @@
-"""What the home page shows above its view: featured events and those of the weekend."""
+"""The highlights of the home page: featured events and events of the weekend."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Final
 
 from kalends.website.models.cards import Card
-
-SATURDAY: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
