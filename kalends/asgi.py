@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 from kalends.api.catalog import Interface
+from kalends.api.core_routes.routes import CORE
 from kalends.api.description import reference
 from kalends.api.handler import add_headers, handle_api_request, redirect_to_document
 from kalends.api.request import ApiRequest
@@ -21,7 +22,7 @@ from kalends.core import errors
 from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
 from kalends.core.forwarded import read_network
-from kalends.http import cors, health, language, media_files, responses
+from kalends.http import cors, health, language, media_files, requests, responses
 from kalends.http.auth import record_use
 from kalends.http.context import AppState
 from kalends.http.disconnects import ClientDisconnected, DisconnectWatcher, Receive, Send
@@ -29,6 +30,7 @@ from kalends.http.error_page import make_error_page
 from kalends.http.request_head import read_host, strip_port
 from kalends.http.response_cache import CachedResponse, ResponseCache, make_cached_response
 from kalends.http.response_headers import HeaderPolicy
+from kalends.http.rest_route import rewrite_rest_route
 from kalends.http.sending import CHUNK_BYTES, send_cached, send_response
 from kalends.http.telemetry import Telemetry
 from kalends.operations.representation_cache import RepresentationCache
@@ -50,6 +52,8 @@ REQUEST_ID: Final = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 CLIENT_CLOSED_REQUEST: Final = 499
 # Paths of the server itself, which belong to no site.
 SYSTEM_PATHS: Final = ("/healthz", "/readyz", "/docs", "/openapi.json")
+# The namespace of The Events Calendar, below the REST root of WordPress.
+LEGACY_NAMESPACE: Final = "/tribe/events/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class HttpConfig:
 
     mounts: Sequence[Mount]
     roots: Mapping[str, Mapping[str, Interface]]  # the namespaces below each REST root, such as /api
+    rest_root: str  # the REST root of existing clients, such as /wp-json; empty without an alias
     headers: HeaderPolicy
     schema_version: str  # the schema version that the database must have
     map_settings: MapSettings
@@ -137,6 +142,7 @@ class Application:
         age = 0.0
         try:
             inbound.host = read_host(request)
+            rewrite_rest_route(scope, self._config.rest_root)
             inbound.context = find_context(self._config, self._state, request, inbound.host)
             key = self._cache.make_key(inbound.context)
             if inbound.context is not None and key is not None:
@@ -250,13 +256,12 @@ def find_context(config: HttpConfig, state: AppState, request: Request, host: st
     """Return the context of an API or page request; None for a system path."""
     path: str = request.scope["path"]
     for mount in config.mounts:
-        size = len(mount.prefix)
-        if path[:size].lower() == mount.prefix.lower() and path[size:][:1] in ("", "/"):
+        if _is_below(path, mount.prefix):
             return _make_api_request(state, request, host, mount)
-    root = path.removesuffix("/").lower()
-    if root in config.roots:
-        mount = Mount(root, "", ROOT, config.mounts[0].prefix)
-        return replace(_make_api_request(state, request, host, mount), namespaces=config.roots[root])
+    for root, namespaces in config.roots.items():
+        if _is_below(path, root):
+            mount = Mount(root, "", ROOT, config.mounts[0].prefix)
+            return replace(_make_api_request(state, request, host, mount), namespaces=namespaces)
     if path in SYSTEM_PATHS or path.startswith(("/docs/", f"{media_files.PREFIX}/")):
         return None
     page_request = PageRequest(
@@ -267,10 +272,16 @@ def find_context(config: HttpConfig, state: AppState, request: Request, host: st
         now=utc_now(),
         canonical_prefix=config.mounts[0].prefix,
         map_settings=config.map_settings,
+        legacy_prefix=config.rest_root and f"{config.rest_root}{LEGACY_NAMESPACE}",
         path=path,
     )
     routes.match_route(page_request)
     return page_request
+
+
+def _is_below(path: str, prefix: str) -> bool:
+    size = len(prefix)
+    return path[:size].lower() == prefix.lower() and path[size:][:1] in ("", "/")
 
 
 def _make_api_request(state: AppState, request: Request, host: str, mount: Mount) -> ApiRequest:
@@ -297,7 +308,12 @@ def make_error_response(inbound: InboundRequest, error: ApiError) -> Response:
     is_page = isinstance(inbound.context, PageRequest) or inbound.request.scope["path"].startswith("/docs")
     if error.status >= 500 and is_page and "text/html" in inbound.request.headers.get("accept", ""):
         return make_error_page(error, inbound.language)
-    return responses.error_response(error, inbound.language)
+    # A server that failed says so in its status, for proxies and monitoring.
+    if not isinstance(inbound.context, ApiRequest) or error.status >= 500:
+        return responses.error_response(error, inbound.language)
+    inbound.context.site_revision = None  # An error is never cached, even if its status is 200 in an envelope.
+    envelope = requests.wants_envelope(inbound.request)
+    return responses.error_response(error, inbound.language, envelope=envelope)
 
 
 async def _send(inbound: InboundRequest, response: Response) -> None:
@@ -321,6 +337,7 @@ def create_application() -> Application:
     http_config = HttpConfig(
         mounts=mounts,
         roots=_group_by_root(mounts),
+        rest_root=_find_rest_root(settings),
         headers=HeaderPolicy(
             origins=settings.cors_origins,
             shared_cache_seconds=settings.shared_cache_seconds,
@@ -353,15 +370,27 @@ def create_application() -> Application:
 
 
 def _build_mounts(settings: Settings) -> tuple[Mount, ...]:
-    """Return the mounts of the API, of its aliases for existing clients, and of the extensions."""
+    """Return the mounts of the API, of the extensions, and of the aliases for existing clients with core routes."""
     canonical_prefix = f"{settings.api_root}/{INTERFACE.namespace}"
     extension_prefix = f"{settings.api_root}/{EXTENSION.namespace}"
     aliases = [Mount(path, "/".join(path.split("/")[-3:]), INTERFACE, path) for path in settings.api_aliases]
+    core_routes = [
+        Mount(f"{path.removesuffix(LEGACY_NAMESPACE)}/{CORE.namespace}", CORE.namespace, CORE, path)
+        for path in settings.api_aliases
+        if path.endswith(LEGACY_NAMESPACE)
+    ]
     return (
         Mount(canonical_prefix, INTERFACE.namespace, INTERFACE, canonical_prefix),
         Mount(extension_prefix, EXTENSION.namespace, EXTENSION, canonical_prefix),
         *aliases,
+        *core_routes,
     )
+
+
+def _find_rest_root(settings: Settings) -> str:
+    """Return the REST root of the first alias that existing clients know, or an empty string."""
+    aliases = [path for path in settings.api_aliases if path.endswith(LEGACY_NAMESPACE)]
+    return aliases[0].removesuffix(LEGACY_NAMESPACE) if aliases else ""
 
 
 def _group_by_root(mounts: Sequence[Mount]) -> dict[str, dict[str, Interface]]:

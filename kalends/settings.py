@@ -58,7 +58,8 @@ class Settings(BaseModel):
     api_root: str = Field(default="/api", description="Path prefix of the REST API.")
     api_aliases: CommaSeparated = Field(
         default=(),
-        description="Additional path prefixes of the API, comma-separated, such as /wp-json/tribe/events/v1.",
+        description="Additional path prefixes of the API, comma-separated, such as /wp-json/tribe/events/v1. Beside "
+        "a prefix that ends in /tribe/events/v1, the core routes of WordPress are served at wp/v2.",
     )
     cors_origins: CommaSeparated = Field(
         default=("*",),

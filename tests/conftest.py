@@ -26,10 +26,13 @@ TESTS = Path(__file__).parent
 # Markers by folder or file, and by fixture. Single tests in other files carry theirs as decorators.
 PATH_MARKERS = {
     "api/test_hostile_fields.py": ["exhaustive"],
-    "commands/test_database_problems.py": ["process"],
-    "commands/test_serve.py": ["process"],
+    "api/test_permissions.py": ["exhaustive"],
+    "api/test_place_lists.py": ["exhaustive"],
+    "commands": ["process"],
+    "description/test_document.py": ["exhaustive"],
     "description/test_fuzz.py": ["process"],
     "docs/test_documentation.py": ["docs"],
+    "feeds/test_ical_addresses.py": ["npm"],
     "feeds/test_ics.py": ["npm"],
     "feeds/test_subscription.py": ["npm"],
     "lifecycle/test_jobs.py": ["process"],
@@ -40,10 +43,13 @@ PATH_MARKERS = {
     "media/test_dns_rebinding.py": ["process"],
     "media/test_media_commands.py": ["process"],
     "media/test_media_crashes.py": ["process"],
+    "media/test_upload_limiter.py": ["exhaustive"],
     "pages/test_browser.py": ["npm"],
     "pages/test_responsive_layout.py": ["npm"],
     "robustness": ["process"],
     "robustness/test_site_against_model.py": ["exhaustive"],
+    "security": ["exhaustive"],
+    "seed": ["process"],
     "speed": ["process"],
 }
 FIXTURE_MARKERS = {
@@ -53,7 +59,7 @@ FIXTURE_MARKERS = {
     "start_server": "process",
 }
 # Of a test that needs a database, the quick suite runs this many parameter sets. The others are marked `exhaustive`.
-QUICK_PARAMETER_SETS = 3
+QUICK_PARAMETER_SETS = 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

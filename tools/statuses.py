@@ -64,6 +64,17 @@ def render_page() -> str:
         "An update without a status keeps it, except that a new date publishes or schedules a record that is "
         "`publish` or `future`. `POST …/restore` without a revision moves a record from the trash to its previous "
         "status, by the same rules.",
+        "",
+        "## Venues and organizers of an event",
+        "",
+        "When a public event is saved, its linked venues and organizers that are `draft`, `pending` or `future` are "
+        "published in the same transaction, with entries of their own in the history: by single writes, in a "
+        "`batch`, by `restore`, and by the worker when a scheduled event is due. `private` records and those in the "
+        "trash stay as they are, and nothing is reversed when the event is withdrawn.",
+        "",
+        "The caller must have the right to publish the linked record: authors publish their own, editors all. When "
+        "an event is scheduled, the drafts are scheduled for the same date, so contributors can no longer change "
+        "them; a record that is moved back to `draft` stays a draft.",
     ]
     return "\n".join(lines) + "\n"
 

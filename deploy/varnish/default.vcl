@@ -59,7 +59,7 @@ sub vcl_recv {
     unset req.http.Cookie;
     # Parameters without a meaning do not reach the server, so that `?utm_source=…` shares an entry with the address
     # without it. Names with escapes are left to the server, which knows all spellings.
-    set req.url = regsuball(req.url, "([?&])(?!(?:_envelope|_fields|author|before|categories|context|cursor|end_date|ends_after|ends_before|event|exclude|featured|find_categories|find_organizer|find_tags|find_venue|free|geoloc|geoloc_lat|geoloc_lng|geoloc_radius|has_events|hide_empty|include|kind|lang|mime_type|namespace|near|only_with_upcoming|order|orderby|organizer|overlaps_from|overlaps_to|p|page|parent|password|past|per_page|post|post_parent|search|since|slug|start_date|starts_after|starts_before|status|strict_dates|tags|ticketed|venue|without_alt_text)(?:[=\[&%]|$))[A-Za-z0-9_.~-]+(?:=[^&]*)?(?=&|$)", "\1");
+    set req.url = regsuball(req.url, "([?&])(?!(?:_embed|_envelope|_fields|after|author|before|categories|context|cursor|end_date|ends_after|ends_before|event|eventDate|eventDisplay|event_status|exclude|featured|find_categories|find_organizer|find_tags|find_venue|free|geoloc|geoloc_lat|geoloc_lng|geoloc_radius|has_events|hide_empty|ical|include|kind|lang|mime_type|namespace|near|only_with_upcoming|order|orderby|organizer|outlook-ical|overlaps_from|overlaps_to|p|page|parent|password|past|per_page|post|post_parent|rest_route|search|since|slug|start_date|starts_after|starts_before|status|strict_dates|tags|ticketed|tribe-bar-date|tribe-bar-search|tribe_event_display|tribe_events|tribe_events_cat|tribe_organizer|tribe_paged|tribe_venue|venue|without_alt_text)(?:[=\[&%]|$))[A-Za-z0-9_.~-]+(?:=[^&]*)?(?=&|$)", "\1");
     set req.url = regsub(regsuball(req.url, "([?&])&+", "\1"), "[?&]$", "");
     # The order of parameters does not matter, except among those of the same name.
     if (req.url !~ "[?&]([^=&]*)=[^&]*&(?:.*&)?\1=") {
@@ -92,6 +92,10 @@ sub vcl_backend_response {
     unset beresp.http.Surrogate-Key;
     unset beresp.http.X-Request-ID;
     set beresp.grace = 24h;
+    # A response that becomes wrong at midnight must not be used after it.
+    if (beresp.http.Cache-Control ~ "stale-while-revalidate=" && beresp.http.Cache-Control !~ "stale-while-revalidate=60") {
+        set beresp.grace = std.duration(regsub(beresp.http.Cache-Control, "^.*stale-while-revalidate=(\d+).*$", "\1s"), 0s);
+    }
     return (deliver);
 }
 

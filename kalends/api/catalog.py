@@ -4,11 +4,12 @@ An endpoint carries its own description, so that a new operation is one row of `
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final
 
 from kalends.core.params import Param
+from kalends.http.request_head import Corrections
 from kalends.kinds.kind import Kind
 from kalends.operations.context import OperationContext, Outcome
 
@@ -53,6 +54,7 @@ class Endpoint:
     response_headers: tuple[str, ...] = ()
     body_schema: str = ""  # name of the request schema; empty: `params`, described in place
     requires_body: bool = False
+    returns_existing: bool = False  # with status 200, if a published record has the same data
     accepts_file: bool = False
 
     @property
@@ -71,14 +73,14 @@ class Route:
     pattern: str
     endpoints: tuple[Endpoint, ...]
     known_names: frozenset[str] = field(init=False)  # names of the parameters of a read
-    maxima: Mapping[str, int] = field(init=False)  # of those whose larger values are reduced
+    corrections: Corrections = field(init=False)  # of those whose invalid values are replaced or ignored
 
     def __post_init__(self) -> None:
         read_endpoint = self.endpoint("GET")
         params = read_endpoint.params if read_endpoint else ()
         object.__setattr__(self, "known_names", frozenset(param.name for param in params))
-        maxima = {param.name: param.type.reduced_to for param in params if param.type.reduced_to is not None}
-        object.__setattr__(self, "maxima", maxima)
+        corrections = {param.name: param.type.correct for param in params if param.type.correct is not None}
+        object.__setattr__(self, "corrections", corrections)
 
     @property
     def methods(self) -> list[str]:
@@ -107,6 +109,7 @@ class Interface:
 
     namespace: str
     routes: tuple[Route, ...]
+    has_document: bool = True  # whether it has an OpenAPI document at /doc
 
     def find(self, path: str) -> tuple[Route, dict[str, str]] | None:
         """Return the route of a path below the namespace and its path parameters, or None."""

@@ -15,11 +15,10 @@ from starlette.responses import Response
 from kalends.api.catalog import UPDATES, Endpoint, locate
 from kalends.api.description.document import DocumentUrls, describe_interface
 from kalends.api.description.index import RootSite, describe_index, describe_root, describe_route
-from kalends.api.ignored_params import check_description, check_write, raise_if_strict
+from kalends.api.ignored_params import check_description, check_write, raise_if_strict, report_new_names
 from kalends.api.images import fetch_images, find_image_urls, store_upload
 from kalends.api.request import ApiRequest, OperationInput, identify
 from kalends.core import errors, times
-from kalends.core.booleans import parse_bool
 from kalends.core.errors import ApiError
 from kalends.core.params import find_missing, read_list, read_params
 from kalends.core.zones import offset_of
@@ -59,7 +58,7 @@ async def handle_api_request(api_request: ApiRequest) -> Response:
 
 async def _dispatch(api_request: ApiRequest) -> Response:
     request = api_request.request
-    if api_request.path in ("", "/doc"):
+    if api_request.path == "" or (api_request.path == "/doc" and api_request.interface.has_document):
         return await _describe(api_request)
     if api_request.route is None:
         raise errors.no_route()
@@ -185,14 +184,14 @@ async def _write(api_request: ApiRequest, endpoint: Endpoint, context: Operation
     key = _read_idempotency_key(api_request.request)
     if not key or user_id is None:
         await tx.lock_site(user_id)
-        return _respond(api_request, raw, await endpoint.operation(endpoint.kind, context))
+        return await _run(api_request, endpoint, context, raw)
     fingerprint = _fingerprint(api_request.request, raw.body)
     await idempotency.lock_key(tx, user_id, key)
     await tx.lock_site(user_id)
     stored = await idempotency.find_response(tx, user_id, key, fingerprint)
     if stored is not None:
         return Response(stored.body, stored.status, {**stored.headers, "Idempotent-Replay": "true"})
-    response = _respond(api_request, raw, await endpoint.operation(endpoint.kind, context))
+    response = await _run(api_request, endpoint, context, raw)
     headers = {
         name: response.headers[name] for name in ("content-type", "location", "etag") if name in response.headers
     }
@@ -204,6 +203,12 @@ async def _write(api_request: ApiRequest, endpoint: Endpoint, context: Operation
         idempotency.StoredResponse(response.status_code, headers, bytes(response.body)),
     )
     return response
+
+
+async def _run(api_request: ApiRequest, endpoint: Endpoint, context: OperationContext, raw: RawParams) -> Response:
+    outcome = await endpoint.operation(endpoint.kind, context)
+    report_new_names(api_request, outcome.ignored_params)
+    return _respond(api_request, raw, outcome)
 
 
 def _make_context(
@@ -241,7 +246,7 @@ def _respond(api_request: ApiRequest, raw: RawParams, outcome: Outcome) -> Respo
         else []
     )
     fields = [str(name) for name in read_list(raw.values.get("_fields", []))]
-    envelope = _read_flag(raw.values.get("_envelope"))
+    envelope = requests.is_set(raw.values.get("_envelope"))
     return responses.respond(outcome, fields, envelope, known_etags, language=api_request.language)
 
 
@@ -359,10 +364,3 @@ def _fingerprint(request: Request, body: bytes) -> bytes:
     head = f"{request.method} {request.scope['path']}\n{content_type}\n"
     query: bytes = request.scope["query_string"]
     return hashlib.sha256(head.encode(errors="surrogateescape") + query + b"\n" + body).digest()
-
-
-def _read_flag(value: object) -> bool:
-    try:
-        return value is not None and parse_bool(value)
-    except errors.InvalidValue:
-        return False

@@ -17,6 +17,7 @@ from kalends.core.suggestions import suggest
 from kalends.http import requests
 from kalends.http.request_head import COMMON_NAMES, STRICT, is_strict, list_ignored
 from kalends.http.requests import RawParams
+from kalends.operations import permissions
 
 WRITE_NAMES: Final = COMMON_NAMES | {"lang", STRICT, "_method"}
 # Parameters of the index, and none of the OpenAPI document.
@@ -52,6 +53,16 @@ def check_write(api_request: ApiRequest, endpoint: Endpoint, raw: RawParams, ext
     raise_if_strict(api_request, endpoint.params)
 
 
+def report_new_names(api_request: ApiRequest, names: Collection[str]) -> None:
+    """Add the parameters with new names that the caller may not create; raise if the request is strict."""
+    api_request.ignored_params = list_ignored((*api_request.ignored_params, *names))
+    if names and api_request.is_strict:
+        problem = Message(
+            "some names do not exist yet, and creating them {requirement}", requirement=permissions.naming_message()
+        )
+        raise errors.invalid_params({name: errors.for_param(name, problem) for name in names})
+
+
 def check_description(api_request: ApiRequest) -> None:
     """Find the parameters that the index or the OpenAPI document ignore; raise if the request is strict."""
     try:
@@ -72,7 +83,8 @@ def raise_if_strict(api_request: ApiRequest, params: Collection[Param]) -> None:
 
 def _explain(name: str, params: Collection[Param]) -> Message:
     reduced = next((p.type for p in params if p.name == name), None)
-    if reduced is not None:
+    # The name of a malformed list, such as `title[`, is reduced to that of a known parameter.
+    if reduced is not None and "minimum" in reduced.doc_schema:
         limits = {"minimum": reduced.doc_schema["minimum"], "maximum": reduced.doc_schema["maximum"]}
         return errors.for_param(name, Message("must be an integer from {minimum} to {maximum}.", **limits))
     suggestion = suggest(name, [p.name for p in params], SYNONYMS)

@@ -117,6 +117,7 @@ def _create(kind: Kind) -> Endpoint:
         response_headers=("ETag", "Location"),
         body_schema=f"{schema_name(kind)}New",
         requires_body=True,
+        returns_existing=kind.is_shared,
     )
 
 
@@ -288,4 +289,4 @@ ROUTES: Final = _routes()
 INTERFACE: Final = Interface("calendar/events/v1", ROUTES)
 EXTENSION: Final = Interface("kalends/v1", _extension_routes())
 # The root of all namespaces, which has no routes.
-ROOT: Final = Interface("", ())
+ROOT: Final = Interface("", (), has_document=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kalends.cli.runtime import SiteOption, load_settings, show_progress
+from kalends.cli.runtime import SiteOption, load_settings, read_site, show_progress
 
 
 def add_demo_records(
@@ -52,7 +52,7 @@ def add_demo_records(
         today=today.date() if today else None,
     )
     with show_progress() as on_progress:
-        counts = asyncio.run(seeding.seed(load_settings().owner_url, site, options, on_progress))
+        counts = asyncio.run(seeding.seed(load_settings().owner_url, read_site(site), options, on_progress))
     elapsed = time.monotonic() - started
     typer.echo(
         f"Created {counts.events:,} events, {counts.upcoming:,} of them upcoming; {counts.venues:,} venues, "
@@ -73,7 +73,7 @@ def _add_town(site: str, today: datetime | None) -> None:
         counts: TownCounts | None = asyncio.run(
             seed_town(
                 settings.owner_url,
-                site,
+                read_site(site),
                 open_library(settings, image_workers=2),
                 media_url=settings.media_url,
                 today=(today or utc_now()).date(),

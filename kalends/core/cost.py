@@ -15,6 +15,7 @@ from kalends.core.html.sanitize import clean_plain
 from kalends.core.slugs import make_slug
 
 MAX_LENGTH: Final = 250
+MAX_SYMBOL_LENGTH: Final = 16
 MAX_AMOUNTS: Final = 50
 NUMBER_LIMIT: Final = 10**15  # The comparison with this limit also excludes infinity and NaN.
 FREE: Final = "Free"
@@ -27,6 +28,15 @@ _NUMBER = re.compile(r"[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?![0-9])|[0-9]+(?:
 _MINUS = re.compile(r"(?:\A|[,;/])\s*[^\w\s-]?\s*[-−]\s*[^\w\s]?\s*\Z")
 _LETTERS = re.compile(r"[A-Z]{1,4}")
 _LETTER_SYMBOLS: Final = frozenset(["kr", "kr.", "zł", "Kč", "Ft", "Fr", "Fr.", "lei", "лв", "лв.", "руб", "руб."])
+
+
+@dataclass(frozen=True, slots=True)
+class Currency:
+    """The currency of an event; what is None is that of the cost as written, or else that of the site."""
+
+    symbol: str | None = None
+    code: str | None = None
+    position: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,9 @@ class Cost:
     has_words: bool
 
 
+NO_CURRENCY: Final = Currency()
+
+
 def read_cost(value: object) -> str:
     """Return the text to store, "" for none. A list is stored as comma-separated numbers."""
     if value is None or value is False or value == "":
@@ -69,18 +82,40 @@ def read_cost(value: object) -> str:
     return cleaned
 
 
+def read_currency_symbol(value: object) -> str | None:
+    """Return the symbol to store, None for that of the site."""
+    if not isinstance(value, str):
+        raise InvalidValue("must be a string.")
+    return clean_plain(value, MAX_SYMBOL_LENGTH) or None
+
+
+def read_currency_code(value: object) -> str | None:
+    """Return the code to store, None for that of the site."""
+    if value == "":
+        return None
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z]{3}", value):
+        raise InvalidValue("must be three letters, such as EUR.")
+    return value.upper()
+
+
 @lru_cache(maxsize=4096)
-def format_cost(stored: str, symbol: str, position: Literal["prefix", "postfix"]) -> tuple[str, dict[str, object]]:
-    """Return `cost` and `cost_details` of the API; the symbol of the site is used but not reported."""
+def format_cost(
+    stored: str, symbol: str, position: Literal["prefix", "postfix"], currency: Currency = NO_CURRENCY
+) -> tuple[str, dict[str, object]]:
+    """Return `cost` and `cost_details` of the API; the symbol of the site is used but not reported.
+
+    The symbol of the event replaces a symbol in the text.
+    """
     cost = parse_cost(stored)
     own_symbol, own_position = cost.symbol, cost.position
     if len(cost.amounts) > 1 and (own_symbol, own_position) == (symbol, position):
         own_symbol, own_position = "", ""  # For a range the symbol of the site is not reported.
+    own_symbol, own_position = currency.symbol or own_symbol, currency.position or own_position
     text = _format(cost, own_symbol or symbol, own_position or position)
     values = [amount.plain for amount in cost.amounts] or [make_slug(cost.text)] * bool(cost.text)
     return text, {
         "currency_symbol": own_symbol,
-        "currency_code": "",
+        "currency_code": currency.code or "",
         "currency_position": own_position,
         "values": values,
     }

@@ -234,10 +234,10 @@ def bad_credentials() -> ApiError:
     return ApiError(401, "incorrect_password", "The user name or the application password is wrong.")
 
 
-def forbidden(reason: Message, *, anonymous: bool) -> ApiError:
+def forbidden(reason: Message, *, anonymous: bool, data: Mapping[str, object] | None = None) -> ApiError:
     if anonymous:
-        return ApiError(401, "rest_forbidden", Message("Authentication required: {why}", why=reason))
-    return ApiError(403, "rest_forbidden", Message("Permission denied: {why}", why=reason))
+        return ApiError(401, "rest_forbidden", Message("Authentication required: {why}", why=reason), data=data)
+    return ApiError(403, "rest_forbidden", Message("Permission denied: {why}", why=reason), data=data)
 
 
 def unsupported_scheme(scheme: str) -> ApiError:

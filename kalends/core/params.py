@@ -13,13 +13,15 @@ from typing import Any, Final
 
 from kalends.core import errors
 from kalends.core.booleans import parse_bool
-from kalends.core.cost import read_cost
+from kalends.core.cost import MAX_SYMBOL_LENGTH, read_cost, read_currency_code, read_currency_symbol
+from kalends.core.date_forms import MAX_LENGTH, read_datetime
 from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.statuses import STATUSES, SYNONYMS, WRITABLE
 from kalends.core.suggestions import suggest
-from kalends.core.times import read_datetime, read_zone
 from kalends.core.urls import MAX_EMAIL_LENGTH, MAX_WEBSITE_LENGTH, read_email, read_website
+from kalends.core.zones import read_zone
 
 MAX_ID: Final = 2**53 - 1
 MIN_PASSWORD_LENGTH: Final = 6  # characters of a new event password
@@ -35,6 +37,14 @@ CHOICE_SYNONYMS: Final = {
     "updated": "modified",
     "near": "distance",
     "image/jpg": "image/jpeg",
+    "canceled": "cancelled",
+    "confirmed": "scheduled",
+    "delayed": "postponed",
+    "rescheduled": "postponed",
+    "online": "moved_online",
+    "virtual": "moved_online",
+    "soldout": "sold_out",
+    "full": "sold_out",
 }
 NOT_NULLABLE: Final = object()  # the value of a parameter that null does not clear
 
@@ -52,7 +62,9 @@ class Type:
     null_value: object = NOT_NULLABLE  # the value that null stands for on update; NOT_NULLABLE rejects it
     accepts_lists: bool = False
     exact_schema: Mapping[str, object] | None = None  # a more precise schema for /doc
-    reduced_to: int | None = None  # the maximum to which larger values are reduced instead of being rejected
+    # Replaces a value in a query string that would be rejected: by a valid one, or by None to ignore the parameter.
+    correct: Callable[[str], str | None] | None = None
+    note: str = ""  # a sentence about the type, which /doc adds to the description of each parameter
 
     @property
     def doc_schema(self) -> Mapping[str, object]:
@@ -115,8 +127,8 @@ def find_missing(params: Iterable[Param], raw: Mapping[str, object], *, update: 
 _ID: Final = {"type": "integer", "minimum": 1, "maximum": MAX_ID}
 _DATE_TIME: Final = {
     "type": "string",
-    "pattern": r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$",
-    "examples": ["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+    "maxLength": MAX_LENGTH,
+    "examples": ["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
 }
 _STATUSES: Final = {"type": "array", "items": {"type": "string", "enum": list(STATUSES)}, "minItems": 1}
 _COSTS: Final = {"type": "array", "items": {"type": ["number", "string"]}, "maxItems": 50}
@@ -170,8 +182,20 @@ def integer(
         read,
         null_value,
         exact_schema={"type": "integer", "minimum": minimum, "maximum": maximum},
-        reduced_to=maximum if reduce else None,
+        correct=_reduce_to(maximum) if reduce else None,
     )
+
+
+def _reduce_to(maximum: int) -> Callable[[str], str]:
+    def correct(value: str) -> str:
+        try:
+            # The usual spelling is read without the regular expressions of the others.
+            number = int(value) if value.isdecimal() and len(value) <= 16 else read_integer(value)
+        except InvalidValue:
+            return value  # The parameter is rejected when it is read.
+        return str(maximum) if maximum < number <= MAX_ID else value
+
+    return correct
 
 
 def number(minimum: float, maximum: float, *, null_value: object = None) -> Type:
@@ -324,14 +348,36 @@ def _read_optional_zone(value: str) -> str | None:
     return read_zone(value) if value else None
 
 
-def one_of(*choices: str) -> Type:
+def one_of(*choices: str, null_value: object = NOT_NULLABLE, ignore_others: bool = False) -> Type:
+    """Return the type of enumerations; `ignore_others` ignores other values of a query instead of rejecting them."""
+
     def read(value: object) -> str:
         if not isinstance(value, str) or value.lower() not in choices:
             suggestion = suggest(value, choices, CHOICE_SYNONYMS) if isinstance(value, str) else None
             raise InvalidValue("must be one of {values}.", values=", ".join(choices), suggestion=suggestion)
         return value.lower()
 
-    return Type({"type": "string", "enum": list(choices)}, read)
+    def correct(value: str) -> str | None:
+        return value if value.lower() in choices else None
+
+    return Type(
+        {"type": "string", "enum": list(choices)}, read, null_value, correct=correct if ignore_others else None
+    )
+
+
+def several_of(*choices: str) -> Type:
+    """Return the type of one or several of these values, as a list or comma-separated."""
+
+    def read(value: object) -> list[str]:
+        values = [str(entry).lower() for entry in read_list(value)]
+        unknown = [entry for entry in values if entry not in choices]
+        if unknown or not values:
+            suggestion = suggest(unknown[0], choices, CHOICE_SYNONYMS) if unknown else None
+            raise InvalidValue("must be one or more of {values}.", values=", ".join(choices), suggestion=suggestion)
+        return list(dict.fromkeys(values))
+
+    exact = {"type": "array", "items": {"type": "string", "enum": list(choices)}, "minItems": 1}
+    return Type({"type": "string"}, read, accepts_lists=True, exact_schema=exact)
 
 
 def _read_password(value: str) -> str:
@@ -350,13 +396,35 @@ def _read_new_password(value: str) -> str:
 
 
 BOOLEAN = Type({"type": "boolean"}, parse_bool)
-DATE_TIME = Type({"type": "string"}, _string(read_datetime), exact_schema=_DATE_TIME)
+DATE_TIME = Type(
+    {"type": "string"},
+    _string(read_datetime),
+    exact_schema=_DATE_TIME,
+    note=N_(
+        "ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a "
+        "time and a time zone"
+    ),
+)
 ZONE = Type({"type": "string"}, _string(_read_optional_zone), null_value=None)
 STATUS = Type({"type": "string"}, _string(_read_status), exact_schema={"type": "string", "enum": list(WRITABLE)})
 STATUS_LIST = Type({"type": "string"}, _read_statuses, accepts_lists=True, exact_schema=_STATUSES)
 COST = Type(
     {}, read_cost, null_value="", accepts_lists=True, exact_schema={"anyOf": [{"type": ["string", "number"]}, _COSTS]}
 )
+CURRENCY_SYMBOL = Type(
+    {"type": "string"},
+    read_currency_symbol,
+    null_value=None,
+    exact_schema={"type": "string", "maxLength": MAX_SYMBOL_LENGTH},
+)
+CURRENCY_CODE = Type(
+    {"type": "string"},
+    read_currency_code,
+    null_value=None,
+    exact_schema={"type": "string", "pattern": "^([A-Za-z]{3})?$"},
+)
+_POSITION = one_of("prefix", "postfix", "")
+CURRENCY_POSITION = Type(_POSITION.schema, lambda value: _POSITION.read(value) or None, null_value=None)
 WEBSITE = Type(
     {"type": "string"},
     read_website,

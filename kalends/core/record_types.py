@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, dataclass_transform
 
+from kalends.core.cost import NO_CURRENCY, Currency
+from kalends.core.event_states import MOVED_ONLINE, SCHEDULED
+
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def record[T](cls: type[T]) -> type[T]:
@@ -123,6 +126,7 @@ class Event(Post):
     end_utc: datetime
     cost: str  # with the currency symbol
     cost_details: Mapping[str, Any]  # as in the API
+    currency: Currency = NO_CURRENCY
     website: str
     ticket_url: str
     show_map: bool
@@ -135,4 +139,22 @@ class Event(Post):
     tags: tuple[Term, ...]
     venues: tuple[Venue, ...]  # in the order of the event
     organizers: tuple[Organizer, ...]  # in the order of the event
+    event_status: str = SCHEDULED
+    status_reason: str = ""
+    online_url: str = ""
     is_locked: bool = False
+
+    @property
+    def places(self) -> tuple[Venue, ...]:
+        """Return the venues to go to: none if the event has moved online."""
+        return () if self.event_status == MOVED_ONLINE else self.venues
+
+    @property
+    def is_online(self) -> bool:
+        """Return whether one can take part online."""
+        return bool(self.online_url) or self.event_status == MOVED_ONLINE
+
+    @property
+    def reason(self) -> str:
+        """Return why the event does not take place as announced; empty if it does."""
+        return "" if self.event_status == SCHEDULED else self.status_reason

@@ -1,14 +1,23 @@
-"""All rules about dates: parsing, resolving local times in a time zone, durations of events, days of lists.
+"""Rules about dates: resolving local times in a time zone, durations of events, days of lists.
 
 The local time and the time zone that the author wrote are authoritative; UTC is derived from them only here. The
-current time is always an argument.
+current time is always an argument. `date_forms` parses dates.
 """
 
-import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from typing import Final
 
+from kalends.core.date_forms import (
+    LAST_YEAR,
+    DateInput,
+    DateTimeInput,
+    RelativeDate,
+    check_year,
+    make_absolute,
+    read_datetime,
+    year_error,
+)
 from kalends.core.errors import InvalidValue
 from kalends.core.zones import (
     SECOND,
@@ -24,8 +33,11 @@ from kalends.core.zones import (
 )
 
 __all__ = [
+    "LAST_YEAR",
+    "DateInput",
     "DateTimeInput",
     "LocalTime",
+    "RelativeDate",
     "Span",
     "abbreviation",
     "datetime_parts",
@@ -35,7 +47,11 @@ __all__ = [
     "event_span",
     "format_datetime",
     "in_zone",
+    "is_first_second",
+    "is_last_second",
     "local_of",
+    "make_absolute",
+    "next_midnight",
     "normalize_zone",
     "offset_of",
     "read_datetime",
@@ -46,25 +62,7 @@ __all__ = [
     "utc_of",
 ]
 
-LAST_YEAR: Final = 9998  # One year below the maximum, so that no UTC offset exceeds the range of datetime.
 LAST_SECOND: Final = time(23, 59, 59)
-
-_ISO = re.compile(
-    r"(?P<day>\d{4}-\d\d-\d\d)"
-    r"(?:[ T](?P<hour>[01]\d|2[0-3]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?:[.,]\d+)?)?"
-    r"(?P<offset>Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)?",
-    re.ASCII,
-)
-_TIMESTAMP = re.compile(r"@(-?\d{1,12})", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class DateTimeInput:
-    """A parsed date-time: local time, with a UTC offset if one was given."""
-
-    wall: datetime
-    offset: timedelta | None
-    is_date_only: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +80,6 @@ class Span:
     end: LocalTime
 
 
-def read_datetime(text: str) -> DateTimeInput:
-    """Parse an ISO date-time or, as an extension, `@` with a Unix timestamp."""
-    stripped = text.strip(" \t\n\r\f\v")
-    if (timestamp := _TIMESTAMP.fullmatch(stripped)) is not None:
-        return _read_timestamp(int(timestamp[1]))
-    match = _ISO.fullmatch(stripped) if len(stripped) <= 64 else None
-    if match is None:
-        raise InvalidValue(
-            "must be YYYY-MM-DD or YYYY-MM-DD HH:MM:SS, optionally with Z or an offset such as +02:00 (encode + "
-            "as %2B in URLs)."
-        )
-    try:
-        day = date.fromisoformat(match["day"])
-    except ValueError:
-        raise InvalidValue("is not a valid date: {day} does not exist.", day=match["day"]) from None
-    time_of_day = time(int(match["hour"] or 0), int(match["minute"] or 0), int(match["second"] or 0))
-    wall = _check_year(datetime.combine(day, time_of_day))
-    return DateTimeInput(wall, _read_offset(match["offset"]), is_date_only=match["hour"] is None)
-
-
 def resolve(value: DateTimeInput, zone: str) -> LocalTime:
     """Resolve a date-time in a zone, including local times that do not exist or exist twice.
 
@@ -114,11 +92,11 @@ def resolve(value: DateTimeInput, zone: str) -> LocalTime:
 def to_utc(value: DateTimeInput, zone: str) -> datetime:
     """Convert to UTC; a local time without an offset is interpreted in the zone."""
     if value.offset is None:
-        return _check_year(utc_of(value.wall, zone))
+        return check_year(utc_of(value.wall, zone))
     try:
-        return _check_year((value.wall - value.offset).replace(tzinfo=UTC))
+        return check_year((value.wall - value.offset).replace(tzinfo=UTC))
     except OverflowError:
-        raise _year_error() from None
+        raise year_error() from None
 
 
 def event_span(start: DateTimeInput, end: DateTimeInput, zone: str, all_day: bool) -> Span:
@@ -147,6 +125,21 @@ def day_ends(value: DateTimeInput, zone: str) -> datetime:
     return _last_second(_local_day(value, zone), zone).utc
 
 
+def is_first_second(value: DateTimeInput, zone: str) -> bool:
+    """Return whether the local time is the first of its day; a date without a time is."""
+    return value.is_date_only or resolve(value, zone).wall == _first_second(_local_day(value, zone), zone).wall
+
+
+def is_last_second(value: DateTimeInput, zone: str) -> bool:
+    """Return whether the local time is the last of its day; a date without a time is."""
+    return value.is_date_only or resolve(value, zone).wall == _last_second(_local_day(value, zone), zone).wall
+
+
+def next_midnight(now_utc: datetime, zone: str) -> datetime:
+    """Return the end of the current day in the zone, when the date changes."""
+    return day_ends(DateTimeInput(local_of(now_utc, zone), None, True), zone) + SECOND
+
+
 def default_window(now_utc: datetime, zone: str) -> tuple[datetime, datetime]:
     """Return the window of a list without date filters in local time: two years from today (29 February: 28th)."""
     today = local_of(now_utc, zone).date()
@@ -173,25 +166,9 @@ def datetime_parts(text: str) -> dict[str, str]:
     }
 
 
-def _read_timestamp(seconds: int) -> DateTimeInput:
-    try:
-        wall = datetime(1970, 1, 1) + timedelta(seconds=seconds)
-    except OverflowError:
-        raise _year_error() from None
-    return DateTimeInput(_check_year(wall), timedelta(0), is_date_only=False)
-
-
-def _read_offset(text: str | None) -> timedelta | None:
-    if text is None or text == "Z":
-        return None if text is None else timedelta(0)
-    digits = text[1:].replace(":", "").ljust(4, "0")
-    size = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    return -size if text[0] == "-" else size
-
-
 def _to_local_time(utc: datetime, zone: str) -> LocalTime:
     local = in_zone(utc, zone)
-    return LocalTime(_check_year(local.replace(tzinfo=None, fold=0)), local.fold, _check_year(utc))
+    return LocalTime(check_year(local.replace(tzinfo=None, fold=0)), local.fold, check_year(utc))
 
 
 def _local_day(value: DateTimeInput, zone: str) -> date:
@@ -226,13 +203,3 @@ def _end_of_gap(wall: datetime, zone: str) -> datetime:
     # With the later offset the local time is before the transition, with the earlier one after it.
     before, after = utc_of(wall, zone, fold=1), utc_of(wall, zone, fold=0)
     return find_change(lambda utc: offset_of(utc, zone), before, after)
-
-
-def _check_year(value: datetime) -> datetime:
-    if value.year > LAST_YEAR:
-        raise _year_error()
-    return value
-
-
-def _year_error() -> InvalidValue:
-    return InvalidValue("must be a date between the years 1 and {last}.", last=LAST_YEAR)

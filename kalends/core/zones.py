@@ -77,6 +77,7 @@ ABBREVIATIONS = {
 }
 
 _FIXED = re.compile(r"UTC([+-])(\d{1,2})(?::([0-5]\d)|\.(\d{1,2}))?", re.ASCII | re.IGNORECASE)
+_BARE_OFFSET = re.compile(r"[+-]\d{1,2}(?::[0-5]\d)?", re.ASCII)
 # Spellings of offsets that are not accepted, because their sign or meaning is ambiguous.
 _OTHER_OFFSET = re.compile(r"\s*(?:GMT|UTC|Z)?\s*([+-]\s?\d{1,2}(?::[0-5]\d)?)\s*", re.ASCII | re.IGNORECASE)
 
@@ -172,8 +173,8 @@ def _rules(zone: str) -> tzinfo:
 
 
 def _normalize_fixed(text: str) -> str | None:
-    """Normalize `utc+05:30` to `UTC+5:30`; both spellings of a half hour are kept, as in the original API."""
-    fixed = _FIXED.fullmatch(text)
+    """Normalize `utc+05:30` and `+05:30` to `UTC+5:30`; `UTC+5.5` keeps its spelling, as in the original API."""
+    fixed = _FIXED.fullmatch(f"UTC{text}" if _BARE_OFFSET.fullmatch(text) else text)
     if fixed is None:
         return None
     sign, hours, minutes, fraction = fixed.groups()

@@ -89,8 +89,10 @@ def parse_upcoming(text: str, events: int) -> int | None:
         ) from None
 
 
-async def seed(database_url: str, host: str, options: DemoOptions, on_progress: ProgressCallback) -> DemoCounts:
-    """Add demo records to the site of a host; return their numbers."""
+async def seed(
+    database_url: str, site_key: str | int, options: DemoOptions, on_progress: ProgressCallback
+) -> DemoCounts:
+    """Add demo records to the site with this host name or ID; return their numbers."""
     counts = resolve_counts(options)
 
     def start_of_today(site: Site) -> datetime:
@@ -98,7 +100,7 @@ async def seed(database_url: str, host: str, options: DemoOptions, on_progress: 
         today = options.today or date.today()  # noqa: DTZ011  The local day of the operator.
         return times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), site.timezone)
 
-    async with bulk_load.open_bulk_load(database_url, host, counts.events, start_of_today) as load:
+    async with bulk_load.open_bulk_load(database_url, site_key, counts.events, start_of_today) as load:
         await _add_records(load, counts, options.seed, on_progress)
         await load.restore_indexes(on_progress)
     await bulk_load.vacuum_tables(database_url, on_progress)

@@ -1,16 +1,18 @@
 """iCalendar (RFC 5545 and 7986). The output is deterministic: equal records give equal bytes.
 
-UID never changes. SEQUENCE increases with every change of time, place or status. A time is written in the zone of its
-event if all readers derive the same instant from it, otherwise in UTC.
+UID never changes. SEQUENCE increases with every change of time, place, status or state. A time is written in the zone
+of its event if all readers derive the same instant from it, otherwise in UTC.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from html import escape as escape_html
 from typing import Final
 
 from kalends.core.errors import InvalidValue
+from kalends.core.event_states import CANCELLED, POSTPONED
 from kalends.core.html.text import to_plain_lines, to_plain_text
 from kalends.core.record_types import Event, Organizer, Venue
 from kalends.core.zones import utc_of
@@ -24,6 +26,8 @@ _ESCAPES: Final = {"\\": "\\\\", ";": "\\;", ",": "\\,", "\n": "\\n"}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _UNSAFE_IN_URI: Final = re.compile(r"[\x00-\x1f\x7f\"]")
 _IANA_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]*/[A-Za-z0-9_+/-]+")
+# iCalendar has no words for the other states; titles and descriptions name them.
+STATUSES: Final = {CANCELLED: "CANCELLED", POSTPONED: "TENTATIVE"}
 MEDIA_TYPES: Final = {"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "webp": "image/webp",
                       "gif": "image/gif", "avif": "image/avif", "svg": "image/svg+xml"}  # fmt: skip
 
@@ -84,8 +88,8 @@ def end_calendar() -> str:
     return "END:VCALENDAR\r\n"
 
 
-def write_event(event: Event, sequence: int) -> str:
-    """Write an event as an anonymous visitor sees it."""
+def write_event(event: Event, sequence: int, marked_title: str = "") -> str:
+    """Write an event as an anonymous visitor sees it. `marked_title` is its title with its state."""
     modified = _format_utc(max(record.modified_utc for record in (event, *event.venues, *event.organizers)))
     lines = [
         "BEGIN:VEVENT",
@@ -94,14 +98,14 @@ def write_event(event: Event, sequence: int) -> str:
         f"LAST-MODIFIED:{modified}",
         f"CREATED:{_format_utc(event.date_utc)}",
         f"SEQUENCE:{sequence}",
-        "STATUS:CONFIRMED",
+        f"STATUS:{STATUSES.get(event.event_status, 'CONFIRMED')}",
         "TRANSP:TRANSPARENT",
         *_time_lines(event),
-        f"SUMMARY:{escape(to_plain_text(event.title))}",
+        f"SUMMARY:{escape(marked_title or to_plain_text(event.title))}",
         f"URL:{_clean_uri(event.url)}",
     ]
     lines += _description_lines(event)
-    lines += _location_lines(event.venues)
+    lines += _location_lines(event)
     if event.categories:
         lines.append("CATEGORIES:" + ",".join(escape(term.name) for term in event.categories))
     if event.organizers:
@@ -219,19 +223,27 @@ def _compact_datetime(value: datetime) -> str:
 def _description_lines(event: Event) -> Iterator[str]:
     """Yield the description as plain text, ending with the URL for calendars that ignore `URL`, and as HTML."""
     html = (event.description or event.excerpt)[:MAX_TEXT_LENGTH]
-    plain = "\n\n".join(filter(None, (to_plain_lines(html), event.url)))
+    plain = "\n\n".join(filter(None, (event.reason, to_plain_lines(html), event.url)))
     yield f"DESCRIPTION:{escape(plain)}"
     if html and len(event.description) <= MAX_TEXT_LENGTH:
-        yield f"X-ALT-DESC;FMTTYPE=text/html:{escape(html)}"
+        reason = f"<p>{escape_html(event.reason)}</p>" if event.reason else ""
+        yield f"X-ALT-DESC;FMTTYPE=text/html:{escape(reason + html)}"
 
 
-def _location_lines(venues: Sequence[Venue]) -> Iterator[str]:
-    if not venues:
-        return
-    yield f"LOCATION:{escape('; '.join(map(format_address, venues)))}"
-    if len(venues) == 1 and venues[0].coordinates:
-        latitude, longitude = venues[0].coordinates
+def _location_lines(event: Event) -> Iterator[str]:
+    location = format_location(event)
+    if location:
+        yield f"LOCATION:{escape(location)}"
+    if event.online_url:
+        yield f"CONFERENCE;VALUE=URI:{_clean_uri(event.online_url)}"
+    if len(event.places) == 1 and event.places[0].coordinates:
+        latitude, longitude = event.places[0].coordinates
         yield f"GEO:{latitude:.6f};{longitude:.6f}"
+
+
+def format_location(event: Event) -> str:
+    """Format the places of an event on one line; for an event without any, the URL to take part online."""
+    return "; ".join(map(format_address, event.places)) or event.online_url
 
 
 def format_address(venue: Venue) -> str:

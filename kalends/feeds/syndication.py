@@ -29,20 +29,25 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An event, with its time and place formatted in the language of the feed."""
+    """An event, with its time and place formatted in the language of the feed.
+
+    `marked_title` is its title with its state.
+    """
 
     event: Event
     when: str
     where: str
+    marked_title: str = ""
 
     @property
     def html(self) -> str:
         line = " · ".join(filter(None, (self.when, self.where)))
-        return f"<p>{escape(line)}</p>\n{self.event.excerpt or self.event.description}"
+        reason = f"<p>{escape(self.event.reason)}</p>\n" if self.event.reason else ""
+        return f"<p>{escape(line)}</p>\n{reason}{self.event.excerpt or self.event.description}"
 
     @property
     def title(self) -> str:
-        return to_plain_text(self.event.title)
+        return self.marked_title or to_plain_text(self.event.title)
 
 
 def write_rss(channel: Channel, items: Sequence[Item]) -> str:
@@ -110,6 +115,9 @@ def write_json(channel: Channel, items: Sequence[Item]) -> bytes:
                 "utc_end_date": format_datetime(event.end_utc),
                 "all_day": None if event.is_locked else event.all_day,
                 "location": item.where,
+                "event_status": None if event.is_locked else event.event_status,
+                "status_reason": event.status_reason,
+                "online_url": event.online_url,
             },
         }
         if event.image:

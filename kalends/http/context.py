@@ -14,6 +14,7 @@ from kalends.core.forwarded import IpNetwork, find_client_ip
 from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 from kalends.http import language
 from kalends.http.health import WorkerWatch
+from kalends.http.request_head import Corrections
 from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
 from kalends.operations.media.library import Library
 from kalends.operations.representation_cache import RepresentationCache
@@ -56,8 +57,8 @@ class MatchedRoute(Protocol):
     def known_names(self) -> frozenset[str]: ...
 
     @property
-    def maxima(self) -> Mapping[str, int]:
-        """Return the maxima of the parameters whose larger values are reduced."""
+    def corrections(self) -> Corrections:
+        """Return the functions that replace invalid values of parameters."""
         ...
 
 

@@ -4,7 +4,7 @@ Both happen first, because links are built from the host, and cache keys from ho
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -14,9 +14,8 @@ from starlette.requests import Request
 
 from kalends.core import errors
 from kalends.core.booleans import SPELLINGS
-from kalends.core.errors import ApiError, InvalidValue
+from kalends.core.errors import ApiError
 from kalends.core.http_limits import MAX_HEAD_BYTES
-from kalends.core.params import MAX_ID, read_integer
 from kalends.http.language import find_language
 from kalends.http.requests import base_name, read_pairs
 
@@ -29,7 +28,9 @@ COMMON_NAMES: Final = frozenset(["_fields", "_envelope"])
 STRICT: Final = "strict"
 MAX_IGNORED_NAMES: Final = 10
 MAX_NAME_LENGTH: Final = 64
-NO_MAXIMA: Final[Mapping[str, int]] = MappingProxyType({})
+# By parameter, a function that replaces an invalid value by a valid one, or by None to ignore the parameter.
+type Corrections = Mapping[str, Callable[[str], str | None]]
+NO_CORRECTIONS: Final[Corrections] = MappingProxyType({})
 
 
 def read_host(request: Request) -> str:
@@ -60,12 +61,11 @@ class NormalizedQuery(NamedTuple):
 
 
 def normalize_query(
-    request: Request, known: Collection[str], maxima: Mapping[str, int] = NO_MAXIMA
+    request: Request, known: Collection[str], corrections: Corrections = NO_CORRECTIONS
 ) -> NormalizedQuery | None:
     """Reduce the query string to known parameters, sort them by name, and return them.
 
-    Values above the maximum of their parameter are reduced to it. Values of one name keep their order. If the query
-    string cannot be read, leave it unchanged and return None.
+    Values of one name keep their order. If the query string cannot be read, leave it unchanged and return None.
     """
     try:
         pairs = read_pairs(request.scope["query_string"])
@@ -78,18 +78,14 @@ def normalize_query(
         others = {name: value for name, value in pairs if base_name(name) not in known}
         strict = others.get(STRICT)
         ignored = [name for name in others if base_name(name) not in COMMON_NAMES and name not in ("lang", STRICT)]
-    for index, (name, value) in enumerate(normalized) if maxima else ():
-        if name in maxima and _exceeds(value, maxima[name]):
-            normalized[index] = (name, str(maxima[name]))
-            ignored.append(name)
+    if corrections:
+        normalized = list(_correct(normalized, corrections, ignored, is_strict=is_strict(strict)))
     normalized += [
         ("lang", language) for name, value in pairs if name == "lang" and (language := find_language(value))
     ][:1]
     normalized.sort(key=itemgetter(0))
     request.scope["query_string"] = urlencode(normalized, safe="[],:@/").encode()
-    return NormalizedQuery(
-        normalized, list_ignored(ignored) if ignored else (), strict is not None and is_strict(strict)
-    )
+    return NormalizedQuery(normalized, list_ignored(ignored) if ignored else (), is_strict(strict))
 
 
 def list_ignored(names: Iterable[str]) -> tuple[str, ...]:
@@ -103,10 +99,18 @@ def is_strict(value: str | None) -> bool:
     return value is not None and SPELLINGS.get(value.lower(), True)
 
 
-def _exceeds(value: str, maximum: int) -> bool:
-    try:
-        # The usual spelling is read without the regular expressions of the others.
-        number = int(value) if value.isdecimal() and len(value) <= 16 else read_integer(value)
-        return maximum < number <= MAX_ID
-    except InvalidValue:
-        return False  # The parameter is rejected when it is read.
+def _correct(
+    pairs: Iterable[tuple[str, str]], corrections: Corrections, ignored: list[str], *, is_strict: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the parameters with their corrected values, and add the names of the corrected ones to `ignored`.
+
+    A strict request keeps values that would be ignored: they are rejected when they are read, with a suggestion.
+    """
+    for name, value in pairs:
+        corrected = corrections[name](value) if name in corrections else value
+        if corrected is None and is_strict:
+            corrected = value
+        if corrected != value:
+            ignored.append(name)
+        if corrected is not None:
+            yield name, corrected

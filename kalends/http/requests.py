@@ -13,6 +13,8 @@ from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect, Request
 
 from kalends.core import errors
+from kalends.core.booleans import parse_bool
+from kalends.core.errors import InvalidValue
 from kalends.core.params import RepeatedValues
 
 MAX_FIELDS = 1000
@@ -74,6 +76,19 @@ def query_value(request: Request, name: str) -> str | None:
     """Return a parameter of the query string, even if other parameters are not valid UTF-8."""
     text = request.scope.get("query_string", b"").decode("latin-1")
     return next((value for key, value in parse_qsl(text, keep_blank_values=True) if key == name), None)
+
+
+def wants_envelope(request: Request) -> bool:
+    """Return whether the query string asks for status and headers inside of the body."""
+    return is_set(query_value(request, "_envelope"))
+
+
+def is_set(value: object) -> bool:
+    """Return whether a flag that changes the shape of a response is sent and true."""
+    try:
+        return value is not None and parse_bool(value)
+    except InvalidValue:
+        return False
 
 
 async def read_values(request: Request, body: bytes) -> RawParams:

@@ -95,7 +95,7 @@ class ResponseCache:
         if context is None or context.route is None or context.request.method not in ("GET", "HEAD"):
             return None
         scope = context.request.scope
-        query = normalize_query(context.request, context.route.known_names, context.route.maxima)
+        query = normalize_query(context.request, context.route.known_names, context.route.corrections)
         if query is None:
             return None
         context.ignored_params, context.is_strict = query.ignored, query.is_strict

@@ -11,6 +11,7 @@ from kalends.http.context import RequestContext
 
 # Seconds for which a shared cache may serve an outdated response while it fetches the new one.
 REVALIDATION_SECONDS: Final = 60
+NOT_STORED: Final = "private, no-store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,15 @@ class HeaderPolicy:
 
     def cache_control(self, expires_at: datetime | None, now: datetime) -> str:
         """Let browsers revalidate each time, and shared caches store a public response until it expires."""
-        seconds = self.shared_cache_seconds
+        seconds, revalidation = self.shared_cache_seconds, REVALIDATION_SECONDS
         if expires_at is not None:
-            seconds = max(0, min(seconds, int((expires_at - now).total_seconds())))
+            if expires_at <= now:
+                return NOT_STORED
+            remaining = int((expires_at - now).total_seconds())
+            seconds = min(seconds, remaining)
+            revalidation = min(revalidation, remaining - seconds)
         stale = f", stale-if-error={self.stale_seconds}" if self.stale_seconds else ""
-        return f"public, max-age=0, s-maxage={seconds}, stale-while-revalidate={REVALIDATION_SECONDS}{stale}"
+        return f"public, max-age=0, s-maxage={seconds}, stale-while-revalidate={revalidation}{stale}"
 
     @property
     def vary(self) -> str:
@@ -46,4 +51,4 @@ class HeaderPolicy:
             if context.cache_tags and self.sends_tags:
                 headers["Surrogate-Key"] = " ".join(context.cache_tags)
         elif "Cache-Control" not in headers:
-            headers["Cache-Control"] = "private, no-store"
+            headers["Cache-Control"] = NOT_STORED

@@ -24,7 +24,9 @@ def respond(
 ) -> Response:
     """Return the response to an outcome, or 304 if the client knows its ETag."""
     headers = _page_headers(outcome)
-    body: Any = select_fields(outcome.body, fields) if fields else outcome.body
+    body: Any = outcome.body if outcome.items is None else outcome.items
+    if fields:
+        body = select_fields(body, fields) if outcome.items is None else [select_fields(r, fields) for r in body]
     if envelope:
         body = {"body": body, "status": outcome.status, "headers": headers}
     encoded = orjson.dumps(body, default=json_default(language))
@@ -45,11 +47,14 @@ def error_body(error: ApiError) -> dict[str, Any]:
     }
 
 
-def error_response(error: ApiError, language: str = DEFAULT) -> Response:
-    """Return the response to an error, with its messages in a language."""
+def error_response(error: ApiError, language: str = DEFAULT, *, envelope: bool = False) -> Response:
+    """Return the response to an error, with its messages in a language; in an envelope its own status is 200."""
     body = error_body(error)
+    if envelope:
+        body = {"body": body, "status": error.status, "headers": error.headers}
     headers = {**error.headers, "Content-Language": language}
-    return Response(orjson.dumps(body, default=json_default(language)), error.status, headers, media_type=JSON)
+    status = 200 if envelope else error.status
+    return Response(orjson.dumps(body, default=json_default(language)), status, headers, media_type=JSON)
 
 
 def description_response(encoded: bytes, language: str, known_etags: str = "") -> Response:

@@ -7,13 +7,14 @@ from functools import lru_cache
 from typing import LiteralString
 
 from kalends.core import credentials, errors, params, times
-from kalends.core.cost import format_cost
+from kalends.core.cost import NO_CURRENCY, Currency, format_cost
 from kalends.core.errors import InvalidValue
-from kalends.core.html.sanitize import clean_html, clean_title, fold, to_paragraphs
+from kalends.core.event_states import MAX_REASON_LENGTH, SCHEDULED, STATES
+from kalends.core.html.sanitize import clean_html, clean_plain, clean_title, fold, to_paragraphs
 from kalends.core.params import BOOLEAN, DATE_TIME, LINKED_RECORDS, WEBSITE, ZONE, param
 from kalends.core.record_types import Event, Term
 from kalends.core.slugs import make_slug
-from kalends.core.times import DateTimeInput, Span
+from kalends.core.times import DateInput, DateTimeInput, Span
 from kalends.kinds.event_list.dates import expires_at_midnight
 from kalends.kinds.event_list.filters import EVENT_FILTERS, PASSWORD_GUARDED_FILTERS
 from kalends.kinds.event_list.order import build_next_cursor, order_events
@@ -36,6 +37,12 @@ from kalends.kinds.posts import (
 from kalends.store import Row
 
 FLAGS: tuple[LiteralString, ...] = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
+STATE_COLUMNS: tuple[LiteralString, ...] = ("event_status", "status_reason", "online_url")
+CURRENCY_COLUMNS: tuple[LiteralString, ...] = ("currency_symbol", "currency_code", "currency_position")
+# Columns that a write sets to the argument as it is.
+PLAIN_COLUMNS: tuple[LiteralString, ...] = (
+    *(*FLAGS, *STATE_COLUMNS, *CURRENCY_COLUMNS, "excerpt", "cost", "website", "ticket_url"),
+)
 LOCAL_TIME_COLUMNS: tuple[LiteralString, ...] = (
     "start_local",
     "end_local",
@@ -49,7 +56,8 @@ NO_COST = {"currency_symbol": "", "currency_code": "", "currency_position": "", 
 
 def build_event(row: Row, context: RenderContext) -> Event:
     linked, site = context.linked, context.site
-    cost, cost_details = format_cost(row["cost"], site.currency_symbol, site.currency_position)
+    currency = Currency(row["currency_symbol"], row["currency_code"], row["currency_position"])
+    cost, cost_details = format_cost(row["cost"], site.currency_symbol, site.currency_position, currency)
     event = Event(
         id=row["id"],
         author=row["author_id"],
@@ -71,6 +79,7 @@ def build_event(row: Row, context: RenderContext) -> Event:
         end_utc=row["end_utc"],
         cost=cost,
         cost_details=cost_details,
+        currency=currency,
         website=row["website"],
         ticket_url=row["ticket_url"],
         show_map=row["show_map"],
@@ -82,6 +91,9 @@ def build_event(row: Row, context: RenderContext) -> Event:
         tags=_sort_terms(_select_linked(linked.tags, row["tag_ids"])),
         venues=tuple(_select_linked(linked.venues, row["venue_ids"])),
         organizers=tuple(_select_linked(linked.organizers, row["organizer_ids"])),
+        event_status=row["event_status"],
+        status_reason=row["status_reason"],
+        online_url=row["online_url"],
     )
     return hide_protected_attributes(event) if event.id in context.locked_ids else event
 
@@ -96,6 +108,7 @@ def hide_protected_attributes(event: Event) -> Event:
         all_day=False,
         cost="",
         cost_details=NO_COST,
+        currency=NO_CURRENCY,
         website="",
         ticket_url="",
         show_map=False,
@@ -107,6 +120,9 @@ def hide_protected_attributes(event: Event) -> Event:
         tags=(),
         venues=(),
         organizers=(),
+        event_status=SCHEDULED,
+        status_reason="",
+        online_url="",
         is_locked=True,
     )
 
@@ -150,11 +166,18 @@ def serialize_event(event: Event, context: RenderContext) -> JsonObject:
         "organizer": [linked.organizers[organizer.id].json for organizer in event.organizers],
         "custom_fields": [],
         "ticket_url": event.ticket_url,
+        "event_status": event.event_status,
+        "status_reason": event.status_reason,
+        "online_url": event.online_url,
+        "currency_symbol": event.currency.symbol,
+        "currency_code": event.currency.code,
+        "currency_position": event.currency.position,
         "uid": event.uid,
     }
     if event.is_locked:
-        # The API writes null for the booleans that a password protects, and no website in place of the URL.
-        record.update({"all_day": None, "website": "", **dict.fromkeys(FLAGS)})
+        # The API writes null for the state and the booleans that a password protects, and no website in place of the
+        # URL.
+        record.update({"all_day": None, "website": "", "event_status": None, **dict.fromkeys(FLAGS)})
     return record
 
 
@@ -174,7 +197,7 @@ _fold_cached = lru_cache(maxsize=4096)(fold)
 async def build_event_columns(context: WriteContext) -> Values:
     arguments, row = context.arguments, context.row
     values = await build_post_columns(context, "events", "title", allow_empty_slug=True)
-    for name in (*FLAGS, "excerpt", "cost", "website", "ticket_url"):
+    for name in PLAIN_COLUMNS:
         if name in arguments:
             values[name] = arguments[name]
     if "password_hash" in arguments:  # Not an API parameter: a restore passes the stored hash.
@@ -195,10 +218,12 @@ def _build_time_columns(context: WriteContext) -> Values:
     arguments, row = context.arguments, context.row
     zone = (arguments["timezone"] or context.site.timezone) if "timezone" in arguments else None
     zone = zone or (row["timezone"] if row else context.site.timezone)
-    all_day: bool = arguments.get("all_day", row["all_day"] if row else False)
-    start = arguments.get("start_date") or _read_stored_time(row, "start", zone)
-    end = arguments.get("end_date") or _read_stored_time(row, "end", zone)
+    start: DateInput = arguments.get("start_date") or _read_stored_time(row, "start", zone)
+    end: DateInput = arguments.get("end_date") or _read_stored_time(row, "end", zone)
     try:
+        now = context.transaction.now
+        start, end = times.make_absolute(start, now, zone), times.make_absolute(end, now, zone)
+        all_day = _is_all_day(context, start, end, zone)
         span: Span = times.event_span(start, end, zone, all_day)
         # The very first instant of all is the driver's way to say "never".
         first = datetime(1, 1, 1)
@@ -219,6 +244,21 @@ def _build_time_columns(context: WriteContext) -> Values:
     }
 
 
+def _is_all_day(context: WriteContext, start: DateTimeInput, end: DateTimeInput, zone: str) -> bool:
+    """Return whether the event lasts all day after the write.
+
+    An update that sends hours without `all_day` makes the event one of hours. The first and the last second of a day
+    are no hours: a client that writes back what it read changes nothing.
+    """
+    arguments, row = context.arguments, context.row
+    if "all_day" in arguments or row is None or not row["all_day"]:
+        return bool(arguments.get("all_day", row is not None and row["all_day"]))
+    sends_hours = ("start_date" in arguments and not times.is_first_second(start, zone)) or (
+        "end_date" in arguments and not times.is_last_second(end, zone)
+    )
+    return not sends_hours
+
+
 def _read_stored_time(row: Row | None, side: str, zone: str) -> DateTimeInput:
     """Return a stored wall time. In its own time zone it keeps its instant, even in a repeated hour."""
     if row is None:
@@ -232,6 +272,10 @@ def _clean_slug(value: str, limit: int = 2000) -> str:
     if len(value) > limit:
         raise InvalidValue("must have at most 2,000 characters.")
     return make_slug(value)
+
+
+def _clean_reason(value: str, limit: int = MAX_REASON_LENGTH) -> str:
+    return clean_plain(value, limit)
 
 
 def _clean_excerpt(value: str, limit: int = 64_000) -> str:
@@ -264,6 +308,25 @@ EVENTS = Kind(
         param("venue", LINKED_RECORDS, "Venue IDs or venue data"),
         param("organizer", LINKED_RECORDS, "Organizer IDs or organizer data"),
         param("ticket_url", WEBSITE, "URL where tickets are sold", is_extension=True),
+        param(
+            "event_status",
+            params.one_of(*STATES, null_value=SCHEDULED),
+            "Whether the event takes place as announced",
+            default=SCHEDULED,
+            is_extension=True,
+        ),
+        param("status_reason", params.text(_clean_reason), "Why it does not, as plain text", is_extension=True),
+        param("online_url", WEBSITE, "URL where one can take part online", is_extension=True),
+        param(
+            "currency_symbol", params.CURRENCY_SYMBOL, "The currency symbol; by default the site's", is_extension=True
+        ),
+        param("currency_code", params.CURRENCY_CODE, "The currency code; by default the site's", is_extension=True),
+        param(
+            "currency_position",
+            params.CURRENCY_POSITION,
+            "Whether the symbol is before or after the amount; by default as on the site",
+            is_extension=True,
+        ),
         param("new_password", params.NEW_PASSWORD, "Sets the event password; empty clears it", is_extension=True),
     ),
     filters=EVENT_FILTERS,
@@ -271,7 +334,7 @@ EVENTS = Kind(
         columns=POST_COLUMNS
         + Columns(
             *("uid", "excerpt", *LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "cost", "website", "ticket_url"),
-            *(*FLAGS, "password_hash"),
+            *(*FLAGS, *STATE_COLUMNS, *CURRENCY_COLUMNS, "password_hash"),
             computed={
                 "venue_ids": """ARRAY(SELECT l.venue_id FROM event_venues l
                     WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
@@ -295,8 +358,10 @@ EVENTS = Kind(
     ),
     writes=Writes(
         to_columns=build_event_columns,
-        passthrough_columns=("title", "description", "excerpt", "cost", "website", "ticket_url", *FLAGS),
-        sequence_columns=frozenset({*LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "status", "venue_ids"}),
+        passthrough_columns=("title", "description", *PLAIN_COLUMNS),
+        sequence_columns=frozenset(
+            {*LOCAL_TIME_COLUMNS, *STATE_COLUMNS, "start_utc", "end_utc", "status", "venue_ids"}
+        ),
     ),
     links=(
         Link("venue", "venues", "event_venues", "venue_id"),

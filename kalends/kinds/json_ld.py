@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from kalends.core.event_states import CANCELLED, MOVED_ONLINE, POSTPONED, SCHEDULED, SOLD_OUT
 from kalends.core.html.sanitize import to_plain_text
 from kalends.core.record_types import Event, Organizer, Venue
 from kalends.core.times import format_datetime, in_zone
@@ -9,6 +10,15 @@ from kalends.kinds.kind import JsonObject, RenderContext
 
 CONTEXT: Final = {"@context": "https://schema.org"}
 MAX_TEXT_LENGTH: Final = 5000
+SCHEMA: Final = "https://schema.org/"
+# schema.org has no status for an event without free places; its offers say so.
+EVENT_STATUSES: Final = {
+    SCHEDULED: "EventScheduled",
+    CANCELLED: "EventCancelled",
+    POSTPONED: "EventPostponed",
+    MOVED_ONLINE: "EventMovedOnline",
+    SOLD_OUT: "EventScheduled",
+}
 
 
 def describe_event(event: Event, context: RenderContext) -> JsonObject:
@@ -19,22 +29,30 @@ def describe_event(event: Event, context: RenderContext) -> JsonObject:
         "name": to_plain_text(event.title),
         "description": _shorten_text(event.excerpt or event.description),
         "url": event.url,
-        "eventAttendanceMode": "https://schema.org/OfflineEventAttendanceMode",
-        "eventStatus": "https://schema.org/EventScheduled",
+        "eventAttendanceMode": f"{SCHEMA}{_find_attendance_mode(event)}EventAttendanceMode",
+        "eventStatus": f"{SCHEMA}{EVENT_STATUSES[event.event_status]}",
         "startDate": in_zone(event.start_utc, event.timezone).isoformat(),
         "endDate": in_zone(event.end_utc, event.timezone).isoformat(),
     }
     if event.image:
         json_ld["image"] = event.image.url
-    if event.venues:
-        places = [_describe_place(venue) for venue in event.venues]
-        json_ld["location"] = places[0] if len(places) == 1 else places
+    places = [_describe_place(venue) for venue in event.places]
+    if event.is_online:
+        places.append({"@type": "VirtualLocation", "url": event.online_url or event.url})
+    if places:
+        json_ld["location"] = _unwrap(places)
     if event.organizers:
-        json_ld["organizer"] = [_describe_organization(organizer) for organizer in event.organizers]
+        json_ld["organizer"] = _unwrap([_describe_organization(organizer) for organizer in event.organizers])
     offers = _build_offers(event, context)
     if offers:
         json_ld["offers"] = offers
     return json_ld
+
+
+def _find_attendance_mode(event: Event) -> str:
+    if not event.is_online:
+        return "Offline"
+    return "Mixed" if event.places else "Online"
 
 
 def describe_venue(venue: Venue, _: RenderContext) -> JsonObject:
@@ -83,19 +101,34 @@ def _describe_organization(organizer: Organizer) -> JsonObject:
 
 
 def _build_offers(event: Event, context: RenderContext) -> JsonObject | None:
-    """Return one price or a range of prices; None if no part of the cost is a number or means free."""
+    """Return one price or a range of prices; None if no part of the cost is a number or means free.
+
+    A cancelled event offers nothing. An event that is sold out says so even without a price.
+    """
     prices = [price for price in map(_parse_price, event.cost_details["values"]) if price is not None]
-    if not event.cost or not prices:
+    is_sold_out, has_prices = event.event_status == SOLD_OUT, bool(event.cost and prices)
+    if event.event_status == CANCELLED or not (has_prices or is_sold_out):
         return None
     common = {
-        "priceCurrency": context.site.currency_code,
         "url": event.ticket_url or event.url,
-        "availability": "https://schema.org/InStock",
+        "availability": f"{SCHEMA}{'SoldOut' if is_sold_out else 'InStock'}",
+    }
+    if not has_prices:
+        return {"@type": "Offer", **common}
+    common |= {
+        "priceCurrency": event.currency.code or context.site.currency_code,
         "validFrom": format_datetime(event.date_utc).replace(" ", "T") + "Z",
     }
     if len(prices) > 1:
-        return {"@type": "AggregateOffer", "lowPrice": prices[0], "highPrice": prices[-1], **common}
+        # Existing clients read `price` of every offer.
+        limits = {"price": prices[0], "lowPrice": prices[0], "highPrice": prices[-1]}
+        return {"@type": "AggregateOffer", **limits, **common}
     return {"@type": "Offer", "price": prices[0], **common}
+
+
+def _unwrap(entries: list[JsonObject]) -> JsonObject | list[JsonObject]:
+    """Return the only entry of a list as an object, which existing clients expect; several stay a list."""
+    return entries[0] if len(entries) == 1 else entries
 
 
 def _parse_price(value: str) -> str | None:

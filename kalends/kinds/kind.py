@@ -134,6 +134,11 @@ Clause = Sql | LinkCondition | TextCondition
 ClauseBuilder = Callable[[Any, ListQuery], Awaitable[Clause]]
 
 
+def has_condition(clause: Clause) -> bool:
+    """Return whether a clause restricts a list; that of `ticketed=false`, for example, does not."""
+    return not isinstance(clause, Sql) or bool(clause.text)
+
+
 def row_conditions(clauses: list[Clause]) -> list[Sql]:
     """Return the conditions in the form that is evaluated per row."""
     return [_row_condition(clause) for clause in clauses]
@@ -232,6 +237,9 @@ class Reads:
     order: Callable[[ListQuery], Sql]
     page_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_page_query
     total_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_total_query
+    max_per_page: int = MAX_PER_PAGE
+    # The records of a kind without statuses that a caller may see; None: all of them, for readers of the kind.
+    visible: Callable[[Actor], Sql] | None = None
     # The cursor behind the given rows, for kinds that page by cursor.
     next_cursor: Callable[[ListQuery, list[Row], int], str | None] | None = None
     # When a list expires without any write (for example at midnight); None if never.
@@ -252,7 +260,7 @@ class Writes:
     to_columns: Callable[[WriteContext], Awaitable[Values]]
     # Columns that a write sets to the argument as it is. A restore writes them back unchanged.
     passthrough_columns: tuple[LiteralString, ...] = ()
-    # Columns whose change raises the SEQUENCE of an event in calendar feeds: time, place and status.
+    # Columns whose change raises the SEQUENCE of an event in calendar feeds: time, place, status and state.
     sequence_columns: frozenset[str] = frozenset()
     # Called after an update with the previous row and the changed columns, under the same lock.
     after_update: Callable[[Transaction, Row, Collection[str]], Awaitable[None]] | None = None
@@ -275,6 +283,11 @@ class Kind:
     is_nested: bool = False  # a term that may have a parent
     is_media: bool = False
     is_extension: bool = False  # served below the URL of the Kalends extensions
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether several events may share a record: identical data of a published one is reused."""
+        return self.is_post and not self.is_event
 
     @property
     def is_term(self) -> bool:

@@ -14,7 +14,6 @@ from kalends.core.record_types import Image, Post
 from kalends.core.search import MAX_LENGTH, has_trigram, like_pattern, read_search
 from kalends.core.slugs import TRASHED_SUFFIX, make_slug
 from kalends.core.statuses import resolve_status
-from kalends.core.times import DateTimeInput
 from kalends.kinds.image_json import build_image
 from kalends.kinds.kind import (
     Columns,
@@ -139,9 +138,9 @@ async def _set_status(context: WriteContext, values: Values) -> None:
     arguments, row, tx = context.arguments, context.row, context.transaction
     published_at = row["published_at"] if row else tx.now
     if "date_utc" in arguments:
-        published_at = _read_publication_date(arguments["date_utc"], "UTC", "date_utc")
+        published_at = _read_publication_date(context, "date_utc", "UTC")
     elif "date" in arguments:
-        published_at = _read_publication_date(arguments["date"], context.site.timezone, "date")
+        published_at = _read_publication_date(context, "date", context.site.timezone)
     if row is None or "date" in arguments or "date_utc" in arguments:
         values["published_at"] = published_at
     requested = arguments.get("status")
@@ -159,10 +158,10 @@ async def _set_status(context: WriteContext, values: Values) -> None:
         values["status"] = status
 
 
-def _read_publication_date(moment: DateTimeInput, zone: str, name: str) -> datetime:
+def _read_publication_date(context: WriteContext, name: str, zone: str) -> datetime:
     """Return the instant, restricted to years that can be represented in every time zone."""
     try:
-        instant = times.to_utc(moment, zone)
+        instant = times.to_utc(times.make_absolute(context.arguments[name], context.transaction.now, zone), zone)
     except errors.InvalidValue as error:
         raise errors.invalid_params({name: errors.for_param(name, error.message)}) from error
     if not 1 < instant.year < times.LAST_YEAR:

@@ -23,6 +23,11 @@ async def list_users(tx: Transaction) -> list[Row]:
     return await users.list_users(tx)
 
 
+async def read_profiles(tx: Transaction, *, user_id: int | None = None, limit: int = 1, offset: int = 0) -> list[Row]:
+    """Return accounts that can sign in, by name, or the one with this ID. Each row has the total."""
+    return await users.find_profiles(tx, user_id=user_id, limit=limit, offset=offset)
+
+
 async def set_role(tx: Transaction, login: str, role: str) -> None:
     role = _parse_role(role)
     user_id = await _lock_user(tx, login)

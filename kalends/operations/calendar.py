@@ -8,19 +8,21 @@ from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final, LiteralString
 
+from kalends.core.errors import ApiError
 from kalends.core.params import Param, Type
 from kalends.core.record_types import Event
+from kalends.core.slugs import normalize_lookup
 from kalends.core.times import DateTimeInput
 from kalends.kinds.event_list.dates import build_window
 from kalends.kinds.event_list.window import plan_branches
 from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import Clause, Columns, Filter, ListQuery
+from kalends.kinds.kind import Clause, Columns, Filter, Kind, ListQuery
 from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.venues import VENUES
 from kalends.operations.context import OperationContext
-from kalends.operations.records import build_clauses, build_list_query
+from kalends.operations.records import build_clauses, build_list_query, fetch_visible_row
 from kalends.operations.typed_records import RecordList, list_events
-from kalends.store import Row
+from kalends.store import Row, slug_redirects
 from kalends.store.sql import Sql, join
 
 DAY: Final = timedelta(days=1)
@@ -32,7 +34,7 @@ EFFECTIVE_END: LiteralString = (
 # Maximum number of multi-day events on one page.
 MAX_MULTI_DAY: Final = 200
 # Upcoming events of a category that are counted to order the navigation.
-MAX_UPCOMING: Final = 100
+MAX_UPCOMING: Final = 20
 DATE_PARAMS: Final = frozenset(
     (
         "start_date",
@@ -78,7 +80,8 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
             "r.end_utc, "
             "r.start_local::date AS first_day, " + EFFECTIVE_END + "::date AS last_day, "
             "r.password_hash IS NULL AS is_open, r.password_hash IS NULL AND r.all_day AS all_day, "
-            "r.password_hash IS NULL AND r.sticky AS sticky, r.password_hash IS NULL AND r.featured AS featured FROM"
+            "r.password_hash IS NULL AND r.sticky AS sticky, r.password_hash IS NULL AND r.featured AS featured, "
+            "CASE WHEN r.password_hash IS NULL THEN r.event_status ELSE 'scheduled' END AS event_status FROM"
         )
         + source
         + Sql("WHERE")
@@ -197,6 +200,16 @@ async def find_record_url(context: OperationContext, post_id: int) -> tuple[str,
         if row:
             return kind.singular, row["slug"]
     return None
+
+
+async def find_by_slug(context: OperationContext, kind: Kind, slug: str) -> Row | None:
+    """Find the public record that has a slug or, if there is none, the one that had it before."""
+    try:
+        return await fetch_visible_row(kind, replace(context, slug=slug))
+    except ApiError:
+        tx, former = context.transaction, normalize_lookup(slug)
+        current = await slug_redirects.current_slug(tx, kind.name, former, is_post=kind.is_post)
+        return await fetch_visible_row(kind, replace(context, slug=current)) if current else None
 
 
 def build_days_context(context: OperationContext, first: date, last: date) -> OperationContext:

@@ -51,6 +51,7 @@ class OperationContext:
 class Outcome:
     body: dict[str, Any]
     status: int = 200
+    items: Sequence[Mapping[str, Any]] | None = None  # the body of a list without an envelope, instead of `body`
     revision: int | None = None
     location: str = ""
     page: "PageInfo | None" = None
@@ -58,6 +59,7 @@ class Outcome:
     expires_at: datetime | None = None
     # The cache tags of the records and lists in the response.
     cache_tags: tuple[str, ...] = ()
+    ignored_params: tuple[str, ...] = ()  # the names of parameters of a write with values that were left out
 
 
 @dataclass(frozen=True, slots=True)

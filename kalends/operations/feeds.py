@@ -49,9 +49,14 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
     """Find the events of a feed.
 
     Without dates among the filters these are the current and upcoming events and, as far as the limit allows, past
-    events since the beginning of last month. `upcoming_only` leaves out past and withdrawn events.
+    events since the beginning of last month. `upcoming_only` leaves out past and withdrawn events. With `past`, these
+    are the events that ended before today, the latest first.
     """
-    if has_dates(context.values):
+    expires_at: datetime | None
+    if context.values.get("past") and not has_dates(context.values):
+        context = replace(context, values={**context.values, **past_filters(context)})
+        rows, expires_at = await _find_rows(context, {}, limit), _find_midnight(context)
+    elif has_dates(context.values):
         query = build_list_query(EVENTS, context)
         rows, expires_at = await _find_rows(context, {}, limit), EVENTS.reads.expires_at(query)
     else:
@@ -78,24 +83,37 @@ async def build_feed_events(context: OperationContext, rows: Sequence[Row]) -> A
 async def _find_around_today(
     context: OperationContext, limit: int, *, upcoming_only: bool
 ) -> tuple[list[Row], datetime]:
-    zone, now = context.transaction.site.timezone, context.transaction.now
-    today = times.local_of(now, zone).replace(hour=0, minute=0, second=0)
-    month = today.replace(day=1)
+    today = _find_today(context)
+    month = today.wall.replace(day=1)
     last_month = (month - timedelta(days=1)).replace(day=1) if month.year > 1 else month
-    day = DateTimeInput(today, None, True)
-    upcoming = await _find_rows(context, {"overlaps_from": day}, limit)
+    upcoming = await _find_rows(context, {"overlaps_from": today}, limit)
     past: list[Row] = []
     if len(upcoming) < limit and not upcoming_only:
-        past_filters = {
-            "overlaps_from": DateTimeInput(last_month, None, True),
-            # An event that ended exactly at midnight is past.
-            "ends_before": _build_instant(times.day_begins(day, zone) + SECOND),
-            "strict_dates": True,
-            "orderby": "start_date",
-            "order": "desc",
-        }
-        past = await _find_rows(context, past_filters, limit - len(upcoming))
-    return [*reversed(past), *upcoming], times.day_ends(day, zone) + SECOND
+        since = {"overlaps_from": DateTimeInput(last_month, None, True)}
+        past = await _find_rows(context, {**since, **past_filters(context)}, limit - len(upcoming))
+    return [*reversed(past), *upcoming], _find_midnight(context)
+
+
+def past_filters(context: OperationContext) -> dict[str, Any]:
+    """Return the filters of the events that ended before today, the latest first."""
+    midnight = times.day_begins(_find_today(context), context.transaction.site.timezone)
+    return {
+        # An event that ended exactly at midnight is past.
+        "ends_before": _build_instant(midnight + SECOND),
+        "strict_dates": True,
+        "orderby": "start_date",
+        "order": "desc",
+    }
+
+
+def _find_today(context: OperationContext) -> DateTimeInput:
+    local = times.local_of(context.transaction.now, context.transaction.site.timezone)
+    return DateTimeInput(local.replace(hour=0, minute=0, second=0), None, True)
+
+
+def _find_midnight(context: OperationContext) -> datetime:
+    """Return the end of the current day, when a feed of past or upcoming events expires."""
+    return times.day_ends(_find_today(context), context.transaction.site.timezone) + SECOND
 
 
 def _build_instant(utc: datetime) -> DateTimeInput:

@@ -11,6 +11,7 @@ from kalends.kinds.kind import Kind, Link, Values
 from kalends.kinds.posts import strip_trashed_suffix
 from kalends.kinds.snapshots import to_params, to_public
 from kalends.operations.context import OperationContext, Outcome
+from kalends.operations.linked_drafts import publish_with_event
 from kalends.operations.records import fetch_editable_row, read_outcome
 from kalends.operations.writes import DERIVED_COLUMNS, build_write_context, write_changes
 from kalends.store import Row, history, records
@@ -55,6 +56,7 @@ async def restore_record(kind: Kind, context: OperationContext) -> Outcome:
     else:
         columns = await _read_columns_at(kind, context, row, revision)
     await _write_back(kind, context, row, columns)
+    await publish_with_event(context.transaction, context.actor, kind, row["id"])
     return await read_outcome(kind, context, row["id"])
 
 

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind
+from kalends.operations.linked_drafts import publish_with_due_event
 from kalends.operations.writes import remove_record, write_changes
 from kalends.store import Row, history
 from kalends.store.database import Transaction
@@ -18,6 +19,8 @@ async def publish_due(tx: Transaction, kind_name: str, record_id: int) -> bool:
     if row is None:
         return False
     await write_changes(kind, tx, row, {"status": "publish"}, {})
+    if kind.is_event:
+        await publish_with_due_event(tx, row)
     return True
 
 

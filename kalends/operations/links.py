@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kalends.core import errors
@@ -15,28 +16,38 @@ from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.categories import serialize_category_in_event
 from kalends.kinds.kind import Kind, Link, RenderContext
 from kalends.kinds.linked_records import LinkedRecord, LinkedRecords
-from kalends.kinds.tags import serialize_tag_in_event
+from kalends.kinds.tags import TAGS, serialize_tag_in_event
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
 from kalends.operations.representation_cache import Key, RepresentationCache, build_key
 from kalends.operations.writes import add_record
 from kalends.store import Row
-from kalends.store.sql import Sql, and_, join
+from kalends.store.sql import Sql, join
 
 # Terms have another form inside of events; venues and organizers are the same everywhere.
 EMBEDDED_JSON: Final = {"categories": serialize_category_in_event, "tags": serialize_tag_in_event}
 
 
-async def resolve_links(kind: Kind, context: OperationContext, arguments: Mapping[str, Any]) -> dict[Link, list[int]]:
+@dataclass(frozen=True, slots=True)
+class ResolvedLinks:
+    """The IDs of linked records by link, and the names of the parameters with entries that were ignored."""
+
+    ids: dict[Link, list[int]]
+    ignored_params: tuple[str, ...]
+
+
+async def resolve_links(kind: Kind, context: OperationContext, arguments: Mapping[str, Any]) -> ResolvedLinks:
     """Return the IDs for each link parameter in the arguments; create new records as needed."""
     resolved: dict[Link, list[int]] = {}
+    ignored: list[str] = []
     for link in kind.links:
         if link.param in arguments:
             other = BY_NAME[link.kind]
             resolve = _resolve_post if other.is_post else _resolve_term
             ids = [await resolve(link, other, context, entry) for entry in arguments[link.param]]
-            resolved[link] = list(dict.fromkeys(ids))
-    return resolved
+            resolved[link] = list(dict.fromkeys(entry for entry in ids if entry is not None))
+            ignored += [link.param] if None in ids else []
+    return ResolvedLinks(resolved, tuple(ignored))
 
 
 async def load_linked(kind: Kind, context: OperationContext, rows: list[Row]) -> LinkedRecords:
@@ -134,7 +145,7 @@ async def _resolve_post(link: Link, kind: Kind, context: OperationContext, entry
     except ApiError as error:
         raise errors.invalid_params({link.param: errors.for_param(link.param, error.message)}) from error
     permissions.require_writer(context.actor, kind)
-    return await _find_identical(kind, context, arguments) or await add_record(kind, context, arguments)
+    return await find_identical(kind, context, arguments) or await add_record(kind, context, arguments)
 
 
 def _invalid_id_error(link: Link) -> errors.ApiError:
@@ -152,28 +163,23 @@ def _parse_entry_id(link: Link, value: object) -> int:
     return number
 
 
-async def _find_identical(kind: Kind, context: OperationContext, arguments: Mapping[str, Any]) -> int | None:
+async def find_identical(kind: Kind, context: OperationContext, arguments: Mapping[str, Any]) -> int | None:
     """Find a published record with exactly these values; it is reused and never changed."""
-    text_arguments = {name: value for name, value in arguments.items() if isinstance(value, str) and name != "status"}
-    rows = await _fetch_rows(
-        kind,
-        context,
-        and_(
-            [Sql("r.title = ? AND length(r.title) < 500", text_arguments[kind.singular]), Sql("r.status = 'publish'")]
-        )
-        + Sql("ORDER BY r.id LIMIT 5"),
-    )
-    others = {name: value for name, value in text_arguments.items() if name != kind.singular}
-    unknown = [name for name in arguments if name not in text_arguments]
-    for row in rows:
-        if not unknown and all(row[name] == value for name, value in others.items()):
-            record_id: int = row["id"]
-            return record_id
-    return None
+    compared = {name: value for name, value in arguments.items() if name in kind.writes.passthrough_columns}
+    others = set(arguments) - set(compared) - {kind.title_param, "status"}
+    if others or arguments.get("status", "publish") != "publish":
+        return None
+    title = Sql("r.title = ? AND length(r.title) < 500", arguments[kind.title_param])
+    rows = await _fetch_rows(kind, context, title + Sql("AND r.status = 'publish' ORDER BY r.id LIMIT 5"))
+    identical = (row["id"] for row in rows if all(row[name] == value for name, value in compared.items()))
+    return next(identical, None)
 
 
-async def _resolve_term(link: Link, kind: Kind, context: OperationContext, entry: int | str) -> int:
-    """Find a term by ID, slug or name; create it if the name is unknown and the caller may do so."""
+async def _resolve_term(link: Link, kind: Kind, context: OperationContext, entry: int | str) -> int | None:
+    """Find a term by ID, slug or name; create it if the name is unknown.
+
+    If the caller may not create terms, return None for a tag, which is left out; raise for a category.
+    """
     if isinstance(entry, int):
         if not await _fetch_rows(kind, context, Sql("r.id = ?", entry)):
             raise errors.unknown_ids(link.param, kind.name, str(entry))
@@ -198,9 +204,13 @@ async def _resolve_term(link: Link, kind: Kind, context: OperationContext, entry
     if rows:
         term_id: int = rows[0]["id"]
         return term_id
-    if not permissions.may_write(context.actor, kind):
-        message = N_("{name} does not exist yet, and creating it {requirement}")
-        raise permissions.permission_error(
-            context.actor, Message(message, name=name, requirement=permissions.role_message(kind))
-        )
-    return await add_record(kind, context, {"name": name})
+    if permissions.may_name_new_terms(context.actor):
+        return await add_record(kind, context, {"name": name})
+    if kind is TAGS:
+        return None  # The event is worth more than the tag, but a draft must not create public terms.
+    message = N_("{name} does not exist yet, and creating it {requirement}")
+    raise permissions.permission_error(
+        context.actor,
+        Message(message, name=name, requirement=permissions.naming_message()),
+        data={"params": {link.param: name}},
+    )

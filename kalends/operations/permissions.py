@@ -23,6 +23,8 @@ MIN_WRITER_ROLES: Final = {
     "tags": EDITOR,
     "media": AUTHOR,
 }
+# The minimum role to create a term by naming it in an event.
+MIN_NAMING_ROLE: Final = AUTHOR
 # Kinds that are not public: an image in the library may belong to an event that is not published yet.
 MIN_READER_ROLES: Final = {"media": CONTRIBUTOR}
 # Contributors may no longer edit their record once it is published or scheduled.
@@ -44,6 +46,11 @@ def may_write(actor: Actor, kind: Kind | None) -> bool:
 
 def _min_writer_role(kind: Kind | None) -> int:
     return MIN_WRITER_ROLES[kind.name] if kind is not None else min(MIN_WRITER_ROLES.values())
+
+
+def may_name_new_terms(actor: Actor) -> bool:
+    """Return whether the actor may create a category or tag by naming it in an event."""
+    return rank(actor) >= MIN_NAMING_ROLE
 
 
 def may_publish(actor: Actor) -> bool:
@@ -155,7 +162,25 @@ def require_writer(actor: Actor, kind: Kind | None) -> None:
 
 
 def require_reader(actor: Actor, kind: Kind) -> None:
-    min_role = MIN_READER_ROLES.get(kind.name, ANONYMOUS)
+    require_role(actor, MIN_READER_ROLES.get(kind.name, ANONYMOUS))
+
+
+def shown_media_condition(actor: Actor) -> Sql:
+    """Return the condition for images that the caller may see: readers of the library all of them, others those
+    that a published record in lists shows."""
+    if rank(actor) >= MIN_READER_ROLES["media"]:
+        return Sql("true")
+    return Sql(
+        """(EXISTS (SELECT FROM events e WHERE e.site_id = r.site_id AND e.image_id = r.id AND e.status = 'publish'
+                AND NOT e.hide_from_listings AND e.password_hash IS NULL)
+            OR EXISTS (SELECT FROM venues v WHERE v.site_id = r.site_id AND v.image_id = r.id
+                AND v.status = 'publish')
+            OR EXISTS (SELECT FROM organizers o WHERE o.site_id = r.site_id AND o.image_id = r.id
+                AND o.status = 'publish'))"""
+    )
+
+
+def require_role(actor: Actor, min_role: int) -> None:
     if rank(actor) < min_role:
         raise permission_error(actor, _role_message(min_role))
 
@@ -180,5 +205,10 @@ def _role_message(min_role: int) -> Message:
     return Message("requires the role {role} or higher.", role=ROLES[min_role])
 
 
-def permission_error(actor: Actor, reason: Message) -> ApiError:
-    return errors.forbidden(reason, anonymous=actor.user_id is None)
+def naming_message() -> Message:
+    """Return the requirement for new terms in an event."""
+    return _role_message(MIN_NAMING_ROLE)
+
+
+def permission_error(actor: Actor, reason: Message, data: Mapping[str, object] | None = None) -> ApiError:
+    return errors.forbidden(reason, anonymous=actor.user_id is None, data=data)

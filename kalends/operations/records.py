@@ -6,10 +6,11 @@ from urllib.parse import urlencode
 
 from kalends.core import errors
 from kalends.core.slugs import normalize_lookup
-from kalends.kinds.kind import MAX_PER_PAGE, Clause, Kind, ListQuery, RenderContext
+from kalends.kinds.kind import Actor, Clause, Kind, ListQuery, RenderContext, has_condition
 from kalends.operations import cache_tags, event_passwords, permissions
 from kalends.operations.context import OperationContext, Outcome, PageInfo
-from kalends.operations.links import load_linked, resolve_links
+from kalends.operations.linked_drafts import publish_with_event
+from kalends.operations.links import find_identical, load_linked, resolve_links
 from kalends.operations.writes import add_record, change_record, remove_record, write_changes
 from kalends.store import Row
 from kalends.store.database import Transaction
@@ -43,16 +44,23 @@ async def read_record(kind: Kind, context: OperationContext) -> Outcome:
 
 async def create_record(kind: Kind, context: OperationContext) -> Outcome:
     permissions.require_writer(context.actor, kind)
+    # A sync script that sends its venues again must not double them.
+    if kind.is_shared and (identical_id := await find_identical(kind, context, context.values)) is not None:
+        return await read_outcome(kind, context, identical_id)
     links = await resolve_links(kind, context, context.values)
-    record_id = await add_record(kind, context, context.values, links)
-    return await read_outcome(kind, context, record_id, status=201)
+    record_id = await add_record(kind, context, context.values, links.ids)
+    await publish_with_event(context.transaction, context.actor, kind, record_id)
+    outcome = await read_outcome(kind, context, record_id, status=201)
+    return replace(outcome, ignored_params=links.ignored_params)
 
 
 async def update_record(kind: Kind, context: OperationContext) -> Outcome:
     row = await fetch_editable_row(kind, context)
     links = await resolve_links(kind, context, context.values)
-    await change_record(kind, context, row, context.values, links)
-    return await read_outcome(kind, context, row["id"])
+    await change_record(kind, context, row, context.values, links.ids)
+    await publish_with_event(context.transaction, context.actor, kind, row["id"])
+    outcome = await read_outcome(kind, context, row["id"])
+    return replace(outcome, ignored_params=links.ignored_params)
 
 
 async def delete_record(kind: Kind, context: OperationContext) -> Outcome:
@@ -73,7 +81,8 @@ async def delete_record(kind: Kind, context: OperationContext) -> Outcome:
 
 async def find_page(kind: Kind, context: OperationContext, *, with_total: bool = True) -> RowPage:
     """Find the rows of one page of a list. Without `with_total`, the total is that of the page."""
-    permissions.require_reader(context.actor, kind)
+    if kind.reads.visible is None:
+        permissions.require_reader(context.actor, kind)
     tx = context.transaction
     query = build_list_query(kind, context)
     clauses = await build_clauses(kind, context, query)
@@ -96,13 +105,16 @@ async def find_page(kind: Kind, context: OperationContext, *, with_total: bool =
 async def build_clauses(kind: Kind, context: OperationContext, query: ListQuery) -> list[Clause]:
     """Build the conditions for the parameters of a list, except those of its date window."""
     values = context.values
-    clauses: list[Clause] = []
+    by_name: dict[str, Clause] = {}
     for row in kind.filters:
         if row.param.name in values:
-            clauses.append(await row.clause(values[row.param.name], query))
+            by_name[row.param.name] = await row.clause(values[row.param.name], query)
         elif row.param.default is True:
-            clauses.append(await row.clause(True, query))
-    if kind.reads.password_guarded_filters & set(values):
+            by_name[row.param.name] = await row.clause(True, query)
+    clauses = list(by_name.values())
+    # Protected events are not found by what they hide.
+    filtering = {name for name, clause in by_name.items() if has_condition(clause)}
+    if kind.reads.password_guarded_filters & filtering:
         clauses.append(event_passwords.unlocked_condition(context))
     return clauses
 
@@ -144,12 +156,17 @@ def build_list_query(kind: Kind, context: OperationContext) -> ListQuery:
         values=values,
         actor=actor,
         page=values.get("page", 1),
-        per_page=min(values.get("per_page", tx.site.per_page), MAX_PER_PAGE),
-        visible=permissions.listed_condition(actor, statuses) if kind.is_post else Sql("true"),
+        per_page=min(values.get("per_page", tx.site.per_page), kind.reads.max_per_page),
+        visible=permissions.listed_condition(actor, statuses) if kind.is_post else _visible_condition(kind, actor),
         statuses=permissions.complete_statuses(actor, statuses),
         editable=permissions.editable_condition(actor),
         readable=permissions.readable_condition(actor),
     )
+
+
+def _visible_condition(kind: Kind, actor: Actor) -> Sql:
+    """Return the condition for records of a kind without statuses."""
+    return Sql("true") if kind.reads.visible is None else kind.reads.visible(actor)
 
 
 async def _build_list_outcome(kind: Kind, context: OperationContext, page: RowPage) -> Outcome:
@@ -202,8 +219,10 @@ async def fetch_readable_row(kind: Kind, context: OperationContext) -> Row:
 
 async def fetch_visible_row(kind: Kind, context: OperationContext) -> Row:
     """Fetch the row that the path names, which may be locked; raise if it does not exist for the caller."""
-    permissions.require_reader(context.actor, kind)
-    visible = permissions.readable_condition(context.actor) if kind.is_post else Sql("true")
+    actor = context.actor
+    if kind.reads.visible is None:
+        permissions.require_reader(actor, kind)
+    visible = permissions.readable_condition(actor) if kind.is_post else _visible_condition(kind, actor)
     row = await context.transaction.fetch_one(kind.select(_record_condition(context) + Sql("AND") + visible))
     if row is None:
         raise await _not_found_error(kind, context)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from kalends.core import errors
-from kalends.store.database import Transaction
+from kalends.store.database import ENTER_SITE_BY_HOST, ENTER_SITE_BY_ID, Transaction
 from kalends.store.problems import connect
 from kalends.store.sites import Site
 from kalends.store.sql import Sql
@@ -53,13 +53,14 @@ class BulkLoad:
 
 @asynccontextmanager
 async def open_bulk_load(
-    database_url: str, host: str, event_count: int, get_now: Callable[[Site], datetime]
+    database_url: str, site_key: str | int, event_count: int, get_now: Callable[[Site], datetime]
 ) -> AsyncIterator[BulkLoad]:
-    """Open a transaction of the owner in the site of this host, with the site locked."""
+    """Open a transaction of the owner in the site with this host name or ID, with the site locked."""
     connection = await connect(database_url)
     try:
         async with connection.transaction():
-            row = await connection.fetchrow("SELECT * FROM enter_site($1)", host)
+            enter_site = ENTER_SITE_BY_HOST if isinstance(site_key, str) else ENTER_SITE_BY_ID
+            row = await connection.fetchrow(enter_site, site_key)
             if row is None:
                 raise errors.unknown_site()
             await connection.execute(_SETTINGS)

@@ -226,6 +226,16 @@ async def list_users(tx: Transaction) -> list[Record]:
     )
 
 
+async def find_profiles(tx: Transaction, *, user_id: int | None, limit: int, offset: int) -> list[Record]:
+    """Return the accounts that can sign in by name, or the one with this ID; each row has the total."""
+    return await tx.fetch_all(
+        Sql("SELECT id, login, display_name, email, role, created_at, count(*) OVER () AS total FROM users")
+        + Sql("WHERE site_id = ? AND disabled_at IS NULL", tx.site.id)
+        + (Sql("AND id = ?", user_id) if user_id is not None else Sql(""))
+        + Sql("ORDER BY display_name, id LIMIT ? OFFSET ?", limit, offset)
+    )
+
+
 async def is_last_administrator(tx: Transaction, user_id: int) -> bool:
     """Return whether a user is the only administrator of the site who can sign in."""
     administrators = await tx.fetch_all(

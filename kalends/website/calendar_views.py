@@ -39,7 +39,7 @@ async def show_month(
 ) -> PageResponse:
     """Show a month, the current one by default. A full month lists fewer events per day to keep the page small."""
     page = make_page_context(page_request, context, keep_dates=False)
-    month = _read_day(f"{path_params['month']}-01") if "month" in path_params else page.today.replace(day=1)
+    month = read_day(f"{path_params['month']}-01") if "month" in path_params else page.today.replace(day=1)
     last_day = (month.replace(day=28) + 4 * DAY).replace(day=1) - DAY
     first, last = find_month_bounds(month, page.site.first_weekday)
     rows = await calendar.list_days(context, first, last, MAX_PER_MONTH_DAY)
@@ -80,7 +80,7 @@ async def show_week(
     """Show the week of a day, the current one by default."""
     page = make_page_context(page_request, context, keep_dates=False)
     first = find_week_start(
-        _read_day(path_params["day"]) if "day" in path_params else page.today, page.site.first_weekday
+        read_day(path_params["day"]) if "day" in path_params else page.today, page.site.first_weekday
     )
     last = first + 6 * DAY
     rows = await calendar.list_days(context, first, last, MAX_PER_WEEK_DAY)
@@ -112,7 +112,7 @@ async def show_week(
 async def show_day(page_request: PageRequest, context: OperationContext, path_params: dict[str, str]) -> PageResponse:
     """Show a day, the current one by default."""
     page = make_page_context(page_request, context, keep_dates=False)
-    day = _read_day(path_params["day"]) if "day" in path_params else page.today
+    day = read_day(path_params["day"]) if "day" in path_params else page.today
     found = await calendar.list_day(with_values(context, per_page=MAX_CARDS), day)
     cards = make_cards(page, found)
     before, after = await _find_neighbors(context, day, day, [(card.when.first, card.when.last) for card in cards])
@@ -145,7 +145,7 @@ async def show_day(page_request: PageRequest, context: OperationContext, path_pa
 # Helpers, in the order they are called -----------------------------------------------------------
 
 
-def _read_day(text: str) -> date:
+def read_day(text: str) -> date:
     """Parse a day in the path. Raises 404 if it does not exist or has no page."""
     try:
         day = date.fromisoformat(text)

@@ -7,12 +7,13 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from kalends.core import times
+from kalends.core.errors import InvalidValue
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import Event
-from kalends.core.times import DateTimeInput
-from kalends.core.zones import SECOND
+from kalends.core.times import DateInput, DateTimeInput
 from kalends.http.language import DEFAULT, LANGUAGES, find_language, translator
 from kalends.http.requests import base_name
+from kalends.kinds.event_list.dates import find_relative_expiry
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext
 from kalends.operations.page_filters import ResolvedFilters
@@ -20,6 +21,7 @@ from kalends.store.sites import Site
 from kalends.website.feed_views import FEED_PARAMS
 from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.models.cards import Card, find_origin, make_card
+from kalends.website.models.discovery import WHOLE_API, ApiAddress, make_discovery
 from kalends.website.models.page_locale import PageLocale, make_page_locale
 from kalends.website.models.urls import UrlBuilder
 from kalends.website.pages import LanguageLink, Layout, Page
@@ -63,8 +65,19 @@ class PageContext:
     @property
     def midnight(self) -> datetime:
         """Return the end of the current day of the site, when a page expires even without a write."""
-        day = DateTimeInput(times.local_of(self.context.transaction.now, self.site.timezone), None, True)
-        return times.day_ends(day, self.site.timezone) + SECOND
+        return times.next_midnight(self.context.transaction.now, self.site.timezone)
+
+    def find_day(self, name: str) -> date | None:
+        """Return the day of a date parameter in the zone of the site; None if it is absent or out of range."""
+        value: DateInput | None = self.context.values.get(name)
+        if value is None:
+            return None
+        zone = self.site.timezone
+        try:
+            moment = times.make_absolute(value, self.context.transaction.now, zone)
+            return times.local_of(times.to_utc(moment, zone), zone).date()
+        except (InvalidValue, OverflowError):
+            return None
 
     def make_card(self, event: Event) -> Card:
         return make_card(event, self.locale, self.links, self.site.timezone)
@@ -124,6 +137,7 @@ def show_page(
     status: int = 200,
     is_cacheable: bool = True,
     image_urls: tuple[str, ...] = (),
+    api_address: ApiAddress = WHOLE_API,
 ) -> PageResponse:
     """Render a page and return it with its headers, cache tags and expiry.
 
@@ -137,14 +151,17 @@ def show_page(
         model = replace(model, robots="noindex")
     if model.category_nav.shown:
         cache_tags = (*cache_tags, f"s{site.id}-categories")
-    body = render(model, _make_layout(page, site))
+    discovery = make_discovery(page.context.base_url, page_request.legacy_prefix, api_address)
+    body = render(model, replace(_make_layout(page, site), discovery=discovery))
     headers = {
+        **(discovery.headers if discovery else {}),
         "Content-Security-Policy": _content_security_policy(
             page_request, (site.logo_url, *page_request.highlights.image_urls, *image_urls)
         ),
         "Referrer-Policy": "strict-origin-when-cross-origin",
     }
-    expires_at = min(expires_at, page.midnight) if expires_at else page.midnight
+    relative_expiry = find_relative_expiry(page.context.values, page.context.transaction.now, page.site.timezone)
+    expires_at = min(filter(None, (expires_at, relative_expiry, page.midnight)))
     return PageResponse(body, PAGE_TYPE, expires_at, cache_tags, status, headers, is_cacheable)
 
 

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from kalends.core.cost import FREE
 from kalends.core.errors import ApiError
+from kalends.core.event_states import CANCELLED, SOLD_OUT
 from kalends.core.html.sanitize import to_paragraphs
 from kalends.core.html.text import to_plain_text, to_single_line
 from kalends.core.messages import gettext_noop as N_
@@ -33,8 +34,10 @@ from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.list_views import list_cards
 from kalends.website.models.cards import FREE_TEXT, When, make_page_image, make_when, pick_hue, read_title, shorten
 from kalends.website.models.description_html import adapt
+from kalends.website.models.discovery import WHOLE_API, ApiAddress
+from kalends.website.models.states import ONLINE, Badge, make_state_badge
 from kalends.website.models.urls import has_page, make_calendar_links
-from kalends.website.pages import Badge, EventPage, Facts, Line, MessagePage, NamedUrls, RecordPage
+from kalends.website.pages import EventPage, Facts, Line, MessagePage, NamedUrls, RecordPage
 
 MAX_SIMILAR: Final = 3
 MAX_SUMMARY: Final = 200
@@ -60,6 +63,7 @@ async def show_event(
     image = make_page_image(event.image)
     when = make_when(event, page.locale, page.site.timezone, long=True)
     is_past = event.end_utc <= context.transaction.now
+    state = make_state_badge(event.event_status, page.locale.translate)
     image_urls = [card.image.src for card in similar if card.image] + ([image.src] if image else [])
     model = EventPage(
         title=read_title(event.title),
@@ -69,11 +73,13 @@ async def show_event(
         is_past=is_past,
         current_day=when.first,
         has_month=has_page(when.first),
+        state=None if is_past and event.event_status == SOLD_OUT else state,
+        reason=event.reason,
         badges=_make_badges(page, event, is_past=is_past),
         image=image,
         description=adapt(event.description or event.excerpt, _own_hosts(page)),
         calendar_links=make_calendar_links(event),
-        ticket_url=event.ticket_url,
+        ticket_url="" if event.event_status in (CANCELLED, SOLD_OUT) else event.ticket_url,
         facts=_event_facts(page, event),
         points=_event_points(event, page) if event.show_map else "",
         similar=similar,
@@ -89,6 +95,7 @@ async def show_event(
         expires_at=None if is_past else event.end_utc,
         is_cacheable=not is_unlocked,
         image_urls=tuple(image_urls),
+        api_address=ApiAddress.of_event(event.id),
     )
 
 
@@ -186,7 +193,8 @@ async def _show_record(
         json_ld=orjson.dumps(json_ld).decode() if json_ld else "",
     )
     image_urls = (*card_list.image_urls, *([page_image.src] if page_image else []))
-    return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=image_urls)
+    address = ApiAddress.of_term(filter_[0], record.slug) if isinstance(record, Term) else WHOLE_API
+    return show_page(page, model, cache_tags=card_list.cache_tags, image_urls=image_urls, api_address=address)
 
 
 # Helpers, in the order they are called -----------------------------------------------------------
@@ -208,7 +216,7 @@ async def _password_page(page: PageContext) -> PageResponse:
         when=make_when(event, page.locale, page.site.timezone, long=True),
         robots="noindex",
     )
-    return show_page(page, model, status=403, is_cacheable=False)
+    return show_page(page, model, status=403, is_cacheable=False, api_address=ApiAddress.of_event(event.id))
 
 
 def _with_values(context: OperationContext, **values: Any) -> OperationContext:
@@ -218,7 +226,7 @@ def _with_values(context: OperationContext, **values: Any) -> OperationContext:
 def _summary(event: Event, when: When) -> str:
     """Return the excerpt or description as one line; without one, the time and the place."""
     text = to_single_line(event.excerpt or event.description)
-    return shorten(text or " · ".join([when.text, *map(format_address, event.venues)]), MAX_SUMMARY)
+    return shorten(text or " · ".join([when.text, *map(format_address, event.places)]), MAX_SUMMARY)
 
 
 def _make_badges(page: PageContext, event: Event, *, is_past: bool) -> list[Badge]:
@@ -247,7 +255,11 @@ def _own_hosts(page: PageContext) -> frozenset[str]:
 def _event_facts(page: PageContext, event: Event) -> Facts:
     links = page.links
     facts: list[tuple[str, list[Line]]] = []
-    for venue in event.venues:
+    if event.online_url:
+        facts.append((ONLINE, [_website_line(event.online_url)]))
+    elif event.is_online:
+        facts.append((N_("Where"), [Line(page.locale.text(ONLINE))]))
+    for venue in event.places:
         lines = [Line(to_plain_text(venue.name), links.top_level(f"/venue/{venue.slug}/"))]
         lines += [Line(text) for text in address_lines(venue)]
         if event.show_map_link and venue.show_map_link:
@@ -297,7 +309,7 @@ def map_link(venue: Venue) -> str:
 
 
 def _event_points(event: Event, page: PageContext) -> str:
-    venues = [venue for venue in event.venues if venue.coordinates and venue.show_map]
+    venues = [venue for venue in event.places if venue.coordinates and venue.show_map]
     return _format_points(venues) if venues and page.request.map_settings.tiles_url else ""
 
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
-from kalends.core import errors
+from kalends.core import errors, params
 from kalends.core.errors import ApiError
+from kalends.core.html.text import to_plain_text
+from kalends.core.messages import Translate
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param
 from kalends.core.record_types import Event
@@ -18,11 +20,13 @@ from kalends.kinds.events import EVENTS
 from kalends.operations import cache_tags, feeds, sitemap
 from kalends.operations.context import OperationContext
 from kalends.operations.page_filters import LINKS
-from kalends.operations.typed_records import read_event
+from kalends.operations.typed_records import read_event, read_locked_event
 from kalends.store import Row
 from kalends.website.handler import PageRequest, PageResponse, PageRoute
 from kalends.website.models.cards import make_when
+from kalends.website.models.discovery import WHOLE_API, make_discovery
 from kalends.website.models.page_locale import PageLocale, make_page_locale
+from kalends.website.models.states import mark_title
 
 CALENDAR_TYPE: Final = "text/calendar; charset=utf-8"
 # A feed has the filters of a list; its order is fixed, and it has neither pages nor unpublished events.
@@ -30,6 +34,9 @@ NON_FEED_PARAMS: Final = ("status", "order", "orderby", "cursor")
 FEED_PARAMS: Final[tuple[Param, ...]] = tuple(
     row.param for row in EVENT_FILTERS if row.param.name not in NON_FEED_PARAMS
 )
+# Past instead of upcoming events, of pages and of iCalendar.
+PAST: Final = Param("past", params.BOOLEAN, "")
+CALENDAR_PARAMS: Final = (*FEED_PARAMS, PAST)
 
 
 async def show_calendar(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -41,8 +48,9 @@ async def show_calendar(page_request: PageRequest, context: OperationContext, _:
     # Collecting the time zones of thousands of events takes long enough to block the event loop.
     times = [*spans, *[event.times for event in cancelled]]
     parts = [await asyncio.to_thread(ics.begin_calendar, calendar, times)]
+    translate = translator(page_request.language)
     async for batch in feeds.build_feed_events(context, feed.rows):
-        parts += [ics.write_event(event, feed.sequences[event.id]) for event in batch]
+        parts += [ics.write_event(event, feed.sequences[event.id], _mark(event, translate)) for event in batch]
     parts += [ics.write_cancelled(event, calendar) for event in cancelled]
     parts.append(ics.end_calendar())
     return PageResponse(
@@ -52,16 +60,21 @@ async def show_calendar(page_request: PageRequest, context: OperationContext, _:
 
 
 async def show_event_calendar(
-    page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
+    page_request: PageRequest, context: OperationContext, path_params: dict[str, str], *, shows_locked: bool = False
 ) -> PageResponse:
-    """Return one event as iCalendar; if it was withdrawn recently, its cancellation."""
+    """Return one event as iCalendar; if it was withdrawn recently, its cancellation.
+
+    With `shows_locked`, a protected event is returned with title and time, as in feeds of lists.
+    """
     event_context = replace(context, slug=path_params["slug"])
     calendar = _make_calendar(page_request, context)
     try:
         read = await read_event(event_context)
     except ApiError as error:
         if error.code == "event-password-protected":
-            raise
+            if not shows_locked:
+                raise
+            return await _show_locked_event(event_context, calendar)
         row = await feeds.find_withdrawn_event(event_context)
         cancelled = _make_cancelled(row)
         parts = [ics.begin_calendar(calendar, [cancelled.times]), ics.write_cancelled(cancelled, calendar)]
@@ -70,11 +83,24 @@ async def show_event_calendar(
     else:
         event = read.record
         sequences = await feeds.read_sequences(event_context, [event.id])
-        parts = [ics.begin_calendar(calendar, [event]), ics.write_event(event, sequences[event.id])]
+        title = _mark(event, translator(page_request.language))
+        parts = [ics.begin_calendar(calendar, [event]), ics.write_event(event, sequences[event.id], title)]
         expires_at, tags = None, read.cache_tags
     parts.append(ics.end_calendar())
     headers = {"Content-Disposition": 'attachment; filename="event.ics"'}
     return PageResponse("".join(parts), CALENDAR_TYPE, expires_at, tags, headers=headers)
+
+
+async def _show_locked_event(context: OperationContext, calendar: ics.Calendar) -> PageResponse:
+    event = await read_locked_event(context)
+    sequences = await feeds.read_sequences(context, [event.id])
+    parts = [ics.begin_calendar(calendar, [event]), ics.write_event(event, sequences[event.id]), ics.end_calendar()]
+    tags = cache_tags.tags_for_event(context.transaction.site, event.id)
+    return PageResponse("".join(parts), CALENDAR_TYPE, None, tags)
+
+
+def _mark(event: Event, translate: Translate) -> str:
+    return mark_title(to_plain_text(event.title), event.event_status, translate)
 
 
 def _make_calendar(page_request: PageRequest, context: OperationContext) -> ics.Calendar:
@@ -124,12 +150,14 @@ async def show_syndication_feed(
         page_request.language,
     )
     write, media_type = SYNDICATION_FORMATS[path_params["form"]]
-    return PageResponse(write(channel, items), media_type, feed.expires_at, feed.cache_tags)
+    discovery = make_discovery(context.base_url, page_request.legacy_prefix, WHOLE_API)
+    headers = discovery.headers if discovery and media_type is syndication.RSS_TYPE else {}
+    return PageResponse(write(channel, items), media_type, feed.expires_at, feed.cache_tags, headers=headers)
 
 
 def _make_item(event: Event, locale: PageLocale, zone: str) -> syndication.Item:
     when = make_when(event, locale, zone, long=True)
-    return syndication.Item(event, when.text, "; ".join(map(ics.format_address, event.venues)))
+    return syndication.Item(event, when.text, ics.format_location(event), _mark(event, locale.translate))
 
 
 async def show_sitemap_index(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -182,7 +210,7 @@ SYNDICATION_FORMATS: Final[dict[str, tuple[FeedWriter, str]]] = {
     "json": (syndication.write_json, syndication.JSON_TYPE),
 }
 FEEDS: Final = (
-    PageRoute(r"/events\.ics", show_calendar, FEED_PARAMS, is_page=False, is_feed=True),
+    PageRoute(r"/events\.ics", show_calendar, CALENDAR_PARAMS, is_page=False, is_feed=True),
     PageRoute(r"/events\.(?P<form>rss|atom|json)", show_syndication_feed, FEED_PARAMS, is_page=False, is_feed=True),
     PageRoute(r"/event/(?P<slug>[^/]+)\.ics", show_event_calendar, is_page=False, kind=EVENTS),
     PageRoute(r"/sitemap\.xml", show_sitemap_index, is_page=False),

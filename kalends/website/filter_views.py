@@ -8,7 +8,6 @@ from typing import Final
 
 from kalends.core.html.sanitize import to_plain_text
 from kalends.core.messages import gettext_noop as N_
-from kalends.core.times import DateTimeInput
 from kalends.http.requests import base_name
 from kalends.operations import calendar, facets
 from kalends.operations.context import OperationContext
@@ -16,6 +15,7 @@ from kalends.operations.facets import FacetRecord
 from kalends.operations.page_filters import LINKS
 from kalends.website.context import RADIUS_PARAMS, PageContext, parse_id
 from kalends.website.models.cards import shorten
+from kalends.website.models.states import STATE_LABELS
 from kalends.website.models.urls import readable_slug
 from kalends.website.pages import CategoryNav, Chip, Choice, FacetField, QuickFilter
 
@@ -61,13 +61,12 @@ def _split_filter(page: PageContext, pair: Pair, others: list[Pair]) -> Iterator
     name, value = base_name(pair[0]), pair[1]
     if name == "search":
         yield value, others
-    elif name in LINKS:
+    elif name in LINKS or name == "event_status":
         entries = [entry.strip() for entry in value.split(",") if entry.strip()]
         for entry in entries:
             rest = ",".join(other for other in entries if other != entry)
             yield _find_name(page, name, entry), [*others, *([(pair[0], rest)] if rest else [])]
-    elif name in DATES and isinstance(page.context.values.get(name), DateTimeInput):
-        day = page.context.values[name].wall.date()
+    elif name in DATES and (day := page.find_day(name)) is not None:
         yield f"{page.locale.text(DATES[name])}: {page.locale.bare_day(day)}", others
     elif name == "free" and page.context.values.get(name) is True:
         yield page.locale.text(N_("Free")), others
@@ -80,6 +79,8 @@ def _split_filter(page: PageContext, pair: Pair, others: list[Pair]) -> Iterator
 
 
 def _find_name(page: PageContext, name: str, entry: str) -> str:
+    if name == "event_status":
+        return page.locale.text(STATE_LABELS.get(entry.lower(), entry))
     records = page.filters.named.get(name, {})
     record = records.get(entry) or records.get(parse_id(entry))
     if record is None:

@@ -1,6 +1,6 @@
 """Handling of requests for public pages and feeds: parameters, one read-only transaction, response."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +15,7 @@ from kalends.core.throttle import rate_limit_key
 from kalends.http import language, media_files, requests, responses
 from kalends.http.context import RequestContext
 from kalends.http.password_guesses import admit_password
+from kalends.http.request_head import NO_CORRECTIONS, Corrections
 from kalends.kinds.kind import Kind
 from kalends.operations.context import OperationContext
 from kalends.operations.page_filters import ResolvedFilters, resolve_filters
@@ -23,6 +24,11 @@ from kalends.store.site_revisions import SiteRevision
 from kalends.website.models.highlights import Highlights
 
 MAX_FEED_WAIT: Final = 2.0
+# Parts of paths, for the patterns of routes.
+SLUG: Final = r"(?P<slug>[^/]+)"
+PATH: Final = r"(?P<path>[^/]+(?:/[^/]+)*)"
+MONTH: Final = r"(?P<month>\d{4}-\d\d)"
+DAY: Final = r"(?P<day>\d{4}-\d\d-\d\d)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +44,11 @@ class PageRequest(RequestContext["PageRoute"]):
     """A request for a public page or feed, always served as an anonymous user."""
 
     map_settings: MapSettings
+    legacy_prefix: str = ""  # path prefix of the API that existing clients know; empty without an alias
     embedded: bool = False
     query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    sent_query: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])  # with unknown parameters
+    is_moved: bool = False  # whether a parameter belongs to an old address, which redirects
     filters: ResolvedFilters = field(default_factory=ResolvedFilters)
     highlights: Highlights = field(default_factory=Highlights)  # of the home page
 
@@ -96,7 +105,7 @@ class PageRoute:
     is_feed: bool = False  # rendering takes seconds, so concurrency is limited
     extra_names: tuple[str, ...] = ()  # query parameters that the view reads from the request
     known_names: frozenset[str] = field(init=False)
-    maxima: Mapping[str, int] = field(default_factory=dict[str, int])
+    corrections: Corrections = NO_CORRECTIONS
 
     def __post_init__(self) -> None:
         names = [*[param.name for param in self.params], *self.extra_names]

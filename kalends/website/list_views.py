@@ -7,6 +7,7 @@ from typing import Any, Final
 import orjson
 
 from kalends.core import errors, params
+from kalends.core.event_states import MOVED_ONLINE, STATES
 from kalends.core.html.sanitize import clean_plain
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param
@@ -14,10 +15,11 @@ from kalends.core.record_types import Event
 from kalends.kinds.kind import PAGING
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext, PageInfo
+from kalends.operations.feeds import past_filters
 from kalends.operations.page_filters import list_towns
 from kalends.operations.typed_records import RecordList, list_events
 from kalends.website.context import PageContext, make_date_filter, make_page_context, show_page, with_values
-from kalends.website.feed_views import FEED_PARAMS
+from kalends.website.feed_views import FEED_PARAMS, PAST
 from kalends.website.filter_views import CHOICES, FIND, make_category_nav, make_chips, make_facets, make_quick_filters
 from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.models.cards import Card, group_by_day
@@ -28,9 +30,8 @@ DAY: Final = timedelta(days=1)
 MAX_CARDS: Final = 24
 MAX_TOWNS: Final = 50
 NO_EVENTS: Final = N_("No events in this period.")
-# Parameters of pages only: a town or venue of the site to search near, and past instead of upcoming events.
+# A parameter of pages only: a town or venue of the site to search near.
 NEAR: Final = Param("near", params.text(lambda text: clean_plain(text, 100)), "")
-PAST: Final = Param("past", params.BOOLEAN, "")
 LIST_PARAMS: Final = (*PAGING, *FEED_PARAMS, NEAR, PAST)
 # Parts of the names of categories, tags, venues and organizers that the search form lists.
 FIND_PARAMS: Final = tuple(f"{FIND}{name}" for name, *_ in CHOICES)
@@ -65,7 +66,7 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
         robots="noindex",
         canonical=f"{context.base_url}/events/search/",
         active_filters=make_chips(page, "/events/search/"),
-        form=_read_form(dict(page_request.query)),
+        form=_read_form(page, dict(page_request.query)),
         facets=await make_facets(page, replace(context, values=_make_list_values(page, context))),
         quick_filters=make_quick_filters(page, "/events/search/"),
         towns=await list_towns(context, MAX_TOWNS),
@@ -83,7 +84,9 @@ async def show_map(page_request: PageRequest, context: OperationContext, _: dict
         raise errors.no_route()
     page = make_page_context(page_request, context)
     # Only the next events: more markers would be unreadable, and counting all events is slow.
-    map_context = with_values(_without_values(context, "page"), geoloc=True, per_page=MAX_CARDS)
+    # An event that has moved online is no longer at its venue.
+    states = [state for state in context.values.get("event_status", STATES) if state != MOVED_ONLINE]
+    map_context = with_values(_without_values(context, "page"), geoloc=True, event_status=states, per_page=MAX_CARDS)
     card_list = await list_cards(page, map_context, "/events/map/", counted=False)
     heading = page.locale.gettext(N_("Map"))
     model = MapPage(
@@ -141,7 +144,10 @@ def _make_list_values(page: PageContext, context: OperationContext) -> dict[str,
     """Return the parameters of the list: without dates, it has the current and upcoming or the past events."""
     values = dict(context.values)
     if values.pop("past", False):
-        values |= {"ends_before": make_date_filter(page.today - DAY), "order": "desc"}
+        # The exact limit of the other case would make dates of the request exact, too.
+        has_dates = calendar.DATE_PARAMS & set(values)
+        day_before = {"ends_before": make_date_filter(page.today - DAY), "order": "desc"}
+        values |= day_before if has_dates else past_filters(context)
     elif not calendar.DATE_PARAMS & set(values):
         values["overlaps_from"] = make_date_filter(page.today)
     return values
@@ -152,11 +158,11 @@ def _name_groups(page: PageContext, groups: list[tuple[date | None, list[Card]]]
     return [(page.locale.day(day) if day else ongoing, cards) for day, cards in groups]
 
 
-def _read_form(query: dict[str, str]) -> SearchForm:
+def _read_form(page: PageContext, query: dict[str, str]) -> SearchForm:
     return SearchForm(
         search=query.get("search", ""),
-        overlaps_from=query.get("overlaps_from", ""),
-        overlaps_to=query.get("overlaps_to", ""),
+        overlaps_from=str(page.find_day("overlaps_from") or ""),
+        overlaps_to=str(page.find_day("overlaps_to") or ""),
         near=query.get("near", ""),
         geoloc_radius=query.get("geoloc_radius") or "40",
         free=bool(query.get("free")),

@@ -13,10 +13,12 @@ from markupsafe import Markup
 
 from kalends.store.sites import Site
 from kalends.website.models.cards import Card, PageImage, When
+from kalends.website.models.discovery import Discovery
 from kalends.website.models.grid import Day
 from kalends.website.models.highlights import Highlights
 from kalends.website.models.month_cells import Slot
 from kalends.website.models.page_locale import PageLocale
+from kalends.website.models.states import Badge
 from kalends.website.models.urls import UrlBuilder
 from kalends.website.models.week import HourGrid
 
@@ -121,14 +123,6 @@ class Line:
     is_external: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Badge:
-    """A fact at a glance; `style` is a class of the component `.badge`."""
-
-    label: str
-    style: str = ""
-
-
 Facts = Sequence[tuple[str, Sequence[Line]]]  # labels (message IDs) and lines
 NamedUrls = Sequence[tuple[str, str]]  # names and URLs
 
@@ -169,6 +163,7 @@ class Layout:
     highlights: Highlights
     parent_name: str  # of the website that the calendar belongs to
     languages: Sequence[LanguageLink]
+    discovery: Discovery | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +204,8 @@ class EventPage(Page):
     when: When
     is_past: bool
     has_month: bool
+    state: Badge | None  # None: the event takes place as announced
+    reason: str
     badges: Sequence[Badge]
     description: Markup
     calendar_links: dict[str, str]

@@ -54,6 +54,7 @@ def test_preflight_needs_no_credentials(anonymous: Caller, sample: Sample, metho
         assert cors_headers["access-control-allow-methods"] == METHODS
         allowed = {name.strip().lower() for name in cors_headers["access-control-allow-headers"].split(",")}
         assert {"authorization", "content-type", "if-match", "if-none-match", "idempotency-key"} <= allowed
+        assert {"x-wp-nonce", "content-md5"} <= allowed  # sent by clients of WordPress
         assert "access-control-allow-credentials" not in cors_headers
 
 

@@ -99,6 +99,12 @@ def test_event_with_all_fields_has_exact_representation(
         "organizer": by_kind["organizer"],
         "custom_fields": [],
         "ticket_url": "https://tickets.example/1",
+        "event_status": "scheduled",
+        "status_reason": "",
+        "online_url": "",
+        "currency_symbol": None,
+        "currency_code": None,
+        "currency_position": None,
         "uid": record["uid"],
     }
     assert without_keys(record) == expected

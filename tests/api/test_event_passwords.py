@@ -103,7 +103,8 @@ def test_editors_read_protected_event_with_edit_context(app: RunningApp, protect
 def test_lists_contain_only_title_dates_and_urls(app: RunningApp, protected_event: dict[str, Any]) -> None:
     blank = {
         "description": "", "excerpt": "", "image": False, "all_day": None, "cost": "", "website": "",
-        "ticket_url": "",
+        "ticket_url": "", "event_status": None, "status_reason": "", "online_url": "",
+        "currency_symbol": None, "currency_code": None, "currency_position": None,
         "cost_details": {"currency_symbol": "", "currency_code": "", "currency_position": "", "values": []},
         **dict.fromkeys(("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")),
         "categories": [], "tags": [], "venue": [], "organizer": [], "custom_fields": [],
@@ -250,3 +251,6 @@ def test_filters_do_not_reveal_blanked_fields(
         assert protected_event["id"] in editor.ids("events", **query)
     leaking = [query for query in filters if protected_event["id"] in reader.ids("events", **query)]
     assert leaking == []
+    for name in ("ticketed", "geoloc"):  # Their false is no filter, so it hides nothing.
+        query = {name: "false", "include": protected_event["id"]}
+        assert reader.ids("events", **query) == [protected_event["id"]]

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.api.running_app import Caller, assert_error
+from tests.api.running_app import Caller, assert_error, expect_json
 from tests.api.sample_records import DATES, Sample, unique
+
+HEADER = "X-Kalends-Ignored-Params"
 
 
 def create_event(caller: Caller, **fields: Any) -> dict[str, Any]:
@@ -105,11 +107,39 @@ def test_creating_terms_needs_permission_but_using_them_does_not(
     ]
     new = unique("new")
     response = caller.post("/events", {"title": "x", **DATES, term.kind: [new]})
-    if role == "editor" or (role == "author" and term.kind == "categories"):
+    if role != "contributor":
         assert term_names(response.json(), term) == [new]
+        return
+    if term.kind == "categories":
+        data = assert_error(response, 403, "rest_forbidden")
+        assert data == {"status": 403, "params": {"categories": new}}
     else:
-        assert_error(response, 403, "rest_forbidden")
-        assert editor.ids(term.kind, search=new, hide_empty=0) == []
+        assert term_names(expect_json(response, 201), term) == []
+    assert editor.ids(term.kind, search=new, hide_empty=0) == []
+
+
+def test_new_tags_of_contributor_are_left_out_and_reported(contributor: Caller, editor: Caller) -> None:
+    known, new = editor.create("tags", name=unique("known")), unique("new")
+    body = {"title": unique("event"), **DATES, "tags": [known["name"], new, "Nie & nimmer"]}
+    created = contributor.post("/events?utm=1", body)
+    record = expect_json(created, 201)
+    assert ([tag["id"] for tag in record["tags"]], created.headers[HEADER]) == ([known["id"]], "utm, tags")
+    changed = contributor.patch(f"/events/{record['id']}", {"tags": [new]})
+    assert (expect_json(changed)["tags"], changed.headers[HEADER]) == ([], "tags")
+    assert HEADER not in contributor.patch(f"/events/{record['id']}", {"tags": [known["id"]]}).headers
+    data = assert_error(contributor.post("/events?strict=1", body), 400, "rest_invalid_param", "tags")
+    assert data["params"]["tags"] == (
+        "`tags`: some names do not exist yet, and creating them requires the role author or higher."
+    )
+    assert editor.ids("events", search=body["title"], status="draft") == [record["id"]]
+    assert_error(contributor.post("/tags", {"name": new}), 403, "rest_forbidden")
+    assert_error(contributor.app.caller("author").post("/tags", {"name": new}), 403, "rest_forbidden")
+
+
+def test_new_names_of_authors_create_tags_that_anyone_sees(anonymous: Caller, author: Caller) -> None:
+    new = unique("brand new")
+    record = expect_json(author.post("/events", {"title": "Own", **DATES, "tags": [new]}), 201)
+    assert anonymous.read("tags", record["tags"][0]["id"])["name"] == new
 
 
 def test_parent_categories_are_not_added(editor: Caller) -> None:

@@ -52,12 +52,12 @@ def test_date_notations(editor: Caller, text: str, local: str, utc: str) -> None
 @pytest.mark.parametrize("name", ["start_date", "end_date"])
 @pytest.mark.parametrize(
     "wrong",
-    ["", " ", "tomorrow", "+1 week", "04/01/2027", "01.04.2027", "2027", "2027-04", "20270401", "1806660000",
+    ["", " ", "next friday", "+1 week 2 hours", "15/04/2027", "01.04.2027", "2027", "20270401", "1806660000",
     "2027-02-29",
      "2027-04-31", "2027-13-01", "2027-04-01 25:00", "2027-04-01 24:00:00", "2027-04-01 23:60", "2027-04-01 23:59:60",
-     "0000-00-00 00:00:00", "10000-01-01", "9999-01-01", "April 5, 2027", "now", 5, 1806660000, True, [],
+     "0000-00-00 00:00:00", "10000-01-01", "9999-01-01", "5th of April 2027", "soon", 5, 1806660000, True, [],
      ["2027-04-01"], {},
-     "2027-04-01T10:00:00+25:00", "2027-04-01 10:00 Europe/Paris", "2027-04-01\x00"],
+     "2027-04-01T10:00:00+25:00", "2027-04-01 10:00 Europe/Nowhere", "2027-04-01\x00"],
 )  # fmt: skip
 def test_invalid_dates_are_rejected(editor: Caller, name: str, wrong: object) -> None:
     body = {"title": "x", "start_date": "2027-04-01", "end_date": "2027-04-02", name: wrong}
@@ -132,7 +132,7 @@ def test_all_day_events(editor: Caller) -> None:
         ("2027-07-01 00:00:00", "2027-07-02 23:59:59"),
         ("2027-06-30 22:00:00", "2027-07-02 21:59:59"),
     )
-    shortened = editor.change("events", record["id"], end_date="2027-07-01 01:00")
+    shortened = editor.change("events", record["id"], end_date="2027-07-01")
     assert (shortened["all_day"], local_times(shortened)) == (True, ("2027-07-01 00:00:00", "2027-07-01 23:59:59"))
     moved = editor.change("events", record["id"], timezone="Asia/Tokyo")
     assert (local_times(moved), utc_times(moved)) == (
@@ -145,6 +145,49 @@ def test_all_day_events(editor: Caller) -> None:
     assert local_times(timed) == ("2027-07-01 00:00:00", "2027-07-01 12:00:00")
     again = editor.change("events", record["id"], all_day="yes")
     assert local_times(again) == ("2027-07-01 00:00:00", "2027-07-01 23:59:59")
+
+
+ALL_DAY, HOURS = True, False
+
+
+@pytest.mark.parametrize(
+    ("fields", "all_day", "local"),
+    [
+        ({"start_date": "2027-05-06 18:00", "end_date": "2027-05-06 20:00"}, HOURS, ("06 18:00:00", "06 20:00:00")),
+        ({"end_date": "2027-05-06 20:00"}, HOURS, ("05 00:00:00", "06 20:00:00")),
+        ({"start_date": "2027-05-06 18:00"}, HOURS, ("06 18:00:00", "06 23:59:59")),
+        ({"start_date": "2027-05-06 00:00", "end_date": "2027-05-06 20:00"}, HOURS, ("06 00:00:00", "06 20:00:00")),
+        ({"start_date": "2027-05-05T22:30:00Z"}, HOURS, ("06 00:30:00", "06 23:59:59")),
+        # The first and the last second of days are no hours, nor are dates without a time.
+        ({"start_date": "2027-05-05 00:00:00", "end_date": "2027-05-06 23:59:59"}, ALL_DAY, None),
+        ({"start_date": "2027-05-04T22:00:00Z"}, ALL_DAY, None),
+        ({"start_date": "2027-05-04 00:00"}, ALL_DAY, ("04 00:00:00", "06 23:59:59")),
+        ({"start_date": "5 May 2027", "end_date": "2027-05-05"}, ALL_DAY, ("05 00:00:00", "05 23:59:59")),
+        ({"start_date": "2027-05-06 18:00", "all_day": True}, ALL_DAY, ("06 00:00:00", "06 23:59:59")),
+        ({"title": "Other"}, ALL_DAY, None),
+        ({"timezone": "Asia/Tokyo"}, ALL_DAY, None),
+    ],
+)  # fmt: skip
+def test_hours_turn_all_day_event_into_one_of_hours(
+    editor: Caller, fields: dict[str, Any], all_day: bool, local: tuple[str, str] | None
+) -> None:
+    record = create_event(editor, "2027-05-05", "2027-05-06", all_day=True, timezone="Europe/Berlin")
+    changed = editor.change("events", record["id"], **fields)
+    expected = local_times(record) if local is None else tuple(f"2027-05-{text}" for text in local)
+    assert (changed["all_day"], local_times(changed)) == (all_day, expected)
+
+
+@pytest.mark.parametrize(
+    ("zone", "day"),
+    [("America/Sao_Paulo", "2018-11-04"), ("America/Sao_Paulo", "2018-02-17"), ("Europe/Berlin", "2027-03-28"),
+     ("America/New_York", "2027-11-07")],
+)  # fmt: skip
+def test_writing_back_all_day_event_changes_nothing(editor: Caller, zone: str, day: str) -> None:
+    record = create_event(editor, day, day, all_day=True, timezone=zone)
+    written = editor.change("events", record["id"], start_date=record["start_date"], end_date=record["end_date"])
+    assert (written["all_day"], local_times(written), utc_times(written)) == (
+        True, local_times(record), utc_times(record),
+    )  # fmt: skip
 
 
 def test_all_day_date_is_local_date_of_instant(editor: Caller) -> None:
@@ -161,6 +204,7 @@ def test_all_day_date_is_local_date_of_instant(editor: Caller) -> None:
         ("US/Eastern", "America/New_York", "EDT", "2027-07-01 14:00:00"),
         ("UTC", "UTC", "UTC", "2027-07-01 10:00:00"),
         ("utc+5", "UTC+5", "UTC+5", "2027-07-01 05:00:00"),
+        ("+05:00", "UTC+5", "UTC+5", "2027-07-01 05:00:00"),
         ("UTC-3", "UTC-3", "UTC-3", "2027-07-01 13:00:00"),
         ("UTC+5.5", "UTC+5.5", "UTC+5.5", "2027-07-01 04:30:00"),
         ("UTC+5:30", "UTC+5:30", "UTC+5:30", "2027-07-01 04:30:00"),
@@ -176,7 +220,7 @@ def test_timezones_are_normalized(editor: Caller, timezone: str, zone: str, abbr
 
 @pytest.mark.parametrize(
     "wrong",
-    ["UTC+15", "UTC-12.5", "+05:00", "+0500", "PST", "Z", "Mars/Base", " Europe/Paris", "0", 5, True, [], "UTC+5:60"],
+    ["UTC+15", "UTC-12.5", "+0500", "PST", "Z", "Mars/Base", " Europe/Paris", "0", 5, True, [], "UTC+5:60"],
 )
 def test_unknown_timezones_are_rejected(editor: Caller, wrong: object) -> None:
     body = {"title": "x", "start_date": "2027-04-01", "end_date": "2027-04-02", "timezone": wrong}

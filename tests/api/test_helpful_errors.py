@@ -26,7 +26,7 @@ EXTENSION_URL = API_URL.replace("calendar/events/v1", "kalends/v1")
         ("timezone", "Calcutta", "Asia/Kolkata"),
         ("timezone", "Zürich", "Europe/Zurich"),
         ("timezone", "GMT+2", "UTC+2"),
-        ("timezone", "+05:30", "UTC+5:30"),
+        ("timezone", "GMT+05:30", "UTC+5:30"),
         ("timezone", "Mars/Phobos", None),
         ("timezone", "x" * 10_000, None),
         ("status", "x" * 10_000, None),
@@ -42,9 +42,9 @@ def test_value_of_a_write_is_suggested(editor: Caller, field: str, value: str, s
 @pytest.mark.parametrize(
     ("path", "query", "suggestion"),
     [
-        ("/events", {"orderby": "titel"}, "title"),
-        ("/events", {"orderby": "event_date"}, "start_date"),
-        ("/events", {"order": "descending"}, "desc"),
+        ("/events", {"orderby": "titel", "strict": "1"}, "title"),
+        ("/events", {"orderby": "event_date", "strict": "1"}, "start_date"),
+        ("/events", {"order": "descending", "strict": "1"}, "desc"),
         ("/events", {"status": "publish,drafts"}, "draft"),
         ("/tags", {"orderby": "nmae"}, "name"),
         (f"{EXTENSION_URL}/changes", {"kind": "venue"}, "venues"),

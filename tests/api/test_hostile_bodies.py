@@ -57,10 +57,10 @@ UNUSUAL_JSON = {
     "a surrogate pair": (b'{"venue": "\\ud83d\\ude00"}', "\U0001f600"),
     "a noncharacter": (b'{"venue": "x\\ufffe"}', "x\ufffe"),
     "white space around": (b' \r\n\t{"venue":"x"}\n ', "x"),
-    "200,000 keys": (("{" + ",".join(f'"k{n}":1' for n in range(150_000)) + ',"venue":"x"}').encode(), "x"),
-    "an unknown key 900 deep": (b'{"a":' + b"[" * 900 + b"]" * 900 + b',"venue":"x"}', "x"),
-    "an unknown integer of 300 digits": (b'{"a": ' + b"9" * 300 + b', "venue": "x"}', "x"),
-    "an empty key": (b'{"": 1, "venue": "x"}', "x"),
+    "200,000 keys": (("{" + ",".join(f'"k{n}":1' for n in range(150_000)) + ',"venue":"many"}').encode(), "many"),
+    "an unknown key 900 deep": (b'{"a":' + b"[" * 900 + b"]" * 900 + b',"venue":"deep"}', "deep"),
+    "an unknown integer of 300 digits": (b'{"a": ' + b"9" * 300 + b', "venue": "long"}', "long"),
+    "an empty key": (b'{"": 1, "venue": "empty"}', "empty"),
 }
 
 

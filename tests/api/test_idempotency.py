@@ -78,7 +78,7 @@ def test_key_reused_for_different_request_is_422(editor: Caller, sample: Sample)
 
 
 def test_key_is_scoped_to_user(author: Caller, editor: Caller, post: Sample) -> None:
-    headers, body = new_key_header(), post.body()
+    headers, body = new_key_header(), post.body(date="2026-01-01")
     one, other = (
         editor.post(f"/{post.kind}", body, headers=headers),
         author.post(f"/{post.kind}", body, headers=headers),
@@ -132,7 +132,7 @@ def test_idempotent_methods_ignore_key(editor: Caller, sample: Sample, method: s
 
 
 def test_key_expires_after_one_day(editor: Caller, sample: Sample) -> None:
-    headers, body = new_key_header(), sample.body(slug=unique("s"))
+    headers, body = new_key_header(), sample.body(slug=unique("s"), date="2026-01-01")
     first = editor.post(f"/{sample.kind}", body, headers=headers)
     age = "UPDATE idempotency SET created_at = created_at - $2::interval WHERE key = $1"
     editor.app.sql(age, headers["Idempotency-Key"], timedelta(hours=23, minutes=59))

@@ -34,7 +34,10 @@ EVENT = {"title": "Concert", "start_date": "2027-05-01 19:00:00", "end_date": "2
         ("/?foo=1&context=view", "foo"),
         ("/doc?foo=1&lang=de", "foo"),
         (f"{EXTENSION_URL}/changes?sinc=3", "sinc"),
-        ("/events?start_date=tomorrow&foo=1", "foo"),
+        ("/events?start_date=someday&foo=1", "foo"),
+        ("/events?orderby=event_date&order=ascending", "orderby, order"),
+        ("/events?orderby=meta_value&order=", "orderby, order"),
+        ("/events?orderby=START_DATE&order=DESC", None),
     ],
 )
 def test_ignored_parameters_of_reads_are_named(anonymous: Caller, path: str, names: str | None) -> None:
@@ -73,6 +76,17 @@ def test_strict_read_is_rejected_with_a_suggestion(anonymous: Caller, query: str
         assert (data["params"][name], response.headers[HEADER]) == (message, name)
     for strict in ("strict=0", "strict=false", "strict=no"):
         assert anonymous.get(f"/events?{query}&{strict}").status_code == 200
+
+
+def test_list_with_unknown_order_has_the_default_order(anonymous: Caller, editor: Caller) -> None:
+    for day in ("2030-03-02", "2030-03-01"):
+        editor.create("events", title="Ordered", start_date=day, end_date=day)
+    default = anonymous.get("/events?search=Ordered&end_date=2031-01-01")
+    other = anonymous.get("/events?search=Ordered&end_date=2031-01-01&orderby=event_date&order=")
+    assert [event["start_date"][:10] for event in default.json()["events"]] == ["2030-03-01", "2030-03-02"]
+    assert other.json() == default.json()
+    for query in ("orderby[]=date", "order[]=desc"):
+        assert anonymous.get(f"/events?{query}").status_code in (200, 400)
 
 
 def test_strict_descriptions_are_rejected(anonymous: Caller) -> None:
@@ -130,3 +144,8 @@ def test_scripts_of_other_origins_may_read_the_header(anonymous: Caller) -> None
         headers = anonymous.get("/events?foo=1", headers={"Origin": "https://app.example.org"}).headers
         assert "X-Kalends-Ignored-Params" in headers["access-control-expose-headers"]
         assert headers[HEADER] == "foo"
+
+
+def test_malformed_list_is_rejected_by_strict_requests(editor: Caller) -> None:
+    response = editor.post("/events?strict=1&title[=x", EVENT)
+    assert_error(response, 400, "rest_invalid_param")

@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
+from kalends.http.response_headers import HeaderPolicy
 from tests.api.conftest import StartApp
 from tests.api.running_app import API_PATH, RunningApp
 
@@ -139,3 +140,17 @@ def test_public_responses_have_shared_max_age_and_surrogate_keys(start_app: Star
     assert headers["surrogate-key"].split()[:2] == ["s1", f"s1-{kind}"]
     seconds = int(headers["cache-control"].partition("s-maxage=")[2].partition(",")[0])
     assert seconds == 3600 if kind != "events" else 0 <= seconds <= 3600
+
+
+@pytest.mark.parametrize(
+    ("remaining", "expected"),
+    [
+        (3600, "s-maxage=10, stale-while-revalidate=60"),
+        (30, "stale-while-revalidate=20"),
+        (5, "s-maxage=5, stale-while-revalidate=0"),
+        (0, "no-store"),
+    ],
+)
+def test_shared_caches_do_not_use_a_response_after_its_expiry(remaining: int, expected: str) -> None:
+    now = datetime(2026, 11, 16, tzinfo=UTC)
+    assert expected in HeaderPolicy(()).cache_control(now + timedelta(seconds=remaining), now)

@@ -125,6 +125,26 @@ def test_envelope_of_created_record_has_status_201(editor: Caller, sample: Sampl
     assert response.headers["location"] == f"{API_URL}/{sample.kind}/{expect_json(response)['body']['id']}"
 
 
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/events?per_page=many", 400), ("/events/999999", 404), ("/nowhere", 404), ("/events?page=99", 404)],
+)
+def test_envelope_contains_errors(anonymous: Caller, path: str, status: int) -> None:
+    error = anonymous.get(path)
+    assert error.status_code == status
+    enveloped = anonymous.get(f"{path}{'&' if '?' in path else '?'}_envelope=1")
+    assert expect_json(enveloped) == {"body": error.json(), "status": status, "headers": {}}
+    assert enveloped.headers["cache-control"] == "private, no-store"
+    assert anonymous.get(f"{path}{'&' if '?' in path else '?'}_envelope=0").status_code == status
+
+
+def test_envelope_of_rejected_write_contains_error(anonymous: Caller, editor: Caller) -> None:
+    assert expect_json(anonymous.post("/events?_envelope=1", {}))["status"] == 401
+    assert expect_json(editor.post("/events?_envelope=1", {}))["status"] == 400
+    rejected = expect_json(editor.request("PUT", "/events?_envelope=1"))
+    assert (rejected["status"], "GET" in rejected["headers"]["Allow"]) == (405, True)
+
+
 def test_unsupported_output_parameters_are_ignored(anonymous: Caller, sample: Sample, record: dict[str, Any]) -> None:
     path = f"/{sample.kind}/{record['id']}"
     for query in ("_jsonp=alert", "_embed=1", "_pretty=1", "context=embed", "_jsonp=<b>"):

@@ -57,6 +57,10 @@ from kalends.core.zones import (
         ("UTC-12", "UTC-12"),
         ("UTC+14", "UTC+14"),
         ("UTC-0:30", "UTC-0:30"),
+        ("+05:00", "UTC+5"),
+        ("-3", "UTC-3"),
+        ("+5:30", "UTC+5:30"),
+        ("-00:00", "UTC+0"),
     ],
 )
 def test_timezone_is_stored_under_canonical_name(name: str, stored: str) -> None:
@@ -71,8 +75,11 @@ INVALID_ZONES = [
     "PST",
     "Nope/Zone",
     " Europe/Paris ",
-    "+05:00",
     "+0500",
+    "+5.5",
+    "+15",
+    "05:00",
+    "+05:00 ",
     "UTC+15",
     "UTC+14:30",
     "UTC-12.5",

@@ -30,7 +30,10 @@ PAGES.remove(PROJECT / "CHANGELOG.md")  # It also describes earlier versions.
 FENCE = re.compile(r"^ *```[^`\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 # Relative paths, and the names of files.
-PATH = re.compile(r"[\w.<>*-]+(?:/[\w.<>*-]+)+/?|[\w.-]+/|[\w.-]+\.(?:html|json|md|py|sh|sql|toml|vcl|ya?ml)")
+# A date such as 11/15/2027 has no letter.
+PATH = re.compile(
+    r"(?=.*[a-z])(?:[\w.<>*-]+(?:/[\w.<>*-]+)+/?|[\w.-]+/|[\w.-]+\.(?:html|json|md|py|sh|sql|toml|vcl|ya?ml))"
+)
 # Text with the form of a path that does not name a file of the repository.
 OTHER_PATHS = {
     ".local/password",
@@ -44,6 +47,8 @@ OTHER_PATHS = {
     "events.html",
     "quickstart.py",
     "tribe/events/v1",
+    "users/me",
+    "wp/v2",
 }
 # Variables of the tests and of .ci/run, which are not settings of the server.
 DEVELOPMENT_VARIABLES = {"KALENDS_CHROMIUM", "KALENDS_POSTGRES", "KALENDS_TEST_DATABASE_URL"}

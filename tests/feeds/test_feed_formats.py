@@ -75,6 +75,9 @@ def test_json_item() -> None:
             "utc_end_date": "2031-03-14 21:00:00",
             "all_day": False,
             "location": "Hall & yard",
+            "event_status": "scheduled",
+            "status_reason": "",
+            "online_url": "",
         },
     }
 
@@ -83,7 +86,7 @@ def test_json_item_has_an_image_and_hides_the_duration_of_locked_events() -> Non
     item = replace(ITEM, event=replace(EVENT, image=IMAGE, is_locked=True))
     (entry,) = orjson.loads(write_json(CHANNEL, [item]))["items"]
     assert entry["image"] == "https://x.example/1600.jpg"
-    assert entry["_event"]["all_day"] is None
+    assert (entry["_event"]["all_day"], entry["_event"]["event_status"]) == (None, None)
 
 
 def test_characters_that_xml_forbids_are_removed() -> None:

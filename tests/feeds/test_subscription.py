@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import cycle
 from random import Random
 from typing import Any
 
@@ -21,6 +23,14 @@ STARTS = (
     "2031-03-09 02:30:00", "2031-04-06 01:45:00", "2031-10-05 02:15:00", "2031-07-01 12:00:00", "2031-01-01 00:00:00",
 )  # fmt: skip
 LENGTHS = ("0", "1", "90", "1440", "20160")
+# The STATUS of each state, and the mark of its title.
+STATES = {
+    "scheduled": ("CONFIRMED", ""),
+    "cancelled": ("CANCELLED", "Cancelled: "),
+    "postponed": ("TENTATIVE", "Postponed: "),
+    "moved_online": ("CONFIRMED", "Moved online: "),
+    "sold_out": ("CONFIRMED", "Sold out: "),
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +52,16 @@ def expected_entry(record: dict[str, Any], sequence: int) -> FeedEntry:
     utc = [record[f"utc_{side}_date"].replace(" ", "T") + "Z" for side in ("start", "end")]
     days = [record["start_date"][:10], next_day(record["end_date"][:10])]
     start, end = days if all_day else utc
-    return FeedEntry(record["uid"], sequence, "CONFIRMED", record["title"], venue_name(record), start, end, all_day)
+    status, mark = STATES[record["event_status"]]
+    title = f"{mark}{record['title']}"
+    return FeedEntry(record["uid"], sequence, status, title, location_of(record), start, end, all_day)
 
 
-def venue_name(record: dict[str, Any]) -> str:
-    return record["venue"]["venue"] if record["venue"] else ""
+def location_of(record: dict[str, Any]) -> str:
+    """An event that has moved online is no longer at its venue."""
+    if record["venue"] and record["event_status"] != "moved_online":
+        return record["venue"]["venue"]
+    return record["online_url"]
 
 
 class EventEditor:
@@ -54,7 +69,8 @@ class EventEditor:
 
     def __init__(self, editor: Caller) -> None:
         self.editor = editor
-        self.random = Random(8)
+        self.random = Random(24)
+        self.states = cycle([*STATES][::-1])
         self.venues = [editor.create("venues", venue=f"Hall {n}")["id"] for n in range(3)]
         self.event = editor.create(
             "events", title="Moving", start_date="2031-01-01 10:00", end_date="2031-01-01 12:00",
@@ -62,7 +78,7 @@ class EventEditor:
         )  # fmt: skip
 
     def change(self) -> dict[str, Any]:
-        action = self.random.choice(("time", "zone", "place", "venue", "status", "whole days", "title"))
+        action = self.random.choice(("time", "zone", "place", "venue", "status", "state", "whole days", "title"))
         return getattr(self, action.replace(" ", "_"))()
 
     def time(self) -> dict[str, Any]:
@@ -85,6 +101,10 @@ class EventEditor:
     def status(self) -> dict[str, Any]:
         return self._write(status=self.random.choice(("publish", "publish", "draft", "private")))
 
+    def state(self) -> dict[str, Any]:
+        url = self.random.choice(("", "https://meet.example/1", "https://meet.example/2"))
+        return self._write(event_status=next(self.states), online_url=url)
+
     def whole_days(self) -> dict[str, Any]:
         return self._write(
             all_day=True, start_date="2031-03-29", end_date=self.random.choice(("2031-03-29", "2031-04-02"))
@@ -106,7 +126,8 @@ def test_subscriber_has_one_correct_entry_after_each_change(start_app: StartApp,
     app.set_site("timezone", "Europe/Berlin")
     author = EventEditor(app.caller("editor"))
     subscribers = [(Subscriber(), read_with_icalendar), (Subscriber(), ical_js.read)]
-    confirmed = cancelled = 0
+    shown = withdrawn = 0
+    states: set[str] = set()
     for _ in range(CHANGE_COUNT):
         record = author.change()
         text = read_feed(app)
@@ -116,13 +137,39 @@ def test_subscriber_has_one_correct_entry_after_each_change(start_app: StartApp,
             entry = subscriber.entries.get(record["uid"])
             if record["status"] == "publish":
                 assert entry == expected_entry(record, entry.sequence)
-                confirmed += 1
+                shown += 1
+                states.add(record["event_status"])
             elif entry is not None:
-                # The event is cancelled, and the feed contains no other change.
+                # The event is withdrawn, and the feed contains no other change.
                 assert (entry.status, entry.summary, entry.location) == ("CANCELLED", "Cancelled", "")
-                cancelled += 1
-    assert confirmed > CHANGE_COUNT
-    assert cancelled > 2
+                withdrawn += 1
+    assert shown > CHANGE_COUNT
+    assert withdrawn > 2
+    assert states == set(STATES)
+
+
+def test_cancelled_event_comes_back_as_same_entry(start_app: StartApp) -> None:
+    app = start_app()
+    author = EventEditor(app.caller("editor"))
+    subscriber = Subscriber()
+
+    def read_entry(**values: Any) -> FeedEntry:
+        record = author._write(**values)
+        subscriber.update(read_with_icalendar(read_feed(app)))
+        (entry,) = subscriber.entries.values()
+        assert entry == expected_entry(record, entry.sequence)
+        (single,) = read_with_icalendar(read_feed(app, f"/event/{record['slug']}.ics"))
+        assert single == entry
+        return entry
+
+    first = read_entry()
+    entries = [first, *[read_entry(event_status=state) for state in STATES if state != "scheduled"]]
+    entries.append(read_entry(event_status="scheduled"))
+    assert {entry.uid for entry in entries} == {first.uid}
+    assert [entry.status for entry in entries][:3] == ["CONFIRMED", "CANCELLED", "TENTATIVE"]
+    sequences = [entry.sequence for entry in entries]
+    assert sequences == sorted(set(sequences))
+    assert replace(entries[-1], sequence=first.sequence) == first
 
 
 def test_feed_bytes_are_identical_in_all_processes(start_app: StartApp) -> None:

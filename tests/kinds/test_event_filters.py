@@ -28,7 +28,7 @@ def test_guarded_filters_exist() -> None:
         ("featured", True, "r.featured"),
         ("featured", False, "NOT r.featured"),
         ("ticketed", True, "r.ticket_url <> ''"),
-        ("ticketed", False, "r.ticket_url = ''"),
+        ("ticketed", False, ""),
         ("free", True, FREE),
         ("free", False, "NOT " + FREE),
     ],
@@ -39,6 +39,21 @@ async def test_boolean_filter_has_two_conditions(
     clause = await FILTERS[name].clause(value, make_query(**{name: value}))
     assert isinstance(clause, Sql)
     assert (clause.text, clause.values) == (condition, ())
+
+
+@pytest.mark.parametrize(
+    ("states", "condition"),
+    [
+        (["cancelled"], "r.event_status <> 'scheduled' AND r.event_status = ANY(?)"),
+        (["cancelled", "scheduled"], "r.event_status = ANY(?)"),
+    ],
+)
+async def test_filter_by_other_states_matches_their_index(
+    make_query: MakeQuery, states: list[str], condition: str
+) -> None:
+    clause = await FILTERS["event_status"].clause(states, make_query(event_status=states))
+    assert isinstance(clause, Sql)
+    assert (clause.text, clause.values) == (condition, (states,))
 
 
 async def test_include_matches_the_given_ids(make_query: MakeQuery) -> None:

@@ -78,6 +78,9 @@ def test_locked_event_shows_title_dates_and_urls() -> None:
         cost="€5",
         website="https://tea.example",
         ticket_url="https://tickets.example",
+        event_status="cancelled",
+        status_reason="Secret",
+        online_url="https://secret.example",
         featured=True,
         all_day=True,
         categories=(MUSIC,),
@@ -89,7 +92,9 @@ def test_locked_event_shows_title_dates_and_urls() -> None:
     assert {key: locked[key] for key in ("title", "start_date", "url")} == {
         key: open_record[key] for key in ("title", "start_date", "url")
     }
-    assert {name: locked[name] for name in ("all_day", *FLAGS)} == dict.fromkeys(("all_day", *FLAGS))
+    unknown = ("all_day", "event_status", *FLAGS)
+    assert {name: locked[name] for name in unknown} == dict.fromkeys(unknown)
+    assert (locked["status_reason"], locked["online_url"]) == ("", "")
     hidden = ("description", "excerpt", "image", "cost", "website", "ticket_url", "categories", "venue", "organizer")
     assert [locked[name] for name in hidden] == ["", "", False, "", "", "", [], [], []]
     assert locked["cost_details"]["values"] == []
@@ -134,9 +139,11 @@ def test_json_ld_of_event_has_offsets_places_and_organizers() -> None:
     assert (json_ld["startDate"], json_ld["endDate"]) == ("2031-03-14T19:30:00+01:00", "2031-03-14T22:00:00+01:00")
     assert (json_ld["name"], json_ld["description"], json_ld["image"]) == ("Tea & talk", "Come", IMAGE.url)
     assert [place["name"] for place in json_ld["location"]] == ["The & Hall", "Yard"]
-    assert [organizer["email"] for organizer in json_ld["organizer"]] == ["a@example.org"]
+    assert (json_ld["organizer"]["@type"], json_ld["organizer"]["email"]) == ("Organization", "a@example.org")
     assert "offers" not in json_ld
     assert describe_event(replace(EVENT, venues=(HALL,)), CONTEXT)["location"]["name"] == "The & Hall"
+    several = describe_event(replace(EVENT, organizers=(CLUB, replace(CLUB, email="b@example.org"))), CONTEXT)
+    assert [organizer["email"] for organizer in several["organizer"]] == ["a@example.org", "b@example.org"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +151,7 @@ def test_json_ld_of_event_has_offsets_places_and_organizers() -> None:
     [
         (["5"], {"@type": "Offer", "price": "5"}),
         (["free"], {"@type": "Offer", "price": "0"}),
-        (["5", "12.50"], {"@type": "AggregateOffer", "lowPrice": "5", "highPrice": "12.50"}),
+        (["5", "12.50"], {"@type": "AggregateOffer", "price": "5", "lowPrice": "5", "highPrice": "12.50"}),
         (["ask-at-the-door"], None),
     ],
 )

@@ -26,9 +26,11 @@ WIDE_WINDOW = {"start_date": "0002-01-01", "end_date": "9990-01-01"}
 # What a protected event does not show, and what stands there instead (behaviour 6.3).
 BLANKED_FIELDS: dict[str, Any] = {
     **dict.fromkeys(("description", "excerpt", "cost", "website", "ticket_url"), ""),
+    **dict.fromkeys(("status_reason", "online_url"), ""),
     **dict.fromkeys(
-        ("all_day", "show_map", "show_map_link", "hide_from_listings", "sticky", "featured"),
+        ("all_day", "show_map", "show_map_link", "hide_from_listings", "sticky", "featured", "event_status"),
     ),
+    **dict.fromkeys(("currency_symbol", "currency_code", "currency_position")),
     **{name: [] for name in ("categories", "tags", "venue", "organizer", "custom_fields")},
     "image": False,
     "cost_details": {"currency_symbol": "", "currency_code": "", "currency_position": "", "values": []},

@@ -15,9 +15,11 @@ RELATIVE_DATES = ("starts_after", "starts_before", "ends_after", "ends_before", 
 DATE_PARAMS = ("start_date", "end_date", *RELATIVE_DATES)
 # Filters by what a list does not show of a protected event.
 PASSWORD_GUARDED = (
-    "search", "categories", "tags", "venue", "organizer", "featured", "ticketed", "free", "geoloc",
+    "search", "categories", "tags", "venue", "organizer", "featured", "ticketed", "free", "event_status", "geoloc",
     "geoloc_lat", "geoloc_lng",
 )  # fmt: skip
+# Filters whose false is no filter.
+TRUE_ONLY = ("ticketed", "geoloc")
 
 type Condition = Callable[[Event], bool]
 
@@ -88,7 +90,8 @@ def _search_conditions(_: Dataset, query: Query) -> list[Condition]:
 
 def _guarded_conditions(_: Dataset, query: Query) -> list[Condition]:
     """A hit would tell what is inside a protected event, so only those find it who may look inside."""
-    if not any(query.all_values(name) for name in PASSWORD_GUARDED):
+    names = [name for name in PASSWORD_GUARDED if name not in TRUE_ONLY or query.boolean(name)]
+    if not any(query.all_values(name) for name in names):
         return []
     return [lambda event: not is_locked(query, event) or may_edit(query.role, event)]
 
@@ -97,8 +100,8 @@ def _flag_conditions(_: Dataset, query: Query) -> list[Condition]:
     conditions: list[Condition] = []
     if (featured := query.boolean("featured")) is not None:
         conditions.append(lambda event: event.featured == featured)
-    if (ticketed := query.boolean("ticketed")) is not None:
-        conditions.append(lambda event: bool(event.ticket_url) == ticketed)
+    if query.boolean("ticketed"):
+        conditions.append(lambda event: bool(event.ticket_url))
     if (included := query.all_values("include")) is not None:
         conditions.append(lambda event: str(event.id) in included)
     return conditions
@@ -190,8 +193,7 @@ def _requested_point(query: Query) -> Point | None:
 
 
 def _location_conditions(dataset: Dataset, query: Query) -> list[Condition]:
-    located = query.boolean("geoloc")
-    return [] if located is None else [lambda event: bool(_event_points(dataset, event)) == located]
+    return [lambda event: bool(_event_points(dataset, event))] if query.boolean("geoloc") else []
 
 
 def _distance_conditions(dataset: Dataset, query: Query) -> list[Condition]:

@@ -179,7 +179,7 @@ async def _add(tx: Transaction, kind: Kind, record: Post | Term) -> None:
         tx.now = record.modified
     values = read_params(kind.fields, build_params(kind.singular, record))
     call = _operation_context(tx, values)
-    added = await add_record(kind, call, values, await resolve_links(kind, call, values))
+    added = await add_record(kind, call, values, (await resolve_links(kind, call, values)).ids)
     assert added == record.id, f"{kind.singular} {record.id} got the ID {added}"
 
 

@@ -81,7 +81,21 @@ def _update_event(
     event = rng.choice(dataset.events)
     changed, fields = change(event)
     _send_checked(site, rng.choice(("PUT", "PATCH", "POST")), f"/events/{event.id}", fields)
-    return _replace_events(dataset, lambda other: changed if other is event else other)
+    dataset = _replace_events(dataset, lambda other: changed if other is event else other)
+    return _publish_linked(dataset, changed) if changed.status == "publish" else dataset
+
+
+def _publish_linked(dataset: Dataset, event: Event) -> Dataset:
+    """What a public event is linked to becomes public with it; a date in the future becomes now."""
+
+    def publish(place: Place) -> Place:
+        if place.id not in (*event.venues, *event.organizers) or place.status not in ("draft", "pending", "future"):
+            return place
+        published = min(place.published, dataset.now)
+        return replace(place, status="publish", published=published, modified=dataset.now)
+
+    venues, organizers = (tuple(map(publish, places)) for places in (dataset.venues, dataset.organizers))
+    return replace(dataset, venues=venues, organizers=organizers)
 
 
 def _delete_event(site: ListSite, dataset: Dataset, rng: Random) -> Dataset:

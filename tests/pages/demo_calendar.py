@@ -19,6 +19,13 @@ TITLES = (
     "An evening about the old railway, the people who built it and what became of the stations along the line",
     "Chess club", "Film: The Long Way Home", "Open stage",
 )  # fmt: skip
+# The events that do not take place as announced.
+STATES = {
+    "Choir rehearsal": {"event_status": "cancelled", "status_reason": "The conductor is ill."},
+    "Chess club": {"event_status": "postponed"},
+    "Film: The Long Way Home": {"event_status": "moved_online", "online_url": "https://meet.example/film"},
+    "Open stage": {"event_status": "sold_out"},
+}
 
 
 @dataclass(frozen=True)
@@ -105,18 +112,20 @@ def build_demo_calendar(server: Server, database_url: str, editor: User) -> Demo
         hours = (f"{FULL_DAY} {9 + number:02}:00", f"{FULL_DAY} {10 + number}:30")
         add("events", title=title, start_date=hours[0], end_date=hours[1],
             venue=library["id"], categories=[talks["id"]] if number % 2 else [], tags=[tag["id"]],
-            excerpt="Everybody is welcome; bring a friend.")  # fmt: skip
+            excerpt="Everybody is welcome; bring a friend.", **STATES.get(title, {}))  # fmt: skip
     add("events", title="Exhibition: paper boats", start_date="2031-02-20", end_date="2031-03-20", all_day=True,
         categories=[talks["id"]], venue=hall["id"])  # fmt: skip
     for number in range(5):
         add("events", title=f"Festival {number + 1}", start_date="2031-03-21 10:00", end_date="2031-03-24 18:00",
-            categories=[music["id"]])  # fmt: skip
+            categories=[music["id"]], event_status="cancelled" if number == 0 else "scheduled")  # fmt: skip
     add(
         "events",
         title="Long night",
         start_date="2031-03-28 21:00",
         end_date="2031-03-29 04:00",
         categories=[music["id"]],
+        venue=library["id"],
+        event_status="sold_out",
     )
     add(
         "events",

@@ -112,7 +112,8 @@ def fill_site(server: Server, client: httpx.Client) -> HostileSite:
                 response = client.post(f"{API_PATH}/{kind}", json=body)
             if response.status_code == 400 and response.json()["code"] == "term_exists":
                 continue
-            assert response.status_code == 201, (kind, payload, response.text)
+            # If nothing is left of a payload, the record equals an earlier one.
+            assert response.status_code in (200, 201), (kind, payload, response.text)
             record = response.json()
             accepted += len(body)
             ids[kind] = record["id"]

@@ -49,7 +49,8 @@ def full(start_app_for_module: StartApp) -> RunningApp:
             "events", title=f"{LONG_TEXT * 3}{n}", description=f"<p>{LONG_TEXT * 20}</p>", start_date=f"{day} 18:00",
             end_date=f"{until} 21:00", categories=[terms["categories"][n % 60]], tags=[terms["tags"][n % 60]],
             venue=venues[n % 60], organizer=organizers[n % 60], image=1000000, cost="12 - 18", show_map=True,
-            featured=n % 7 == 0,
+            featured=n % 7 == 0, event_status="moved_online" if n % 2 else "cancelled", status_reason=LONG_TEXT * 5,
+            online_url=f"https://meet.example/{'a' * 200}",
         )  # fmt: skip
     return app
 

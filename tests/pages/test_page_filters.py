@@ -68,6 +68,11 @@ def test_page_reports_unknown_filter_values(app: RunningApp, music: int) -> None
         assert "Loud" not in page
 
 
+@pytest.mark.parametrize("path", ["/events/list/", "/events/map/"])
+def test_unknown_place_is_the_only_message(app: RunningApp, music: int, path: str) -> None:
+    assert get_page(app, path, "near=Nowhere").count("empty-state") == 1
+
+
 def test_feed_and_embed_links_use_ids_and_coordinates(app: RunningApp, music: int) -> None:
     app.caller("editor").create("venues", venue="Hall", city="Lindenstadt", geo_lat=52.5, geo_lng=13.4)
     page = get_page(app, "/events/list/", "categories=music&near=lindenstadt")

@@ -187,6 +187,28 @@ def test_past_list_is_ordered_newest_first(app: RunningApp) -> None:
     assert re.findall(r">(In \d+|To come)</a>", get_page(app, "/events/list/")) == ["To come"]
 
 
+def test_event_of_yesterday_is_past(app: RunningApp) -> None:
+    yesterday = str(datetime.now(UTC).date() - timedelta(days=1))
+    add_event(app, "All day", yesterday, yesterday, all_day=True)
+    assert "All day" in get_page(app, "/events/list/", "past=1")
+    assert "All day" not in get_page(app, "/events/list/")
+
+
+def test_dates_out_of_range_are_not_shown(app: RunningApp) -> None:
+    for path in ("/events/list/", "/events/search/"):
+        get_page(app, path, "include=5&start_date=%2B9999%20years")
+
+
+def test_past_list_keeps_whole_days(app: RunningApp) -> None:
+    add_event(app, "Last day of May", "2020-05-31 10:00", "2020-05-31 11:00")
+    assert "Last day of May" in get_page(app, "/events/list/", "past=1&end_date=2020-05-31")
+
+
+def test_search_form_shows_the_day_in_the_zone_of_the_site(app: RunningApp) -> None:
+    page = get_page(app, "/events/search/", "overlaps_from=2026-11-15T23:00:00-08:00")
+    assert 'value="2026-11-16"' in page
+
+
 def test_running_events_are_listed_first(app: RunningApp) -> None:
     today = datetime.now(UTC).date()
     add_event(app, "Runs", str(today - timedelta(days=400)), str(today + timedelta(days=400)), all_day=True)

@@ -38,7 +38,7 @@ def town(start_app_for_module: StartApp) -> RunningApp:
     names = [f"Place {n:02}" if n % 25 else "Town hall" for n in range(VENUES)]
     venues = [editor.create("venues", venue=name, city=f"Town {n}")["id"] for n, name in enumerate(names)]
     names = [f"Club {n:02}" if n % 20 else "Rive Gauche" for n in range(ORGANIZERS)]
-    organizers = [editor.create("organizers", organizer=name)["id"] for name in names]
+    organizers = [editor.create("organizers", organizer=name, phone=str(n))["id"] for n, name in enumerate(names)]
     for n in range(VENUES):
         add_event(app, f"E{n}", *EVENING, venue=venues[n], organizer=organizers[n % ORGANIZERS])
     return app

@@ -18,6 +18,7 @@ import asyncpg
 from kalends.core.params import read_params
 from kalends.kinds.kind import PAGING, Actor, Kind
 from kalends.operations.context import OperationContext, Outcome
+from kalends.operations.core_kinds import CORE_EVENTS, complete_values
 from kalends.operations.records import list_records
 from kalends.store.database import Database, Options
 
@@ -97,6 +98,8 @@ class PlanCollector:
 
     async def list_records(self, kind: Kind, raw: Mapping[str, object], actor: Actor = ANONYMOUS) -> Outcome:
         values = read_params([*PAGING, *(row.param for row in kind.filters)], raw)
+        if kind is CORE_EVENTS:
+            values = complete_values(kind, values)
         async with self._database.transaction("", self._now, writing=False) as transaction:
             call = OperationContext(
                 transaction, actor, base_url="https://x.example", api_url="https://x.example/api", values=values

@@ -4,6 +4,7 @@ import pytest
 
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Actor
+from kalends.operations.core_kinds import CORE_EVENTS
 from tests.plans.conftest import PlanSite
 from tests.plans.list_requests import EXAMPLE_SITE, RawParams, filter_pairs, single_filters, unlimited_filters
 from tests.plans.plan_collector import PlanCollector, Statement
@@ -68,6 +69,13 @@ async def test_cursor_uses_index(site: PlanSite, plan_collector: PlanCollector) 
     page = await plan_collector.list_records(EVENTS, {"page": 100})
     cursor = page.body["next_cursor"]
     assert not find_problems(await plan_collector.collect_plans(EVENTS, {"cursor": cursor}))
+
+
+async def test_core_list_of_events_uses_index(site: PlanSite, plan_collector: PlanCollector) -> None:
+    statements = await plan_collector.collect_plans(CORE_EVENTS, {})
+    assert not find_problems(statements)
+    page = next(statement for statement in statements if "published_at DESC" in statement.text)
+    assert "events_published" in [node.get("Index Name") for node in page.nodes()], page.outline()
 
 
 def test_all_filters_are_covered() -> None:

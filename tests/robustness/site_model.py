@@ -48,6 +48,9 @@ class Model:
 
     def create_term(self, actor: Actor, kind: str, fields: Fields) -> Term:
         self._require_rank(actor, TERM_WRITERS[kind])
+        return self._add_term(kind, fields)
+
+    def _add_term(self, kind: str, fields: Fields) -> Term:
         parent = self._parent(kind, fields, own_id=0)
         slug = fields.get("slug")
         if not slug:
@@ -111,8 +114,17 @@ class Model:
 
     def create_post(self, actor: Actor, kind: str, fields: Fields) -> Post:
         self._require_rank(actor, CONTRIBUTOR)
+        if (identical := self.find_identical(kind, fields)) is not None:
+            return identical
         links = self._resolve_links(actor, fields)
-        return self._add_post(actor, kind, fields, links)
+        return self._publish_linked(actor, self._add_post(actor, kind, fields, links))
+
+    def find_identical(self, kind: str, fields: Fields) -> Post | None:
+        """The published venue or organizer that a POST with these fields returns instead of a new one."""
+        if kind == "events" or set(fields) - {"title", "status"} or fields.get("status", "publish") != "publish":
+            return None
+        same = [p for p in self.records_by_kind(kind) if p.title == fields["title"] and p.status == "publish"]
+        return same[0] if same else None
 
     def update_post(self, actor: Actor, kind: str, post: Post | None, fields: Fields, *, is_stale: bool) -> Post:
         post = self._require_editable(actor, kind, post, is_stale=is_stale)
@@ -133,7 +145,8 @@ class Model:
         if fields.get("slug") or status != post.status:
             changed["slug"] = self._post_slug(kind, slug, changed["title"], status, post.id)
         action = "trash" if changed["before_trash"] and post.status != "trash" else "update"
-        return self._apply_changes(post, changed, "restore" if status != "trash" == post.status else action)
+        self._apply_changes(post, changed, "restore" if status != "trash" == post.status else action)
+        return self._publish_linked(actor, post)
 
     def delete_post(self, actor: Actor, kind: str, post: Post | None, *, is_stale: bool) -> Post:
         post = self._require_editable(actor, kind, post, is_stale=is_stale)
@@ -186,12 +199,23 @@ class Model:
         self.posts[post.id] = post
         return self._record_change(post, "create")
 
+    def _publish_linked(self, actor: Actor, event: Post) -> Post:
+        """What a public event is linked to becomes public with it, if the caller may publish it; what a scheduled
+        event is linked to is scheduled. All scheduled records of the model have the same date."""
+        if event.kind == "events" and event.status in ("publish", "future") and actor.rank >= AUTHOR:
+            statuses = ("draft", "pending", "future") if event.status == "publish" else ("draft", "pending")
+            for post in [self.posts[post_id] for param in ("venue", "organizer") for post_id in event.links[param]]:
+                if post.status in statuses and self._may_edit(actor, post):
+                    self._apply_changes(post, {"status": event.status, "is_scheduled": event.status == "future"})
+        return event
+
     def _resolve_links(self, actor: Actor, fields: Fields) -> dict[str, list[int]]:
         result: dict[str, list[int]] = {}
         for param, kind in LINKS.items():
             if param in fields:
                 resolve = self._linked_post if kind in ("venues", "organizers") else self._linked_term
-                result[param] = list(dict.fromkeys(resolve(actor, kind, entry) for entry in fields[param]))
+                ids = dict.fromkeys(resolve(actor, kind, entry) for entry in fields[param])
+                result[param] = [entry for entry in ids if entry is not None]
         return result
 
     def _linked_post(self, actor: Actor, kind: str, entry: int | dict[str, str]) -> int:
@@ -200,11 +224,12 @@ class Model:
             if post is None or post.kind != kind or post.status == "trash" or not self.may_read(actor, post):
                 raise RejectedWrite(400, "rest_invalid_param")
             return entry
-        title = entry[SINGULAR[kind]]
-        duplicates = [p.id for p in self.records_by_kind(kind) if p.title == title and p.status == "publish"]
-        return duplicates[0] if duplicates else self._add_post(actor, kind, {"title": title}, {}).id
+        fields = {"title": entry[SINGULAR[kind]]}
+        identical = self.find_identical(kind, fields)
+        return identical.id if identical else self._add_post(actor, kind, fields, {}).id
 
-    def _linked_term(self, actor: Actor, kind: str, entry: int | str) -> int:
+    def _linked_term(self, actor: Actor, kind: str, entry: int | str) -> int | None:
+        """Authors may name new terms; a new tag of a contributor is left out."""
         if isinstance(entry, int):
             if entry not in self.terms or self.terms[entry].kind != kind:
                 raise RejectedWrite(400, "rest_invalid_param")
@@ -212,7 +237,12 @@ class Model:
         slug = quote(entry.lower(), safe="!").lower()
         matches = [t for t in self.records_by_kind(kind) if t.slug == slug]
         matches += [t for t in self.records_by_kind(kind) if _fold_name(t.name) == _fold_name(entry)]
-        return matches[0].id if matches else self.create_term(actor, kind, {"name": entry}).id
+        if matches:
+            return matches[0].id
+        if kind == "tags" and actor.rank < AUTHOR:
+            return None
+        self._require_rank(actor, AUTHOR)
+        return self._add_term(kind, {"name": entry}).id
 
     def _require_editable(self, actor: Actor, kind: str, post: Post | None, *, is_stale: bool) -> Post:
         self._require_rank(actor, CONTRIBUTOR)

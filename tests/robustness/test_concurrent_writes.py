@@ -59,7 +59,8 @@ async def test_concurrent_equal_names_get_distinct_slugs_and_gapless_revisions(
         responses = []
         for _ in range(ROUNDS):
             for kind, body in (
-                ("venues", {"venue": "The Same"}),
+                # Without a date, a venue with the same data is not created again.
+                ("venues", {"venue": "The Same", "date": "2026-01-01"}),
                 ("tags", {"name": "The Same", "slug": "the-same"}),
                 ("events", {"title": "The Same", "slug": "the-same", **DATES}),
             ):
@@ -90,6 +91,15 @@ async def test_concurrent_equal_tags_create_one(
         assert Counter(response.status_code for response in responses) == {201: 1, 400: CLIENTS - 1}
         assert {a.json()["data"]["term_id"] for a in responses if a.status_code == 400} == {record[0]}
     assert check_revision() == ROUNDS
+
+
+async def test_concurrent_equal_venues_create_one(
+    clients: list[httpx.AsyncClient], check_revision: Callable[[], int]
+) -> None:
+    responses = await asyncio.gather(*(client.post("/venues", json={"venue": "One"}) for client in clients))
+    assert Counter(response.status_code for response in responses) == {201: 1, 200: CLIENTS - 1}
+    assert len({response.json()["id"] for response in responses}) == 1
+    assert check_revision() == 1
 
 
 async def test_concurrent_requests_with_same_key_create_one_record(

@@ -188,7 +188,7 @@ def _error_summary(response: httpx.Response) -> tuple[int, str, str]:
 
 async def _assert_recovered(client: httpx.AsyncClient) -> None:
     await _wait_for_status(client, "/venues", 200, seconds=5)
-    assert (await client.post("/venues", json={"venue": "Again"})).status_code == 201
+    assert (await client.post("/venues", json={"venue": f"Again {time.monotonic()}"})).status_code == 201
 
 
 async def _wait_for_status(client: httpx.AsyncClient, url: str, status: int, seconds: float) -> None:

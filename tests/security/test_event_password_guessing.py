@@ -68,6 +68,7 @@ def filters_by_name(stage: ProtectedSite) -> dict[str, dict[str, object]]:
         "featured": {"featured": 1},
         "ticketed": {"ticketed": 0},
         "free": {"free": 0},
+        "event_status": {"event_status": "scheduled"},
         "geoloc": {"geoloc": 1},
         "geoloc_lat": {"geoloc_lat": 1, "geoloc_lng": 1},
         "geoloc_lng": {"geoloc_lng": 1, "geoloc_lat": 1},

@@ -39,7 +39,7 @@ def column(database_url: str, query: str) -> list:
 
 def test_command_fills_site(database_url: str, start_server: Callable[..., Server]) -> None:
     command = [sys.executable, "-m", "kalends", "seed", "--events", "500", "--venues", "20", "--organizers", "10"]
-    more = ["--categories", "20", "--tags", "40", "--upcoming", "60%", "--seed", "7"]
+    more = ["--categories", "20", "--tags", "40", "--upcoming", "60%", "--seed", "7", "--site", "1"]
     result = subprocess.run(
         [*command, *more], env=make_environment(database_url), capture_output=True, text=True, check=True
     )

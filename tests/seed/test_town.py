@@ -44,6 +44,12 @@ def test_town_is_lifelike_and_added_once(database_url: str, tmp_path: Path) -> N
         )
         assert connection.execute("SELECT max(geo_lat) - min(geo_lat) < 0.02 FROM venues").fetchone() == (True,)
         assert connection.execute("SELECT count(*) FROM media WHERE alt_text = ''").fetchone() == (0,)
+        states = connection.execute(
+            "SELECT event_status, count(*), min(start_local::date) > %s, max(start_local::date) <= %s + 7 "
+            "FROM events WHERE event_status <> 'scheduled' GROUP BY event_status ORDER BY event_status",
+            [TODAY, TODAY],
+        ).fetchall()
+    assert states == [(state, 1, True, True) for state in ("cancelled", "moved_online", "postponed", "sold_out")]
     assert counts[:2] == (len(occurrences), 1)
     assert all(number >= minimum for number, minimum in zip(counts[2:], (15, 200, 60, 5), strict=True)), counts
     with (

@@ -72,7 +72,11 @@ def stage(
     if PROGRAM is None:
         pytest.skip("varnishd is not installed (Debian: varnish, varnish-modules)")
     directory, port = tmp_path_factory.mktemp("varnish"), find_free_port()
-    settings = {"KALENDS_SHARED_CACHE_SECONDS": "3600", "KALENDS_PURGE_URLS": f"http://127.0.0.1:{port}/"}
+    settings = {
+        "KALENDS_API_ALIASES": "/wp-json/tribe/events/v1",
+        "KALENDS_SHARED_CACHE_SECONDS": "3600",
+        "KALENDS_PURGE_URLS": f"http://127.0.0.1:{port}/",
+    }
     with temporary_database(postgres_url, template=template_database) as name:
         url = replace_database(postgres_url, name)
         editor = asyncio.run(add_users(url))["editor"]

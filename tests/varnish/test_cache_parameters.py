@@ -1,13 +1,17 @@
 """Unknown parameters add no cache entries, and neither does a malformed host."""
 
 import re
+import time
 from pathlib import Path
 
 import httpx
 import pytest
 
+from kalends.api.core_routes.routes import CORE
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.http.request_head import COMMON_NAMES
+from kalends.website.ical_views import CALENDARS
+from kalends.website.old_addresses import READ_NAMES
 from kalends.website.routes import ROUTES
 from tests.varnish.conftest import NS, Stage
 
@@ -15,11 +19,12 @@ VCL = Path("deploy/varnish/default.vcl")
 
 
 def test_vcl_lists_all_server_parameters() -> None:
-    match = re.search(r"\(\?!\(\?:([a-z_|]+)\)", VCL.read_text())
+    match = re.search(r"\(\?!\(\?:([A-Za-z_|-]+)\)", VCL.read_text())
     assert match is not None
-    routes = [*INTERFACE.routes, *EXTENSION.routes, *ROUTES]
+    routes = [*INTERFACE.routes, *EXTENSION.routes, *CORE.routes, *ROUTES, *CALENDARS]
     known = {name for route in routes for name in route.known_names}
-    assert set(match[1].split("|")) == known | COMMON_NAMES | {"lang", "namespace", "password"}
+    own_names = {"lang", "namespace", "password", "rest_route"}
+    assert set(match[1].split("|")) == known | READ_NAMES | COMMON_NAMES | own_names
 
 
 @pytest.mark.parametrize(
@@ -54,3 +59,32 @@ def test_strict_request_reaches_the_server_with_all_parameters(stage: Stage) -> 
     strict = stage.public.get(f"{NS}/venues?foo=1&strict=1")
     assert (strict.status_code, strict.headers["x-kalends-ignored-params"]) == (400, "foo")
     assert stage.public.get(f"{NS}/venues?strict=1").status_code == 200
+
+
+def test_parameters_of_old_addresses_reach_the_server(stage: Stage) -> None:
+    assert stage.get_page("/events/").headers["content-type"] == "text/html; charset=utf-8"
+    for _ in range(2):
+        calendar = stage.get_page("/events/?utm_source=a&ical=1")
+        assert calendar.headers["content-type"] == "text/calendar; charset=utf-8"
+    assert calendar.headers["x-cache"] == "hit"
+    moved = stage.public.get("/events/?eventDisplay=past&tribe-bar-search=a")
+    assert (moved.status_code, moved.headers["location"]) == (301, "/events/list/?search=a&past=1")
+
+
+def test_rest_route_has_its_own_cache_entries(stage: Stage) -> None:
+    home = "text/html; charset=utf-8"
+    routes = ("/tribe/events/v1/venues", "/tribe/events/v1/organizers", "/wp/v2/tribe_venue")
+    for _ in range(2):
+        assert stage.get_page("/").headers["content-type"] == home
+        for route in routes:
+            direct = stage.get_page(f"/wp-json{route}?per_page=5")
+            response = stage.get_page(f"/?utm_source=news&rest_route={route}&per_page=5")
+            assert response.json() == direct.json()
+    assert response.headers["x-cache"] == direct.headers["x-cache"] == "hit"
+    venue = stage.write("POST", "/venues", venue="Hall behind Varnish")
+    for _ in range(50):
+        listed = stage.get_page("/?rest_route=/wp/v2/tribe_venue&per_page=5").json()
+        if listed and listed[0]["id"] == venue["id"]:
+            break
+        time.sleep(0.1)
+    assert listed[0]["title"] == {"rendered": "Hall behind Varnish"}

@@ -44,6 +44,16 @@ def test_card_of_event_without_venue_has_no_place() -> None:
     assert (shown.hue, shown.image, shown.excerpt) == (0, None, "")
 
 
+def test_card_of_event_that_moved_online_has_no_venue() -> None:
+    event = replace(EVENT, venues=(HALL,), online_url="https://meet.example")
+    assert (card(event).place, card(event).state) == ("The & Hall", None)
+    moved = card(replace(event, event_status="moved_online"))
+    assert (moved.place, moved.town, moved.latitude, moved.longitude) == ("Online", "", None, None)
+    assert moved.state is not None
+    assert (moved.state.label, moved.state.is_cancelled) == ("Moved online", False)
+    assert card(replace(event, venues=())).place == "Online"
+
+
 def test_card_prefers_excerpt_to_description() -> None:
     event = replace(EVENT, excerpt="<p>Short</p>", description="<p>Long</p>")
     assert card(event).excerpt == "Short"

@@ -14,6 +14,7 @@ from kalends.website.models.grid import (
     make_entry,
     make_weeks,
 )
+from kalends.website.models.states import Badge
 from kalends.website.models.urls import UrlBuilder
 from tests.website.records import locale
 
@@ -96,6 +97,7 @@ def make(**changes: Any) -> Entry:
         "last_day": date(2031, 3, 14),
         "category_id": None,
         "featured": True,
+        "event_status": "scheduled",
         **changes,
     }
     return make_entry(row, locale(), UrlBuilder("https://x.example"), "Europe/Berlin")
@@ -107,3 +109,4 @@ def test_entry_shows_its_time_and_a_foreign_zone() -> None:
     assert make(timezone="Europe/Paris").time == "7:30\u00a0PM"
     assert make(timezone="Europe/London").time == "7:30\u00a0PM GMT"
     assert make(all_day=True).time == ""
+    assert make(event_status="cancelled").state == Badge("Cancelled", "is-negative", is_cancelled=True)

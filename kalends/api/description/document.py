@@ -232,8 +232,8 @@ class Description:
         return parameter
 
     def _param_description(self, p: Param) -> str:
-        text = self._translate(p.description)
-        return f"{text}. {self._translate(operations.EXTENSION_NOTE)}" if p.is_extension else text
+        notes = (p.description, p.type.note, operations.EXTENSION_NOTE if p.is_extension else "")
+        return ". ".join(self._translate(note) for note in notes if note)
 
     # Bodies ----------------------------------------------------------------------------------
 
@@ -280,6 +280,9 @@ class Description:
         names = headers.list_response_headers(endpoint)
         links = _links(endpoint.kind) if endpoint.status == 201 and endpoint.kind else None
         responses = self._response(str(endpoint.status), ref(endpoint.returns), operation_id, names, links=links)
+        if endpoint.returns_existing:
+            responses |= self._response("200", ref(endpoint.returns), operation_id, names)
+            responses["200"]["description"] = self._translate(headers.EXISTING)
         if "If-None-Match" in endpoint.request_headers:
             responses["304"] = self._not_modified()
         return responses

@@ -8,6 +8,7 @@ from kalends.http.language import LANGUAGES
 
 SUCCESS: Final = N_("Success.")
 CREATED: Final = N_("Created.")
+EXISTING: Final = N_("A published record with the same data exists, and is returned unchanged.")
 NOT_MODIFIED: Final = N_("Nothing has changed since the response identified by `If-None-Match`.")
 SECURITY: Final = N_("User name and application password, as printed by `kalends app-password create`.")
 NAMESPACE: Final = N_("Only the namespace of this API is accepted")

@@ -7,6 +7,7 @@ from typing import Any
 
 from kalends.api.catalog import Endpoint, Interface, Route
 from kalends.core.messages import Translate
+from kalends.kinds.kind import PAGING
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,9 @@ def describe_index(
         "endpoints": [{"methods": ["GET"], "args": {}}],
         "_links": {"self": [{"href": f"{api_url}/doc"}]},
     }
-    routes: dict[str, Any] = {f"/{namespace}": self_route, f"/{namespace}/doc": doc}
+    routes: dict[str, Any] = {f"/{namespace}": self_route}
+    if interface.has_document:
+        routes[f"/{namespace}/doc"] = doc
     for route in interface.routes:
         routes[f"/{namespace}{route.pattern}"] = describe_route(route, api_url, namespace, defaults, translate)
     return {"namespace": namespace, "routes": routes, "_links": {"up": [{"href": f"{root}/"}]}}
@@ -113,7 +116,8 @@ def describe_params(endpoint: Endpoint, defaults: dict[str, Any], translate: Tra
         row: dict[str, Any] = {**p.type.schema, "description": translate(p.description)}
         in_path = p in endpoint.path_params
         row["required"] = p.required and (p.name not in fields if in_path else not endpoint.is_update)
-        if p.name in defaults:
+        # Other numbers of records per page have a fixed default.
+        if p.name in defaults and (p.name != "per_page" or p in PAGING):
             row["default"] = defaults[p.name]
         elif p.has_default:
             row["default"] = p.default

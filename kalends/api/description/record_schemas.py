@@ -19,6 +19,7 @@ from kalends.api.description.schema_types import (
     schema_name,
     with_description,
 )
+from kalends.core.event_states import STATES
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.statuses import STATUSES
 from kalends.kinds.kind import Kind
@@ -154,6 +155,38 @@ EVENT_KEYS: Final[Schema] = {
     "organizer": array(ref("Organizer")),
     "custom_fields": EMPTY_LIST,
     "ticket_url": {"type": "string", "description": N_("URL where tickets are sold"), "x-extension": True},
+    "event_status": {
+        "type": ["string", "null"],
+        "enum": [*STATES, None],
+        "description": N_("Whether the event takes place as announced; null if a password protects it"),
+        "x-extension": True,
+    },
+    "status_reason": {
+        "type": "string",
+        "description": N_("Why it does not, as plain text"),
+        "x-extension": True,
+    },
+    "online_url": {
+        "type": "string",
+        "description": N_("URL where one can take part online"),
+        "x-extension": True,
+    },
+    "currency_symbol": {
+        "type": ["string", "null"],
+        "description": N_("The currency symbol of the event; null means that of the site"),
+        "x-extension": True,
+    },
+    "currency_code": {
+        "type": ["string", "null"],
+        "description": N_("The currency code of the event; null means that of the site"),
+        "x-extension": True,
+    },
+    "currency_position": {
+        "type": ["string", "null"],
+        "enum": ["prefix", "postfix", None],
+        "description": N_("The position of the currency symbol; null means as on the site"),
+        "x-extension": True,
+    },
     "uid": {
         "type": "string",
         "format": "uuid",

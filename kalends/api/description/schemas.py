@@ -119,12 +119,12 @@ RESULTS: Final = record(
 # Errors --------------------------------------------------------------------------------------
 
 
-def _error(code: Schema, data: Schema) -> Schema:
+def _error(code: Schema, data: Schema, *, optional: tuple[str, ...] = ()) -> Schema:
     return record(
         {
             "code": code,
             "message": with_description(TEXT, N_("Human-readable message, in the language of the response")),
-            "data": record(data),
+            "data": record(data, optional=optional),
         }
     )
 
@@ -149,6 +149,17 @@ ERRORS: Final[Schema] = {
     "rest_invalid_json": _error(
         {"const": "rest_invalid_json"},
         {"status": {"const": 400}, "json_error_code": {"enum": [4, 5]}, "json_error_message": TEXT},
+    ),
+    "rest_forbidden": _error(
+        {"const": "rest_forbidden"},
+        {
+            "status": {"enum": [401, 403]},
+            "params": with_description(
+                {"type": "object", "additionalProperties": TEXT},
+                N_("New names that the caller may not create, by parameter"),
+            ),
+        },
+        optional=("params",),
     ),
     "term_exists": _error({"const": "term_exists"}, {"status": {"const": 400}, "term_id": ID}),
     "rest_too_many_records": _error(

@@ -13,7 +13,7 @@ from kalends.core.slugs import make_slug
 from kalends.demo.town.canvas import LOGO_SIZE, SIZE, draw_logo
 from kalends.demo.town.dates import Occurrence, list_occurrences
 from kalends.demo.town.places import CATEGORIES, COUNTRY, HOSTS, PLACES, SITE, TOWN, ZONE, Host, Place
-from kalends.demo.town.programme import PROGRAMME, Slot
+from kalends.demo.town.programme import PROGRAMME, STATES, Slot
 from kalends.demo.town.scenes import SCENES, draw_scene
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Actor
@@ -42,16 +42,16 @@ class TownCounts:
 
 async def seed_town(
     database_url: str,
-    host: str,
+    site_key: str | int,
     library: Library,
     *,
     media_url: str,
     today: date,
     on_progress: ProgressCallback,
 ) -> TownCounts | None:
-    """Add the town to the site of a host; return the numbers of its records, or None if it is there already."""
+    """Add the town to the site with this host name or ID and count its records; return None if it is there."""
     now = times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), ZONE)
-    async with bulk_load.open_bulk_load(database_url, host, 0, lambda _: now) as load:
+    async with bulk_load.open_bulk_load(database_url, site_key, 0, lambda _: now) as load:
         tx = load.transaction
         if await _has_town(tx):
             return None
@@ -117,12 +117,15 @@ class _Loader:
         categories = {name: await self._add("categories", {"name": name}) for name in CATEGORIES}
         pictures = {name: await self._add_image(name) for name in self.images}
         occurrences = list_occurrences(today)
+        upcoming = {o.item.title: o for o in reversed(occurrences) if o.start.date() > today}
         for n, occurrence in enumerate(occurrences):
             slot = occurrence.slot
             image = pictures[pick_picture(slot, slot.items.index(occurrence.item))] if slot.has_picture else None
+            is_next = upcoming.get(occurrence.item.title) is occurrence
             await self._add(
                 "events",
                 {
+                    **(STATES.get(occurrence.item.title, {}) if is_next else {}),
                     **_build_event(occurrence, self.context.transaction.now - timedelta(days=7 + n % 50)),
                     "venue": venues[slot.venue],
                     "organizer": organizers[slot.organizer],
@@ -136,7 +139,7 @@ class _Loader:
     async def _add(self, name: str, raw: Mapping[str, Any]) -> int:
         kind = BY_NAME[name]
         values = read_params(kind.fields, raw)
-        return await add_record(kind, self.context, values, await resolve_links(kind, self.context, values))
+        return await add_record(kind, self.context, values, (await resolve_links(kind, self.context, values)).ids)
 
     async def _add_image(self, name: str) -> int:
         alt_text = SCENES[name.partition(" ")[0]].alt_text if " " in name else f"Logo of {TOWN}"

@@ -326,4 +326,24 @@ SEVERAL_DAYS: Final = (
                      " pieces for children."),)),
 )  # fmt: skip
 
+# What becomes of the next event with each of these titles.
+STATES: Final = {
+    "Choral Society: open rehearsal": {
+        "event_status": "cancelled",
+        "status_reason": "The church heating has broken down. We meet again next Monday.",
+    },
+    "Five kilometres by the river": {
+        "event_status": "postponed",
+        "status_reason": "The riverside path is flooded. The new date will be announced here.",
+    },
+    "Pottery evening": {
+        "event_status": "sold_out",
+        "status_reason": "All eight wheels are taken. Places may become free at short notice: ask at the desk.",
+    },
+    "Yoga after work": {
+        "event_status": "moved_online",
+        "status_reason": "The hall is a polling station on this day, so the teacher comes to your living room.",
+        "online_url": "https://meet.example.org/yoga-after-work",
+    },
+}
 PROGRAMME: Final = (*EVERY_WEEK, *IN_TURN, *EVERY_MONTH, *SEVERAL_DAYS)

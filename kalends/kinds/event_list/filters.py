@@ -4,6 +4,7 @@ from typing import Any, LiteralString
 
 from kalends.core import errors, params
 from kalends.core.errors import InvalidValue
+from kalends.core.event_states import SCHEDULED, STATES
 from kalends.core.params import BOOLEAN, DATE_TIME, Type, param
 from kalends.core.slugs import normalize_lookup
 from kalends.core.times import day_begins, day_ends
@@ -93,7 +94,7 @@ async def _parent_clause(value: int, query: ListQuery) -> Clause:
 
 
 def _ticketed_clause(value: bool) -> Sql:
-    return Sql("r.ticket_url <> ''") if value else Sql("r.ticket_url = ''")
+    return Sql("r.ticket_url <> ''") if value else Sql("")
 
 
 # The costs that mean free: as The Events Calendar shows them, and as people write them. The partial index
@@ -105,12 +106,20 @@ FREE: LiteralString = (
 )
 
 
+def _state_clause(states: list[str]) -> Sql:
+    """Match events in any of these states. The first condition lets the planner use the index of other states."""
+    matches = Sql("r.event_status = ANY(?)", states)
+    return matches if SCHEDULED in states else Sql("r.event_status <> 'scheduled' AND") + matches
+
+
 async def _search_clause(value: str, _: ListQuery) -> Clause:
     return TextCondition(search_clause(value))
 
 
 async def _geoloc_clause(value: bool, query: ListQuery) -> Clause:
     """Match events with coordinates: by their column, or by their links while it is outdated for some events."""
+    if not value:
+        return Sql("")
     site_id = query.site.id
     is_outdated = Sql("SELECT EXISTS (SELECT FROM venues v WHERE v.site_id = ? AND v.unsettled)", site_id)
     placed = Sql("r.placed")
@@ -121,7 +130,7 @@ async def _geoloc_clause(value: bool, query: ListQuery) -> Clause:
                 OFFSET 0)""",
             site_id,
         )
-    return placed if value else Sql("NOT") + placed
+    return placed
 
 
 async def _near_clause(_: float, query: ListQuery) -> Clause:
@@ -187,6 +196,7 @@ PASSWORD_GUARDED_FILTERS = frozenset(
         "featured",
         "ticketed",
         "free",
+        "event_status",
         "geoloc",
         "geoloc_lat",
         "geoloc_lng",
@@ -198,13 +208,13 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     _date("end_date", "Events that end on or before this date; by default two years from now",
           Bound("end_to", day_ends)),
     _date("starts_before", "Events that start before the date",
-          Bound("start_to", day_ends, -SECOND, is_relative=True)),
+          Bound("start_to", day_ends, -SECOND, replaces_default=True)),
     _date("starts_after", "Events that start after the date",
-          Bound("start_from", day_ends, SECOND, is_relative=True)),
+          Bound("start_from", day_ends, SECOND, replaces_default=True)),
     _date("ends_before", "Events that end before the date",
-          Bound("end_to", day_ends, -SECOND, is_relative=True)),
+          Bound("end_to", day_ends, -SECOND, replaces_default=True)),
     _date("ends_after", "Events that end after the date",
-          Bound("end_from", day_ends, SECOND, is_relative=True)),
+          Bound("end_from", day_ends, SECOND, replaces_default=True)),
     Filter(param("strict_dates", BOOLEAN, "Use the exact times instead of whole days", default=False),
            read_by_window),
     Filter(param("search", SEARCH, "Events whose title, excerpt or description contains the words"),
@@ -218,7 +228,7 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     Filter(param("featured", BOOLEAN, "Only featured events; false: only the others"),
            value_clause(lambda value: Sql("r.featured") if value else Sql("NOT r.featured"))),
     Filter(param("status", params.STATUS_LIST, "Events with this post status"), read_by_permissions),
-    Filter(param("geoloc", BOOLEAN, "Only events whose venue has coordinates; false: only the others"),
+    Filter(param("geoloc", BOOLEAN, "Only events whose venue has coordinates; false: no filter"),
            _geoloc_clause),
     Filter(param("geoloc_lat", params.number(-90, 90), "Latitude of the search centre; requires geoloc_lng"),
            _near_clause),
@@ -227,20 +237,23 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     Filter(param("include", params.ids(), "Only these IDs; date filters are then ignored"),
            value_clause(lambda value: Sql("r.id = ANY(?)", value))),
     Filter(param("post_parent", params.integer(minimum=1), "Events whose post parent is this ID"), _parent_clause),
-    Filter(param("ticketed", BOOLEAN, "Only events with tickets; false: only events without"),
+    Filter(param("ticketed", BOOLEAN, "Only events with tickets; false: no filter"),
            value_clause(_ticketed_clause)),
     Filter(param("free", BOOLEAN, "Only events that cost nothing; false: only the others", is_extension=True),
            value_clause(lambda value: Sql(FREE) if value else Sql("NOT " + FREE))),
+    Filter(param("event_status", params.several_of(*STATES), "Events in this state, or in any of several",
+                 is_extension=True), value_clause(_state_clause)),
     Filter(param("geoloc_radius", params.number(0.001, 20_038), "Radius in kilometres", default=40,
                  is_extension=True), read_by_near),
     _date("overlaps_from", "Events that are still running after this date",
-          Bound("end_from", day_begins, SECOND, is_relative=True), is_extension=True),
+          Bound("end_from", day_begins, SECOND, replaces_default=True), is_extension=True),
     _date("overlaps_to", "Events that start on or before this date",
-          Bound("start_to", day_ends, is_relative=True), is_extension=True),
-    Filter(param("order", params.one_of("asc", "desc"), "Sort direction, asc or desc", default="asc",
-                 is_extension=True),
+          Bound("start_to", day_ends, replaces_default=True), is_extension=True),
+    # Existing clients send values that only WordPress knows, and expect a list all the same.
+    Filter(param("order", params.one_of("asc", "desc", ignore_others=True), "Sort direction, asc or desc",
+                 default="asc", is_extension=True),
            read_by_order),
-    Filter(param("orderby", params.one_of(*ORDERS), "Sort key", is_extension=True),
+    Filter(param("orderby", params.one_of(*ORDERS, ignore_others=True), "Sort key", is_extension=True),
            validates_only(_check_orderby)),
     Filter(param("cursor", CURSOR, "`next_cursor` of the previous page, instead of `page`", is_extension=True),
            validates_only(_check_cursor)),

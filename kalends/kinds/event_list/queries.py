@@ -18,7 +18,7 @@ from kalends.kinds.event_list.order import (
     read_order,
 )
 from kalends.kinds.event_list.window import DAY, Window, duration_classes_before, plan_branches
-from kalends.kinds.kind import Clause, Kind, ListQuery
+from kalends.kinds.kind import Clause, Kind, ListQuery, has_condition
 from kalends.store.sql import Sql, join
 
 
@@ -55,7 +55,7 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
 def build_event_total_query(_: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
     """Build the query of the exact total. Without other filters it sums the counters per day."""
     window = build_window(query)
-    if query.statuses is not None and not any(not isinstance(c, Sql) or c.text for c in clauses):
+    if query.statuses is not None and not any(map(has_condition, clauses)):
         total = _build_total_by_days(query, window)
         if total is not None:
             return total

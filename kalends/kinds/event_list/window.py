@@ -50,7 +50,7 @@ class Bound:
     limit: str  # an attribute of Window
     read_day: Callable[[DateTimeInput, str], datetime]  # the instant that a whole day stands for
     step: timedelta = timedelta(0)  # makes the limit inclusive
-    is_relative: bool = False  # a list with such a parameter has no default window
+    replaces_default: bool = False  # a list with such a parameter has no default window
 
     async def __call__(self, _: Any, __: ListQuery) -> Clause:
         """Return no condition: `event_dates.build_window` applies the limit."""

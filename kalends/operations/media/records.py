@@ -1,17 +1,20 @@
 """Creating and deleting images, which differ from the operations of other kinds."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from kalends.core import errors
+from kalends.core.record_types import MediaItem
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind
+from kalends.kinds.media import MEDIA, build_media_item
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext, Outcome
 from kalends.operations.media.images import add_image
 from kalends.operations.quotas import count_new_record
 from kalends.operations.records import fetch_editable_row, read_outcome
 from kalends.operations.writes import remove_record
-from kalends.store import media
+from kalends.store import Row, media
 from kalends.store.sql import Sql
 
 # Maximum number of records named in the error about an image in use.
@@ -28,6 +31,15 @@ async def create_media(kind: Kind, context: OperationContext) -> Outcome:
         context.transaction, context.library, context.upload, user_id=context.actor.user_id, arguments=context.values
     )
     return await read_outcome(kind, context, media_id, status=201)
+
+
+async def read_images(context: OperationContext, image_ids: Sequence[int]) -> list[tuple[MediaItem, Row]]:
+    """Read the images of records that the caller may see, each with its row."""
+    if not image_ids:
+        return []
+    tx = context.transaction
+    rows = await tx.fetch_all(MEDIA.select(Sql("r.site_id = ? AND r.id = ANY(?)", tx.site.id, list(image_ids))))
+    return [(build_media_item(row, context.render_context), row) for row in rows]
 
 
 async def delete_media(kind: Kind, context: OperationContext) -> Outcome:

@@ -15,6 +15,7 @@ from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import Event, Image
 from kalends.core.times import abbreviation, offset_of
 from kalends.website.models.page_locale import PageLocale
+from kalends.website.models.states import ONLINE, Badge, make_state_badge
 from kalends.website.models.urls import UrlBuilder
 
 HUES: Final = 12
@@ -82,17 +83,18 @@ class Card:
     categories: tuple[str, ...]
     latitude: float | None
     longitude: float | None
+    state: Badge | None = None  # None: the event takes place as announced
 
 
 def make_card(event: Event, locale: PageLocale, links: UrlBuilder, zone: str) -> Card:
     """Make the card of an event; `zone` is the time zone of the site."""
-    venue = event.venues[0] if event.venues else None
+    venue = event.places[0] if event.places else None
     return Card(
         id=event.id,
         title=shorten(read_title(event.title), MAX_TITLE),
         url=links.event(event.slug),
         when=make_when(event, locale, zone),
-        place=to_plain_text(venue.name) if venue else "",
+        place=to_plain_text(venue.name) if venue else locale.text(ONLINE) if event.is_online else "",
         town=venue.city if venue else "",
         excerpt=shorten(to_single_line(event.excerpt or event.description), MAX_EXCERPT),
         image=make_page_image(event.image),
@@ -103,6 +105,7 @@ def make_card(event: Event, locale: PageLocale, links: UrlBuilder, zone: str) ->
         categories=tuple(term.name for term in event.categories),
         latitude=venue.latitude if venue else None,
         longitude=venue.longitude if venue else None,
+        state=make_state_badge(event.event_status, locale.translate),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from kalends.core.times import abbreviation, offset_of, utc_of
 from kalends.website.models.cards import pick_hue, read_title, shorten
 from kalends.website.models.page_locale import PageLocale
+from kalends.website.models.states import Badge, make_state_badge
 from kalends.website.models.urls import UrlBuilder
 
 
@@ -30,6 +31,7 @@ class Entry:
     last: date
     hue: int
     featured: bool
+    state: Badge | None = None  # None: the event takes place as announced
 
 
 @dataclass(slots=True)
@@ -91,6 +93,7 @@ def make_entry(row: Row, locale: PageLocale, links: UrlBuilder, zone: str) -> En
         last=row["last_day"],
         hue=pick_hue(row["category_id"]),
         featured=row["featured"],
+        state=make_state_badge(row["event_status"], locale.translate),
     )
 
 

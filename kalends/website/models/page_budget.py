@@ -28,6 +28,7 @@ REST_BYTES: Final = 220
 SPACE_BYTES: Final = 48
 MORE_BYTES: Final = 115
 TILE_BYTES: Final = 370
+STATE_BYTES: Final = 45  # in addition to the label of the badge
 
 
 def trim(cards: Sequence[Card], budget: int) -> list[Card]:
@@ -73,11 +74,15 @@ def _measure_card(card: Card) -> int:
     image = card.image
     texts = [card.title, card.url, card.excerpt, card.place, card.town, card.cost]
     texts += [image.src, image.srcset, image.alt] if image else []
-    return CARD_BYTES + (IMAGE_BYTES if image else 0) + sum(map(_count_bytes, texts))
+    return CARD_BYTES + (IMAGE_BYTES if image else 0) + sum(map(_count_bytes, texts)) + _measure_state(card)
 
 
 def _measure_entry(entry: Entry) -> int:
-    return ENTRY_BYTES + _count_bytes(entry.title) + _count_bytes(entry.url)
+    return ENTRY_BYTES + _count_bytes(entry.title) + _count_bytes(entry.url) + _measure_state(entry)
+
+
+def _measure_state(shown: Card | Entry) -> int:
+    return STATE_BYTES + _count_bytes(shown.state.label) if shown.state else 0
 
 
 def _count_bytes(text: str) -> int:

@@ -10,7 +10,7 @@ from kalends.core.html.text import to_plain_lines, to_plain_text
 from kalends.core.record_types import Event
 from kalends.core.slugs import normalize_lookup
 from kalends.core.times import format_datetime
-from kalends.feeds.ics import format_address
+from kalends.feeds.ics import format_location
 
 VIEWS: Final = ("month", "week", "day", "list", "map")
 # The position in a list; links to other views keep the filters and drop these.
@@ -100,7 +100,7 @@ def readable_slug(slug: str) -> str:
 def make_calendar_links(event: Event) -> dict[str, str]:
     """Return links that add one event to a calendar. Times are instants, which no service can misinterpret."""
     title = to_plain_text(event.title)
-    location = "; ".join(map(format_address, event.venues))
+    location = format_location(event)
     details = f"{to_plain_lines(event.excerpt or event.description)[:MAX_DETAILS]}\n\n{event.url}".strip()
     google = {
         "action": "TEMPLATE",

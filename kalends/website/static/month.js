@@ -19,7 +19,7 @@
         time.textContent = card.querySelector("time").textContent;
         const title = card.querySelector("a");
         link.href = title.getAttribute("href");
-        link.append(time, " ", title.textContent);
+        link.append(time, " ", ...title.cloneNode(true).childNodes);
         const item = document.createElement("li");
         item.className = card.className.match(/\bh\d+/)[0];
         item.append(link);

@@ -117,6 +117,21 @@ class Status(StrEnum):
     trash = "trash"
 
 
+class EventStatus(Enum):
+    scheduled = "scheduled"
+    cancelled = "cancelled"
+    postponed = "postponed"
+    moved_online = "moved_online"
+    sold_out = "sold_out"
+    NoneType_None = None
+
+
+class CurrencyPosition1(Enum):
+    prefix = "prefix"
+    postfix = "postfix"
+    NoneType_None = None
+
+
 class JsonLd(BaseModel):
     model_config = ConfigDict(
         extra="allow",
@@ -368,7 +383,29 @@ class RestInvalidJson(BaseModel):
     data: Data4
 
 
+class Status3(Enum):
+    int_401 = 401
+    int_403 = 403
+
+
 class Data5(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: Status3
+    params: dict[str, str] | None = Field(None, description="New names that the caller may not create, by parameter")
+
+
+class RestForbidden(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["rest_forbidden"]
+    message: str = Field(..., description="Human-readable message, in the language of the response")
+    data: Data5
+
+
+class Data6(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
@@ -382,10 +419,10 @@ class TermExists(BaseModel):
     )
     code: Literal["term_exists"]
     message: str = Field(..., description="Human-readable message, in the language of the response")
-    data: Data5
+    data: Data6
 
 
-class Data6(BaseModel):
+class Data7(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
@@ -399,10 +436,10 @@ class RestTooManyRecords(BaseModel):
     )
     code: Literal["rest_too_many_records"]
     message: str = Field(..., description="Human-readable message, in the language of the response")
-    data: Data6
+    data: Data7
 
 
-class Data7(BaseModel):
+class Data8(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
@@ -417,7 +454,7 @@ class RestBatchFailed(BaseModel):
     )
     code: Literal["rest_batch_failed"]
     message: str = Field(..., description="Human-readable message, in the language of the response")
-    data: Data7
+    data: Data8
 
 
 class UsedByItem(BaseModel):
@@ -428,7 +465,7 @@ class UsedByItem(BaseModel):
     id: conint(ge=1, le=9007199254740991)
 
 
-class Data8(BaseModel):
+class Data9(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
@@ -442,10 +479,10 @@ class RestMediaInUse(BaseModel):
     )
     code: Literal["rest_media_in_use"]
     message: str = Field(..., description="Human-readable message, in the language of the response")
-    data: Data8
+    data: Data9
 
 
-class Data9(BaseModel):
+class Data10(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
@@ -459,7 +496,7 @@ class RestHistoryExpired(BaseModel):
     )
     code: Literal["rest_history_expired"]
     message: str = Field(..., description="Human-readable message, in the language of the response")
-    data: Data9
+    data: Data10
 
 
 class Method(StrEnum):
@@ -495,6 +532,15 @@ class Document(BaseModel):
     )
 
 
+class Status4(StrEnum):
+    publish = "publish"
+    draft = "draft"
+    pending = "pending"
+    private = "private"
+    future = "future"
+    trash = "trash"
+
+
 class Venue1(BaseModel):
     id: conint(ge=1)
 
@@ -503,26 +549,48 @@ class Organizer1(BaseModel):
     id: conint(ge=1)
 
 
+class EventStatus1(StrEnum):
+    scheduled = "scheduled"
+    cancelled = "cancelled"
+    postponed = "postponed"
+    moved_online = "moved_online"
+    sold_out = "sold_out"
+
+
+class CurrencyPosition2(StrEnum):
+    prefix = "prefix"
+    postfix = "postfix"
+    field_ = ""
+
+
+class EventStatus2(Enum):
+    scheduled = "scheduled"
+    cancelled = "cancelled"
+    postponed = "postponed"
+    moved_online = "moved_online"
+    sold_out = "sold_out"
+
+
+class CurrencyPosition3(Enum):
+    prefix = "prefix"
+    postfix = "postfix"
+    field_ = ""
+
+
 class VenueNew(BaseModel):
     venue: constr(min_length=1, max_length=10000) = Field(..., description="The venue name")
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
-    date: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date: constr(max_length=64) | None = Field(
         None,
-        description="The publication date, in the site's time zone",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date, in the site's time zone. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    date_utc: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date_utc: constr(max_length=64) | None = Field(
         None,
-        description="The publication date in UTC",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status | None = Field(None, description="The post status")
+    status: Status4 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -545,23 +613,17 @@ class VenueNew(BaseModel):
 class VenueChanges(BaseModel):
     venue: constr(min_length=1, max_length=10000) | None = Field(None, description="The venue name")
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
-    date: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date: constr(max_length=64) | None = Field(
         None,
-        description="The publication date, in the site's time zone",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date, in the site's time zone. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    date_utc: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date_utc: constr(max_length=64) | None = Field(
         None,
-        description="The publication date in UTC",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status | None = Field(None, description="The post status")
+    status: Status4 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -584,23 +646,17 @@ class VenueChanges(BaseModel):
 class OrganizerNew(BaseModel):
     organizer: constr(min_length=1, max_length=10000) = Field(..., description="The organizer name")
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
-    date: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date: constr(max_length=64) | None = Field(
         None,
-        description="The publication date, in the site's time zone",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date, in the site's time zone. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    date_utc: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date_utc: constr(max_length=64) | None = Field(
         None,
-        description="The publication date in UTC",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status | None = Field(None, description="The post status")
+    status: Status4 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -613,23 +669,17 @@ class OrganizerNew(BaseModel):
 class OrganizerChanges(BaseModel):
     organizer: constr(min_length=1, max_length=10000) | None = Field(None, description="The organizer name")
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
-    date: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date: constr(max_length=64) | None = Field(
         None,
-        description="The publication date, in the site's time zone",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date, in the site's time zone. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    date_utc: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date_utc: constr(max_length=64) | None = Field(
         None,
-        description="The publication date in UTC",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status | None = Field(None, description="The post status")
+    status: Status4 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -736,6 +786,18 @@ class Event(BaseModel):
     organizer: list[Organizer]
     custom_fields: list[Any] = Field(..., max_length=0)
     ticket_url: str = Field(..., description="URL where tickets are sold")
+    event_status: EventStatus | None = Field(
+        ..., description="Whether the event takes place as announced; null if a password protects it"
+    )
+    status_reason: str = Field(..., description="Why it does not, as plain text")
+    online_url: str = Field(..., description="URL where one can take part online")
+    currency_symbol: str | None = Field(
+        ..., description="The currency symbol of the event; null means that of the site"
+    )
+    currency_code: str | None = Field(..., description="The currency code of the event; null means that of the site")
+    currency_position: CurrencyPosition1 | None = Field(
+        ..., description="The position of the currency symbol; null means as on the site"
+    )
     uid: UUID = Field(..., description="Globally unique, permanent ID of the event")
     json_ld: JsonLd | None = Field(None, description="schema.org structured data; only when a single record is read")
 
@@ -782,38 +844,28 @@ class Index(BaseModel):
 
 class EventNew(BaseModel):
     title: constr(min_length=1, max_length=10000) = Field(..., description="The event title")
-    start_date: constr(
-        pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$"
-    ) = Field(
+    start_date: constr(max_length=64) = Field(
         ...,
-        description="The start, in the event's time zone",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The start, in the event's time zone. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    end_date: constr(
-        pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$"
-    ) = Field(
+    end_date: constr(max_length=64) = Field(
         ...,
-        description="The end, in the event's time zone",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The end, in the event's time zone. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
-    date: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date: constr(max_length=64) | None = Field(
         None,
-        description="The publication date, in the site's time zone",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date, in the site's time zone. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    date_utc: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date_utc: constr(max_length=64) | None = Field(
         None,
-        description="The publication date in UTC",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status | None = Field(None, description="The post status")
+    status: Status4 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -844,6 +896,25 @@ class EventNew(BaseModel):
     ticket_url: constr(max_length=2000) | None = Field(
         None, description="URL where tickets are sold. Kalends extension."
     )
+    event_status: EventStatus1 | None = Field(
+        "scheduled", description="Whether the event takes place as announced. Kalends extension."
+    )
+    status_reason: constr(max_length=500) | None = Field(
+        None, description="Why it does not, as plain text. Kalends extension."
+    )
+    online_url: constr(max_length=2000) | None = Field(
+        None, description="URL where one can take part online. Kalends extension."
+    )
+    currency_symbol: constr(max_length=16) | None = Field(
+        None, description="The currency symbol; by default the site's. Kalends extension."
+    )
+    currency_code: constr(pattern=r"^([A-Za-z]{3})?$") | None = Field(
+        None, description="The currency code; by default the site's. Kalends extension."
+    )
+    currency_position: CurrencyPosition2 | None = Field(
+        None,
+        description="Whether the symbol is before or after the amount; by default as on the site. Kalends extension.",
+    )
     new_password: constr(max_length=255) | None = Field(
         None, description="Sets the event password; empty clears it. Kalends extension."
     )
@@ -851,40 +922,28 @@ class EventNew(BaseModel):
 
 class EventChanges(BaseModel):
     title: constr(min_length=1, max_length=10000) | None = Field(None, description="The event title")
-    start_date: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    start_date: constr(max_length=64) | None = Field(
         None,
-        description="The start, in the event's time zone",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The start, in the event's time zone. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    end_date: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    end_date: constr(max_length=64) | None = Field(
         None,
-        description="The end, in the event's time zone",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The end, in the event's time zone. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
     author: conint(ge=1, le=9007199254740991) | None = Field(None, description="The author ID")
-    date: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date: constr(max_length=64) | None = Field(
         None,
-        description="The publication date, in the site's time zone",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date, in the site's time zone. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    date_utc: (
-        constr(pattern=r"^(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?|@-?\d{1,12})$")
-        | None
-    ) = Field(
+    date_utc: constr(max_length=64) | None = Field(
         None,
-        description="The publication date in UTC",
-        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00"],
+        description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
+        examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status | None = Field(None, description="The post status")
+    status: Status4 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -914,6 +973,25 @@ class EventChanges(BaseModel):
     )
     ticket_url: constr(max_length=2000) | None = Field(
         None, description="URL where tickets are sold. Kalends extension."
+    )
+    event_status: EventStatus2 | None = Field(
+        None, description="Whether the event takes place as announced. Kalends extension."
+    )
+    status_reason: constr(max_length=500) | None = Field(
+        None, description="Why it does not, as plain text. Kalends extension."
+    )
+    online_url: constr(max_length=2000) | None = Field(
+        None, description="URL where one can take part online. Kalends extension."
+    )
+    currency_symbol: constr(max_length=16) | None = Field(
+        None, description="The currency symbol; by default the site's. Kalends extension."
+    )
+    currency_code: constr(pattern=r"^([A-Za-z]{3})?$") | None = Field(
+        None, description="The currency code; by default the site's. Kalends extension."
+    )
+    currency_position: CurrencyPosition3 | None = Field(
+        None,
+        description="Whether the symbol is before or after the amount; by default as on the site. Kalends extension.",
     )
     new_password: constr(max_length=255) | None = Field(
         None, description="Sets the event password; empty clears it. Kalends extension."

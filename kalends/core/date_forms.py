@@ -1,0 +1,234 @@
+"""The accepted forms of dates, and their parser.
+
+Parsing does not depend on the current time: `now`, `tomorrow` and `+1 week` become a `RelativeDate`, which
+the caller resolves with the time of its transaction.
+"""
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from itertools import product
+from typing import Final
+
+from kalends.core.errors import InvalidValue
+from kalends.core.zones import local_of, normalize_zone, offset_of, utc_of
+
+LAST_YEAR: Final = 9998  # One year below the maximum, so that no UTC offset exceeds the range of datetime.
+MAX_LENGTH: Final = 64
+# Unicode has more white space, which is not accepted.
+WHITE_SPACE: Final = " \t\n\r\f\v"
+
+_ISO = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)"
+    r"(?:[ T](?P<hour>[01]\d|2[0-3]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d)(?:[.,]\d+)?)?"
+    r"(?P<offset>Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)?",
+    re.ASCII,
+)
+_TIMESTAMP = re.compile(r"@(-?\d{1,12})", re.ASCII)
+
+# The parts of the other forms.
+_MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_NAMED_MONTHS: Final = {name[:length]: n for n, name in enumerate(_MONTHS, 1) for length in (3, len(name))}
+_WORDS: Final = {"today": 0, "tomorrow": 1, "yesterday": -1}  # in days from today
+_FIXED_UNITS: Final = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1)}
+_DAY_UNITS: Final = {"day": timedelta(days=1), "week": timedelta(weeks=1)}
+_MONTH_UNITS: Final = {"month": 1, "year": 12}
+_UNITS: Final = "|".join([*_FIXED_UNITS, *_DAY_UNITS, *_MONTH_UNITS])
+_YEAR, _MONTH, _DAY = r"(?P<year>\d{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<day>0?[1-9]|[12]\d|3[01])"
+_NAME: Final = f"(?P<name>{'|'.join(sorted(_NAMED_MONTHS, key=len, reverse=True))})"
+_WORD: Final = f"(?P<word>{'|'.join(_WORDS)})"
+_OFFSET, _ZONE_NAME = r"[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?", r"[a-z_]+/[a-z0-9_+/-]+"
+_ZONE: Final = rf"(?: ?(?P<zone>z|{_OFFSET}|utc|gmt)| (?P<place>{_ZONE_NAME}))"
+_MINUTES: Final = r":(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?"
+_24_HOURS: Final = rf"(?P<hour>[01]?\d|2[0-3]){_MINUTES}"
+_12_HOURS: Final = rf"(?P<hour>0?[1-9]|1[0-2]){_MINUTES} ?(?P<half>am|pm)"
+_WEEKDAY: Final = r"(?:mon|tue|wed|thu|fri|sat|sun), ?"
+
+# The forms of days, each of which a time may follow.
+DAYS: Final = (
+    rf"{_YEAR}-{_MONTH}-{_DAY}",
+    rf"{_YEAR}/{_MONTH}/{_DAY}",
+    rf"{_MONTH}/{_DAY}/{_YEAR}",
+    rf"{_NAME} {_DAY},? {_YEAR}",
+    rf"{_DAY} {_NAME} {_YEAR}",
+    _WORD,
+)
+TIMES: Final = ("", rf"[ t]{_24_HOURS}{_ZONE}?", rf"[ t]{_12_HOURS}{_ZONE}?")
+OTHER_FORMS: Final = (
+    rf"{_YEAR}-{_MONTH}",
+    rf"{_WEEKDAY}{_DAY} {_NAME} {_YEAR} {_24_HOURS}{_ZONE}",
+    r"(?P<now>now)",
+    # An unencoded plus in a URL arrives as a space, so the sign may be missing.
+    rf"(?P<amount>[+-]?\d{{1,4}}) ?(?P<unit>{_UNITS})s?",
+)
+FORMS: Final = tuple(
+    re.compile(form, re.ASCII) for form in (*[day + time for day, time in product(DAYS, TIMES)], *OTHER_FORMS)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DateTimeInput:
+    """A parsed date-time: local time, with a UTC offset if one was given."""
+
+    wall: datetime
+    offset: timedelta | None
+    is_date_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeDate:
+    """A date relative to the current time; `unit` is `now` or a unit of time.
+
+    Without a time of day it keeps the current one. `zone` is the zone that was given with the time, if any.
+    """
+
+    unit: str
+    amount: int = 0
+    time_of_day: time | None = None
+    is_date_only: bool = False
+    zone: str | None = None
+
+    def changes_within_day(self, *, is_exact: bool) -> bool:
+        """Return whether the date changes at other times than midnight; `is_exact`: with its time of day."""
+        return self.unit in _FIXED_UNITS or self.zone is not None or (is_exact and self.time_of_day is None)
+
+
+type DateInput = DateTimeInput | RelativeDate
+
+
+def read_datetime(text: str) -> DateInput:
+    """Parse a date in any of the accepted forms: ISO, `@` with a Unix timestamp, or one of the table above."""
+    stripped = text.strip(WHITE_SPACE)
+    if (timestamp := _TIMESTAMP.fullmatch(stripped)) is not None:
+        return _read_timestamp(int(timestamp[1]))
+    if len(stripped) > MAX_LENGTH:
+        raise _form_error()
+    if (match := _ISO.fullmatch(stripped)) is not None:
+        return _read_iso(match)
+    normalized = re.sub(f"[{WHITE_SPACE}]+", " ", stripped).lower()
+    parts = next((match.groupdict() for form in FORMS if (match := form.fullmatch(normalized))), None)
+    if parts is None:
+        raise _form_error()
+    return _read_parts({name: value for name, value in parts.items() if value is not None})
+
+
+def make_absolute(value: DateInput, now_utc: datetime, zone: str) -> DateTimeInput:
+    """Resolve a relative date with the current time, in the zone unless it names its own."""
+    if isinstance(value, DateTimeInput):
+        return value
+    zone = value.zone or zone
+    try:
+        if value.unit == "now" or value.unit in _FIXED_UNITS:
+            # An instant: in an hour that occurs twice, the local time would be ambiguous.
+            instant = now_utc.replace(microsecond=0) + value.amount * _FIXED_UNITS.get(value.unit, timedelta(0))
+            return DateTimeInput(local_of(instant, zone), offset_of(instant, zone), is_date_only=False)
+        wall = _shift(local_of(now_utc, zone).replace(microsecond=0), value.amount, value.unit)
+    except (OverflowError, ValueError):
+        raise year_error() from None
+    if value.time_of_day is not None:
+        wall = datetime.combine(wall.date(), value.time_of_day)
+    return _in_own_zone(check_year(wall), value.zone, is_date_only=value.is_date_only)
+
+
+def check_year(value: datetime) -> datetime:
+    if value.year > LAST_YEAR:
+        raise year_error()
+    return value
+
+
+def year_error() -> InvalidValue:
+    return InvalidValue("must be a date between the years 1 and {last}.", last=LAST_YEAR)
+
+
+def _form_error() -> InvalidValue:
+    return InvalidValue(
+        "must be YYYY-MM-DD or YYYY-MM-DD HH:MM:SS, optionally with Z or an offset such as +02:00 (encode + "
+        "as %2B in URLs)."
+    )
+
+
+def _read_timestamp(seconds: int) -> DateTimeInput:
+    try:
+        wall = datetime(1970, 1, 1) + timedelta(seconds=seconds)
+    except OverflowError:
+        raise year_error() from None
+    return DateTimeInput(check_year(wall), timedelta(0), is_date_only=False)
+
+
+def _read_iso(match: re.Match[str]) -> DateTimeInput:
+    day = _read_day(*map(int, match["day"].split("-")))
+    time_of_day = time(int(match["hour"] or 0), int(match["minute"] or 0), int(match["second"] or 0))
+    wall = check_year(datetime.combine(day, time_of_day))
+    return DateTimeInput(wall, _read_offset(match["offset"]), is_date_only=match["hour"] is None)
+
+
+def _read_day(year: int, month: int, day: int) -> date:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        text = f"{year:04}-{month:02}-{day:02}"
+        raise InvalidValue("is not a valid date: {day} does not exist.", day=text) from None
+
+
+def _read_offset(text: str | None) -> timedelta | None:
+    if text is None or text == "Z":
+        return None if text is None else timedelta(0)
+    digits = text[1:].replace(":", "").ljust(4, "0")
+    size = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return -size if text[0] == "-" else size
+
+
+def _read_parts(parts: dict[str, str]) -> DateInput:
+    """Build the value from the named groups of a form."""
+    if "now" in parts:
+        return RelativeDate("now")
+    if "amount" in parts:
+        return RelativeDate(parts["unit"], int(parts["amount"]))
+    is_date_only, zone = "hour" not in parts, _read_zone(parts)
+    time_of_day = time(_read_hour(parts), int(parts.get("minute", 0)), int(parts.get("second", 0)))
+    if "word" in parts:
+        return RelativeDate("day", _WORDS[parts["word"]], time_of_day, is_date_only, zone)
+    month = _NAMED_MONTHS[parts["name"]] if "name" in parts else int(parts["month"])
+    wall = datetime.combine(_read_day(int(parts["year"]), month, int(parts.get("day", 1))), time_of_day)
+    return _in_own_zone(check_year(wall), zone, is_date_only=is_date_only)
+
+
+def _read_hour(parts: dict[str, str]) -> int:
+    hour = int(parts.get("hour", 0))
+    return hour if "half" not in parts else hour % 12 + (12 if parts["half"] == "pm" else 0)
+
+
+def _read_zone(parts: dict[str, str]) -> str | None:
+    """Return the zone after a time under a name that `zones` knows; an offset becomes `UTC+02:00`."""
+    if "place" in parts:
+        try:
+            return normalize_zone(parts["place"])
+        except InvalidValue:
+            raise _form_error() from None
+    text = parts.get("zone")
+    if text is None or text in ("z", "utc", "gmt"):
+        return None if text is None else "UTC"
+    digits = text[1:].replace(":", "").ljust(4, "0")
+    return f"UTC{text[0]}{digits[:2]}:{digits[2:]}"
+
+
+def _in_own_zone(wall: datetime, zone: str | None, *, is_date_only: bool) -> DateTimeInput:
+    """Return a local time; with its own zone it is an instant, even if the local time is skipped or occurs twice."""
+    if zone is None:
+        return DateTimeInput(wall, None, is_date_only)
+    instant = utc_of(wall, zone)
+    return DateTimeInput(local_of(instant, zone), offset_of(instant, zone), is_date_only=False)
+
+
+def _shift(wall: datetime, amount: int, unit: str) -> datetime:
+    """Add days, weeks, months or years. A month that is too short ends on its last day."""
+    if unit in _DAY_UNITS:
+        return wall + amount * _DAY_UNITS[unit]
+    year, month = divmod(12 * wall.year + wall.month - 1 + amount * _MONTH_UNITS[unit], 12)
+    if not 1 <= year <= LAST_YEAR:
+        raise year_error()
+    return wall.replace(year=year, month=month + 1, day=min(wall.day, monthrange(year, month + 1)[1]))
