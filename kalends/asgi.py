@@ -18,6 +18,10 @@ from kalends.api.handler import add_headers, handle_api_request, redirect_to_doc
 from kalends.api.request import ApiRequest
 from kalends.api.routes import EXTENSION, INTERFACE, ROOT
 from kalends.bootstrap import database_options, open_library
+from kalends.console.handler import serve_console
+from kalends.console.request import PREFIX as CONSOLE
+from kalends.console.request import ConsoleRequest
+from kalends.console.routes import match_route as match_console_route
 from kalends.core import errors
 from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
@@ -43,7 +47,7 @@ from kalends.website import routes
 from kalends.website.handler import MapSettings, PageRequest
 
 Scope = MutableMapping[str, Any]
-Context = ApiRequest | PageRequest
+Context = ApiRequest | PageRequest | ConsoleRequest
 StoreResponse = Callable[[CachedResponse | None], None]
 OpenState = Callable[[], Awaitable[AppState]]
 
@@ -175,7 +179,7 @@ class Application:
         else:
             await _send(inbound, response)
         self._log(inbound, response.status_code, _route(context), user=context.actor.user_id if context else None)
-        if context is not None and context.password_id is not None:
+        if context is not None and context.actor.user_id is not None:
             self._run_in_background(record_use(context))
 
     async def _handle(self, inbound: InboundRequest, error: ApiError | None) -> Response:
@@ -186,6 +190,8 @@ class Application:
                 raise error
             if isinstance(inbound.context, ApiRequest):
                 return await handle_api_request(inbound.context)
+            if isinstance(inbound.context, ConsoleRequest):
+                return await serve_console(inbound.context)
             if inbound.context is not None:
                 return await routes.serve_page(inbound.context)
             return await self._handle_system_path(request, strip_port(inbound.host))
@@ -220,8 +226,10 @@ class Application:
             return
         if isinstance(context, ApiRequest):
             add_headers(context, response, policy.vary)
-        else:
+        elif isinstance(context, PageRequest):
             response.headers["Vary"] = policy.vary
+        else:
+            return  # Scripts of other origins have no access to the console.
         response.headers.update(cors.make_headers(inbound.request, policy.origins))
 
     def _run_in_background(self, work: Awaitable[None]) -> None:
@@ -264,6 +272,8 @@ def find_context(config: HttpConfig, state: AppState, request: Request, host: st
             return replace(_make_api_request(state, request, host, mount), namespaces=namespaces)
     if path in SYSTEM_PATHS or path.startswith(("/docs/", f"{media_files.PREFIX}/")):
         return None
+    if _is_below(path, CONSOLE):
+        return _make_console_request(config, state, request, host)
     page_request = PageRequest(
         request=request,
         state=state,
@@ -277,6 +287,22 @@ def find_context(config: HttpConfig, state: AppState, request: Request, host: st
     )
     routes.match_route(page_request)
     return page_request
+
+
+def _make_console_request(config: HttpConfig, state: AppState, request: Request, host: str) -> ConsoleRequest:
+    console_request = ConsoleRequest(
+        request=request,
+        state=state,
+        authority=host,
+        host=strip_port(host),
+        now=utc_now(),
+        canonical_prefix=config.mounts[0].prefix,
+        extension_prefix=config.mounts[1].prefix,
+        map_settings=config.map_settings,
+        path=request.scope["path"],
+    )
+    match_console_route(console_request)
+    return console_request
 
 
 def _is_below(path: str, prefix: str) -> bool:
@@ -305,7 +331,9 @@ def _make_api_request(state: AppState, request: Request, host: str, mount: Mount
 
 def make_error_response(inbound: InboundRequest, error: ApiError) -> Response:
     """Return the response to an error: a page for browsers if the server failed, else JSON."""
-    is_page = isinstance(inbound.context, PageRequest) or inbound.request.scope["path"].startswith("/docs")
+    is_page = isinstance(inbound.context, PageRequest | ConsoleRequest) or inbound.request.scope["path"].startswith(
+        "/docs"
+    )
     if error.status >= 500 and is_page and "text/html" in inbound.request.headers.get("accept", ""):
         return make_error_page(error, inbound.language)
     # A server that failed says so in its status, for proxies and monitoring.
@@ -364,6 +392,7 @@ def create_application() -> Application:
             library=open_library(settings),
             media_url=settings.media_url,
             max_daily_records=settings.max_records_per_day,
+            sends_email=bool(settings.smtp_url.get_secret_value()),
         )
 
     return Application(http_config, open_state, Telemetry())

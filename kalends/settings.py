@@ -106,6 +106,12 @@ class Settings(BaseModel):
         description="Maximum number of records that an account below the role editor may create per day (UTC); 0 "
         "disables the limit.",
     )
+    smtp_url: SecretStr = Field(
+        default=SecretStr(""),
+        description="SMTP server for invitations and password resets, such as "
+        "smtps://user:password@smtp.example.org; smtp:// with STARTTLS, if the server offers it. Empty: the console shows links to administrators instead.",
+    )
+    email_from: str = Field(default="", description="Sender of e-mails, such as calendar@example.org.")
     trash_days: int = Field(default=30, ge=1, description="Days before trashed records are deleted permanently.")
     history_days: int = Field(
         default=365, ge=1, description="Days for which the change log and the history of records are kept."

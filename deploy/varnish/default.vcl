@@ -55,7 +55,10 @@ sub vcl_recv {
     if (req.http.Authorization || req.url ~ "(?i)[?&][^=&]*password" || req.url ~ "[?&]strict(=|&|$)") {
         return (pass);
     }
-    # The server reads no cookies.
+    # The console and the API know the user of a session by this cookie; nothing else reads cookies.
+    if (req.http.Cookie ~ "(^|;\s*)__Host-kalends=") {
+        return (pass);
+    }
     unset req.http.Cookie;
     # Parameters without a meaning do not reach the server, so that `?utm_source=…` shares an entry with the address
     # without it. Names with escapes are left to the server, which knows all spellings.

@@ -23,10 +23,18 @@ from kalends.core.errors import ApiError
 from kalends.core.params import find_missing, read_list, read_params
 from kalends.core.zones import offset_of
 from kalends.http import language, media_files, requests, responses
-from kalends.http.auth import WrongCredentials, explain_rejection, make_challenge, reauthenticate, record_failure
+from kalends.http.auth import (
+    WrongCredentials,
+    authenticate_session,
+    explain_rejection,
+    make_challenge,
+    reauthenticate,
+    record_failure,
+)
 from kalends.http.cross_site import reject_cross_site
 from kalends.http.password_guesses import admit_password, hash_new_passwords
 from kalends.http.requests import RawParams
+from kalends.http.sessions import require_same_origin
 from kalends.kinds.kind import Kind
 from kalends.kinds.media import MEDIA
 from kalends.operations import permissions
@@ -86,8 +94,7 @@ async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
             endpoint.kind, _make_context(api_request, endpoint, tx, OperationInput(raw, values))
         )
         # Don't cache `/changes` (each client asks once) or responses to authenticated callers.
-        is_public = endpoint.kind is not None and "authorization" not in api_request.request.headers
-        if is_public and "password" not in values:
+        if endpoint.kind is not None and api_request.is_public and "password" not in values:
             api_request.site_revision = SiteRevision(tx.site.id, tx.site.revision)
             api_request.expires_at, api_request.cache_tags = outcome.expires_at, outcome.cache_tags
         return _respond(api_request, raw, outcome)
@@ -106,6 +113,8 @@ async def _read_query(api_request: ApiRequest, endpoint: Endpoint) -> tuple[RawP
 
 async def _handle_write(api_request: ApiRequest, endpoint: Endpoint) -> Response:
     """Respond to a write. Read the whole input before the transaction, so that it holds the site lock briefly."""
+    if api_request.session_token:
+        require_same_origin(api_request.request, api_request.authority, api_request.state.base_url)
     reject_cross_site(api_request.request, api_request.state.origins)
     site, library = await _authenticate_writer(api_request, endpoint.kind), api_request.state.library
     if endpoint.accepts_file and library is not None:
@@ -158,10 +167,12 @@ async def _authenticate_writer(api_request: ApiRequest, kind: Kind | None) -> Si
 
 
 async def _reauthenticate_writer(api_request: ApiRequest, kind: Kind | None, tx: Transaction) -> None:
-    """Check the caller's password and role again, because reading a body can take minutes."""
+    """Check the caller's password or session and role again, because reading a body can take minutes."""
     if api_request.password_id is not None:
         api_request.actor = await reauthenticate(tx, api_request.password_id)
-        _require_writer(api_request, kind)
+    else:
+        await authenticate_session(api_request, tx)
+    _require_writer(api_request, kind)
 
 
 def _require_writer(api_request: ApiRequest, kind: Kind | None) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from kalends.api.catalog import Interface, Route
 from kalends.core.errors import InvalidValue
-from kalends.http.auth import authenticate, has_credentials
+from kalends.http.auth import authenticate, authenticate_session, has_credentials
 from kalends.http.context import NO_HEADERS, RequestContext
 from kalends.http.requests import RawParams
 from kalends.operations.media.library import FetchResult, StoredImage
@@ -34,6 +34,10 @@ class ApiRequest(RequestContext[Route]):
         header = self.request.headers.get("authorization", "")
         return header if has_credentials(header) else ""
 
+    @property
+    def session_token(self) -> str:
+        return self.read_session_token()
+
 
 @dataclass(frozen=True, slots=True)
 class OperationInput:
@@ -52,3 +56,5 @@ async def identify(api_request: ApiRequest, tx: Transaction) -> None:
     if header := api_request.credentials:
         authentication = await authenticate(tx, header, api_request.client_ip)
         api_request.actor, api_request.password_id = authentication.actor, authentication.password_id
+    else:
+        await authenticate_session(api_request, tx)

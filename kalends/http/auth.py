@@ -1,4 +1,4 @@
-"""HTTP Basic authentication with application passwords. Requests with any other scheme are anonymous.
+"""HTTP Basic authentication with application passwords, and sessions. All other requests are anonymous.
 
 Failed logins are counted in the database, so that the limit holds across all processes.
 """
@@ -18,8 +18,10 @@ from kalends.core.errors import ApiError
 from kalends.core.throttle import Limit, rate_limit_key, seconds_to_wait
 from kalends.http.context import RequestContext
 from kalends.kinds.kind import Actor
+from kalends.operations import sessions
 from kalends.store import users
 from kalends.store.database import Transaction
+from kalends.store.sessions import touch_session
 
 # Failed logins allowed in a burst, and seconds until one is forgiven.
 PER_ACCOUNT_AND_IP = Limit(burst=10, seconds=30)  # one account from one client
@@ -53,7 +55,7 @@ async def authenticate(tx: Transaction, header: str, client_ip: str) -> Authenti
     login, password = pair
     candidates = await users.find_credentials(tx, login)
     account = _account_subject(login, candidates)
-    await _check_rate_limit(tx, login, account, client_ip)
+    await check_rate_limit(tx, login, account, client_ip)
     offered_hash = credentials.hash_application_password(tx.site.secret, password)
     match: users.Credential | None = None
     # Every hash is compared, so that the response time does not reveal which one matched.
@@ -73,6 +75,13 @@ async def reauthenticate(tx: Transaction, password_id: UUID) -> Actor:
     return _make_actor(credential)
 
 
+async def authenticate_session(context: RequestContext[Any], tx: Transaction) -> None:
+    """Set the caller to the user of the session cookie, or to an anonymous one if there is no valid session."""
+    session = await sessions.find_session(tx, token) if (token := context.session_token) else None
+    context.session = session
+    context.actor = Actor(session.user_id, session.role, session.login) if session else Actor()
+
+
 def _make_actor(credential: users.Credential) -> Actor:
     return Actor(credential.user_id, credential.role, credential.login, credential.read_only)
 
@@ -82,7 +91,7 @@ def _account_subject(login: str, candidates: list[users.Credential]) -> str:
     return f"user {candidates[0].user_id}" if candidates else f"login {login.lower()[:100]}"
 
 
-async def _check_rate_limit(tx: Transaction, login: str, account: str, client_ip: str) -> None:
+async def check_rate_limit(tx: Transaction, login: str, account: str, client_ip: str) -> None:
     """Raise 429 while too many failed logins are not yet forgiven."""
     limits = make_limits(account, client_ip)
     failures = await users.find_failures(tx, list(limits))
@@ -173,7 +182,11 @@ def _basic(header: str) -> tuple[str, str] | None:
 
 
 async def record_use(context: RequestContext[Any]) -> None:
-    """Record the use of an application password; called after the response, effective once an hour."""
+    """Record the use of an application password, once an hour, or of a session; called after the response."""
+    session = context.session
+    if session is not None and context.now - session.seen_at >= sessions.SEEN_INTERVAL:
+        async with context.transaction(writing=True) as tx:
+            await touch_session(tx, session.token_hash, context.client_ip)
     if context.password_id is None or not USAGE_LOG.is_new(context.password_id, context.client_ip, context.now):
         return
     agent = context.request.headers.get("user-agent", "")[:200]

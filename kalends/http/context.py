@@ -12,13 +12,14 @@ from starlette.requests import Request
 
 from kalends.core.forwarded import IpNetwork, find_client_ip
 from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
-from kalends.http import language
+from kalends.http import language, sessions
 from kalends.http.health import WorkerWatch
 from kalends.http.request_head import Corrections
 from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
 from kalends.operations.media.library import Library
 from kalends.operations.representation_cache import RepresentationCache
 from kalends.store.database import Database, Transaction
+from kalends.store.sessions import Session
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
 from kalends.store.sites import Site
 
@@ -42,6 +43,7 @@ class AppState:
     media_url: str = ""
     feed_limiter: PerOwnerLimiter = field(default_factory=lambda: PerOwnerLimiter(FEED_LIMITS))
     max_daily_records: int = 0
+    sends_email: bool = False  # whether an SMTP server is configured
 
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -77,6 +79,7 @@ class RequestContext[R: MatchedRoute]:
     path_params: dict[str, str] = field(default_factory=dict[str, str])
     actor: Actor = ANONYMOUS_ACTOR
     password_id: UUID | None = None  # the application password of the caller
+    session: Session | None = None  # the session of the caller
     # Set when the site has been read.
     site_language: str = ""
     site_name: str = ""
@@ -119,6 +122,29 @@ class RequestContext[R: MatchedRoute]:
         return ""
 
     @property
+    def session_token(self) -> str:
+        """Return the session cookie if this kind of request honours it, else an empty string."""
+        return ""
+
+    def read_session_token(self) -> str:
+        """Return the session cookie of a request of the same origin; `Authorization` takes precedence over it."""
+        request, token = self.request, sessions.read_cookie(self.request)
+        if not token or "authorization" in request.headers:
+            return ""
+        is_write = request.method not in sessions.SAFE_METHODS
+        return token if is_write or sessions.is_own_read(request, self.authority, self.state.base_url) else ""
+
+    @property
+    def is_cacheable(self) -> bool:
+        """Return whether requests of this kind have responses that the response cache may hold."""
+        return True
+
+    @property
+    def is_public(self) -> bool:
+        """Return whether the response may be shared, because nothing in the request identifies its caller."""
+        return "authorization" not in self.request.headers and not self.session_token
+
+    @property
     def own_headers(self) -> Mapping[str, str]:
         """Return the headers that belong to this request even if its response comes from the cache."""
         return NO_HEADERS
@@ -134,7 +160,7 @@ class RequestContext[R: MatchedRoute]:
             self.host,
             self.now,
             writing=writing,
-            anonymous=not self.credentials,
+            anonymous=not (self.credentials or self.session_token),
             client_ip=self.client_ip,
         )
 

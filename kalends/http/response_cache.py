@@ -92,14 +92,19 @@ class ResponseCache:
         Unknown parameters are removed from the query string here, for the whole request. Their names are kept in the
         context: they belong to this request and not to the response, which others share.
         """
-        if context is None or context.route is None or context.request.method not in ("GET", "HEAD"):
+        if (
+            context is None
+            or context.route is None
+            or not context.is_cacheable
+            or context.request.method not in ("GET", "HEAD")
+        ):
             return None
         scope = context.request.scope
         query = normalize_query(context.request, context.route.known_names, context.route.corrections)
         if query is None:
             return None
         context.ignored_params, context.is_strict = query.ignored, query.is_strict
-        if "authorization" in context.request.headers or not self._is_enabled:
+        if not context.is_public or not self._is_enabled:
             return None
         if (query.ignored and query.is_strict) or any(name == "password" for name, _ in query.pairs):
             return None

@@ -17,6 +17,7 @@ class Task(StrEnum):
     PUBLISH = "publish"
     PURGE = "purge"
     MAKE_SIZES = "make_sizes"
+    SEND_EMAIL = "send_email"
 
 
 async def enqueue(

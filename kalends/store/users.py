@@ -198,6 +198,19 @@ async def refund_attempt(tx: Transaction, subject: str, condition: Sql) -> bool:
     return bool(await tx.fetch_value(update + condition + Sql("RETURNING true")))
 
 
+async def find_account(tx: Transaction, login: str) -> Record | None:
+    """Return the account with this login or e-mail address, unless it is disabled."""
+    return await tx.fetch_one(
+        Sql(
+            """SELECT id, login, email, role, password_hash FROM users WHERE site_id = ? AND disabled_at IS NULL
+                AND (lower(login) = lower(?) OR (email <> '' AND lower(email) = lower(?)))""",
+            tx.site.id,
+            login,
+            login,
+        )
+    )
+
+
 async def find_user(tx: Transaction, login: str, email: str) -> int | None:
     user_id: int | None = await tx.fetch_value(
         Sql(
