@@ -109,7 +109,8 @@ class Settings(BaseModel):
     smtp_url: SecretStr = Field(
         default=SecretStr(""),
         description="SMTP server for invitations and password resets, such as "
-        "smtps://user:password@smtp.example.org; smtp:// with STARTTLS, if the server offers it. Empty: the console shows links to administrators instead.",
+        "smtps://user:password@smtp.example.org, or smtp:// with STARTTLS if the server offers it. Empty: the "
+        "console shows links to administrators instead.",
     )
     email_from: str = Field(default="", description="Sender of e-mails, such as calendar@example.org.")
     trash_days: int = Field(default=30, ge=1, description="Days before trashed records are deleted permanently.")
