@@ -102,6 +102,10 @@ bench-calendar *arguments:
 bench-fairness *arguments:
     uv run python -m bench.fairness "$@"
 
+# Edit with 100 people in the console while others read: --quick, --editors N, --rounds N
+bench-console *arguments:
+    uv run python -m bench.console_editors "$@"
+
 # Generate docs/settings.md and docs/reference from the code
 reference:
     uv run python -m tools.reference

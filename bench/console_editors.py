@@ -1,0 +1,159 @@
+"""Many people edit in the console at once: autosave must neither raise revisions nor slow down the readers.
+
+wrk reads public pages and lists without editors and with them, in alternation. Each editor saves a draft every three
+seconds, as the form of an event does while somebody types. In the end the server is killed and the drafts are read:
+nothing older than the last acknowledged autosave may be stored.
+The exit code is 1 if a revision was raised, a draft was lost, or p99 of the readers exceeds the limit.
+"""
+
+import argparse
+import asyncio
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import httpx
+import psycopg
+from rich.console import Console
+from rich.progress import track
+
+from bench.load import Processes, Sample, run_wrk
+from bench.seeded_sites import NS, SeededSite, find_cluster, make_site, start_server
+from kalends.http.sessions import COOKIE
+from kalends.operations import sessions
+
+SAVE_INTERVAL = 3.0
+READERS = 8
+MAX_RATIO = 1.2
+# p99 of a second of reads scatters by some milliseconds on a shared machine.
+SLACK_MS = 3.0
+PATHS = (f"{NS}/events", "/events/month/", "/events/list/")
+WORDS = ("concert", "market", "walk", "reading", "film", "exhibition", "choir", "theatre")
+
+
+@dataclass
+class Editor:
+    """A session in the console and the draft that it edits."""
+
+    token: str
+    key: str
+    acknowledged: int = 0
+    latencies: list[float] = field(default_factory=list[float])
+
+
+def main() -> int:
+    arguments = _read_arguments()
+    console = Console()
+    with ExitStack() as stack:
+        cluster = find_cluster(arguments.directory, stack)
+        site = make_site(cluster, arguments.events)
+        server = start_server(site, arguments.directory / "console.log", stack, megabytes=64)
+        processes = Processes(server.process.pid, cluster.pid)
+        editors = add_sessions(site, arguments.editors)
+        before = read_revision(site)
+        quiet, busy = _measure(server.base_url, processes, editors, arguments)
+        server.kill()
+        lost = find_lost(site, editors)
+        raised = read_revision(site) - before
+    latencies = sorted(latency for editor in editors for latency in editor.latencies)
+    saved = sum(editor.acknowledged for editor in editors)
+    p95 = latencies[int(len(latencies) * 0.95)] if latencies else 0.0
+    console.print(f"{arguments.editors} editors, {saved} autosaves, p95 of autosave {p95 * 1000:.0f} ms")
+    console.print(f"p99 of readers: {quiet:.1f} ms without editors, {busy:.1f} ms with them ({busy / quiet:.2f} ×)")
+    console.print(f"revisions raised: {raised}; drafts lost after kill -9: {lost}")
+    is_slow = busy > quiet * MAX_RATIO + SLACK_MS
+    return 1 if raised or lost or is_slow or not saved else 0
+
+
+def _read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--editors", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=30, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--events", type=int, default=20_000)
+    parser.add_argument("--directory", type=Path, default=Path(".local/speed"), help="where the databases are kept")
+    parser.add_argument("--quick", action="store_true", help="10 editors, 2 rounds of 4 seconds, 5,000 events")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.editors, arguments.rounds, arguments.seconds, arguments.events = 10, 2, 4, 5_000
+    return arguments
+
+
+def add_sessions(site: SeededSite, count: int) -> list[Editor]:
+    """Start sessions of the first account, as signing in would; signing in itself is not measured."""
+    editors = [
+        Editor(f"bench-{number:04d}-{random.getrandbits(64):016x}", f"bench{number}") for number in range(count)
+    ]
+    with psycopg.connect(site.url, autocommit=True) as connection:
+        for editor in editors:
+            connection.execute(
+                """INSERT INTO sessions SELECT site_id, %s, id, now(), now(), now(), '127.0.0.1', 'bench'
+                    FROM users WHERE role IN ('editor', 'administrator') ORDER BY site_id, id LIMIT 1""",
+                [sessions.hash_token(editor.token)],
+            )
+    return editors
+
+
+def read_revision(site: SeededSite) -> int:
+    with psycopg.connect(site.url) as connection:
+        row = connection.execute("SELECT sum(revision)::bigint FROM sites").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _measure(
+    base_url: str, processes: Processes, editors: list[Editor], arguments: argparse.Namespace
+) -> tuple[float, float]:
+    """Return p99 of the readers in milliseconds, without and with editors, as medians over the rounds."""
+    quiet: list[float] = []
+    busy: list[float] = []
+    for number in track(range(arguments.rounds), description="Rounds"):
+        url = base_url + PATHS[number % len(PATHS)]
+        read = partial(run_wrk, url, READERS, arguments.seconds, processes)
+        quiet.append(read().p99)
+        busy.append(asyncio.run(_read_while_editing(read, base_url, editors, arguments.seconds)))
+    return statistics.median(quiet), statistics.median(busy)
+
+
+async def _read_while_editing(
+    read: Callable[[], Sample], base_url: str, editors: list[Editor], seconds: float
+) -> float:
+    async with httpx.AsyncClient(base_url=base_url, timeout=30, limits=httpx.Limits(max_connections=50)) as client:
+        ends_at = time.monotonic() + seconds
+        editing = [asyncio.create_task(_edit(client, editor, ends_at)) for editor in editors]
+        result = await asyncio.to_thread(read)
+        await asyncio.gather(*editing)
+    return result.p99
+
+
+async def _edit(client: httpx.AsyncClient, editor: Editor, ends_at: float) -> None:
+    """Save a draft every few seconds. The number in the title tells which state was stored."""
+    headers = {"Cookie": f"{COOKIE}={editor.token}", "Sec-Fetch-Site": "same-origin", "Accept": "application/json"}
+    await asyncio.sleep(random.random() * SAVE_INTERVAL)
+    while time.monotonic() < ends_at:
+        number = editor.acknowledged + 1
+        title = f"{random.choice(WORDS)} {number}"
+        started = time.perf_counter()
+        body = {"fields": {"title": title, "description": "<p>Text of the event.</p>" * 20}}
+        response = await client.post(f"/console/drafts/events/{editor.key}", json=body, headers=headers)
+        response.raise_for_status()
+        editor.latencies.append(time.perf_counter() - started)
+        editor.acknowledged = number
+        await asyncio.sleep(SAVE_INTERVAL)
+
+
+def find_lost(site: SeededSite, editors: list[Editor]) -> int:
+    """Return the number of editors whose last acknowledged draft is not stored."""
+    with psycopg.connect(site.url) as connection:
+        rows = connection.execute("SELECT draft_key, fields->>'title' FROM drafts").fetchall()
+    stored = {key: int(title.rpartition(" ")[2]) for key, title in rows if key.startswith("bench")}
+    return sum(editor.acknowledged > stored.get(editor.key, 0) for editor in editors)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
