@@ -8,7 +8,7 @@ The exit code is 1 if a revision was raised, a draft was lost, or p99 of the rea
 
 import argparse
 import asyncio
-import random
+import secrets
 import statistics
 import sys
 import time
@@ -34,7 +34,6 @@ MAX_RATIO = 1.2
 # p99 of a second of reads scatters by some milliseconds on a shared machine.
 SLACK_MS = 3.0
 PATHS = (f"{NS}/events", "/events/month/", "/events/list/")
-WORDS = ("concert", "market", "walk", "reading", "film", "exhibition", "choir", "theatre")
 
 
 @dataclass
@@ -43,6 +42,7 @@ class Editor:
 
     token: str
     key: str
+    delay: float  # before the first autosave, so that they are spread evenly
     acknowledged: int = 0
     latencies: list[float] = field(default_factory=list[float])
 
@@ -54,7 +54,7 @@ def main() -> int:
         cluster = find_cluster(arguments.directory, stack)
         site = make_site(cluster, arguments.events)
         server = start_server(site, arguments.directory / "console.log", stack, megabytes=64)
-        processes = Processes(server.process.pid, cluster.pid)
+        processes = Processes(cluster.pid, server.process.pid)
         editors = add_sessions(site, arguments.editors)
         before = read_revision(site)
         quiet, busy = _measure(server.base_url, processes, editors, arguments)
@@ -134,10 +134,10 @@ async def _read_while_editing(
 async def _edit(client: httpx.AsyncClient, editor: Editor, ends_at: float) -> None:
     """Save a draft every few seconds. The number in the title tells which state was stored."""
     headers = {"Cookie": f"{COOKIE}={editor.token}", "Sec-Fetch-Site": "same-origin", "Accept": "application/json"}
-    await asyncio.sleep(random.random() * SAVE_INTERVAL)
+    await asyncio.sleep(editor.delay)
     while time.monotonic() < ends_at:
         number = editor.acknowledged + 1
-        title = f"{random.choice(WORDS)} {number}"
+        title = f"Concert {number}"
         started = time.perf_counter()
         body = {"fields": {"title": title, "description": "<p>Text of the event.</p>" * 20}}
         response = await client.post(f"/console/drafts/events/{editor.key}", json=body, headers=headers)
