@@ -88,7 +88,7 @@ def _read_arguments() -> argparse.Namespace:
 def add_sessions(site: SeededSite, count: int) -> list[Editor]:
     """Start sessions of the first account, as signing in would; signing in itself is not measured."""
     editors = [
-        Editor(f"bench-{number:04d}-{random.getrandbits(64):016x}", f"bench{number}") for number in range(count)
+        Editor(secrets.token_urlsafe(32), f"bench{number}", SAVE_INTERVAL * number / count) for number in range(count)
     ]
     with psycopg.connect(site.url, autocommit=True) as connection:
         for editor in editors:
