@@ -27,8 +27,11 @@ async def publish_with_event(tx: Transaction, actor: Actor, kind: Kind, record_i
     )
     if event is None or event["status"] not in ("publish", "future"):
         return
-    date = tx.now if event["status"] == "publish" else event["published_at"]
-    later = Sql("r.status IN ('draft', 'pending') OR r.status = 'future' AND r.published_at > ?", date)
+    if event["status"] == "publish":
+        date, later = tx.now, Sql("r.status IN ('draft', 'pending', 'future')")
+    else:
+        date = event["published_at"]
+        later = Sql("r.status IN ('draft', 'pending') OR r.status = 'future' AND r.published_at > ?", date)
     condition = Sql("(") + later + Sql(") AND") + permissions.editable_condition(actor)
     await _publish_linked(tx, actor, record_id, condition, date)
 

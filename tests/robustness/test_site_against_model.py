@@ -260,7 +260,7 @@ def test_any_sequence_of_writes_matches_model(new_site: Callable[[], ComparedSit
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=scaled(20, 300),
+            max_examples=scaled(10, 300),
             stateful_step_count=scaled(40, 60),
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -75,7 +75,8 @@ def filters_by_name(stage: ProtectedSite) -> dict[str, dict[str, object]]:
     }
 
 
-@pytest.mark.parametrize("name", sorted(PASSWORD_GUARDED_FILTERS))
+# Each filter takes 30 slow hashes; a soak tries them all.
+@pytest.mark.parametrize("name", sorted(PASSWORD_GUARDED_FILTERS)[:: 1 if SOAK else 5])
 def test_wrong_passwords_are_counted_for_filters(stage: ProtectedSite, name: str) -> None:
     """On the old paths all of 200 guesses were answered with 200."""
     query, client = (
@@ -115,9 +116,16 @@ def test_wrong_passwords_are_counted_across_routes(stage: ProtectedSite) -> None
     assert 429 not in statuses[:FREE_ATTEMPTS]
     assert 429 in statuses[FREE_ATTEMPTS:]
     for path in paths:
-        while paths[0]("wrong").status_code != 429:
-            pass  # One was forgiven meanwhile.
-        assert path(PASSWORD).status_code == 429
+        assert any(_is_rejected_after_wrong_ones(paths[0], path) for _ in range(5))
+
+
+def _is_rejected_after_wrong_ones(
+    guess: Callable[[str], httpx.Response], path: Callable[[str], httpx.Response]
+) -> bool:
+    """Use up the attempts and send the right password, which gets through if one is forgiven in between."""
+    while guess("wrong").status_code != 429:
+        pass
+    return path(PASSWORD).status_code == 429
 
 
 def test_concurrent_guesses_are_counted(stage: ProtectedSite) -> None:
