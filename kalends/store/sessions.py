@@ -184,6 +184,17 @@ async def find_token(tx: Transaction, token_hash: bytes) -> Record | None:
     )
 
 
-async def remove_tokens(tx: Transaction, user_id: int) -> None:
-    """Remove all one-time tokens of a user."""
-    await tx.execute(Sql("DELETE FROM one_time_tokens WHERE site_id = ? AND user_id = ?", tx.site.id, user_id))
+async def remove_token(tx: Transaction, token_hash: bytes) -> bool:
+    """Remove a one-time token; return whether it existed."""
+    removed = await tx.fetch_value(
+        Sql("DELETE FROM one_time_tokens WHERE site_id = ? AND token_hash = ? RETURNING true", tx.site.id, token_hash)
+    )
+    return bool(removed)
+
+
+async def remove_tokens(tx: Transaction, user_id: int, purpose: str | None = None) -> None:
+    """Remove the one-time tokens of a user, or only those with a purpose."""
+    await tx.execute(
+        Sql("DELETE FROM one_time_tokens WHERE site_id = ? AND user_id = ?", tx.site.id, user_id)
+        + (Sql("AND purpose = ?", purpose) if purpose else Sql(""))
+    )

@@ -211,6 +211,14 @@ async def find_account(tx: Transaction, login: str) -> Record | None:
     )
 
 
+async def find_preferred_language(tx: Transaction, user_id: int) -> str:
+    """Return the language that a user has chosen for the console; empty if none."""
+    language: str | None = await tx.fetch_value(
+        Sql("SELECT language FROM users WHERE site_id = ? AND id = ?", tx.site.id, user_id)
+    )
+    return language or ""
+
+
 async def find_user(tx: Transaction, login: str, email: str) -> int | None:
     user_id: int | None = await tx.fetch_value(
         Sql(
