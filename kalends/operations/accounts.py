@@ -1,11 +1,12 @@
-"""Accounts and application passwords, as the operator manages them with commands."""
+"""Accounts and application passwords, as commands and the console manage them."""
 
 from collections.abc import Callable
 from typing import Final
 
 from kalends.core import credentials
-from kalends.core.errors import InvalidValue
+from kalends.core.errors import InvalidArgument, InvalidValue, with_suggestion
 from kalends.core.html.sanitize import clean_plain
+from kalends.core.messages import Message
 from kalends.core.roles import ROLES
 from kalends.core.suggestions import suggest
 from kalends.core.urls import read_email
@@ -15,10 +16,14 @@ from kalends.store.database import Transaction
 MIN_PASSWORD_LENGTH: Final = 10
 
 
+class AuthorNeeded(InvalidValue):
+    """An account with records cannot be removed unless another one becomes their author."""
+
+
 async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
     login, email = _parse_login(login), parse_argument("--email", read_email, email)
     if await users.find_user(tx, login, email):
-        raise InvalidValue(f"A user with the login {login} or this e-mail address already exists.")
+        raise InvalidValue("A user with the login {login} or this e-mail address already exists.", login=login)
     return await users.add_user(tx, login, email, _parse_role(role))
 
 
@@ -56,14 +61,14 @@ async def enable_user(tx: Transaction, login: str) -> None:
 async def rename_user(tx: Transaction, login: str, new_login: str) -> None:
     user_id, new_login = await _lock_user(tx, login), _parse_login(new_login, "NEW_LOGIN")
     if await users.find_user(tx, new_login, new_login) not in (None, user_id):
-        raise InvalidValue(f"A user with the login or the e-mail address {new_login} already exists.")
+        raise InvalidValue("A user with the login or the e-mail address {name} already exists.", name=new_login)
     await users.set_login(tx, user_id, new_login)
 
 
 async def set_email(tx: Transaction, login: str, email: str) -> None:
     user_id, email = await _lock_user(tx, login), parse_argument("EMAIL", read_email, email)
     if email and await users.find_user(tx, email, email) not in (None, user_id):
-        raise InvalidValue(f"A user with the login or the e-mail address {email} already exists.")
+        raise InvalidValue("A user with the login or the e-mail address {name} already exists.", name=email)
     await users.set_email(tx, user_id, email)
 
 
@@ -72,11 +77,11 @@ async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:
     user_id = await _lock_user(tx, login)
     new_author_id = await require_user(tx, reassign_to) if reassign_to else None
     if new_author_id == user_id:
-        raise InvalidValue("--reassign-to must be another account.")
+        raise InvalidArgument("--reassign-to", Message("must be another account."))
     await _keep_administrator(tx, user_id, login)
     count = await users.count_own_records(tx, user_id)
     if count and new_author_id is None:
-        raise InvalidValue(f"{login} is the author of {count:,} records. Pass --reassign-to with their new author.")
+        raise AuthorNeeded(f"{login} is the author of {count:,} records. Pass --reassign-to with their new author.")
     if new_author_id is not None:
         await users.reassign_records(tx, user_id, new_author_id)
     await users.remove_user(tx, user_id)
@@ -132,14 +137,14 @@ def parse_argument[Value](name: str, parse: Callable[[str], Value], text: str) -
     try:
         return parse(text)
     except InvalidValue as error:
-        raise InvalidValue(f"{name} {error.text}") from error
+        raise InvalidArgument(name, error.message) from error
 
 
 def _parse_login(login: str, name: str = "LOGIN") -> str:
     cleaned = parse_argument(name, lambda text: clean_plain(text, 60), login)
     # HTTP separates the login from the password with a colon; spaces are lost at its ends.
     if not cleaned or ":" in cleaned or any(character.isspace() for character in login):
-        raise InvalidValue(f"{name} must have 1 to 60 characters, without spaces and colons.")
+        raise InvalidArgument(name, Message("must have 1 to 60 characters, without spaces and colons."))
     return cleaned
 
 
@@ -147,8 +152,8 @@ def _parse_role(role: str) -> str:
     roles = ROLES[1:]
     if role not in roles:
         similar = suggest(role, roles, {"admin": "administrator"})
-        hint = f" Did you mean {similar}?" if similar else ""
-        raise InvalidValue(f"ROLE must be one of {', '.join(roles)}.{hint}")
+        problem = Message("must be one of {values}.", values=", ".join(roles))
+        raise InvalidArgument("ROLE", with_suggestion(problem, similar))
     return role
 
 
@@ -161,14 +166,15 @@ async def _lock_user(tx: Transaction, login: str) -> int:
 async def _keep_administrator(tx: Transaction, user_id: int, login: str) -> None:
     if await users.is_last_administrator(tx, user_id):
         raise InvalidValue(
-            f"{login} is the last administrator of this site. Give another account the role administrator first."
+            "{login} is the last administrator of this site. Give another account the role administrator first.",
+            login=login,
         )
 
 
 async def require_user(tx: Transaction, login: str) -> int:
     user_id = await users.find_user(tx, login, login)
     if user_id is None:
-        raise InvalidValue(f"There is no user {login}.")
+        raise InvalidValue("There is no user {login}.", login=login)
     return user_id
 
 

@@ -48,6 +48,7 @@ async def add_session(tx: Transaction, token_hash: bytes, user_id: int, client_i
             "user_agent": user_agent[:200],
         },
     )
+    await records.change(tx, "users", user_id, {"last_signed_in_at": now})
 
 
 async def find_session(tx: Transaction, token_hash: bytes) -> Session | None:

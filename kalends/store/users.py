@@ -236,13 +236,13 @@ async def find_user(tx: Transaction, login: str, email: str) -> int | None:
 
 
 async def list_users(tx: Transaction) -> list[Record]:
-    """Return all users, each with the last use of an application password."""
+    """Return all users, each with the last sign-in to the console or use of an application password."""
     return await tx.fetch_all(
         Sql(
             """
             SELECT u.id, u.login, u.email, u.role, u.disabled_at,
-                (SELECT max(p.last_used_at) FROM application_passwords p
-                 WHERE p.site_id = u.site_id AND p.user_id = u.id) AS last_used_at
+                greatest(u.last_signed_in_at, (SELECT max(p.last_used_at) FROM application_passwords p
+                 WHERE p.site_id = u.site_id AND p.user_id = u.id)) AS last_used_at
             FROM users u WHERE u.site_id = ? ORDER BY u.id
             """,
             tx.site.id,
