@@ -133,6 +133,8 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
 
     @queue.task(name=jobs.Task.SEND_EMAIL, retry=RETRY)
     async def send_email(to: str, subject: str, text: str, site_id: int, link: dict[str, Any] | None = None) -> None:
+        if not to:
+            return  # A reset was requested for an account that does not exist or has no address.
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
             site, now = tx.site, tx.now
             if link is not None:

@@ -6,7 +6,9 @@ from typing import Final
 from kalends.core import credentials
 from kalends.core.errors import InvalidArgument, InvalidValue, with_suggestion
 from kalends.core.html.sanitize import clean_plain
+from kalends.core.languages import find_language
 from kalends.core.messages import Message
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.roles import ROLES
 from kalends.core.suggestions import suggest
 from kalends.core.urls import read_email
@@ -72,6 +74,13 @@ async def set_email(tx: Transaction, login: str, email: str) -> None:
     await users.set_email(tx, user_id, email)
 
 
+async def set_profile(tx: Transaction, login: str, display_name: str, language: str) -> None:
+    """Change the name that others see, and the language of the console; an empty one is that of the browser."""
+    name = parse_argument("display_name", lambda text: clean_plain(text, 100), display_name)
+    user_id = await require_user(tx, login)
+    await users.set_profile(tx, user_id, name or login, (language and find_language(language)) or "")
+
+
 async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:
     """Remove an account and return the number of records that another account got."""
     user_id = await _lock_user(tx, login)
@@ -112,7 +121,8 @@ async def add_application_password(tx: Transaction, login: str, name: str, *, re
     user_id = await require_user(tx, login)
     name = parse_argument("NAME", lambda text: clean_plain(text, 100), name)
     if not name or name in [row["name"] for row in await users.list_application_passwords(tx, user_id)]:
-        raise InvalidValue(f"NAME must not be empty or the name of another application password of {login}.")
+        problem = N_("must not be empty or the name of another application password of {login}.")
+        raise InvalidArgument("NAME", Message(problem, login=login))
     password = credentials.new_application_password()
     password_hash = credentials.hash_application_password(tx.site.secret, password)
     await users.add_application_password(tx, user_id, name, password_hash, read_only=read_only)

@@ -337,6 +337,10 @@ async def add_user(tx: Transaction, login: str, email: str, role: str) -> int:
     return user_id
 
 
+async def set_profile(tx: Transaction, user_id: int, display_name: str, language: str) -> None:
+    await records.change(tx, "users", user_id, {"display_name": display_name, "language": language})
+
+
 async def set_role(tx: Transaction, user_id: int, role: str) -> None:
     await records.change(tx, "users", user_id, {"role": role})
 
