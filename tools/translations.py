@@ -31,10 +31,7 @@ KEYWORDS = {
 }
 # Modules whose messages only operators see.
 ENGLISH_ONLY = {
-    "core/custom_css.py",
-    "operations/accounts.py",
     "operations/record_history.py",
-    "operations/sites.py",
     "demo/seed.py",
     "demo/events.py",
 }

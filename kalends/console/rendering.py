@@ -24,6 +24,16 @@ NOTICES: Final = {
     "trashed": N_("Moved to the trash."),
     "restored": N_("Restored."),
     "signed-out": N_("You are signed out."),
+    "password-changed": N_("The password is changed. All other devices are signed out."),
+    "passkey-added": N_("The passkey was added. You can sign in with it from now on."),
+    "passkey-removed": N_("The passkey was removed."),
+    "signed-out-device": N_("Signed out there."),
+    "revoked": N_("The application password was revoked."),
+    "invited": N_("The invitation was sent."),
+    "link-sent": N_("The link was sent."),
+    "disabled": N_("The account can no longer sign in."),
+    "enabled": N_("The account can sign in again."),
+    "removed": N_("The account was removed."),
 }
 _ENVIRONMENT: Final = make_environment(TEMPLATES)
 _ENVIRONMENT.globals.update(asset=asset_url, site_asset=asset_name, style=style_name, LANGUAGES=LANGUAGES)

@@ -4,6 +4,8 @@ import re
 from typing import Final
 
 from kalends.core.errors import InvalidValue
+from kalends.core.messages import Message
+from kalends.core.messages import gettext_noop as N_
 
 MAX_BYTES: Final = 16_384
 _COMMENT: Final = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -11,11 +13,11 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 # What would reach other hosts, end the element of a style, or hide one of both from this check.
 _FORBIDDEN: Final = {
     "@import": "@import",
-    "//": "addresses of other hosts",
-    "javascript:": "addresses of scripts",
-    "expression(": "expressions",
-    "\\": "backslashes",
-    "<": "the character <",
+    "//": N_("addresses of other hosts"),
+    "javascript:": N_("addresses of scripts"),
+    "expression(": N_("expressions"),
+    "\\": N_("backslashes"),
+    "<": N_("the character <"),
 }
 
 
@@ -23,10 +25,10 @@ def read_custom_css(value: str) -> str:
     """Return the CSS without its comments. Raises InvalidValue if it is too long or has something forbidden."""
     css = _COMMENT.sub("", value.replace("\r\n", "\n")).strip()
     if len(css.encode()) > MAX_BYTES:
-        raise InvalidValue(f"must have at most {MAX_BYTES} bytes.")
+        raise InvalidValue("must have at most {limit} bytes.", limit=MAX_BYTES)
     lowered = css.lower()
     found = [name for part, name in _FORBIDDEN.items() if part in lowered]
-    found += ["control characters"] if _CONTROL.search(css) else []
+    found += [N_("control characters")] if _CONTROL.search(css) else []
     if found:
-        raise InvalidValue(f"must not contain {found[0]}.")
+        raise InvalidValue("must not contain {part}.", part=Message(found[0]))
     return css

@@ -75,6 +75,14 @@ class InvalidValue(ValueError):
         return self.text
 
 
+class InvalidArgument(InvalidValue):
+    """A named argument or setting breaks a rule. `problem` is the predicate without the name."""
+
+    def __init__(self, name: str, problem: Message) -> None:
+        super().__init__("{name} {problem}", name=name, problem=problem)
+        self.name, self.problem = name, problem
+
+
 def with_suggestion(message: Message, suggestion: str | None) -> Message:
     if suggestion is None:
         return message

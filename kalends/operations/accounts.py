@@ -1,21 +1,31 @@
-"""Accounts and application passwords, as the operator manages them with commands."""
+"""Accounts and application passwords, as commands and the console manage them."""
 
 from collections.abc import Callable
+from typing import Final
 
 from kalends.core import credentials
-from kalends.core.errors import InvalidValue
+from kalends.core.errors import InvalidArgument, InvalidValue, with_suggestion
 from kalends.core.html.sanitize import clean_plain
+from kalends.core.languages import find_language
+from kalends.core.messages import Message
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.roles import ROLES
 from kalends.core.suggestions import suggest
 from kalends.core.urls import read_email
-from kalends.store import Row, users
+from kalends.store import Row, sessions, users
 from kalends.store.database import Transaction
+
+MIN_PASSWORD_LENGTH: Final = 10
+
+
+class AuthorNeeded(InvalidValue):
+    """An account with records cannot be removed unless another one becomes their author."""
 
 
 async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
     login, email = _parse_login(login), parse_argument("--email", read_email, email)
     if await users.find_user(tx, login, email):
-        raise InvalidValue(f"A user with the login {login} or this e-mail address already exists.")
+        raise InvalidValue("A user with the login {login} or this e-mail address already exists.", login=login)
     return await users.add_user(tx, login, email, _parse_role(role))
 
 
@@ -29,18 +39,21 @@ async def read_profiles(tx: Transaction, *, user_id: int | None = None, limit: i
 
 
 async def set_role(tx: Transaction, login: str, role: str) -> None:
+    """Change the role of an account, and end its sessions."""
     role = _parse_role(role)
     user_id = await _lock_user(tx, login)
     if role != "administrator":
         await _keep_administrator(tx, user_id, login)
     await users.set_role(tx, user_id, role)
+    await sessions.end_sessions(tx, user_id)
 
 
 async def disable_user(tx: Transaction, login: str) -> None:
-    """Prevent an account from signing in; its records and application passwords stay."""
+    """Prevent an account from signing in, and end its sessions; its records and application passwords stay."""
     user_id = await _lock_user(tx, login)
     await _keep_administrator(tx, user_id, login)
     await users.set_disabled(tx, user_id, disabled=True)
+    await end_all_sessions(tx, user_id)
 
 
 async def enable_user(tx: Transaction, login: str) -> None:
@@ -50,15 +63,22 @@ async def enable_user(tx: Transaction, login: str) -> None:
 async def rename_user(tx: Transaction, login: str, new_login: str) -> None:
     user_id, new_login = await _lock_user(tx, login), _parse_login(new_login, "NEW_LOGIN")
     if await users.find_user(tx, new_login, new_login) not in (None, user_id):
-        raise InvalidValue(f"A user with the login or the e-mail address {new_login} already exists.")
+        raise InvalidValue("A user with the login or the e-mail address {name} already exists.", name=new_login)
     await users.set_login(tx, user_id, new_login)
 
 
 async def set_email(tx: Transaction, login: str, email: str) -> None:
     user_id, email = await _lock_user(tx, login), parse_argument("EMAIL", read_email, email)
     if email and await users.find_user(tx, email, email) not in (None, user_id):
-        raise InvalidValue(f"A user with the login or the e-mail address {email} already exists.")
+        raise InvalidValue("A user with the login or the e-mail address {name} already exists.", name=email)
     await users.set_email(tx, user_id, email)
+
+
+async def set_profile(tx: Transaction, login: str, display_name: str, language: str) -> None:
+    """Change the name that others see, and the language of the console; an empty one is that of the browser."""
+    name = parse_argument("display_name", lambda text: clean_plain(text, 100), display_name)
+    user_id = await require_user(tx, login)
+    await users.set_profile(tx, user_id, name or login, (language and find_language(language)) or "")
 
 
 async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:
@@ -66,11 +86,11 @@ async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:
     user_id = await _lock_user(tx, login)
     new_author_id = await require_user(tx, reassign_to) if reassign_to else None
     if new_author_id == user_id:
-        raise InvalidValue("--reassign-to must be another account.")
+        raise InvalidArgument("--reassign-to", Message("must be another account."))
     await _keep_administrator(tx, user_id, login)
     count = await users.count_own_records(tx, user_id)
     if count and new_author_id is None:
-        raise InvalidValue(f"{login} is the author of {count:,} records. Pass --reassign-to with their new author.")
+        raise AuthorNeeded(f"{login} is the author of {count:,} records. Pass --reassign-to with their new author.")
     if new_author_id is not None:
         await users.reassign_records(tx, user_id, new_author_id)
     await users.remove_user(tx, user_id)
@@ -78,16 +98,31 @@ async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:
 
 
 async def set_account_password(tx: Transaction, login: str, password: str) -> None:
-    if len(password) < 10:
-        raise InvalidValue("The password must have at least 10 characters.")
-    await users.set_password_hash(tx, await require_user(tx, login), credentials.hash_account_password(password))
+    """Set the password of an account, and end its sessions."""
+    if len(password) < MIN_PASSWORD_LENGTH:
+        raise InvalidValue(f"The password must have at least {MIN_PASSWORD_LENGTH} characters.")
+    user_id = await require_user(tx, login)
+    await set_password_hash(tx, user_id, credentials.hash_account_password(password))
+
+
+async def set_password_hash(tx: Transaction, user_id: int, password_hash: str) -> None:
+    """Replace the password of an account: its sessions end, and links to sign in or to reset it stop working."""
+    await users.set_password_hash(tx, user_id, password_hash)
+    await end_all_sessions(tx, user_id)
+
+
+async def end_all_sessions(tx: Transaction, user_id: int) -> None:
+    """End the sessions of a user, and make links to sign in or to reset the password useless."""
+    await sessions.end_sessions(tx, user_id)
+    await sessions.remove_tokens(tx, user_id)
 
 
 async def add_application_password(tx: Transaction, login: str, name: str, *, read_only: bool = False) -> str:
     user_id = await require_user(tx, login)
     name = parse_argument("NAME", lambda text: clean_plain(text, 100), name)
     if not name or name in [row["name"] for row in await users.list_application_passwords(tx, user_id)]:
-        raise InvalidValue(f"NAME must not be empty or the name of another application password of {login}.")
+        problem = N_("must not be empty or the name of another application password of {login}.")
+        raise InvalidArgument("NAME", Message(problem, login=login))
     password = credentials.new_application_password()
     password_hash = credentials.hash_application_password(tx.site.secret, password)
     await users.add_application_password(tx, user_id, name, password_hash, read_only=read_only)
@@ -112,14 +147,14 @@ def parse_argument[Value](name: str, parse: Callable[[str], Value], text: str) -
     try:
         return parse(text)
     except InvalidValue as error:
-        raise InvalidValue(f"{name} {error.text}") from error
+        raise InvalidArgument(name, error.message) from error
 
 
 def _parse_login(login: str, name: str = "LOGIN") -> str:
     cleaned = parse_argument(name, lambda text: clean_plain(text, 60), login)
     # HTTP separates the login from the password with a colon; spaces are lost at its ends.
     if not cleaned or ":" in cleaned or any(character.isspace() for character in login):
-        raise InvalidValue(f"{name} must have 1 to 60 characters, without spaces and colons.")
+        raise InvalidArgument(name, Message("must have 1 to 60 characters, without spaces and colons."))
     return cleaned
 
 
@@ -127,8 +162,8 @@ def _parse_role(role: str) -> str:
     roles = ROLES[1:]
     if role not in roles:
         similar = suggest(role, roles, {"admin": "administrator"})
-        hint = f" Did you mean {similar}?" if similar else ""
-        raise InvalidValue(f"ROLE must be one of {', '.join(roles)}.{hint}")
+        problem = Message("must be one of {values}.", values=", ".join(roles))
+        raise InvalidArgument("ROLE", with_suggestion(problem, similar))
     return role
 
 
@@ -141,12 +176,22 @@ async def _lock_user(tx: Transaction, login: str) -> int:
 async def _keep_administrator(tx: Transaction, user_id: int, login: str) -> None:
     if await users.is_last_administrator(tx, user_id):
         raise InvalidValue(
-            f"{login} is the last administrator of this site. Give another account the role administrator first."
+            "{login} is the last administrator of this site. Give another account the role administrator first.",
+            login=login,
         )
 
 
 async def require_user(tx: Transaction, login: str) -> int:
     user_id = await users.find_user(tx, login, login)
     if user_id is None:
-        raise InvalidValue(f"There is no user {login}.")
+        raise InvalidValue("There is no user {login}.", login=login)
+    return user_id
+
+
+async def require_active_user(tx: Transaction, login: str) -> int:
+    """Return the ID of an account that can sign in; raise InvalidValue if there is none or it is disabled."""
+    account = await users.find_account(tx, login)
+    if account is None:
+        raise InvalidValue(f"There is no user {login} who can sign in.")
+    user_id: int = account["id"]
     return user_id

@@ -19,6 +19,8 @@ SEEN_INTERVAL: Final = timedelta(minutes=5)
 CONFIRMATION_AGE: Final = timedelta(minutes=15)
 # The longest text that can be a token.
 MAX_TOKEN_LENGTH: Final = 64
+# The path of links that work once; the token follows.
+LINK_PATH: Final = "/console/link/"
 
 
 class Purpose(StrEnum):
@@ -62,13 +64,29 @@ def is_confirmed(session: Session, tx: Transaction) -> bool:
 
 
 async def create_link_token(tx: Transaction, user_id: int, purpose: Purpose) -> str:
-    """Create a token for a link that works once, and return it. Earlier links of the user stop working."""
+    """Create a token for a link that works once, and return it. Earlier links for this purpose stop working."""
     token = secrets.token_urlsafe(32)
-    await sessions.remove_tokens(tx, user_id)
+    await sessions.remove_tokens(tx, user_id, purpose)
     await sessions.add_token(tx, hash_token(token), purpose, user_id, tx.now + LIFETIMES[purpose])
     return token
+
+
+async def create_link(tx: Transaction, user_id: int, purpose: Purpose, base_url: str) -> str:
+    """Create a link that works once, and return its URL."""
+    return f"{base_url.rstrip('/')}{LINK_PATH}{await create_link_token(tx, user_id, purpose)}"
 
 
 async def find_link(tx: Transaction, token: str) -> Row | None:
     """Return the purpose and the user of a link that still works."""
     return await sessions.find_token(tx, hash_token(token)) if len(token) <= MAX_TOKEN_LENGTH else None
+
+
+async def use_link(tx: Transaction, token: str) -> Row | None:
+    """Use up a link and return its purpose and user, or None if it does not work any more.
+
+    Of several concurrent requests, only the one that deletes the row gets the user.
+    """
+    link = await find_link(tx, token)
+    if link is None or not await sessions.remove_token(tx, hash_token(token)):
+        return None
+    return link

@@ -45,7 +45,7 @@ def _parse_currency_code(value: str) -> str:
 def _parse_language(value: str) -> str:
     """Accept the tags of existing catalogues, also with a region, which selects the format of dates."""
     if not re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*", value) or find_language(value) is None:
-        raise InvalidValue(f"must be one of {', '.join(LANGUAGES)}, also with a region, such as en-GB.")
+        raise InvalidValue("must be one of {values}, also with a region, such as en-GB.", values=", ".join(LANGUAGES))
     return value.replace("_", "-")
 
 
@@ -68,19 +68,19 @@ def _parse_logo(value: str) -> str:
 
 def _parse_weekday(value: str) -> int:
     if value.lower() not in WEEKDAYS:
-        raise InvalidValue(f"must be one of {', '.join(WEEKDAYS)}.")
+        raise InvalidValue("must be one of {values}.", values=", ".join(WEEKDAYS))
     return WEEKDAYS.index(value.lower()) + 1
 
 
 def _parse_view(value: str) -> str:
     if value not in VIEWS:
-        raise InvalidValue(f"must be one of {', '.join(VIEWS)}.")
+        raise InvalidValue("must be one of {values}.", values=", ".join(VIEWS))
     return value
 
 
 def _parse_fonts(value: str) -> str:
     if value not in FONTS:
-        raise InvalidValue(f"must be one of {', '.join(FONTS)}.")
+        raise InvalidValue("must be one of {values}.", values=", ".join(FONTS))
     return value
 
 

@@ -48,6 +48,7 @@ async def add_session(tx: Transaction, token_hash: bytes, user_id: int, client_i
             "user_agent": user_agent[:200],
         },
     )
+    await records.change(tx, "users", user_id, {"last_signed_in_at": now})
 
 
 async def find_session(tx: Transaction, token_hash: bytes) -> Session | None:
@@ -135,9 +136,16 @@ async def end_session(tx: Transaction, user_id: int, token_hash: bytes) -> bool:
     return bool(ended)
 
 
-async def end_sessions(tx: Transaction, user_id: int) -> None:
-    """End all sessions of a user."""
-    await tx.execute(Sql("DELETE FROM sessions WHERE site_id = ? AND user_id = ?", tx.site.id, user_id))
+async def end_sessions(tx: Transaction, user_id: int, except_hash: bytes = b"") -> None:
+    """End all sessions of a user, except for one."""
+    await tx.execute(
+        Sql(
+            "DELETE FROM sessions WHERE site_id = ? AND user_id = ? AND token_hash <> ?",
+            tx.site.id,
+            user_id,
+            except_hash,
+        )
+    )
 
 
 async def remove_expired(tx: Transaction) -> None:
@@ -183,6 +191,17 @@ async def find_token(tx: Transaction, token_hash: bytes) -> Record | None:
     )
 
 
-async def remove_tokens(tx: Transaction, user_id: int) -> None:
-    """Remove all one-time tokens of a user."""
-    await tx.execute(Sql("DELETE FROM one_time_tokens WHERE site_id = ? AND user_id = ?", tx.site.id, user_id))
+async def remove_token(tx: Transaction, token_hash: bytes) -> bool:
+    """Remove a one-time token; return whether it existed."""
+    removed = await tx.fetch_value(
+        Sql("DELETE FROM one_time_tokens WHERE site_id = ? AND token_hash = ? RETURNING true", tx.site.id, token_hash)
+    )
+    return bool(removed)
+
+
+async def remove_tokens(tx: Transaction, user_id: int, purpose: str | None = None) -> None:
+    """Remove the one-time tokens of a user, or only those with a purpose."""
+    await tx.execute(
+        Sql("DELETE FROM one_time_tokens WHERE site_id = ? AND user_id = ?", tx.site.id, user_id)
+        + (Sql("AND purpose = ?", purpose) if purpose else Sql(""))
+    )

@@ -104,15 +104,18 @@ async def is_known_client_ip(tx: Transaction, login: str, client_ip: str) -> boo
         Sql(
             """
             SELECT true FROM users u
-            JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
-            JOIN application_password_uses s ON s.site_id = p.site_id AND s.password_id = p.id
-            WHERE u.site_id = ? AND s.client_ip = ?
-                AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?))) LIMIT 1
+            WHERE u.site_id = ? AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?))) AND (
+                EXISTS (SELECT FROM sessions s
+                    WHERE s.site_id = u.site_id AND s.user_id = u.id AND s.client_ip = ?)
+                OR EXISTS (SELECT FROM application_passwords p
+                    JOIN application_password_uses s ON s.site_id = p.site_id AND s.password_id = p.id
+                    WHERE p.site_id = u.site_id AND p.user_id = u.id AND s.client_ip = ?))
             """,
             tx.site.id,
+            login,
+            login,
             client_ip,
-            login,
-            login,
+            client_ip,
         )
     )
     return bool(known)
@@ -211,6 +214,14 @@ async def find_account(tx: Transaction, login: str) -> Record | None:
     )
 
 
+async def find_preferred_language(tx: Transaction, user_id: int) -> str:
+    """Return the language that a user has chosen for the console; empty if none."""
+    language: str | None = await tx.fetch_value(
+        Sql("SELECT language FROM users WHERE site_id = ? AND id = ?", tx.site.id, user_id)
+    )
+    return language or ""
+
+
 async def find_user(tx: Transaction, login: str, email: str) -> int | None:
     user_id: int | None = await tx.fetch_value(
         Sql(
@@ -225,13 +236,13 @@ async def find_user(tx: Transaction, login: str, email: str) -> int | None:
 
 
 async def list_users(tx: Transaction) -> list[Record]:
-    """Return all users, each with the last use of an application password."""
+    """Return all users, each with the last sign-in to the console or use of an application password."""
     return await tx.fetch_all(
         Sql(
             """
             SELECT u.id, u.login, u.email, u.role, u.disabled_at,
-                (SELECT max(p.last_used_at) FROM application_passwords p
-                 WHERE p.site_id = u.site_id AND p.user_id = u.id) AS last_used_at
+                greatest(u.last_signed_in_at, (SELECT max(p.last_used_at) FROM application_passwords p
+                 WHERE p.site_id = u.site_id AND p.user_id = u.id)) AS last_used_at
             FROM users u WHERE u.site_id = ? ORDER BY u.id
             """,
             tx.site.id,
@@ -324,6 +335,10 @@ async def add_user(tx: Transaction, login: str, email: str, role: str) -> int:
     values: dict[LiteralString, object] = {"id": user_id, "login": login, "email": email, "role": role}
     await records.add(tx, "users", {**values, "display_name": login})
     return user_id
+
+
+async def set_profile(tx: Transaction, user_id: int, display_name: str, language: str) -> None:
+    await records.change(tx, "users", user_id, {"display_name": display_name, "language": language})
 
 
 async def set_role(tx: Transaction, user_id: int, role: str) -> None:

@@ -2,6 +2,8 @@
 
 -- The language of the console; empty: the one that the browser prefers.
 ALTER TABLE users ADD COLUMN language text NOT NULL DEFAULT '';
+-- The last time the user signed in to the console; NULL: never.
+ALTER TABLE users ADD COLUMN last_signed_in_at timestamptz;
 
 -- A browser in which a user has signed in. Only the hash of its token is stored, so a copy of the database contains
 -- nothing that could be used to sign in.
