@@ -23,6 +23,10 @@ NOTICES: Final = {
     "published": N_("Published."),
     "trashed": N_("Moved to the trash."),
     "restored": N_("Restored."),
+    "undone": N_("The change was undone."),
+    "nothing-selected": N_("No event was selected."),
+    "filter-saved": N_("The filter was saved."),
+    "filter-deleted": N_("The filter was deleted."),
     "signed-out": N_("You are signed out."),
 }
 _ENVIRONMENT: Final = make_environment(TEMPLATES)

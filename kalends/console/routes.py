@@ -4,11 +4,15 @@ import re
 from typing import Final
 
 from kalends.console import home_views, sign_in_views
+from kalends.console.event_table import bulk_views
+from kalends.console.event_table import views as event_table_views
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
 
 ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     ConsoleRoute("/?", home_views.show_home, min_role="subscriber"),
     *sign_in_views.ROUTES,
+    *event_table_views.ROUTES,
+    *bulk_views.ROUTES,
 )
 
 
