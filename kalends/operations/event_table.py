@@ -14,7 +14,7 @@ from kalends.core.search import like_pattern
 from kalends.kinds.event_list.filters import EVENT_FILTERS
 from kalends.kinds.event_list.window import WITH_HIDDEN
 from kalends.kinds.events import EVENTS
-from kalends.kinds.kind import Clause, Columns, Filter, Kind, ListQuery, value_clause
+from kalends.kinds.kind import Clause, Columns, Filter, Kind, LinkCondition, ListQuery, value_clause
 from kalends.operations import event_passwords, permissions
 from kalends.operations.context import OperationContext
 from kalends.operations.records import RowPage, find_page
@@ -23,7 +23,8 @@ from kalends.store.sql import Sql, and_
 
 MAX_PER_PAGE: Final = 500
 # A text may match many venues; more of them than this are not looked up.
-MAX_MATCHES: Final = 500
+MAX_MATCHES: Final = 20
+LINK_FILTERS: Final = ("categories", "venue", "organizer")
 LACKING: Final = ("image", "venue")
 COLUMNS: Final = Columns(
     *("id", "revision", "author_id", "status", "trashed_status", "slug", "published_at", "modified_utc", "title"),
@@ -51,10 +52,21 @@ async def _others_clause(_: bool, query: ListQuery) -> Clause:
     return Sql("r.status = 'publish' AND NOT r.hide_from_listings AND r.author_id <> ?", query.actor.user_id)
 
 
+def _prefer_status(row: Filter) -> Filter:
+    """Make a filter by linked records that leaves the choice of the index to the status, if it has few events."""
+
+    async def build(value: Any, query: ListQuery) -> Clause:
+        clause = await row.clause(value, query)
+        is_small = "publish" not in query.values["status"]
+        return clause.row_condition() if is_small and isinstance(clause, LinkCondition) else clause
+
+    return Filter(row.param, build)
+
+
 TABLE_EVENTS: Final[Kind] = replace(
     EVENTS,
     filters=(
-        *EVENT_FILTERS,
+        *[_prefer_status(row) if row.param.name in LINK_FILTERS else row for row in EVENT_FILTERS],
         Filter(
             param("author", params.ids(), "Events of any of these authors"),
             value_clause(lambda ids: Sql("r.author_id = ANY(?)", ids)),
