@@ -127,7 +127,9 @@ def test_author_sees_published_events_of_others_read_only(writer: ConsoleClient,
     assert 'name="action"' not in table.html
 
 
-@pytest.mark.parametrize("query", ["status=draft", "status=pending", "status=trash", "author=4", "of=others&status=draft"])
+@pytest.mark.parametrize(
+    "query", ["status=draft", "status=pending", "status=trash", "author=4", "of=others&status=draft"]
+)
 def test_hidden_events_of_others_never_appear(writer: ConsoleClient, query: str) -> None:
     hidden = {"Editor's draft", "Hidden reception", "Submission", "Contributor's draft", "Late submission"}
     assert not hidden & set(list_titles(writer, f"{query}&period=all"))
@@ -213,18 +215,23 @@ def test_pages_of_many_rows(start_app: StartApp, report: Callable[[object], None
 def _add_many_events(app: RunningApp, count: int) -> None:
     """Add copies of an event directly to the database; requests would take a minute."""
     editor = app.caller("editor")
-    venue, category = editor.create("venues", venue="Town Hall")["id"], editor.create("categories", name="Music")["id"]
+    venue, category = (
+        editor.create("venues", venue="Town Hall")["id"],
+        editor.create("categories", name="Music")["id"],
+    )
     event = make_event(editor, "Event", venue=[venue], categories=[category])["id"]
     columns = ", ".join(
         row["name"]
         for row in app.sql(
             """SELECT attname::text AS name FROM pg_attribute WHERE attrelid = 'events'::regclass AND attnum > 0
-                AND NOT attisdropped AND attgenerated = '' AND attname NOT IN ('id', 'uid', 'slug', 'revision', 'title')"""
+                AND NOT attisdropped AND attgenerated = ''
+                AND attname NOT IN ('id', 'uid', 'slug', 'revision', 'title')"""
         )
     )
     app.sql(
         f"""INSERT INTO events (id, uid, slug, revision, title, {columns})
-            SELECT 1000 + n, gen_random_uuid(), 'event-' || n, 1000 + n, 'Event <b>' || n || '</b> &amp; more', {columns}
+            SELECT 1000 + n, gen_random_uuid(), 'event-' || n, 1000 + n, 'Event <b>' || n || '</b> &amp; more',
+                {columns}
             FROM events, generate_series(2, $2::int) n WHERE id = $1""",
         event,
         count,

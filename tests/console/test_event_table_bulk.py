@@ -28,7 +28,7 @@ def select(desk: ConsoleClient, name: str, status: str = "draft") -> list[str]:
 def undo(desk: ConsoleClient, location: str) -> Page:
     """Press the button that the table shows after a change; return the page behind it."""
     form = desk.page(location).form()
-    response = desk.post(f"{BULK}/undo", {name: form[name] for name in ("first", "last")})
+    response = desk.post(f"{BULK}/undo", {name: form[name] for name in ("after_revision", "until_revision")})
     if response.status_code == 303:
         return desk.page(response.headers["location"])
     return Page.parse(response.text)
@@ -49,7 +49,7 @@ def test_many_events_need_a_confirmation(app: RunningApp, desk: ConsoleClient) -
     ids = make_drafts(app, "Many", 21)
     response = change(desk, "publish", select(desk, "Many"))
     page = Page.parse(response.text)
-    assert "Publish 21 events?" in page.text
+    assert "Publish Events: 21" in page.text
     assert "1 more" in page.text
     assert read_statuses(app, ids) == ["draft"] * 21
     assert desk.post(BULK, page.form()).status_code == 303
@@ -78,7 +78,7 @@ def test_bulk_change_of_200_events_is_one_transaction_with_conflicts_and_undo(
     # Of the events that were published, one is changed before the undo: it stays as it is.
     app.caller("administrator").change("events", ids[20], title="Bulk 020 changed")
     form = page.form()
-    undone = desk.post(f"{BULK}/undo", {name: form[name] for name in ("first", "last")})
+    undone = desk.post(f"{BULK}/undo", {name: form[name] for name in ("after_revision", "until_revision")})
     assert "Bulk 020 changed" in undone.text
     statuses = read_statuses(app, ids)
     assert statuses.count("draft") == 199
@@ -108,9 +108,13 @@ def test_action_changes_a_field_and_is_undone(
     ids = make_drafts(app, name, 2)
     before = app.sql(f"SELECT {column} AS value FROM events WHERE id = $1", ids[0])[0]["value"]
     location = change(desk, action, select(desk, name)).headers["location"]
-    assert {row["value"] for row in app.sql(f"SELECT {column} AS value FROM events WHERE id = ANY($1)", ids)} == {value}
+    assert {row["value"] for row in app.sql(f"SELECT {column} AS value FROM events WHERE id = ANY($1)", ids)} == {
+        value
+    }
     undo(desk, location)
-    assert {row["value"] for row in app.sql(f"SELECT {column} AS value FROM events WHERE id = ANY($1)", ids)} == {before}
+    assert {row["value"] for row in app.sql(f"SELECT {column} AS value FROM events WHERE id = ANY($1)", ids)} == {
+        before
+    }
 
 
 def test_category_is_added_and_removed(app: RunningApp, desk: ConsoleClient) -> None:
@@ -147,7 +151,7 @@ def test_trash_is_confirmed_and_restored(app: RunningApp, desk: ConsoleClient) -
     ids = make_drafts(app, "Waste", 2)
     boxes = select(desk, "Waste")
     page = Page.parse(desk.post(BULK, {"row": boxes[0]}).text)
-    assert "Move 1 events to the trash?" in page.text or "Move this event to the trash?" in page.text
+    assert "Move to the trash Events: 1 Waste 000" in page.text
     desk.post(BULK, page.form())
     assert read_statuses(app, ids) == ["trash", "draft"]
     location = change(desk, "trash", select(desk, "Waste"), confirmed="true").headers["location"]
@@ -187,7 +191,7 @@ def test_undo_restores_only_own_changes(app: RunningApp, desk: ConsoleClient) ->
     location = change(desk, "publish", select(desk, "Mine")).headers["location"]
     first, last = re.findall(r"\d+", location.partition("changed=")[2])
     other = ConsoleClient.signed_in(app, "administrator")
-    other.post(f"{BULK}/undo", {"first": first, "last": last})
+    other.post(f"{BULK}/undo", {"after_revision": first, "until_revision": last})
     assert read_statuses(app, ids) == ["publish"]
     assert "Undo" not in other.page(location).text
 

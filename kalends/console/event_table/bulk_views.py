@@ -6,7 +6,8 @@ from typing import Final
 
 from starlette.responses import Response
 
-from kalends.console.event_table.bulk import Action, find_action, make_values, read_targets, write_targets
+from kalends.console.event_table.bulk import Action, find_action, make_write, read_targets, write_targets
+from kalends.console.event_table.bulk_run import BulkOutcome, ChangeResult, run_changes, undo_changes
 from kalends.console.event_table.filters import PATH, make_back_url
 from kalends.console.rendering import show
 from kalends.console.request import ConsoleRequest, ConsoleRoute, redirect
@@ -14,14 +15,7 @@ from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
-from kalends.operations.bulk_changes import (
-    BulkOutcome,
-    ChangeResult,
-    Target,
-    change_events,
-    list_titles,
-    undo_changes,
-)
+from kalends.operations.bulk_changes import Target, read_selected
 
 # A change of more events than this needs a confirmation.
 CONFIRMED_FROM: Final = 21
@@ -59,15 +53,14 @@ async def change_selected(console_request: ConsoleRequest) -> Response:
 async def _run(console_request: ConsoleRequest, action: Action, targets: Sequence[Target]) -> BulkOutcome:
     async with console_request.write() as tx:
         context = console_request.make_context(tx)
-        values = await make_values(action, context, console_request.form)
-        return await change_events(context, action.operation, targets, values)
+        return await run_changes(context, targets, await make_write(action, context, console_request.form))
 
 
 async def _confirm(console_request: ConsoleRequest, action: Action, targets: list[Target]) -> Response:
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx)
-        await make_values(action, context, console_request.form)
-        titles = await list_titles(context, targets[:SHOWN_TITLES])
+        await make_write(action, context, console_request.form)
+        titles = [event.title for event in (await read_selected(context, targets[:SHOWN_TITLES])).values()]
     return show(
         console_request,
         "events_confirm.html",
@@ -90,7 +83,7 @@ def _show_outcome(console_request: ConsoleRequest, outcome: BulkOutcome, notice:
     return show(
         console_request,
         "events_result.html",
-        done=[result for result in outcome.results if result.error is None],
+        done=[result for result in outcome.results if result.is_done],
         failures=[_explain(result) for result in outcome.failures],
         outcome=outcome,
         may_undo=not notice and outcome.last > outcome.first,
@@ -100,15 +93,12 @@ def _show_outcome(console_request: ConsoleRequest, outcome: BulkOutcome, notice:
 
 
 def _explain(result: ChangeResult) -> Failure:
-    error = result.error
-    if error is None:
-        raise AssertionError("a failure has an error")
     url = f"{PATH}/{result.id}" if result.title else ""
-    if error.status == 412:
+    if result.status == 412:
         return Failure(result.id, result.title, "conflict", CONFLICT, url)
-    if error.status in (401, 403):
+    if result.status in (401, 403):
         return Failure(result.id, result.title, "forbidden", FORBIDDEN, "")
-    return Failure(result.id, result.title, "invalid", error.message, url)
+    return Failure(result.id, result.title, "invalid", result.message, url)
 
 
 def _show_error(console_request: ConsoleRequest, error: ApiError) -> Response:
@@ -123,7 +113,7 @@ def _show_error(console_request: ConsoleRequest, error: ApiError) -> Response:
 
 async def undo(console_request: ConsoleRequest) -> Response:
     """Restore the events of a bulk change of this user, except those that were changed since."""
-    first, last = (_read_revision(console_request, name) for name in ("first", "last"))
+    first, last = (_read_revision(console_request, name) for name in ("after_revision", "until_revision"))
     async with console_request.write() as tx:
         outcome = await undo_changes(console_request.make_context(tx), first, last)
     return _show_outcome(console_request, outcome, "undone")
