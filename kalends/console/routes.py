@@ -13,6 +13,8 @@ from kalends.console import (
     reset_views,
     sign_in_views,
 )
+from kalends.console.event_table import bulk_views
+from kalends.console.event_table import views as event_table_views
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
 
 ROUTES: Final[tuple[ConsoleRoute, ...]] = (
@@ -24,6 +26,8 @@ ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     *account_views.ROUTES,
     *passkey_views.ROUTES,
     *people_views.ROUTES,
+    *event_table_views.ROUTES,
+    *bulk_views.ROUTES,
 )
 
 

@@ -17,7 +17,7 @@ from kalends.kinds.event_list.order import (
     qualify_column,
     read_order,
 )
-from kalends.kinds.event_list.window import DAY, Window, duration_classes_before, plan_branches
+from kalends.kinds.event_list.window import DAY, WITH_HIDDEN, Window, duration_classes_before, plan_branches
 from kalends.kinds.kind import Clause, Kind, ListQuery, has_condition
 from kalends.store.sql import Sql, join
 
@@ -55,7 +55,8 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
 def build_event_total_query(_: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
     """Build the query of the exact total. Without other filters it sums the counters per day."""
     window = build_window(query)
-    if query.statuses is not None and not any(map(has_condition, clauses)):
+    is_counted = query.statuses is not None and WITH_HIDDEN not in query.values
+    if is_counted and not any(map(has_condition, clauses)):
         total = _build_total_by_days(query, window)
         if total is not None:
             return total

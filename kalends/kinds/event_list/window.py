@@ -12,6 +12,8 @@ from kalends.store.sql import Sql, and_, join
 
 DAY: Final = timedelta(days=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
+# Not an API parameter: the value by which an operation includes events that are hidden from lists.
+WITH_HIDDEN: Final = "with_hidden"
 # Exceeds the number of the last month, December of the year 9999.
 MAX_MONTHS: Final = 1_000_000
 # An event of duration class n (the column `duration_class`) lasts less than 2^n hours.
@@ -68,6 +70,17 @@ def plan_branches(query: ListQuery, window: Window, clauses: list[Clause]) -> li
     Each branch forces the index that finds its events, whatever the planner estimates: the index of a link, else
     that of the words, else that of the order. Only events inside the window are read.
     """
+    listed = _plan_listed(query, window, clauses)
+    return [*listed, _by_hidden(query, window, clauses)] if WITH_HIDDEN in query.values else listed
+
+
+def _by_hidden(query: ListQuery, window: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
+    """Select the events that are hidden from lists, which have an index of their own."""
+    common = [Sql("r.site_id = ?", query.site.id), query.visible, Sql("r.hide_from_listings")]
+    return Sql("events r"), and_([*common, *window.clauses(), *row_conditions(clauses)])
+
+
+def _plan_listed(query: ListQuery, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:
     common = [Sql("r.site_id = ?", query.site.id), query.visible, Sql("NOT r.hide_from_listings")]
     if "include" in query.values:
         return [(Sql("events r"), and_([*common, *row_conditions(clauses)]))]

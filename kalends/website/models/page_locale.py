@@ -64,6 +64,10 @@ class PageLocale:
         """Format a day with year and without weekday."""
         return _skeleton(str(self.locale), "yMMMd", day)
 
+    def dated_weekday(self, day: date) -> str:
+        """Format a day with short weekday and year, for tables."""
+        return _skeleton(str(self.locale), "yMMMEd", day)
+
     def days(self, first: date, last: date) -> str:
         """Format a range of days; the parts that both share occur once."""
         if first == last:

@@ -73,6 +73,10 @@ CREATE TABLE saved_filters (
     FOREIGN KEY (site_id, user_id) REFERENCES users (site_id, id) ON DELETE CASCADE
 );
 
+-- For the table of events: the events of an author, and those that are hidden from lists.
+CREATE INDEX events_by_author ON events (site_id, author_id, start_utc);
+CREATE INDEX events_hidden ON events (site_id, start_utc) WHERE hide_from_listings;
+
 DO $$
 DECLARE
     name text;

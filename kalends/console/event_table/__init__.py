@@ -1,0 +1,1 @@
+"""The table of events: filters, rows, saved filters and bulk changes."""

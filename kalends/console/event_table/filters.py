@@ -1,0 +1,229 @@
+"""The filter of the table of events: read from the query string, and turned into parameters of a list.
+
+Values that make no sense are ignored, because addresses are bookmarked and saved.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any, Final, Self
+from urllib.parse import parse_qsl, urlencode
+
+from kalends.console.request import PREFIX, ConsoleRequest
+from kalends.core import times
+from kalends.core.messages import gettext_noop as N_
+from kalends.core.statuses import LISTED
+from kalends.kinds.event_list.dates import ANY_DATE
+from kalends.operations.records import MAX_OFFSET
+
+PATH: Final = f"{PREFIX}/events"
+PAGE_SIZES: Final = (50, 100, 500)
+STATUS_NAMES: Final = {
+    "draft": N_("Draft"),
+    "pending": N_("Waiting for review"),
+    "future": N_("Scheduled"),
+    "publish": N_("Published"),
+    "private": N_("Private"),
+    "trash": N_("Trash"),
+}
+# The statuses of unfinished work: their default period is all times.
+UNFINISHED: Final = ("draft", "pending", "trash")
+PERIODS: Final = {
+    "upcoming": N_("Upcoming"),
+    "past": N_("Past"),
+    "week": N_("This week"),
+    "month": N_("This month"),
+    "range": N_("Date range"),
+    "all": N_("All dates"),
+}
+# The names of orders in the query string, and those of the list.
+ORDERS: Final = {"date": "start_date", "title": "title", "changed": "modified"}
+CHOICES: Final = {
+    "status": tuple(STATUS_NAMES),
+    "period": tuple(PERIODS),
+    "featured": ("true", "false"),
+    "lacking": ("image", "venue"),
+    "of": ("others",),
+    "sort": tuple(ORDERS),
+    "order": ("asc", "desc"),
+}
+TEXTS: Final = ("search", "venue", "organizer")
+NUMBERS: Final = ("category", "author", "page", "per_page")
+# The fields that do not limit the rows.
+DISPLAY: Final = ("sort", "order", "page", "per_page")
+MAX_TEXT_LENGTH: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFilter:
+    """The fields of the filter form, as texts; an empty one does not limit the rows."""
+
+    search: str = ""
+    status: str = ""
+    category: str = ""
+    venue: str = ""
+    organizer: str = ""
+    author: str = ""
+    period: str = ""
+    first: str = ""
+    last: str = ""
+    featured: str = ""
+    lacking: str = ""
+    of: str = ""
+    sort: str = ""
+    order: str = ""
+    page: str = ""
+    per_page: str = ""
+
+    @classmethod
+    def read(cls, console_request: ConsoleRequest) -> Self:
+        """Read the filter from the query string."""
+        names = cls.__slots__
+        filter_ = cls(**{name: _read_field(name, console_request.query_value(name)) for name in names})  # pyright: ignore
+        if console_request.has_role("editor"):
+            return replace(filter_, of="")
+        return replace(filter_, author="", status="" if filter_.of else filter_.status)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Return the fields that are set."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in fields.items() if value}
+
+    @property
+    def query(self) -> str:
+        return urlencode(self.values)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the table shows its usual rows."""
+        return not set(self.values) - {*DISPLAY, "of"}
+
+    @property
+    def has_details(self) -> bool:
+        """Return whether a field is set that the form shows only on request."""
+        return bool(set(self.values) - {"search", "status", "period", "of", *DISPLAY})
+
+    @property
+    def actual_period(self) -> str:
+        """Return the period; work that is unfinished is shown whatever its date."""
+        return self.period or ("all" if self.status in UNFINISHED else "upcoming")
+
+    @property
+    def actual_sort(self) -> str:
+        return self.sort or "date"
+
+    @property
+    def actual_order(self) -> str:
+        """Return the direction: the next events first, otherwise the latest ones; titles from A to Z."""
+        if self.order:
+            return self.order
+        if self.actual_sort == "date":
+            return "desc" if self.actual_period in ("past", "all") else "asc"
+        return "desc" if self.actual_sort == "changed" else "asc"
+
+    @property
+    def rows_per_page(self) -> int:
+        return int(self.per_page) if self.per_page and int(self.per_page) in PAGE_SIZES else PAGE_SIZES[0]
+
+    @property
+    def page_number(self) -> int:
+        """Return the page; those behind the limit of the list do not exist."""
+        return min(int(self.page or 1), MAX_OFFSET // self.rows_per_page + 1)
+
+    @property
+    def shows_review_group(self) -> bool:
+        """Return whether drafts that wait for review are shown first, in a group of their own."""
+        return not self.status and self.page_number == 1
+
+    def url(self, **changes: str) -> str:
+        """Return the address of the table with other fields; it begins again with the first page."""
+        query = replace(self, **{"page": "", **changes}).query
+        return f"{PATH}?{query}" if query else PATH
+
+    def sort_url(self, sort: str) -> str:
+        """Return the address that sorts by a column, or the other way round if it already does."""
+        if sort != self.actual_sort:
+            return self.url(sort=sort, order="")
+        return self.url(sort=sort, order="desc" if self.actual_order == "asc" else "asc")
+
+
+def _read_field(name: str, value: str) -> str:
+    text = value.strip()
+    if name in CHOICES:
+        return text if text in CHOICES[name] else ""
+    if name in NUMBERS:
+        return text if text.isascii() and text.isdecimal() and 0 < len(text) < 16 and int(text) else ""
+    if name in TEXTS:
+        return text[:MAX_TEXT_LENGTH].replace("\0", "")
+    return text if _read_day(text) else ""
+
+
+def _read_day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if len(text) == 10 else None
+    except ValueError:
+        return None
+
+
+def make_params(filter_: TableFilter, console_request: ConsoleRequest) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parameters of the list, and values that are no parameters of requests."""
+    raw: dict[str, Any] = {
+        "page": filter_.page_number,
+        "per_page": filter_.rows_per_page,
+        "orderby": ORDERS[filter_.actual_sort],
+        "order": filter_.actual_order,
+        "status": [filter_.status] if filter_.status else list(LISTED),
+        **{name: getattr(filter_, name) for name in ("search", "featured", "lacking", "author")},
+        "categories": filter_.category,
+        **_make_scope(filter_, console_request),
+    }
+    dates = _make_dates(filter_, console_request)
+    return {name: value for name, value in {**raw, **dates}.items() if value != ""}, {} if dates else {ANY_DATE: True}
+
+
+def _make_scope(filter_: TableFilter, console_request: ConsoleRequest) -> dict[str, Any]:
+    """Limit the table of authors and contributors to their own events, or to the published ones of others."""
+    if console_request.has_role("editor"):
+        return {}
+    if filter_.of == "others":
+        return {"others": True, "status": ["publish"]}
+    return {"author": console_request.actor.user_id}
+
+
+def _make_dates(filter_: TableFilter, console_request: ConsoleRequest) -> dict[str, Any]:
+    """Return the parameters of a period; none stands for all dates."""
+    match filter_.actual_period:
+        case "upcoming":
+            return {"overlaps_from": "now", "strict_dates": True}
+        case "past":
+            return {"ends_before": "now", "strict_dates": True}
+        case "range":
+            days = {"overlaps_from": filter_.first, "overlaps_to": filter_.last}
+            return {name: day for name, day in days.items() if day}
+        case "week" | "month" as period:
+            first, last = _find_days(period, console_request)
+            return {"overlaps_from": first.isoformat(), "overlaps_to": last.isoformat()}
+        case _:
+            return {}
+
+
+def _find_days(period: str, console_request: ConsoleRequest) -> tuple[date, date]:
+    site = console_request.site
+    today = times.in_zone(console_request.now, site.timezone).date()
+    if period == "week":
+        first = today - timedelta(days=(today.isoweekday() - site.first_weekday) % 7)
+        return first, first + timedelta(days=6)
+    first = today.replace(day=1)
+    return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+
+
+def clean_query(query: str) -> str:
+    """Return the query string of a filter without other parameters."""
+    known = {name: value for name, value in parse_qsl(query[:5000]) if name in TableFilter.__slots__}
+    return TableFilter(**{**known, "page": ""}).query
+
+
+def make_back_url(query: str, **extra: str) -> str:
+    """Return the address of the table with a filter."""
+    pairs = [part for part in (clean_query(query), *[f"{name}={value}" for name, value in extra.items()]) if part]
+    return f"{PATH}?{'&'.join(pairs)}" if pairs else PATH

@@ -1,0 +1,122 @@
+// The table of events: selection, keyboard shortcuts, and the bar of actions. Without this script all forms work.
+
+const STORED = "kalends-shortcuts";
+const form = document.querySelector(".bulk");
+const rows = [...document.querySelectorAll("[data-row]")];
+const boxes = rows.map((row) => row.querySelector("input[name=event]")).filter(Boolean);
+const selectAll = document.querySelector("[data-all]");
+const bar = document.querySelector(".bulk-bar");
+const count = document.querySelector("[data-count]");
+const help = document.querySelector("[data-help]");
+const shortcuts = document.querySelector("[data-shortcuts]");
+let anchor = null; // the box that was changed last, where a range begins
+
+/** Show how many rows are selected, and the bar of actions if there are any. */
+function update() {
+  const selected = boxes.filter((box) => box.checked).length;
+  if (selectAll) {
+    selectAll.checked = selected > 0 && selected === boxes.length;
+    selectAll.indeterminate = selected > 0 && selected < boxes.length;
+  }
+  if (!bar) return;
+  const { none, one, many } = count.dataset;
+  count.textContent = selected === 0 ? none : selected === 1 ? one : many.replace("{n}", selected);
+  bar.classList.toggle("is-idle", selected === 0);
+}
+
+/** Give all boxes between the last one that was changed and this one the same state. */
+function selectRange(box) {
+  const [from, to] = [boxes.indexOf(anchor ?? box), boxes.indexOf(box)].sort((a, b) => a - b);
+  for (const other of boxes.slice(Math.max(from, 0), to + 1)) other.checked = true;
+  anchor = box;
+  update();
+}
+
+function toggle(box) {
+  box.checked = !box.checked;
+  anchor = box;
+  update();
+}
+
+function closeMenus(except) {
+  for (const menu of document.querySelectorAll("details.menu[open]")) if (menu !== except) menu.open = false;
+}
+
+function currentRow() {
+  return document.activeElement?.closest?.("[data-row]") ?? null;
+}
+
+function moveBy(step) {
+  const position = rows.indexOf(currentRow());
+  const row = rows[position < 0 ? (step > 0 ? 0 : rows.length - 1) : position + step];
+  (row?.querySelector("input[name=event]") ?? row?.querySelector("a"))?.focus();
+  row?.scrollIntoView({ block: "nearest" });
+}
+
+function open(row) {
+  row?.querySelector("[data-open]")?.click();
+}
+
+/** Return whether the focus is in a field that takes text or has keys of its own; the boxes of rows have not. */
+function isTyping(target) {
+  const isBox = target.matches("input[type=checkbox]");
+  return !isBox && target.closest("input, select, textarea, [contenteditable], dialog") !== null;
+}
+
+/** Run the shortcut of a key; return whether there is one. */
+function run(event) {
+  const row = currentRow();
+  const box = row?.querySelector("input[name=event]");
+  const isOnControl = event.target.closest("a, button, summary") !== null;
+  switch (event.key) {
+    case "j": moveBy(1); return true;
+    case "k": moveBy(-1); return true;
+    case "ArrowDown": if (row) moveBy(1); return row !== null;
+    case "ArrowUp": if (row) moveBy(-1); return row !== null;
+    case "x": if (box) toggle(box); return Boolean(box);
+    case " ":
+      if (!box || isOnControl) return false;
+      event.shiftKey ? selectRange(box) : toggle(box);
+      return true;
+    case "e": open(row); return row !== null;
+    case "Enter": if (isOnControl) return false; open(row); return row !== null;
+    case "c": document.querySelector("[data-new]").click(); return true;
+    case "/": document.getElementById("search")?.focus(); return true;
+    case "?": help.showModal(); return true;
+    default: return false;
+  }
+}
+
+function isOn() {
+  return localStorage.getItem(STORED) !== "off";
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") closeMenus();
+  if (!isOn() || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  if (run(event)) event.preventDefault();
+});
+
+// A click on a box with the shift key selects a range.
+form?.addEventListener("click", (event) => {
+  if (!event.target.matches("input[name=event]")) return;
+  if (event.shiftKey && event.target.checked) selectRange(event.target);
+  else anchor = event.target;
+  update();
+});
+selectAll?.addEventListener("change", () => {
+  for (const box of boxes) box.checked = selectAll.checked;
+  update();
+});
+document.addEventListener("click", (event) => closeMenus(event.target.closest("details.menu")));
+
+// The help dialog works while shortcuts are off, so that they can be switched on again.
+const helpButton = document.querySelector("[data-help-button]");
+helpButton.hidden = false;
+helpButton.addEventListener("click", () => help.showModal());
+shortcuts.checked = isOn();
+shortcuts.addEventListener("change", () => localStorage.setItem(STORED, shortcuts.checked ? "on" : "off"));
+
+// The browser restores the boxes when one comes back to the page.
+addEventListener("pageshow", update);
+update();
