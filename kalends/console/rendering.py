@@ -23,6 +23,10 @@ NOTICES: Final = {
     "published": N_("Published."),
     "trashed": N_("Moved to the trash."),
     "restored": N_("Restored."),
+    "existing": N_("There was an identical record already. Nothing was added."),
+    "deleted": N_("Deleted."),
+    "merged": N_("Merged. The events and the old addresses lead here now."),
+    "uploaded": N_("Uploaded. Please describe the image."),
     "signed-out": N_("You are signed out."),
 }
 _ENVIRONMENT: Final = make_environment(TEMPLATES)
