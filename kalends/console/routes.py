@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from kalends.console import home_views, sign_in_views
-from kalends.console.records import edit_views, list_views, merge_views
+from kalends.console.records import edit_views, list_views, media_views, merge_views
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
 
 ROUTES: Final[tuple[ConsoleRoute, ...]] = (
@@ -13,6 +13,7 @@ ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     *list_views.ROUTES,
     *edit_views.ROUTES,
     *merge_views.ROUTES,
+    *media_views.ROUTES,
 )
 
 

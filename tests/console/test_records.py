@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.api.running_app import RunningApp
-from tests.console.console_client import ConsoleClient
+from tests.console.console_client import ConsoleClient, Page
 
 VENUE = {"venue": "Town hall", "address": "Market 1", "city": "Linden", "zip": "12345", "country": "Germany"}
 EVENT = {"title": "Concert", "start_date": "2035-05-01 19:00:00", "end_date": "2035-05-01 21:00:00"}
@@ -18,6 +18,13 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "categories": {"name": "Music", "description": "All of it", "slug": "tunes", "parent": "0"},
     "tags": {"name": "Outdoors", "description": "Bring a coat", "slug": "open-air"},
 }  # fmt: skip
+# A second name for each kind, because the name of a category or tag is unique.
+NAMES = {
+    "venues": {"venue": "Hall two"},
+    "organizers": {"organizer": "Choir two"},
+    "categories": {"name": "Music two"},
+    "tags": {"name": "Outdoors two"},
+}
 
 
 def create(client: ConsoleClient, kind: str, **fields: Any) -> int:
@@ -167,13 +174,38 @@ def test_deletion_of_category_announces_consequences(editor: ConsoleClient, app:
     assert caller.read("events", event["id"])["categories"] == []
 
 
-def test_old_revision_is_not_saved(editor: ConsoleClient, app: RunningApp) -> None:
-    record_id = create(editor, "tags", name="Contested")
-    page = editor.page(f"/console/tags/{record_id}")
-    app.caller("editor").change("tags", record_id, name="Changed elsewhere")
-    response = editor.post(f"/console/tags/{record_id}", page.form(name="Mine"))
-    assert response.status_code == 412
-    assert app.caller("editor").read("tags", record_id)["name"] == "Changed elsewhere"
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_changes_of_others_are_merged(editor: ConsoleClient, app: RunningApp, kind: str) -> None:
+    record_id = create(editor, kind, **{**SAMPLES[kind], **NAMES[kind]})
+    page = editor.page(f"/console/{kind}/{record_id}")
+    app.caller("editor").change(kind, record_id, description="Changed elsewhere")
+    (name,) = NAMES[kind]
+    response = editor.post(f"/console/{kind}/{record_id}", page.form(**{name: "Mine"}))
+    assert response.status_code == 303
+    fields = editor.page(f"/console/{kind}/{record_id}").fields
+    assert (fields[name], fields["description"]) == (["Mine"], ["Changed elsewhere"])
+
+
+@pytest.mark.parametrize(("choice", "expected"), [("mine", "My text"), ("theirs", "Their text")])
+def test_two_versions_of_one_field_are_offered(
+    editor: ConsoleClient, app: RunningApp, choice: str, expected: str
+) -> None:
+    record_id = create(editor, "venues", venue=f"Contested {choice}")
+    page = editor.page(f"/console/venues/{record_id}")
+    app.caller("editor").change("venues", record_id, description="Their text")
+    response = editor.post(f"/console/venues/{record_id}", page.form(description="My text", city="Linden"))
+    assert response.status_code == 409
+    conflict = Page.parse(response.text)
+    editor.post(f"/console/venues/{record_id}", conflict.form(**{"choice[description]": choice}))
+    fields = editor.page(f"/console/venues/{record_id}").fields
+    assert (fields["description"], fields["city"]) == ([expected], ["Linden"])
+
+
+def test_old_revision_is_not_trashed(editor: ConsoleClient, app: RunningApp) -> None:
+    record_id = create(editor, "venues", venue="Still wanted")
+    page = editor.page(f"/console/venues/{record_id}")
+    app.caller("editor").change("venues", record_id, city="Elsewhere")
+    assert editor.post(f"/console/venues/{record_id}/trash", page.form()).status_code == 412
 
 
 # Roles ---------------------------------------------------------------------------------------

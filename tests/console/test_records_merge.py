@@ -31,7 +31,7 @@ def merge(client: ConsoleClient, kind: str, record_id: int, target_id: int) -> A
 
 def linked_ids(app: RunningApp, kind: str, event_id: int) -> list[int]:
     column = {"venues": "venue_id", "organizers": "organizer_id", "categories": "category_id", "tags": "tag_id"}[kind]
-    rows = app.sql(f"SELECT {column} FROM event_{kind} WHERE event_id = $1 ORDER BY position", event_id)  # noqa: S608
+    rows = app.sql(f"SELECT {column} FROM event_{kind} WHERE event_id = $1 ORDER BY position", event_id)
     return [row[0] for row in rows]
 
 
@@ -88,7 +88,7 @@ def test_old_post_is_in_trash_and_redirects_after_its_deletion(
     assert f"First {kind}" in editor.page(f"/console/{kind}?status=trash").text
     # A record that others were merged into can be merged itself.
     merge(editor, kind, second, third)
-    app.sql(f"DELETE FROM {kind} WHERE id = ANY($1)", [first, second])  # noqa: S608
+    app.sql(f"DELETE FROM {kind} WHERE id = ANY($1)", [first, second])
     assert read_redirect(app, f"{path}/first-{kind}/") == (301, f"{path}/third-{kind}/")
     assert read_redirect(app, f"{path}/second-{kind}/") == (301, f"{path}/third-{kind}/")
 
@@ -162,9 +162,7 @@ def test_only_editors_merge(app: RunningApp, role: str) -> None:
     assert client.post(f"/console/venues/{old}/merge", {"into": str(target)}).status_code == 403
 
 
-def test_many_events_move_in_batches(
-    editor: ConsoleClient, app: RunningApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_events_move_in_batches(editor: ConsoleClient, app: RunningApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merges, "BATCH_SIZE", 2)
     old, target = add(app, "organizers", "Busy"), add(app, "organizers", "Busier")
     made = [app.caller("editor").create("events", **EVENT, organizer=[old])["id"] for _ in range(5)]

@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from kalends.console.conflicts import read_choices, save_merged
 from kalends.console.records.forms import RecordForm
 from kalends.console.records.list_views import STATUS_NAMES, find_form
 from kalends.console.records.options import load_options
-from kalends.console.records.values import find_changes, read_defaults, read_row, read_submitted
+from kalends.console.records.values import find_changes, read_defaults, read_row, read_submitted, read_version
 from kalends.console.rendering import show
 from kalends.console.request import ConsoleRequest, ConsoleRoute, field_errors, redirect
 from kalends.core.errors import ApiError
@@ -16,11 +17,12 @@ from kalends.core.html.sanitize import to_plain_text
 from kalends.kinds.kind import Kind
 from kalends.operations import permissions
 from kalends.operations.history import restore_record
-from kalends.operations.records import create_record, delete_record, fetch_editable_row, update_record
+from kalends.operations.record_versions import read_versions
+from kalends.operations.records import create_record, delete_record, fetch_editable_row
 from kalends.store import Row, link_moves
 
 # Errors that the form shows, with the values that were sent. Others become a page of their own.
-FORM_ERRORS: Final = (400, 409, 412, 429)
+FORM_ERRORS: Final = (400, 409, 429)
 
 
 async def show_new(console_request: ConsoleRequest) -> Response:
@@ -54,17 +56,31 @@ async def show_record(console_request: ConsoleRequest) -> Response:
 
 
 async def save(console_request: ConsoleRequest) -> Response:
-    """Save the changed fields, unless somebody else has changed the record since the form was shown."""
+    """Save the changed fields, merged with changes of others since the form was shown."""
     form, row = find_form(console_request), await read_editable(console_request)
-    current = read_row(form, row, console_request.site.timezone)
-    texts = {**current, **read_submitted(form, console_request.form)}
+    submitted, base = read_submitted(form, console_request.form), await _read_base(console_request, form, row)
+    changes = read_choices(console_request.form)
+    if changes is None:
+        changes = find_changes(form, submitted, base)
+    revision = read_revision(console_request) or row["revision"]
     try:
-        await perform_on_record(console_request, update_record, find_changes(form, texts, current))
+        saved = await save_merged(console_request, form.kind, row["id"], revision, changes)
     except ApiError as error:
         if error.status not in FORM_ERRORS:
             raise
-        return await show_form(console_request, form, texts, row, error=error)
-    return redirect(f"{form.path}/{row['id']}", "saved")
+        return await show_form(console_request, form, {**base, **submitted}, row, error=error)
+    return saved if isinstance(saved, Response) else redirect(f"{form.path}/{row['id']}", "saved")
+
+
+async def _read_base(console_request: ConsoleRequest, form: RecordForm, row: Row) -> dict[str, str]:
+    """Return the values that the form was shown with; the current ones if the change log has lost them."""
+    zone, revision = console_request.site.timezone, read_revision(console_request)
+    if revision is None or revision == row["revision"]:
+        return read_row(form, row, zone)
+    async with console_request.transaction() as tx:
+        context = console_request.make_context(tx, record_id=row["id"])
+        versions = await read_versions(form.kind, context, revision)
+    return read_version(form, versions.base or versions.current, zone)
 
 
 async def trash(console_request: ConsoleRequest) -> Response:
@@ -155,8 +171,7 @@ async def show_form(
         name=show_name(form.kind, row) if row else "",
         texts=texts,
         loaded=loaded,
-        # After a conflict, saving again overwrites the change that the message announces.
-        base_revision=row["revision"] if row else "",
+        base_revision=(read_revision(console_request) or row["revision"]) if row else "",
         error=error.message if error else None,
         errors=errors,
         statuses=STATUS_NAMES,

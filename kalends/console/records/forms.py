@@ -10,6 +10,7 @@ from typing import Final, Literal
 from kalends.core.messages import gettext_noop as N_
 from kalends.kinds.categories import CATEGORIES
 from kalends.kinds.kind import Kind, Link
+from kalends.kinds.media import MEDIA
 from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.tags import TAGS
 from kalends.kinds.venues import VENUES
@@ -226,3 +227,42 @@ TAG_FORM: Final = RecordForm(
     event_filter="tags",
 )
 FORMS: Final = {row.kind.name: row for row in (VENUE_FORM, ORGANIZER_FORM, CATEGORY_FORM, TAG_FORM)}
+
+FRACTION: Final = {"step": "0.01", "min": "0", "max": "1", "inputmode": "decimal", **OFF}
+MEDIA_FORM: Final = RecordForm(
+    MEDIA,
+    Texts(
+        plural=N_("Media"),
+        new=N_("Upload images"),
+        search=N_("Search images"),
+        none=N_("There are no images yet."),
+        merge="",
+        deletion=N_("Delete image"),
+    ),
+    (
+        FieldGroup(
+            N_("Image"),
+            (
+                FormField(
+                    "alt_text",
+                    N_("Alternative text"),
+                    "textarea",
+                    N_("Describe the image for people who cannot see it. Leave it empty only for decoration."),
+                    rows=2,
+                ),
+                FormField("title", N_("Title"), hint=N_("Only shown in the media library.")),
+                FormField("caption", N_("Caption"), "textarea", N_("Such as the name of the photographer."), rows=2),
+            ),
+            is_folded=False,
+        ),
+        FieldGroup(
+            N_("Focus point"),
+            (
+                FormField("focus_x", N_("From the left, 0 to 1"), "number", attributes=FRACTION),
+                FormField("focus_y", N_("From the top, 0 to 1"), "number", attributes=FRACTION),
+            ),
+            is_folded=False,
+        ),
+    ),
+    event_filter="",
+)

@@ -55,10 +55,9 @@ def list_statuses(console_request: ConsoleRequest, current: str) -> Choices:
     """Return the statuses that the user may set, and the current one."""
     translate = translator(console_request.language)
     may_publish = permissions.may_publish(console_request.actor)
-    allowed = [name for name in OFFERED_STATUSES if may_publish or REQUIRED_RIGHTS[name] != "publish"]
-    return [
-        (name, translate(STATUS_NAMES[name])) for name in dict.fromkeys([*allowed, *([current] if current else [])])
-    ]
+    offered = [name for name in OFFERED_STATUSES if may_publish or REQUIRED_RIGHTS[name] != "publish"]
+    names = [*offered, *([current] if current and current not in offered else [])]
+    return [(name, translate(STATUS_NAMES[name])) for name in names]
 
 
 async def _list_parents(console_request: ConsoleRequest, tx: Transaction, own_id: int) -> Choices:

@@ -1,7 +1,7 @@
 """The values of a form: texts from a row, and the parameters that a submitted form changes."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from kalends.console.records.forms import FormField, RecordForm
@@ -19,6 +19,14 @@ DEFAULTS: Final = {"show_map": "true", "show_map_link": "true", "parent": "0"}
 def read_row(form: RecordForm, row: Row, zone: str) -> dict[str, str]:
     """Return the texts of the fields for a record."""
     return {field.name: show_value(row[find_column(form.kind, field.name)], field, zone) for field in form.fields}
+
+
+def read_version(form: RecordForm, version: Mapping[str, Any], zone: str) -> dict[str, str]:
+    """Return the texts of the fields for a version of a record from the change log."""
+    values = dict(version)
+    if published := values.get("date_utc"):
+        values["date"] = datetime.fromisoformat(published).replace(tzinfo=UTC)
+    return {field.name: show_value(values.get(field.name), field, zone) for field in form.fields}
 
 
 def read_defaults(form: RecordForm, console_request: ConsoleRequest) -> dict[str, str]:
