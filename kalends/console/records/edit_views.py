@@ -58,7 +58,7 @@ async def show_record(console_request: ConsoleRequest) -> Response:
 async def save(console_request: ConsoleRequest) -> Response:
     """Save the changed fields, merged with changes of others since the form was shown."""
     form, row = find_form(console_request), await read_editable(console_request)
-    submitted, base = read_submitted(form, console_request.form), await _read_base(console_request, form, row)
+    submitted, base = read_submitted(form, console_request.form), await read_base(console_request, form, row)
     changes = read_choices(console_request.form)
     if changes is None:
         changes = find_changes(form, submitted, base)
@@ -72,7 +72,7 @@ async def save(console_request: ConsoleRequest) -> Response:
     return saved if isinstance(saved, Response) else redirect(f"{form.path}/{row['id']}", "saved")
 
 
-async def _read_base(console_request: ConsoleRequest, form: RecordForm, row: Row) -> dict[str, str]:
+async def read_base(console_request: ConsoleRequest, form: RecordForm, row: Row) -> dict[str, str]:
     """Return the values that the form was shown with; the current ones if the change log has lost them."""
     zone, revision = console_request.site.timezone, read_revision(console_request)
     if revision is None or revision == row["revision"]:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from kalends.api.routes import FORCE
 from kalends.api.uploads import FIELD, read_upload
 from kalends.console.conflicts import read_choices, save_merged
-from kalends.console.records.edit_views import FORM_ERRORS, read_id, read_revision
+from kalends.console.records.edit_views import FORM_ERRORS, read_base, read_id, read_revision
 from kalends.console.records.forms import MEDIA_FORM
 from kalends.console.records.list_views import make_locale, make_page_links, read_list_values
 from kalends.console.records.values import find_changes, read_row, read_submitted
@@ -117,16 +117,16 @@ async def save_image(console_request: ConsoleRequest) -> Response:
     row = await _read_image(console_request)
     permissions.require_writer(console_request.actor, MEDIA)
     permissions.require_edit(console_request.actor, MEDIA, row)
-    current = read_row(MEDIA_FORM, row, console_request.site.timezone)
+    base = await read_base(console_request, MEDIA_FORM, row)
     submitted = read_submitted(MEDIA_FORM, console_request.form)
-    changes = read_choices(console_request.form) or find_changes(MEDIA_FORM, submitted, current)
+    changes = read_choices(console_request.form) or find_changes(MEDIA_FORM, submitted, base)
     revision = read_revision(console_request) or row["revision"]
     try:
         saved = await save_merged(console_request, MEDIA, row["id"], revision, changes)
     except ApiError as error:
         if error.status not in FORM_ERRORS:
             raise
-        return await _show_image(console_request, row, {**current, **submitted}, error)
+        return await _show_image(console_request, row, {**base, **submitted}, error)
     return saved if isinstance(saved, Response) else redirect(f"{PATH}/{row['id']}", "saved")
 
 
