@@ -15,6 +15,7 @@ from kalends.console import (
 )
 from kalends.console.event_table import bulk_views
 from kalends.console.event_table import views as event_table_views
+from kalends.console.records import edit_views, list_views, media_views, merge_views
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
 
 ROUTES: Final[tuple[ConsoleRoute, ...]] = (
@@ -28,6 +29,10 @@ ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     *people_views.ROUTES,
     *event_table_views.ROUTES,
     *bulk_views.ROUTES,
+    *list_views.ROUTES,
+    *edit_views.ROUTES,
+    *merge_views.ROUTES,
+    *media_views.ROUTES,
 )
 
 

@@ -72,7 +72,7 @@ async def delete_record(kind: Kind, context: OperationContext) -> Outcome:
         await change_record(kind, context, row, {"status": "trash"})
         return await read_outcome(kind, context, row["id"])
     outcome = await _build_outcome(kind, context, row)
-    await _remove_term(kind, context, row)
+    await remove_term(kind, context, row, row.get("parent"))
     return outcome
 
 
@@ -282,13 +282,13 @@ async def fetch_editable_row(kind: Kind, context: OperationContext) -> Row:
     return row
 
 
-async def _remove_term(kind: Kind, context: OperationContext, row: Row) -> None:
-    """Delete a term; the children of a category move to its parent."""
+async def remove_term(kind: Kind, context: OperationContext, row: Row, new_parent: int | None) -> None:
+    """Delete a term; the children of a category get another parent."""
     tx = context.transaction
     if kind.is_nested:
         children = await tx.fetch_all(
             kind.select(Sql("r.site_id = ? AND r.parent = ? ORDER BY r.id", tx.site.id, row["id"]))
         )
         for child in children:
-            await write_changes(kind, tx, child, {"parent": row["parent"]}, {})
+            await write_changes(kind, tx, child, {"parent": new_parent}, {})
     await remove_record(kind, tx, row)

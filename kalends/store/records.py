@@ -50,6 +50,18 @@ async def record_changes(
         tx.changes.record(table, row["id"], "update", before=before, after=after, was_public=row["public"])
         for row in rows
     ]
+    await write_revisions(tx, table, [row["id"] for row in rows], revisions, assignment=assignment)
+
+
+async def write_revisions(
+    tx: Transaction,
+    table: LiteralString,
+    ids: Sequence[int],
+    revisions: Sequence[int],
+    *,
+    assignment: LiteralString = "",
+) -> None:
+    """Write the revisions of recorded changes to their rows. `assignment` sets further columns."""
     await tx.execute(
         Sql(
             "UPDATE "
@@ -58,8 +70,8 @@ async def record_changes(
             + assignment
             + " FROM unnest(?::bigint[], ?::bigint[]) AS s (id, revision) WHERE r.site_id = ? AND r.id = s.id",
             tx.now,
-            [row["id"] for row in rows],
-            revisions,
+            list(ids),
+            list(revisions),
             tx.site.id,
         )
     )

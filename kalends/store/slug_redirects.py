@@ -19,6 +19,19 @@ async def add_redirect(tx: Transaction, table: LiteralString, slug: str, record_
     )
 
 
+async def move_redirects(tx: Transaction, table: LiteralString, record_id: int, new_id: int) -> None:
+    """Let the former slugs of a record lead to another one."""
+    await tx.execute(
+        Sql(
+            "UPDATE slug_redirects SET record_id = ? WHERE site_id = ? AND kind = ? AND record_id = ?",
+            new_id,
+            tx.site.id,
+            table,
+            record_id,
+        )
+    )
+
+
 async def current_slug(tx: Transaction, table: LiteralString, slug: str, *, is_post: bool) -> str | None:
     """Return the current slug of the record that had this slug, if the record is still public."""
     visible: LiteralString = " AND r.status = 'publish'" if is_post else ""

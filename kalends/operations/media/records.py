@@ -1,6 +1,7 @@
 """Creating and deleting images, which differ from the operations of other kinds."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from kalends.core import errors
@@ -40,6 +41,30 @@ async def read_images(context: OperationContext, image_ids: Sequence[int]) -> li
     tx = context.transaction
     rows = await tx.fetch_all(MEDIA.select(Sql("r.site_id = ? AND r.id = ANY(?)", tx.site.id, list(image_ids))))
     return [(build_media_item(row, context.render_context), row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """A record that has an image, as far as the caller may read it."""
+
+    kind: Kind
+    row: Row
+
+
+async def find_usages(context: OperationContext, media_id: int) -> tuple[list[Usage], int]:
+    """Return the records that have an image and that the caller may read, and the number of the others.
+
+    At most `MAX_NAMED_RECORDS` of each kind are found.
+    """
+    tx, readable = context.transaction, permissions.readable_condition(context.actor)
+    usages: list[Usage] = []
+    for name, _ in media.REFERENCING_TABLES:
+        kind = BY_NAME[name]
+        condition = Sql("r.site_id = ? AND r.image_id = ? AND", tx.site.id, media_id) + readable
+        order = Sql("ORDER BY r.modified_utc DESC LIMIT ?", MAX_NAMED_RECORDS)
+        usages += [Usage(kind, row) for row in await tx.fetch_all(kind.select(condition + order))]
+    references = await media.find_references(tx, media_id, MAX_NAMED_RECORDS)
+    return usages, len(references) - len(usages)
 
 
 async def delete_media(kind: Kind, context: OperationContext) -> Outcome:

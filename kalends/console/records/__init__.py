@@ -1,0 +1,1 @@
+"""Tables and forms of venues, organizers, categories, tags and images."""
