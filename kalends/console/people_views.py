@@ -51,7 +51,9 @@ async def show_people(console_request: ConsoleRequest) -> Response:
 
 async def show_invitation(console_request: ConsoleRequest) -> Response:
     """Show the form that invites a person."""
-    return require_confirmed(console_request) or _invitation_page(console_request, {"role": DEFAULT_ROLE})
+    return require_confirmed(console_request) or _invitation_page(
+        console_request, {"login": "", "role": DEFAULT_ROLE}
+    )
 
 
 async def invite(console_request: ConsoleRequest) -> Response:
