@@ -3,13 +3,14 @@
 import re
 from typing import Final
 
-from kalends.console import home_views, people_views, sign_in_views
+from kalends.console import home_views, people_views, settings_views, sign_in_views
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
 
 ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     ConsoleRoute("/?", home_views.show_home, min_role="subscriber"),
     *sign_in_views.ROUTES,
     *people_views.ROUTES,
+    *settings_views.ROUTES,
 )
 
 
