@@ -209,7 +209,7 @@ def _page(console_request: ConsoleRequest, template: str, **values: Any) -> Resp
         local = times.local_of(moment, site.timezone)
         return f"{locale.bare_day(local.date())} {locale.time(local)}"
 
-    names = {
+    names: dict[str, Any] = {
         "roles": ROLES[1:],
         "role_names": ROLE_NAMES,
         "role_rights": ROLE_RIGHTS,

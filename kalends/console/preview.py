@@ -36,7 +36,9 @@ async def render_preview(console_request: ConsoleRequest, settings: Mapping[str,
 def _replace_settings(site: Site, values: dict[str, Any]) -> Site:
     """Return the site with these settings. New custom CSS becomes part of the page, instead of the saved one."""
     changes = {key: value for key, value in values.items() if key != CUSTOM_CSS}
-    return replace(site, **changes, **({"custom_css_hash": ""} if CUSTOM_CSS in values else {}))
+    if CUSTOM_CSS in values:
+        changes["custom_css_hash"] = ""
+    return replace(site, **changes)
 
 
 def _make_page_request(console_request: ConsoleRequest) -> PageRequest:

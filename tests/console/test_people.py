@@ -158,8 +158,10 @@ def test_changes_require_recent_confirmation(app: RunningApp, action: str) -> No
         f"/console/confirm?next=/console/people/{user_id}",
     )
     assert client.get(f"{PEOPLE}/new").headers["location"] == "/console/confirm?next=/console/people/new"
-    assert client.post(f"{PEOPLE}/new", {"login": "x", "role": "author"}).headers["location"].startswith(
-        "/console/confirm"
+    assert (
+        client.post(f"{PEOPLE}/new", {"login": "x", "role": "author"})
+        .headers["location"]
+        .startswith("/console/confirm")
     )
     assert client.get(PEOPLE).status_code == 200
     assert app.sql("SELECT role, disabled_at FROM users WHERE id = $1", user_id)[0][:] == ("author", None)
