@@ -200,7 +200,7 @@ class Application:
                 self._telemetry.problem(api_error.detail)
             return make_error_response(inbound, api_error)
         except Exception as exception:
-            path = request.scope["path"]
+            path = _log_path(inbound)
             self._telemetry.exception(exception, request_id=inbound.request_id, method=request.method, path=path)
             return make_error_response(inbound, errors.internal_error(inbound.request_id))
 
@@ -253,7 +253,7 @@ class Application:
             route,
             status,
             time.perf_counter() - inbound.started_at,
-            path=request.scope["path"][:500],
+            path=_log_path(inbound)[:500],
             request_id=inbound.request_id,
             host=request.headers.get("host", "")[:255],
             **more,
@@ -352,6 +352,11 @@ async def _send(inbound: InboundRequest, response: Response) -> None:
     # Content-Length stays that of GET; only the body is dropped.
     body = b"" if request.method == "HEAD" else bytes(response.body)
     await send_response(inbound.send, response.status_code, response.raw_headers, body)
+
+
+def _log_path(inbound: InboundRequest) -> str:
+    path: str = inbound.context.log_path if inbound.context else inbound.request.scope["path"]
+    return path
 
 
 def _route(context: Context | None) -> str:

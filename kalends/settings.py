@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, V
 from kalends.core.egress import read_allowed_network
 from kalends.core.forwarded import read_network
 from kalends.core.suggestions import suggest
+from kalends.core.urls import read_email
 
 # Variables of the tests and tools.
 NOT_SETTINGS: Final = frozenset(
@@ -109,10 +110,13 @@ class Settings(BaseModel):
     smtp_url: SecretStr = Field(
         default=SecretStr(""),
         description="SMTP server for invitations and password resets, such as "
-        "smtps://user:password@smtp.example.org, or smtp:// with STARTTLS if the server offers it. Empty: the "
-        "console shows links to administrators instead.",
+        "smtps://user:password@smtp.example.org, or smtp:// with STARTTLS if the server offers it, and always if the "
+        "URL has a password. Empty: the console shows links to administrators instead.",
     )
-    email_from: str = Field(default="", description="Sender of e-mails, such as calendar@example.org.")
+    email_from: str = Field(
+        default="",
+        description="Sender of e-mails, such as calendar@example.org; empty: calendar@ and the host of the base URL.",
+    )
     trash_days: int = Field(default=30, ge=1, description="Days before trashed records are deleted permanently.")
     history_days: int = Field(
         default=365, ge=1, description="Days for which the change log and the history of records are kept."
@@ -189,6 +193,19 @@ class Settings(BaseModel):
         if not value.startswith(("postgresql://", "postgres://")):
             raise ValueError("must begin with postgresql://")
         return value
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _check_smtp_url(cls, value: SecretStr) -> SecretStr:
+        parts = urlsplit(value.get_secret_value())
+        if value.get_secret_value() and (parts.scheme not in ("smtp", "smtps") or not parts.hostname):
+            raise ValueError("must be empty or an smtp:// or smtps:// URL")
+        return value
+
+    @field_validator("email_from")
+    @classmethod
+    def _check_address(cls, value: str) -> str:
+        return read_email(value)
 
     @field_validator("fetch_allowed_networks")
     @classmethod
@@ -288,7 +305,7 @@ def read_settings(**overrides: Any) -> Settings:
         return Settings.model_validate(_read_environment() | overrides)
     except ValidationError as error:
         lines = [
-            f"KALENDS_{str(detail['loc'][0]).upper()}={detail.get('input')!r}: {_describe_rule(detail)}."
+            f"KALENDS_{str(detail['loc'][0]).upper()}{_describe_value(detail)}: {_describe_rule(detail)}."
             for detail in error.errors()
         ]
         raise InvalidSettings("\n".join(lines)) from error
@@ -309,6 +326,12 @@ def find_unknown(environment: Iterable[str]) -> list[str]:
             similar = suggest(name, sorted(known), SYNONYMS)
             messages.append(f"{name} is not a setting." + (f" Did you mean {similar}?" if similar else ""))
     return messages
+
+
+def _describe_value(detail: Mapping[str, Any]) -> str:
+    """Return the invalid value as it was set; nothing if it is a secret."""
+    is_secret = Settings.model_fields[str(detail["loc"][0])].annotation is SecretStr
+    return "" if is_secret else f"={detail.get('input')!r}"
 
 
 def _describe_rule(detail: Mapping[str, Any]) -> str:

@@ -10,14 +10,17 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
 
 from procrastinate import App, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
+from kalends.adapters import smtp_client
 from kalends.adapters.purge_client import send_purges
 from kalends.bootstrap import database_options, open_library
 from kalends.core.clock import utc_now
-from kalends.operations import cache_tags, lifecycle
+from kalends.operations import cache_tags, emails, lifecycle
 from kalends.operations.media import maintenance
 from kalends.settings import Settings
 from kalends.store import jobs, problems
@@ -127,6 +130,19 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     @queue.task(name=jobs.Task.MAKE_SIZES, retry=RETRY)
     async def make_sizes(media_id: int, site_id: int) -> None:
         await maintenance.make_sizes(database, library, utc_now(), site_id, media_id)
+
+    @queue.task(name=jobs.Task.SEND_EMAIL, retry=RETRY)
+    async def send_email(to: str, subject: str, text: str, site_id: int, link: dict[str, Any] | None = None) -> None:
+        if not to:
+            return  # A reset was requested for an account that does not exist or has no address.
+        async with database.transaction(site_id, utc_now(), writing=True) as tx:
+            site, now = tx.site, tx.now
+            if link is not None:
+                text = await emails.insert_link(tx, text, link["user_id"], link["purpose"], link["base_url"])
+        base_url = site.base_url or settings.base_url or (link or {}).get("base_url", "")
+        sender = settings.email_from or f"calendar@{urlsplit(base_url).hostname or 'localhost'}"
+        email = smtp_client.Email(sender, site.name, to, subject, text)
+        await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, now)
 
     @queue.periodic(cron="23 4 * * *")
     @queue.task(name="collect_orphans", queueing_lock="collect_orphans", retry=RETRY)

@@ -29,6 +29,7 @@ PATH_MARKERS = {
     "api/test_permissions.py": ["exhaustive"],
     "api/test_place_lists.py": ["exhaustive"],
     "commands": ["process"],
+    "console/test_emails.py": ["process"],
     "description/test_document.py": ["exhaustive"],
     "description/test_fuzz.py": ["process"],
     "docs/test_documentation.py": ["docs"],

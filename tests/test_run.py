@@ -61,17 +61,25 @@ def test_run_and_demo(directory: Path) -> None:
         rows = re.findall(r"^  (\w+) +(\S.*)$", output, re.MULTILINE)
         base = f"http://localhost:{port}"
         password = (directory / "password").read_text().strip()
+        console_url = rows[1][1]
+        assert console_url.startswith(f"{base}/console/link/")
         assert rows == [
             ("Calendar", f"{base}/"),
+            ("Console", console_url),
             ("Documentation", f"{base}/docs"),
             ("API", f"{base}/api/calendar/events/v1"),
             ("Login", "admin"),
             ("Password", password),
         ]
         assert (directory / "password").stat().st_mode & 0o077 == 0
-        for address in (rows[0][1], rows[1][1], f"{rows[2][1]}/events"):
+        api_url = f"{base}/api/calendar/events/v1"
+        for address in (f"{base}/", f"{base}/docs", f"{api_url}/events"):
             assert httpx.get(address).raise_for_status()
-        users = httpx.post(f"{rows[2][1]}/tags", json={"name": "first"}, auth=("admin", password))
+        assert "admin" in httpx.get(console_url).raise_for_status().text
+        signed_in = httpx.post(console_url, headers={"sec-fetch-site": "same-origin"})
+        assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/console/")
+        assert signed_in.headers["set-cookie"].startswith("__Host-kalends=")
+        users = httpx.post(f"{api_url}/tags", json={"name": "first"}, auth=("admin", password))
         assert users.status_code == 201
         second = start(directory, port)
         message, _ = second.communicate(timeout=60)

@@ -70,7 +70,8 @@ def _run(directory: Path, host: str, port: int, *, with_town: bool) -> int:
         )
     signal.signal(signal.SIGTERM, lambda *_: server.terminate())
     _step("Server", "with a worker for background jobs", lambda: _wait_until_ready(server, f"{host}:{port}", log))
-    _print_addresses(base_url, password, with_town=with_town)
+    console_url = _kalends({"KALENDS_BASE_URL": base_url, **environment}, "user", "link", LOGIN)
+    _print_addresses(base_url, console_url, password, with_town=with_town)
     print(f"The log is in {log.relative_to(Path.cwd()) if log.is_relative_to(Path.cwd()) else log}.", flush=True)
     return _wait(server)
 
@@ -131,15 +132,17 @@ def _wait_until_ready(server: subprocess.Popen[bytes], address: str, log: Path) 
     raise StepError(f"The server was not ready after {READY_TIMEOUT:.0f} seconds.")
 
 
-def _print_addresses(base_url: str, password: str, *, with_town: bool) -> None:
+def _print_addresses(base_url: str, console_url: str, password: str, *, with_town: bool) -> None:
     rows: Sequence[tuple[str, str]] = (
         ("Calendar", f"{base_url}/"),
+        ("Console", console_url),
         ("Documentation", f"{base_url}/docs"),
         ("API", f"{base_url}/api/calendar/events/v1"),
         ("Login", LOGIN),
         ("Password", password),
     )
     print("\n" + "\n".join(f"  {name:<14} {value}" for name, value in rows) + "\n")
+    print("The address of the console signs you in once, within one hour.")
     hint = "" if with_town else " `just demo` fills the calendar with a made-up town."
     print(f"Ctrl+C stops the server, `just stop` also PostgreSQL.{hint}", flush=True)
 

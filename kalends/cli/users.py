@@ -1,16 +1,21 @@
 """Accounts and their application passwords."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kalends.cli.runtime import Login, SiteOption, YesOption, confirm, run_in_transaction
+from kalends.cli.runtime import Login, SiteOption, YesOption, confirm, load_settings, run_in_transaction
+
+if TYPE_CHECKING:
+    from kalends.operations.sessions import Purpose
+    from kalends.store.database import Transaction
 
 user = typer.Typer(no_args_is_help=True, help="Manage accounts.")
 app_password = typer.Typer(no_args_is_help=True, help="Manage application passwords, which API clients sign in with.")
 
 ROLES = "Role: subscriber, contributor, author, editor or administrator."
+LOCAL_URL = "http://localhost:8000"
 Name = Annotated[str, typer.Argument(help="Name of the application password, unique per account.")]
 
 
@@ -19,13 +24,43 @@ def add_user(
     login: Annotated[str, typer.Argument(help="Login of the new account.")],
     role: Annotated[str, typer.Option(help=ROLES)],
     email: Annotated[str, typer.Option(help="E-mail address; can also be used to sign in.")] = "",
+    invite: Annotated[
+        bool, typer.Option("--invite", help="Print a link with which the user signs in once and sets a password.")
+    ] = False,
     site: SiteOption = "",
 ) -> None:
     """Add an account."""
     from kalends.operations import accounts
+    from kalends.operations.sessions import Purpose
 
-    user_id = run_in_transaction(site, lambda tx: accounts.add_user(tx, login, role, email))
+    async def add(tx: "Transaction") -> tuple[int, str]:
+        user_id = await accounts.add_user(tx, login, role, email)
+        return user_id, await create_link(tx, user_id, Purpose.INVITE) if invite else ""
+
+    user_id, url = run_in_transaction(site, add)
     typer.echo(f"Added {login} as {role} (ID {user_id}).")
+    if url:
+        typer.echo(f"The invitation works once, within seven days:\n{url}")
+
+
+@user.command("link")
+def link_user(login: Login, site: SiteOption = "") -> None:
+    """Print a link that signs an account in to the console once, within one hour; earlier links stop working."""
+    from kalends.operations import accounts
+    from kalends.operations.sessions import Purpose
+
+    async def link(tx: "Transaction") -> str:
+        return await create_link(tx, await accounts.require_active_user(tx, login), Purpose.SIGN_IN)
+
+    typer.echo(run_in_transaction(site, link))
+
+
+async def create_link(tx: "Transaction", user_id: int, purpose: "Purpose") -> str:
+    """Create a one-time link with the URL of the site, else of the server, else of a local server."""
+    from kalends.operations import sessions
+
+    base_url = tx.site.base_url or load_settings().base_url or LOCAL_URL
+    return await sessions.create_link(tx, user_id, purpose, base_url)
 
 
 @user.command("list")

@@ -29,8 +29,8 @@ TEXTS: Final = {
     ),
     Purpose.RESET: N_(
         "Somebody, probably you, requested a new password for your account at the calendar {site}. Open this link to "
-        "choose one:\n\n{link}\n\nIt works once, within one hour. If it was not you, ignore this e-mail: your password "
-        "stays the same."
+        "choose one:\n\n{link}\n\nIt works once, within one hour. If it was not you, ignore this e-mail: your "
+        "password stays the same."
     ),
 }
 
@@ -51,14 +51,20 @@ async def send_link(
     The server may have no SMTP server, and the account no e-mail address; then the link is to be shown to the
     administrator who created it.
     """
-    base_url = console_request.origin_url
     if not console_request.state.sends_email or not email:
-        return SentLink(await create_link(tx, user_id, purpose, base_url), is_sent=False)
+        return SentLink(await create_link(tx, user_id, purpose, console_request.origin_url), is_sent=False)
+    await enqueue_link(console_request, tx, user_id, email, purpose)
+    return SentLink("", is_sent=True)
+
+
+async def enqueue_link(
+    console_request: ConsoleRequest, tx: Transaction, user_id: int, email: str, purpose: Purpose
+) -> None:
+    """Send a one-time link by e-mail, in the language of its recipient."""
     translate = translator(await _find_language(tx, user_id))
     subject = Message(SUBJECTS[purpose], site=tx.site.name).render(translate)
     text = Message(TEXTS[purpose], site=tx.site.name, link=LINK).render(translate)
-    await enqueue_email(tx, email, subject, text, RequestedLink(user_id, purpose, base_url))
-    return SentLink("", is_sent=True)
+    await enqueue_email(tx, email, subject, text, RequestedLink(user_id, purpose, console_request.origin_url))
 
 
 async def _find_language(tx: Transaction, user_id: int) -> str:

@@ -83,7 +83,8 @@ async def set_role(console_request: ConsoleRequest) -> Response:
     async def change(tx: Transaction, person: Person) -> None:
         if role != "administrator":
             _require_own_consent(console_request, person)
-        await accounts.set_role(tx, person.login, role)
+        if role != person.role:  # A change of role ends the sessions.
+            await accounts.set_role(tx, person.login, role)
 
     return await _change(console_request, change, "saved")
 

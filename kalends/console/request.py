@@ -13,7 +13,7 @@ from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.languages import find_language
 from kalends.core.messages import Message
-from kalends.core.params import read_params
+from kalends.core.params import RepeatedValues, read_params
 from kalends.core.roles import ROLES
 from kalends.http import language, media_files, requests
 from kalends.http.auth import authenticate_session
@@ -72,6 +72,12 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         return self.read_session_token()
 
     @property
+    def log_path(self) -> str:
+        """Return the path for the log, without the token of a one-time link."""
+        token = self.path_params.get("token")
+        return self.path.replace(token, "…") if token else self.path
+
+    @property
     def is_cacheable(self) -> bool:
         return False
 
@@ -104,9 +110,11 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         return requests.query_value(self.request, name) or ""
 
     def form_text(self, name: str) -> str:
-        """Return a field of the form that is a single text; an empty one if it was not sent."""
+        """Return a field of the form that is a text, the last one if there are several; empty if there is none."""
         value = self.form.get(name, "")
-        return value if isinstance(value, str) else ""
+        value = value[-1] if isinstance(value, RepeatedValues) else value
+        # PostgreSQL cannot store U+0000.
+        return value.replace("\0", "") if isinstance(value, str) else ""
 
     def has_role(self, role: str) -> bool:
         return permissions.rank(self.actor) >= ROLES.index(role)

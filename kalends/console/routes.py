@@ -3,12 +3,27 @@
 import re
 from typing import Final
 
-from kalends.console import home_views, people_views, settings_views, sign_in_views
+from kalends.console import (
+    account_views,
+    confirm_views,
+    home_views,
+    link_views,
+    passkey_views,
+    people_views,
+    reset_views,
+    settings_views,
+    sign_in_views,
+)
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
 
 ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     ConsoleRoute("/?", home_views.show_home, min_role="subscriber"),
     *sign_in_views.ROUTES,
+    *link_views.ROUTES,
+    *reset_views.ROUTES,
+    *confirm_views.ROUTES,
+    *account_views.ROUTES,
+    *passkey_views.ROUTES,
     *people_views.ROUTES,
     *settings_views.ROUTES,
 )

@@ -5,6 +5,7 @@ import hmac
 import secrets
 import string
 import time
+from functools import cache
 from typing import Final
 from uuid import UUID
 
@@ -42,10 +43,18 @@ def hash_account_password(password: str) -> str:
 
 
 def verify_account_password(stored: str, password: str) -> bool:
+    """Return whether a password matches its hash. Without one (an empty text), this takes as long and is False."""
     try:
-        return _hasher.verify(stored, password)
+        _hasher.verify(stored or _dummy_hash(), password)
     except (VerificationError, InvalidHashError):
         return False
+    return bool(stored)
+
+
+@cache
+def _dummy_hash() -> str:
+    """Return the hash of a password that nobody knows, so that an unknown login takes as long as a known one."""
+    return hash_account_password(new_application_password())
 
 
 def new_uid() -> UUID:

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from kalends.core.forwarded import IpNetwork, find_client_ip
 from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 from kalends.http import language, sessions
+from kalends.http.account_passwords import AccountPasswords
 from kalends.http.health import WorkerWatch
 from kalends.http.request_head import Corrections
 from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
@@ -44,6 +45,7 @@ class AppState:
     feed_limiter: PerOwnerLimiter = field(default_factory=lambda: PerOwnerLimiter(FEED_LIMITS))
     max_daily_records: int = 0
     sends_email: bool = False  # whether an SMTP server is configured
+    account_passwords: AccountPasswords = field(default_factory=AccountPasswords)
 
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -115,6 +117,12 @@ class RequestContext[R: MatchedRoute]:
     @property
     def client_ip(self) -> str:
         return read_client_ip(self.request, self.state)
+
+    @property
+    def log_path(self) -> str:
+        """Return the path for the log."""
+        path: str = self.request.scope["path"]
+        return path
 
     @property
     def credentials(self) -> str:

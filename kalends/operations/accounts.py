@@ -1,16 +1,21 @@
 """Accounts and application passwords, as commands and the console manage them."""
 
 from collections.abc import Callable
+from typing import Final
 
 from kalends.core import credentials
 from kalends.core.errors import InvalidArgument, InvalidValue, with_suggestion
 from kalends.core.html.sanitize import clean_plain
+from kalends.core.languages import find_language
 from kalends.core.messages import Message
+from kalends.core.messages import gettext_noop as N_
 from kalends.core.roles import ROLES
 from kalends.core.suggestions import suggest
 from kalends.core.urls import read_email
-from kalends.store import Row, users
+from kalends.store import Row, sessions, users
 from kalends.store.database import Transaction
+
+MIN_PASSWORD_LENGTH: Final = 10
 
 
 class AuthorNeeded(InvalidValue):
@@ -34,18 +39,21 @@ async def read_profiles(tx: Transaction, *, user_id: int | None = None, limit: i
 
 
 async def set_role(tx: Transaction, login: str, role: str) -> None:
+    """Change the role of an account, and end its sessions."""
     role = _parse_role(role)
     user_id = await _lock_user(tx, login)
     if role != "administrator":
         await _keep_administrator(tx, user_id, login)
     await users.set_role(tx, user_id, role)
+    await sessions.end_sessions(tx, user_id)
 
 
 async def disable_user(tx: Transaction, login: str) -> None:
-    """Prevent an account from signing in; its records and application passwords stay."""
+    """Prevent an account from signing in, and end its sessions; its records and application passwords stay."""
     user_id = await _lock_user(tx, login)
     await _keep_administrator(tx, user_id, login)
     await users.set_disabled(tx, user_id, disabled=True)
+    await end_all_sessions(tx, user_id)
 
 
 async def enable_user(tx: Transaction, login: str) -> None:
@@ -66,6 +74,13 @@ async def set_email(tx: Transaction, login: str, email: str) -> None:
     await users.set_email(tx, user_id, email)
 
 
+async def set_profile(tx: Transaction, login: str, display_name: str, language: str) -> None:
+    """Change the name that others see, and the language of the console; an empty one is that of the browser."""
+    name = parse_argument("display_name", lambda text: clean_plain(text, 100), display_name)
+    user_id = await require_user(tx, login)
+    await users.set_profile(tx, user_id, name or login, (language and find_language(language)) or "")
+
+
 async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:
     """Remove an account and return the number of records that another account got."""
     user_id = await _lock_user(tx, login)
@@ -83,16 +98,31 @@ async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:
 
 
 async def set_account_password(tx: Transaction, login: str, password: str) -> None:
-    if len(password) < 10:
-        raise InvalidValue("The password must have at least 10 characters.")
-    await users.set_password_hash(tx, await require_user(tx, login), credentials.hash_account_password(password))
+    """Set the password of an account, and end its sessions."""
+    if len(password) < MIN_PASSWORD_LENGTH:
+        raise InvalidValue(f"The password must have at least {MIN_PASSWORD_LENGTH} characters.")
+    user_id = await require_user(tx, login)
+    await set_password_hash(tx, user_id, credentials.hash_account_password(password))
+
+
+async def set_password_hash(tx: Transaction, user_id: int, password_hash: str) -> None:
+    """Replace the password of an account: its sessions end, and links to sign in or to reset it stop working."""
+    await users.set_password_hash(tx, user_id, password_hash)
+    await end_all_sessions(tx, user_id)
+
+
+async def end_all_sessions(tx: Transaction, user_id: int) -> None:
+    """End the sessions of a user, and make links to sign in or to reset the password useless."""
+    await sessions.end_sessions(tx, user_id)
+    await sessions.remove_tokens(tx, user_id)
 
 
 async def add_application_password(tx: Transaction, login: str, name: str, *, read_only: bool = False) -> str:
     user_id = await require_user(tx, login)
     name = parse_argument("NAME", lambda text: clean_plain(text, 100), name)
     if not name or name in [row["name"] for row in await users.list_application_passwords(tx, user_id)]:
-        raise InvalidValue(f"NAME must not be empty or the name of another application password of {login}.")
+        problem = N_("must not be empty or the name of another application password of {login}.")
+        raise InvalidArgument("NAME", Message(problem, login=login))
     password = credentials.new_application_password()
     password_hash = credentials.hash_application_password(tx.site.secret, password)
     await users.add_application_password(tx, user_id, name, password_hash, read_only=read_only)
@@ -155,4 +185,13 @@ async def require_user(tx: Transaction, login: str) -> int:
     user_id = await users.find_user(tx, login, login)
     if user_id is None:
         raise InvalidValue("There is no user {login}.", login=login)
+    return user_id
+
+
+async def require_active_user(tx: Transaction, login: str) -> int:
+    """Return the ID of an account that can sign in; raise InvalidValue if there is none or it is disabled."""
+    account = await users.find_account(tx, login)
+    if account is None:
+        raise InvalidValue(f"There is no user {login} who can sign in.")
+    user_id: int = account["id"]
     return user_id

@@ -136,9 +136,16 @@ async def end_session(tx: Transaction, user_id: int, token_hash: bytes) -> bool:
     return bool(ended)
 
 
-async def end_sessions(tx: Transaction, user_id: int) -> None:
-    """End all sessions of a user."""
-    await tx.execute(Sql("DELETE FROM sessions WHERE site_id = ? AND user_id = ?", tx.site.id, user_id))
+async def end_sessions(tx: Transaction, user_id: int, except_hash: bytes = b"") -> None:
+    """End all sessions of a user, except for one."""
+    await tx.execute(
+        Sql(
+            "DELETE FROM sessions WHERE site_id = ? AND user_id = ? AND token_hash <> ?",
+            tx.site.id,
+            user_id,
+            except_hash,
+        )
+    )
 
 
 async def remove_expired(tx: Transaction) -> None:

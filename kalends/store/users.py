@@ -104,15 +104,18 @@ async def is_known_client_ip(tx: Transaction, login: str, client_ip: str) -> boo
         Sql(
             """
             SELECT true FROM users u
-            JOIN application_passwords p ON p.site_id = u.site_id AND p.user_id = u.id
-            JOIN application_password_uses s ON s.site_id = p.site_id AND s.password_id = p.id
-            WHERE u.site_id = ? AND s.client_ip = ?
-                AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?))) LIMIT 1
+            WHERE u.site_id = ? AND (lower(u.login) = lower(?) OR (u.email <> '' AND lower(u.email) = lower(?))) AND (
+                EXISTS (SELECT FROM sessions s
+                    WHERE s.site_id = u.site_id AND s.user_id = u.id AND s.client_ip = ?)
+                OR EXISTS (SELECT FROM application_passwords p
+                    JOIN application_password_uses s ON s.site_id = p.site_id AND s.password_id = p.id
+                    WHERE p.site_id = u.site_id AND p.user_id = u.id AND s.client_ip = ?))
             """,
             tx.site.id,
+            login,
+            login,
             client_ip,
-            login,
-            login,
+            client_ip,
         )
     )
     return bool(known)
@@ -332,6 +335,10 @@ async def add_user(tx: Transaction, login: str, email: str, role: str) -> int:
     values: dict[LiteralString, object] = {"id": user_id, "login": login, "email": email, "role": role}
     await records.add(tx, "users", {**values, "display_name": login})
     return user_id
+
+
+async def set_profile(tx: Transaction, user_id: int, display_name: str, language: str) -> None:
+    await records.change(tx, "users", user_id, {"display_name": display_name, "language": language})
 
 
 async def set_role(tx: Transaction, user_id: int, role: str) -> None:

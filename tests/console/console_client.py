@@ -41,9 +41,9 @@ class ConsoleClient:
 
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send a request as a page of the console would, and keep the cookie of the response."""
-        return self.app.run(self._request(method, path, options))
+        return self.app.run(self.request_async(method, path, **options))
 
-    async def _request(self, method: str, path: str, options: dict[str, Any]) -> httpx.Response:
+    async def request_async(self, method: str, path: str, **options: Any) -> httpx.Response:
         sent = {"accept": "text/html", "sec-fetch-site": "same-origin", **self.headers, **options.pop("headers", {})}
         if self.token:
             sent["cookie"] = f"{COOKIE}={self.token}"

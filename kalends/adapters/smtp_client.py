@@ -1,0 +1,72 @@
+"""Client for the SMTP server that sends e-mails."""
+
+import ssl
+from dataclasses import dataclass
+from datetime import datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime, make_msgid
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import aiosmtplib
+
+# Seconds for each step of the dialogue.
+TIMEOUT: Final = 20.0
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Email:
+    """A plain-text e-mail."""
+
+    sender: str
+    sender_name: str
+    to: str
+    subject: str
+    text: str
+
+
+def make_message(email: Email, now: datetime) -> EmailMessage:
+    """Return an e-mail as a message. Raise ValueError if an address is invalid.
+
+    Line breaks in names and subjects become spaces, so no value can add a header; the library refuses them as well.
+    """
+    message = EmailMessage(policy=SMTP)
+    sender = Address(_one_line(email.sender_name), addr_spec=email.sender)
+    message["From"] = sender
+    message["To"] = Address(addr_spec=email.to)
+    message["Subject"] = _one_line(email.subject)
+    message["Date"] = format_datetime(now)
+    message["Message-ID"] = make_msgid(domain=sender.domain)
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(email.text)
+    return message
+
+
+async def send_email(url: str, email: Email, now: datetime, tls_context: ssl.SSLContext | None = None) -> None:
+    """Send an e-mail through the server of an smtp:// or smtps:// URL. Raise SMTPException or OSError on failure.
+
+    With smtp://, the connection is encrypted if the server offers STARTTLS. A password is sent to another machine
+    over an encrypted connection only.
+    """
+    parts = urlsplit(url)
+    needs_tls = bool(parts.password) and parts.hostname not in LOOPBACK
+    await aiosmtplib.send(
+        make_message(email, now),
+        sender=email.sender,
+        recipients=[email.to],
+        hostname=parts.hostname,
+        port=parts.port,
+        username=unquote(parts.username) if parts.username else None,
+        password=unquote(parts.password) if parts.password else None,
+        use_tls=parts.scheme == "smtps",
+        start_tls=True if needs_tls and parts.scheme == "smtp" else None,
+        tls_context=tls_context,
+        timeout=TIMEOUT,
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
