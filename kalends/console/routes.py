@@ -11,6 +11,7 @@ from kalends.console import (
     passkey_views,
     people_views,
     reset_views,
+    settings_views,
     sign_in_views,
 )
 from kalends.console.event_table import bulk_views
@@ -33,6 +34,7 @@ ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     *edit_views.ROUTES,
     *merge_views.ROUTES,
     *media_views.ROUTES,
+    *settings_views.ROUTES,
 )
 
 
