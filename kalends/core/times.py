@@ -5,7 +5,7 @@ current time is always an argument. `date_forms` parses dates.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timezone
 from typing import Final
 
 from kalends.core.date_forms import (
@@ -46,6 +46,7 @@ __all__ = [
     "default_window",
     "event_span",
     "format_datetime",
+    "format_offset",
     "in_zone",
     "is_first_second",
     "is_last_second",
@@ -152,6 +153,11 @@ def format_datetime(value: datetime) -> str:
     """Format as `YYYY-MM-DD HH:MM:SS`, the only format in responses of the API."""
     # Formatting the offset, only to cut it off, would take most of the time.
     return value.replace(tzinfo=None).isoformat(" ", "seconds")
+
+
+def format_offset(moment: datetime, zone: str) -> str:
+    """Format the UTC offset of a zone at a moment as `+HH:MM`."""
+    return datetime.min.replace(tzinfo=timezone(offset_of(moment, zone))).isoformat()[-6:]
 
 
 def datetime_parts(text: str) -> dict[str, str]:

@@ -37,7 +37,7 @@ async def list_record_changes(
     return await tx.fetch_all(
         Sql(
             """
-            SELECT c.revision, c.action, c.changed_at, c.user_id, u.login, c.before, c.after
+            SELECT c.revision, c.action, c.changed_at, c.user_id, u.login, u.display_name, c.before, c.after
             FROM changes c LEFT JOIN users u ON u.site_id = c.site_id AND u.id = c.user_id
             WHERE c.site_id = ? AND c.kind = ? AND c.record_id = ? AND c.revision > ? AND c.revision < ?
             ORDER BY c.revision DESC LIMIT ?
