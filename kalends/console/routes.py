@@ -14,6 +14,7 @@ from kalends.console import (
     settings_views,
     sign_in_views,
 )
+from kalends.console.event_form import map_views, preview, script_views, views
 from kalends.console.event_table import bulk_views
 from kalends.console.event_table import views as event_table_views
 from kalends.console.records import edit_views, list_views, media_views, merge_views
@@ -35,6 +36,7 @@ ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     *merge_views.ROUTES,
     *media_views.ROUTES,
     *settings_views.ROUTES,
+    *(*views.ROUTES, *script_views.ROUTES, *preview.ROUTES, *map_views.ROUTES),
 )
 
 
