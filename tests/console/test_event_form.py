@@ -1,6 +1,5 @@
 """The form of an event without script: fields, actions by role, times, drafts, warnings, preview."""
 
-from tests.api.running_app import API_PATH, RunningApp
 from tests.console.console_client import ConsoleClient
 
 
