@@ -12,6 +12,7 @@ from kalends.core.errors import ApiError
 from kalends.core.messages import gettext_noop as N_
 from kalends.http import requests
 from kalends.http.auth import authenticate_session
+from kalends.http.encoding import compress_response
 from kalends.http.sessions import SAFE_METHODS, require_same_origin
 
 TITLES = {
@@ -22,7 +23,14 @@ TITLES = {
 
 
 async def serve_console(console_request: ConsoleRequest) -> Response:
-    """Respond to a request to the console. Client errors become pages; scripts get them as JSON."""
+    """Respond to a request to the console, compressed if the browser accepts that."""
+    response = await _respond(console_request)
+    await compress_response(console_request.request, response)
+    return response
+
+
+async def _respond(console_request: ConsoleRequest) -> Response:
+    """Return the response of a view. Client errors become pages; scripts get them as JSON."""
     if console_request.path.startswith(ASSETS):
         return serve_asset(console_request.path)
     try:

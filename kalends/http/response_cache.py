@@ -4,7 +4,6 @@ Concurrent requests for the same response wait for the first one instead of rend
 """
 
 import asyncio
-import gzip
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,14 +16,11 @@ from starlette.responses import Response
 from kalends.core.errors import ApiError
 from kalends.core.lru import ByteLru
 from kalends.http.context import RequestContext
+from kalends.http.encoding import compress
 from kalends.http.language import find_requested
 from kalends.http.request_head import normalize_query
 from kalends.store.site_revisions import SiteRevision
 
-# Smaller bodies cost more to compress than compression saves.
-MIN_COMPRESSED_BYTES: Final = 1024
-# Larger bodies are compressed in a thread: a feed of thousands of events would block the event loop.
-MIN_THREAD_BYTES: Final = 256 * 1024
 # Headers of one response, which are added again to each response from the cache.
 UNCACHED_HEADERS: Final = (b"x-request-id", b"content-length", b"cache-control", b"x-kalends-ignored-params")
 
@@ -47,10 +43,7 @@ class CachedResponse:
     async def compress(self) -> bytes | None:
         """Return the compressed body, which is computed once; None if compression is not worthwhile."""
         if self._compressed is None:
-            if len(self.body) < MIN_COMPRESSED_BYTES:
-                return None
-            large = len(self.body) >= MIN_THREAD_BYTES
-            self._compressed = await asyncio.to_thread(_gzip, self.body) if large else _gzip(self.body)
+            self._compressed = await compress(self.body)
         return self._compressed
 
     def is_valid(self, current: SiteRevision, now: datetime) -> bool:
@@ -173,10 +166,6 @@ class ResponseCache:
             yield store
         finally:
             wake(look_again=True)
-
-
-def _gzip(body: bytes) -> bytes:
-    return gzip.compress(body, 6, mtime=0)
 
 
 def _is_cached(header: bytes) -> bool:

@@ -7,7 +7,9 @@ def test_new_event_is_saved_as_draft_and_published(author: ConsoleClient) -> Non
     page = author.page("/console/events/new")
     response = author.post(
         "/console/events/new",
-        page.form(action="draft", title="Choir & organ", start_day="2031-05-02", start_time="19:30", end_time="21:00"),
+        page.form(
+            action="draft", title="Choir & organ", start_day="2031-05-02", start_time="19:30", end_time="21:00"
+        ),
     )
     assert response.status_code == 303, response.text[:3000]
     path = response.headers["location"].partition("?")[0]

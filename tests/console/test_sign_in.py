@@ -62,3 +62,12 @@ def test_api_accepts_session(editor: ConsoleClient) -> None:
     assert editor.get(path, headers=headers).headers["cache-control"] == "private, no-store"
     assert ConsoleClient(editor.app).get(path, headers=headers).status_code == 403
     assert editor.get(path, headers={**headers, "sec-fetch-site": "cross-site"}).status_code == 403
+
+
+def test_pages_and_assets_are_compressed(visitor: ConsoleClient) -> None:
+    page = visitor.get("/console/sign-in", headers={"accept-encoding": "gzip"})
+    assert (page.headers["content-encoding"], page.headers["vary"]) == ("gzip", "Accept-Encoding")
+    style = page.text.partition('href="/console/assets/')[2].partition('"')[0]
+    asset = visitor.get(f"/console/assets/{style}", headers={"accept-encoding": "gzip"})
+    assert (asset.status_code, asset.headers["content-encoding"]) == (200, "gzip")
+    assert "content-encoding" not in visitor.get("/console/sign-in", headers={"accept-encoding": "identity"}).headers
