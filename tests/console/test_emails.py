@@ -117,16 +117,21 @@ def _make_certificate(key: Path, path: Path) -> None:
     )
 
 
+async def send(server: SmtpServer, tls_context: ssl.SSLContext | None = None) -> None:
+    await send_email(server.url, EMAIL, utc_now(), tls_context)
+    await asyncio.sleep(0.2)  # The transport is closed after the last reply.
+
+
 def test_connection_is_encrypted_if_possible(certificate: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     server_context, client_context = certificate
     with run_smtp_server(tls_context=server_context) as server:
-        asyncio.run(send_email(server.url, EMAIL, utc_now(), client_context))
+        asyncio.run(send(server, client_context))
         assert server.encrypted == [True]
     with run_smtp_server("smtps", ssl_context=server_context) as server:
-        asyncio.run(send_email(server.url, EMAIL, utc_now(), client_context))
+        asyncio.run(send(server, client_context))
         assert len(server.messages) == 1
     with run_smtp_server(userinfo="ada:s3cret%2F%40@", auth_require_tls=False) as server:
-        asyncio.run(send_email(server.url, EMAIL, utc_now()))
+        asyncio.run(send(server))
         assert server.logins == [(b"ada", b"s3cret/@")]
         assert server.encrypted == [False]
         assert server.messages[0].get_content().splitlines() == ["A text"]
