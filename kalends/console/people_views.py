@@ -51,7 +51,9 @@ async def show_people(console_request: ConsoleRequest) -> Response:
 
 async def show_invitation(console_request: ConsoleRequest) -> Response:
     """Show the form that invites a person."""
-    return require_confirmed(console_request) or _invitation_page(console_request, {"role": DEFAULT_ROLE})
+    return require_confirmed(console_request) or _invitation_page(
+        console_request, {"login": "", "role": DEFAULT_ROLE}
+    )
 
 
 async def invite(console_request: ConsoleRequest) -> Response:
@@ -81,7 +83,8 @@ async def set_role(console_request: ConsoleRequest) -> Response:
     async def change(tx: Transaction, person: Person) -> None:
         if role != "administrator":
             _require_own_consent(console_request, person)
-        await accounts.set_role(tx, person.login, role)
+        if role != person.role:  # A change of role ends the sessions.
+            await accounts.set_role(tx, person.login, role)
 
     return await _change(console_request, change, "saved")
 
@@ -207,7 +210,7 @@ def _page(console_request: ConsoleRequest, template: str, **values: Any) -> Resp
         local = times.local_of(moment, site.timezone)
         return f"{locale.bare_day(local.date())} {locale.time(local)}"
 
-    names = {
+    names: dict[str, Any] = {
         "roles": ROLES[1:],
         "role_names": ROLE_NAMES,
         "role_rights": ROLE_RIGHTS,

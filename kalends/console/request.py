@@ -23,6 +23,7 @@ from kalends.http.request_head import NO_CORRECTIONS, Corrections
 from kalends.kinds.kind import Kind
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext, Outcome
+from kalends.operations.media.library import StoredImage
 from kalends.store.database import Transaction
 from kalends.store.sites import Site
 from kalends.website.handler import MapSettings
@@ -140,6 +141,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         *,
         record_id: int | None = None,
         revision: int | None = None,
+        upload: StoredImage | None = None,
     ) -> OperationContext:
         """Return the context of an operation. A `revision` is the one that the record must still have."""
         base_url = self.base_url(tx.site.base_url)
@@ -155,6 +157,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
             library=self.state.library,
             values=values or {},
             record_id=record_id,
+            upload=upload,
             if_match=frozenset([revision]) if revision is not None else None,
         )
 

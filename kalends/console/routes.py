@@ -11,6 +11,7 @@ from kalends.console import (
     passkey_views,
     people_views,
     reset_views,
+    settings_views,
     sign_in_views,
 )
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
@@ -24,6 +25,7 @@ ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     *account_views.ROUTES,
     *passkey_views.ROUTES,
     *people_views.ROUTES,
+    *settings_views.ROUTES,
 )
 
 

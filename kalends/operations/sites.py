@@ -1,4 +1,4 @@
-"""Settings of a site, as the operator changes them with commands."""
+"""Settings of a site, as commands and the console change them."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,10 +6,11 @@ from hashlib import blake2b
 from typing import Any, Final, LiteralString
 
 from kalends.core.custom_css import read_custom_css
-from kalends.core.errors import InvalidValue
+from kalends.core.errors import InvalidArgument, InvalidValue
 from kalends.core.html.sanitize import clean_plain
 from kalends.core.image_types import read_key
 from kalends.core.languages import LANGUAGES, find_language
+from kalends.core.messages import Message
 from kalends.core.suggestions import suggest
 from kalends.core.times import read_zone
 from kalends.core.urls import read_website
@@ -125,10 +126,10 @@ async def set_site(tx: Transaction, key: str, value: str) -> str:
     return value.lower() if key == "first_weekday" else str(parsed or "")
 
 
-async def set_several(tx: Transaction, settings: Mapping[str, str]) -> list[object]:
+async def set_several(tx: Transaction, settings: Mapping[str, str], user_id: int | None = None) -> list[object]:
     """Change settings and the revision of the site, because they may affect every response. Return the values."""
     parsed = [_parse_setting(key, value) for key, value in settings.items()]
-    await tx.lock_site(None)
+    await tx.lock_site(user_id)
     for column, value in parsed:
         if column == CUSTOM_CSS:
             await _store_css(tx, str(value))
@@ -136,6 +137,29 @@ async def set_several(tx: Transaction, settings: Mapping[str, str]) -> list[obje
             await tx.execute(Sql("UPDATE sites SET " + column + " = ? WHERE id = ?", value, tx.site.id))
     tx.changes.record("sites", tx.site.id, "settings")
     return [value for _, value in parsed]
+
+
+def find_problems(settings: Mapping[str, str]) -> dict[str, Message]:
+    """Return why values are invalid, by setting; empty if all of them are valid."""
+    problems: dict[str, Message] = {}
+    for key, value in settings.items():
+        try:
+            _parse_setting(key, value)
+        except InvalidArgument as error:
+            problems[key] = error.problem
+    return problems
+
+
+def parse_valid(settings: Mapping[str, str]) -> dict[str, object]:
+    """Return the parsed values of settings, without those that are invalid."""
+    problems = find_problems(settings)
+    return {key: _parse_setting(key, value)[1] for key, value in settings.items() if key not in problems}
+
+
+async def read_settings(tx: Transaction) -> dict[str, str]:
+    """Return all settings as they are written: `set_several` with them changes nothing."""
+    values = {key: str(getattr(tx.site, key)) for key in SITE_KEYS if key != CUSTOM_CSS}
+    return {**values, "first_weekday": WEEKDAYS[tx.site.first_weekday - 1], CUSTOM_CSS: await read_css(tx)}
 
 
 def _parse_setting(key: str, value: str) -> tuple[LiteralString, object]:
