@@ -1,11 +1,14 @@
-"""Takes the pictures in docs/images: the made-up town of `kalends seed --town` on a temporary server, in Chromium."""
+"""Takes the pictures in docs/images: the made-up town of `kalends seed --town` on a temporary server, in Chromium.
+
+Pages of the console are shown to an administrator, who signs in with a link. A page that does not exist is skipped.
+"""
 
 import argparse
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +16,7 @@ from typing import Final
 
 import httpx
 from PIL import Image
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, StorageState, sync_playwright
 
 from tests.servers import Server, make_environment
 from tools.postgres import throwaway
@@ -34,7 +37,19 @@ class Shot:
     height: int = 960
     dark: bool = False
 
+    @property
+    def needs_session(self) -> bool:
+        return self.path.startswith("/console/") and self.path != "/console/sign-in"
 
+
+ADMINISTRATOR: Final = "anna"
+# Login, role and e-mail address of the accounts on the page of people.
+PEOPLE: Final = (
+    (ADMINISTRATOR, "administrator", "anna@larkford.example"),
+    ("ben", "editor", "ben@larkford.example"),
+    ("chloe", "author", "chloe@museum.example"),
+    ("library", "contributor", "events@library.example"),
+)
 SHOTS: Final = (
     Shot("home", "/"),
     Shot("month", "/events/month/"),
@@ -43,6 +58,16 @@ SHOTS: Final = (
     Shot("search", "/events/search/"),
     Shot("event", "event:Harrow Lane"),
     Shot("phone", "/events/list/", 390, 844, dark=True),
+    Shot("console-sign-in", "/console/sign-in", height=620),
+    Shot("console-events", "/console/events"),
+    Shot("console-event", "/console/events/new", height=1200),
+    Shot("console-media", "/console/media"),
+    Shot("console-people", "/console/people", height=520),
+    Shot("console-invitation", "/console/people/new", height=860),
+    Shot("console-settings", "/console/settings", height=1100),
+    Shot("console-appearance", "/console/settings/appearance"),
+    Shot("console-account", "/console/account", height=1100),
+    Shot("console-phone", "/console/events/new", 390, 844, dark=True),
 )
 
 
@@ -51,43 +76,76 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="the pictures to take (default: all)")
     names = parser.parse_args().names
     shots = [shot for shot in SHOTS if not names or shot.name in names]
-    with _run_town() as server, server.client() as client, sync_playwright() as playwright:
+    with _run_town() as town, town.server.client() as client, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        session = _sign_in(browser, town.sign_in_url) if any(shot.needs_session for shot in shots) else None
         for shot in shots:
-            _take(browser, shot, _find_url(client, shot.path))
-            print(f"docs/images/{shot.name}.png")
+            is_taken = _take(browser, shot, _find_url(client, shot.path), session if shot.needs_session else None)
+            print(f"docs/images/{shot.name}.png" if is_taken else f"{shot.path} does not exist")
         browser.close()
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class Town:
+    """A running server with the town, and a link that signs the administrator in."""
+
+    server: Server
+    sign_in_url: str
+
+
 @contextmanager
-def _run_town() -> Iterator[Server]:
+def _run_town() -> Iterator[Town]:
     """Run a server with the town until the end of the block."""
     with throwaway() as postgres, tempfile.TemporaryDirectory() as directory:
-        media = {"KALENDS_MEDIA_DIR": f"{directory}/media"}
-        for command in (["migrate"], ["seed", "--town"]):
-            subprocess.run(
-                [sys.executable, "-m", "kalends", *command], env=make_environment(postgres.url, media), check=True
-            )
-        with Server.start(postgres.url, log=Path(directory, "log"), environment=media, timeout=120) as server:
-            yield server
+        environment = {"KALENDS_MEDIA_DIR": f"{directory}/media"}
+        accounts = [["user", "add", login, "--role", role, "--email", email] for login, role, email in PEOPLE]
+        for command in (["migrate"], ["seed", "--town"], *accounts):
+            _run_command(command, make_environment(postgres.url, environment))
+        with Server.start(postgres.url, log=Path(directory, "log"), environment=environment, timeout=120) as server:
+            address = {**environment, "KALENDS_BASE_URL": server.base_url}
+            printed = _run_command(["user", "link", ADMINISTRATOR], make_environment(postgres.url, address))
+            yield Town(server, printed.split()[-1])
 
 
-def _take(browser: Browser, shot: Shot, url: str) -> None:
+def _run_command(arguments: list[str], environment: Mapping[str, str]) -> str:
+    """Run a command of Kalends and return what it prints."""
+    command = [sys.executable, "-m", "kalends", *arguments]
+    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def _sign_in(browser: Browser, url: str) -> StorageState:
+    """Use the link of the administrator, and return the cookies of the session."""
+    page = browser.new_page()
+    page.goto(url)
+    page.click("main form button")
+    page.wait_for_load_state()
+    state = page.context.storage_state()
+    page.close()
+    return state
+
+
+def _take(browser: Browser, shot: Shot, url: str, session: StorageState | None) -> bool:
+    """Take a picture; return False if there is no such page."""
     page = browser.new_page(
+        storage_state=session,
         viewport={"width": shot.width, "height": shot.height},
         color_scheme="dark" if shot.dark else "light",
         device_scale_factor=2 if shot.width < 600 else 1,
         locale="en-GB",
         timezone_id="Europe/London",
     )
-    page.goto(url)
+    response = page.goto(url)
+    if response is None or response.status == 404:
+        page.close()
+        return False
     page.wait_for_load_state("networkidle")
     path = IMAGES / f"{shot.name}.png"
     page.screenshot(path=path)
     page.close()
     with Image.open(path) as image:
         image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    return True
 
 
 def _find_url(client: httpx.Client, path: str) -> str:

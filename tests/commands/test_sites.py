@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from kalends.core.languages import LANGUAGES
+from tests.console.console_rows import add_console_rows
 from tests.lifecycle.processes import run_command
 from tests.servers import Server
 
@@ -60,6 +61,7 @@ def test_removed_site_leaves_nothing_and_its_id_never_returns(database_url: str)
     stdout(database_url, "user", "add", "anna", "--role", "editor", "--site", "2")
     with psycopg.connect(database_url) as connection:
         connection.execute("INSERT INTO slug_redirects SELECT 2, 'events', 'old', 1")
+        add_console_rows(connection, 2, 1, "anna")
         connection.execute(
             "INSERT INTO procrastinate_jobs (queue_name, task_name, args) VALUES ('default', 'purge', %s)",
             ['{"site_id": 2}'],

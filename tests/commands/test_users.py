@@ -115,6 +115,26 @@ def test_login_and_email_can_be_changed(start_app: Callable[..., RunningApp]) ->
     assert stderr(app, "add", "carl", "--role", "admin") == hint
 
 
+def test_invitation_and_link_are_printed(start_app: Callable[..., RunningApp]) -> None:
+    app = start_app()
+    added, explanation, url = stdout(app, "add", "grace", "--role", "editor", "--invite").splitlines()
+    assert re.fullmatch(r"Added grace as editor \(ID \d+\)\.", added)
+    assert explanation == "The invitation works once, within seven days:"
+    assert re.fullmatch(r"http://localhost:8000/console/link/[\w-]{43}", url)
+    settings = {"KALENDS_BASE_URL": "https://server.example"}
+    result = run_command(app.database_url, "user", "link", "grace", settings=settings)
+    assert re.fullmatch(r"https://server\.example/console/link/[\w-]{43}\n", result.stdout)
+    app.set_site("base_url", "https://town.example")
+    result = run_command(app.database_url, "user", "link", "grace", settings=settings)
+    assert result.stdout.startswith("https://town.example/console/link/")
+    purposes = app.sql("SELECT purpose FROM one_time_tokens ORDER BY purpose")
+    assert [row["purpose"] for row in purposes] == ["invite", "sign_in"]  # A newer link replaces an older one.
+    stdout(app, "disable", "grace")
+    assert app.sql("SELECT FROM one_time_tokens") == []
+    assert stderr(app, "link", "grace") == "There is no user grace who can sign in."
+    assert stderr(app, "link", "nobody") == "There is no user nobody who can sign in."
+
+
 def test_history_names_kinds_and_missing_records(start_app: Callable[..., RunningApp]) -> None:
     app = start_app()
     event = app.caller("editor").create("events", **SAMPLES["events"].body())["id"]

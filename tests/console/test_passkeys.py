@@ -45,12 +45,15 @@ class Visitor:
         self.responses: list[Response] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda entry: self.errors.append(entry.text) if entry.type == "error" else None)
-        self.page.on("response", lambda response: self.responses.append(response))
+        self.page.on("response", self._keep)
         self.devtools: CDPSession = self.context.new_cdp_session(self.page)
         self.devtools.send("WebAuthn.enable", {"enableUI": False})
         self.id: str = self.devtools.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})[
             "authenticatorId"
         ]
+
+    def _keep(self, response: Response) -> None:
+        self.responses.append(response)
 
     def verify_user(self, *, succeeds: bool) -> None:
         self.devtools.send("WebAuthn.setUserVerified", {"authenticatorId": self.id, "isUserVerified": succeeds})

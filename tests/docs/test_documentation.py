@@ -39,8 +39,11 @@ CHROMIUM = os.environ.get("KALENDS_CHROMIUM", "/usr/bin/chromium")
 DECISIONS = PROJECT.parent / "shared" / "conformance" / "decisions.json"
 PAGES = [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]
 EXECUTED_PAGES = [page for page in PAGES if parse_commands(page)]
+# Pages for the server of `just run`. The quickstart for publishers has no commands.
 QUICKSTARTS = [
-    DOCS / f"quickstart-{name}.md" for name in ("operator", "publisher", "developer", "python", "javascript")
+    DOCS / "quickstart-operator.md",
+    DOCS / "how-to" / "event-by-api.md",
+    *[DOCS / f"quickstart-{name}.md" for name in ("developer", "python", "javascript")],
 ]
 SINGLE_PAGES = [page for page in EXECUTED_PAGES if page not in QUICKSTARTS]
 

@@ -12,6 +12,7 @@ import pytest
 from psycopg import errors, sql
 
 from kalends.store.sql import Sql
+from tests.console.console_rows import TABLES as CONSOLE_TABLES
 from tests.robustness.test_isolation import assert_no_leaks
 from tests.robustness.two_sites import API_PATH, SitePair, site_tables
 
@@ -62,7 +63,7 @@ def test_unfiltered_select_returns_only_own_rows(connected: psycopg.Connection[A
             assert dict(seen.fetchall()) == ({site.id: own} if own else {}), table
     # The test would show nothing if the other site had nothing there.
     filled = {table for table, counts in everything.items() if len(counts) == 2}
-    assert {"events", "venues", "event_tags", "changes", "idempotency", "users"} <= filled
+    assert {"events", "venues", "event_tags", "changes", "idempotency", "users", *CONSOLE_TABLES} <= filled
 
 
 def test_unfiltered_write_changes_only_own_rows(connected: psycopg.Connection[Any], pair: SitePair) -> None:

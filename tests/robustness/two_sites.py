@@ -14,6 +14,7 @@ from psycopg import sql
 from kalends.api.catalog import Route
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.store.sites import add_host, add_site
+from tests.console.console_rows import add_console_rows
 from tests.robustness.site_fixtures import DATES, Login, add_users, run_application
 
 API_PATH = f"/api/{INTERFACE.namespace}"
@@ -120,6 +121,7 @@ async def fill_two_sites(database_url: str) -> SitePair:
             connection.execute("INSERT INTO slug_redirects VALUES (%s, 'events', %s, 1)", [site, f"{word}-{image}"])
         for site, word in ((1, "alphaword"), (other, "betaword")):
             connection.execute("INSERT INTO site_styles VALUES (%s, %s)", [site, f".{word} {{ color: red }}"])
+            add_console_rows(connection, site, 1, word)
     async with run_application(database_url, pool_size=2) as transport:
         a = IsolatedSite(1, "a.example", "alphaword", users_a, transport)
         b = IsolatedSite(other, "b.example", "betaword", users_b, transport)
