@@ -1,6 +1,6 @@
 """A page with a rich-text field in Chromium, with the template, the assets and the policy of the console."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -21,7 +21,10 @@ TEMPLATE = """
 {% block head %}<link rel="stylesheet" href="{{ asset('rich-text.css') }}">{% endblock %}
 {% block content %}
 <h1>Rich text</h1>
-<form class="fields panel" method="post">{{ rich_text(_, "description", "Description", value, hint="A hint") }}
+<form class="fields panel" method="post">
+{% for value in values %}
+{{ rich_text(_, "text%d" % loop.index0, "Text %d" % loop.index0, value, hint="A hint") }}
+{% endfor %}
 <p><button>Save</button></p></form>{{ templates(_) }}
 {% endblock %}
 {% block scripts %}<script type="module" src="{{ asset('rich-text.js') }}"></script>{% endblock %}
@@ -36,16 +39,23 @@ PASTE = """(element, [html, text]) => {
 
 
 @dataclass
-class RichTextPage:
+class RichTextField:
+    """A field of the page: its textarea, and its editor if it has one."""
+
     page: Page
+    number: int = 0
 
     @property
     def textarea(self) -> Locator:
-        return self.page.locator("#description")
+        return self.page.locator(f"#text{self.number}")
+
+    @property
+    def field(self) -> Locator:
+        return self.page.locator(".field").nth(self.number)
 
     @property
     def content(self) -> Locator:
-        return self.page.locator(".rich-text-content")
+        return self.field.locator(".rich-text-content")
 
     @property
     def html(self) -> str:
@@ -63,14 +73,14 @@ class RichTextPage:
         self.page.keyboard.type(text)
 
     def tool(self, name: str) -> Locator:
-        return self.page.get_by_role("button", name=name, exact=True)
+        return self.field.get_by_role("button", name=name, exact=True)
 
     def paste(self, html: str, text: str = "plain") -> str:
         self.content.evaluate(PASTE, [html, text])
         return self.html
 
 
-def render(value: str) -> str:
+def render(values: Sequence[str]) -> str:
     """Render the page as the console would."""
     template = rendering._ENVIRONMENT.from_string(TEMPLATE)
     context = {"session": None, "language": "en", "path": "/", "api_path": "/api", "extension_path": "/x"}
@@ -79,12 +89,12 @@ def render(value: str) -> str:
         site=SITE,
         sections=[],
         notice="",
-        value=value,
+        values=values,
         **context,
     )
 
 
-def serve(route: Route, value: str) -> None:
+def serve(route: Route, values: Sequence[str]) -> None:
     path = route.request.url.removeprefix(ADDRESS)
     if path.startswith(assets.ASSETS):
         response = assets.serve_asset(path)
@@ -98,15 +108,23 @@ def serve(route: Route, value: str) -> None:
     else:
         request: Any = SimpleNamespace(state=SimpleNamespace(media_url=""))
         policy = {"Content-Security-Policy": rendering.make_policy(request), "Content-Type": "text/html"}
-        route.fulfill(body=render(value), headers=policy)
+        route.fulfill(body=render(values), headers=policy)
 
 
 @contextmanager
-def open_rich_text(chromium: Browser, value: str = "", **options: Any) -> Iterator[RichTextPage]:
-    """Open the page; fail on any error, including reports of the policy."""
+def open_rich_texts(chromium: Browser, values: Sequence[str], **options: Any) -> Iterator[list[RichTextField]]:
+    """Open a page with fields; fail on any error, including reports of the policy, and if a hostile script ran."""
     with open_browser_page(chromium, **options) as browser:
-        browser.page.route(f"{ADDRESS}/**", lambda route: serve(route, value))
-        browser.page.goto(f"{ADDRESS}/console/events/1")
-        yield RichTextPage(browser.page)
-        assert not browser.page.evaluate("window.wasRun ?? false") if options.get("script", True) else True
-        assert browser.errors == []
+        page = browser.page
+        page.set_default_timeout(10_000)
+        page.route(f"{ADDRESS}/**", lambda route: serve(route, values))
+        page.goto(f"{ADDRESS}/console/events/1")
+        yield [RichTextField(page, number) for number in range(len(values))]
+        assert options.get("script") is False or not page.evaluate("window.wasRun ?? false")
+        assert not browser.errors, browser.errors
+
+
+@contextmanager
+def open_rich_text(chromium: Browser, value: str = "", **options: Any) -> Iterator[RichTextField]:
+    with open_rich_texts(chromium, [value], **options) as fields:
+        yield fields[0]

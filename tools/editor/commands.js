@@ -14,14 +14,27 @@ import {
 import { redo, redoDepth, undo, undoDepth } from "prosemirror-history";
 import { InputRule, inputRules, textblockTypeInputRule, wrappingInputRule } from "prosemirror-inputrules";
 import { liftListItem, sinkListItem, splitListItem, wrapInList } from "prosemirror-schema-list";
+import { AllSelection, TextSelection } from "prosemirror-state";
 
 import { SCHEMES, schema } from "./schema.js";
 
 const { nodes, marks } = schema;
 
+/** Return the state with the text selected if the whole document is, because most commands need a text. */
+function selectText(state) {
+  if (!(state.selection instanceof AllSelection)) return state;
+  const selection = TextSelection.between(state.doc.resolve(0), state.doc.resolve(state.doc.content.size));
+  return state.apply(state.tr.setSelection(selection));
+}
+
+/** Return a command for the selected text. */
+function onText(command) {
+  return (state, dispatch, view) => command(selectText(state), dispatch, view);
+}
+
 /** Return the innermost node around the selection that fulfils a condition, with its position. */
 function findAround(state, condition) {
-  const { $from } = state.selection;
+  const { $from } = selectText(state).selection;
   for (let depth = $from.depth; depth > 0; depth--) {
     const node = $from.node(depth);
     if (condition(node)) return { node, position: $from.before(depth) };
@@ -49,7 +62,7 @@ function toggleQuote(state, dispatch) {
 }
 
 function isHeading(state, level) {
-  const { parent } = state.selection.$from;
+  const { parent } = selectText(state).selection.$from;
   return parent.type === nodes.heading && parent.attrs.level === level;
 }
 
@@ -78,21 +91,21 @@ function isMarked(state, type) {
 
 /** The commands by name. `isActive` tells whether the button is pressed; others have no such state. */
 export const COMMANDS = {
-  bold: { run: toggleMark(marks.strong), isActive: (state) => isMarked(state, marks.strong) },
-  italic: { run: toggleMark(marks.em), isActive: (state) => isMarked(state, marks.em) },
-  "heading-2": { run: toggleHeading(2), isActive: (state) => isHeading(state, 2) },
-  "heading-3": { run: toggleHeading(3), isActive: (state) => isHeading(state, 3) },
-  "heading-4": { run: toggleHeading(4), isActive: (state) => isHeading(state, 4) },
+  bold: { run: onText(toggleMark(marks.strong)), isActive: (state) => isMarked(state, marks.strong) },
+  italic: { run: onText(toggleMark(marks.em)), isActive: (state) => isMarked(state, marks.em) },
+  "heading-2": { run: onText(toggleHeading(2)), isActive: (state) => isHeading(state, 2) },
+  "heading-3": { run: onText(toggleHeading(3)), isActive: (state) => isHeading(state, 3) },
+  "heading-4": { run: onText(toggleHeading(4)), isActive: (state) => isHeading(state, 4) },
   "bullet-list": {
-    run: toggleList(nodes.bullet_list),
+    run: onText(toggleList(nodes.bullet_list)),
     isActive: (state) => findList(state)?.node.type === nodes.bullet_list,
   },
   "ordered-list": {
-    run: toggleList(nodes.ordered_list),
+    run: onText(toggleList(nodes.ordered_list)),
     isActive: (state) => findList(state)?.node.type === nodes.ordered_list,
   },
   quote: {
-    run: toggleQuote,
+    run: onText(toggleQuote),
     isActive: (state) => Boolean(findAround(state, (node) => node.type === nodes.blockquote)),
   },
   rule: { run: addRule },
@@ -115,7 +128,7 @@ export function makeKeys(openLink, focusToolbar) {
     "Mod-y": redo,
     "Shift-Mod-z": redo,
     "Mod-k": openLink,
-    "Mod-Alt-0": setBlockType(nodes.paragraph),
+    "Mod-Alt-0": onText(setBlockType(nodes.paragraph)),
     "Mod-Alt-2": COMMANDS["heading-2"].run,
     "Mod-Alt-3": COMMANDS["heading-3"].run,
     "Mod-Alt-4": COMMANDS["heading-4"].run,
@@ -144,7 +157,7 @@ export const typingRules = inputRules({
 
 /** Return the link around the selection: its range and address. */
 export function findLink(state) {
-  const { $from, from, to, empty } = state.selection;
+  const { $from, from, to, empty } = selectText(state).selection;
   if (!empty) {
     let mark = null;
     state.doc.nodesBetween(from, to, (node) => {

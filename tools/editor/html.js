@@ -17,13 +17,18 @@ export function parse(element) {
 
 /** Return a document as HTML, with one block per line; an empty one as an empty string. */
 export function serialize(doc) {
-  if (doc.childCount === 1 && doc.firstChild.isTextblock && !doc.firstChild.content.size) return "";
+  return renderAll(doc).innerHTML;
+}
+
+/** Return an element with the content of a document. */
+function renderAll(doc) {
   const root = document.createElement("div");
+  if (doc.childCount === 1 && doc.firstChild.isTextblock && !doc.firstChild.content.size) return root;
   doc.forEach((node) => {
     if (root.hasChildNodes()) root.append("\n");
     root.append(render(node));
   });
-  return root.innerHTML;
+  return root;
 }
 
 /** Return a node as DOM. */
@@ -59,9 +64,7 @@ function clean(element) {
 
 /** Return whether a document contains all of the content of an element, apart from insignificant white space. */
 export function isComplete(doc, source) {
-  const root = document.createElement("div");
-  doc.forEach((node) => root.append(render(node)));
-  return describe(source) === describe(root);
+  return describe(source) === describe(renderAll(doc));
 }
 
 /** Return a text that is equal for equal content: the order of nested inline elements does not matter. */

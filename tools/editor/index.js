@@ -55,7 +55,7 @@ function mount(textarea, doc) {
     },
   });
   toolbar = addToolbar(place, view);
-  addLabel(textarea, view);
+  addFocus(textarea, view);
 }
 
 function makePlugins(getToolbar) {
@@ -76,10 +76,11 @@ function makeAttributes(textarea) {
   const label = textarea.labels?.[0];
   if (label) label.id ||= `${textarea.id}-label`;
   const attributes = { role: "textbox", "aria-multiline": "true", class: "rich-text-content" };
-  if (label) attributes["aria-labelledby"] = label.id;
-  const description = textarea.getAttribute("aria-describedby");
-  if (description) attributes["aria-describedby"] = description;
-  if (textarea.lang) attributes.lang = textarea.lang;
+  const name = textarea.getAttribute("aria-labelledby") ?? label?.id;
+  if (name) attributes["aria-labelledby"] = name;
+  for (const other of ["aria-label", "aria-describedby", "aria-invalid", "lang"]) {
+    if (textarea.hasAttribute(other)) attributes[other] = textarea.getAttribute(other);
+  }
   return attributes;
 }
 
@@ -93,10 +94,12 @@ function addToolbar(place, view) {
 }
 
 /** Move the focus to the editor when its label is clicked, or an error above the form links to the field. */
-function addLabel(textarea, view) {
+function addFocus(textarea, view) {
   textarea.labels?.[0]?.addEventListener("click", () => view.focus());
-  addEventListener("hashchange", () => {
-    if (location.hash === `#${textarea.id}`) view.focus();
+  addEventListener("click", (event) => {
+    if (event.target.closest?.("a[href]")?.getAttribute("href") !== `#${textarea.id}`) return;
+    event.preventDefault();
+    view.focus();
   });
 }
 

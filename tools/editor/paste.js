@@ -8,10 +8,12 @@ import { SCHEMES, schema } from "./schema.js";
 const RAW_TEXT = ["script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "noscript"];
 // The policy of the page forbids inline styles and handlers, and reports each one that the browser parses.
 const FORBIDDEN_ATTRIBUTE = /^(style|on.*)$/i;
+// Elements of a head, without content. The policy reports some of them as well.
+const HEAD = ["base", "link", "meta"];
 const SPACE = /[ \t\n\f\r]/;
 
 /**
- * Rename `style` and event handlers to `data-…` in all start tags, and drop scripts and style sheets.
+ * Rename `style` and event handlers to `data-…` in all start tags, and drop scripts, style sheets and links to them.
  *
  * This is a tokenizer and not an expression, because attribute values can contain `>` and texts can contain `style=`.
  */
@@ -26,8 +28,9 @@ export function renameAttributes(html) {
       position = skipComment(html, open);
     } else if (/[a-zA-Z]/.test(html[open + 1] ?? "")) {
       const tag = readStartTag(html, open);
-      position = RAW_TEXT.includes(tag.name) ? skipRawText(html, tag) : tag.end;
-      if (!RAW_TEXT.includes(tag.name)) output += tag.text;
+      const isRawText = RAW_TEXT.includes(tag.name);
+      position = isRawText ? skipRawText(html, tag) : tag.end;
+      if (!isRawText && !HEAD.includes(tag.name)) output += tag.text;
     } else {
       output += "<";
       position = open + 1;
@@ -169,6 +172,7 @@ class PasteParser extends DOMParser {
   parseSlice(root, options) {
     cureWordLists(root);
     cureTables(root);
+    cureIndentedLists(root);
     return dropEmptyBlocks(super.parseSlice(root, options));
   }
 }
@@ -211,11 +215,19 @@ function cureTables(root) {
   }
 }
 
+/** Take a list out of another one if it does not follow an entry, as where it only stands for an indent. */
+function cureIndentedLists(root) {
+  for (const list of root.querySelectorAll(":is(ul, ol) > :is(ul, ol):first-child")) {
+    list.replaceWith(...list.childNodes);
+  }
+}
+
 /** Drop blocks without text between others, with which office programs make distances. */
 function dropEmptyBlocks(slice) {
   const kept = [];
   slice.content.forEach((node) => {
-    if (!node.isTextblock || /[^\s\u00a0]/.test(node.textContent)) kept.push(node);
+    const isEmpty = !/[^\s\u00a0]/.test(node.textContent);
+    if (!isEmpty || !(node.isTextblock || node.isInline)) kept.push(node);
   });
   if (!kept.length || kept.length === slice.content.childCount) return slice;
   return Slice.maxOpen(Fragment.from(kept));
