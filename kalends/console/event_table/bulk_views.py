@@ -20,6 +20,10 @@ from kalends.operations.bulk_changes import Target, read_selected
 # A change of more events than this needs a confirmation.
 CONFIRMED_FROM: Final = 21
 SHOWN_TITLES: Final = 20
+# The button that Enter presses in a field of the form.
+NO_ACTION: Final = "none"
+# The code of the error for a change that took too long.
+ROLLED_BACK: Final = errors.too_slow(0).code
 CONFLICT: Final = N_("Somebody else has changed this event in the meantime. Open it and check it.")
 FORBIDDEN: Final = N_("You may not change this event.")
 
@@ -39,8 +43,9 @@ async def change_selected(console_request: ConsoleRequest) -> Response:
     """Change the selected events, after a confirmation if there are many or if they are moved to the trash."""
     form = console_request.form
     targets = read_targets(form)
-    if not targets:
-        return redirect(make_back_url(console_request.form_text("query")), "nothing-selected")
+    if not targets or (form.get("action") == NO_ACTION and not form.get("row")):
+        notice = "nothing-selected" if not targets else ""
+        return redirect(make_back_url(console_request.form_text("query")), notice)
     action = find_action("trash" if form.get("row") else console_request.form_text("action"))
     try:
         if not form.get("confirmed") and (action.confirms or len(targets) >= CONFIRMED_FROM):
@@ -103,7 +108,7 @@ def _explain(result: ChangeResult) -> Failure:
 
 def _show_error(console_request: ConsoleRequest, error: ApiError) -> Response:
     """Show why nothing was changed, with a way back."""
-    if error.status >= 500:
+    if error.status >= 500 and error.code != ROLLED_BACK:
         raise error
     params = error.data.get("params")
     reasons = list(params.values()) if isinstance(params, dict) else [error.message]  # pyright: ignore

@@ -79,9 +79,17 @@ class TableFilter:
         """Read the filter from the query string."""
         names = cls.__slots__
         filter_ = cls(**{name: _read_field(name, console_request.query_value(name)) for name in names})  # pyright: ignore
-        if console_request.has_role("editor"):
-            return replace(filter_, of="")
-        return replace(filter_, author="", status="" if filter_.of else filter_.status)
+        if not console_request.has_role("editor"):
+            filter_ = replace(filter_, author="", status="" if filter_.of else filter_.status)
+        else:
+            filter_ = replace(filter_, of="")
+        return filter_.normalize()
+
+    def normalize(self) -> Self:
+        """Return the same filter without fields that have no effect, such as the usual period."""
+        plain = replace(self, period="" if self.first or self.last else self.period)
+        period = "" if plain.period == replace(plain, period="").actual_period else plain.period
+        return replace(plain, period=period, sort="" if plain.sort == "date" else plain.sort)
 
     @property
     def values(self) -> dict[str, str]:
@@ -105,7 +113,9 @@ class TableFilter:
 
     @property
     def actual_period(self) -> str:
-        """Return the period; work that is unfinished is shown whatever its date."""
+        """Return the period: dates define one; work that is unfinished is shown whatever its date."""
+        if self.first or self.last:
+            return "range"
         return self.period or ("all" if self.status in UNFINISHED else "upcoming")
 
     @property
@@ -219,7 +229,7 @@ def _find_days(period: str, console_request: ConsoleRequest) -> tuple[date, date
 
 def clean_query(query: str) -> str:
     """Return the query string of a filter without other parameters."""
-    known = {name: value for name, value in parse_qsl(query[:5000]) if name in TableFilter.__slots__}
+    known = {name: _read_field(name, text) for name, text in parse_qsl(query[:5000]) if name in TableFilter.__slots__}
     return TableFilter(**{**known, "page": ""}).query
 
 

@@ -74,14 +74,10 @@ function run(event) {
     case "ArrowDown": if (row) moveBy(1); return row !== null;
     case "ArrowUp": if (row) moveBy(-1); return row !== null;
     case "x": if (box) toggle(box); return Boolean(box);
-    case " ":
-      if (!box || isOnControl) return false;
-      event.shiftKey ? selectRange(box) : toggle(box);
-      return true;
     case "e": open(row); return row !== null;
     case "Enter": if (isOnControl) return false; open(row); return row !== null;
     case "c": document.querySelector("[data-new]").click(); return true;
-    case "/": document.getElementById("search")?.focus(); return true;
+    case "/": document.getElementById("search")?.select(); return true;
     case "?": help.showModal(); return true;
     default: return false;
   }
@@ -97,7 +93,7 @@ document.addEventListener("keydown", (event) => {
   if (run(event)) event.preventDefault();
 });
 
-// A click on a box with the shift key selects a range.
+// The space bar clicks the box that has the focus. With the shift key, a click selects a range.
 form?.addEventListener("click", (event) => {
   if (!event.target.matches("input[name=event]")) return;
   if (event.shiftKey && event.target.checked) selectRange(event.target);
