@@ -13,6 +13,7 @@ from kalends.operations import permissions
 from kalends.operations.context import OperationContext, Outcome
 
 MAX_OPERATIONS: Final = 500
+IF_MATCH: Final = "If-Match"
 OPERATIONS: Final = {
     "type": "array",
     "minItems": 1,
@@ -31,6 +32,10 @@ OPERATIONS: Final = {
                 "description": N_("Path below the namespace of the API, such as `/events/7`"),
             },
             "body": {"type": "object", "description": N_("The parameters of the write, as in a single request")},
+            "if_match": {
+                "type": ["integer", "string"],
+                "description": N_("The revision or the ETag that the record must still have; otherwise 412"),
+            },
         },
     },
 }
@@ -49,12 +54,14 @@ class BatchOperation:
     """One write of a batch.
 
     `values` is its body as sent, `params` the parameters read from it. An error in the path or in the body takes
-    the place of the target or the parameters, and is raised when the operation runs.
+    the place of the target or the parameters, and is raised when the operation runs. `if_match` has the revisions
+    that the record may have, as in the header If-Match.
     """
 
     target: BatchTarget | ApiError
     values: dict[str, Any]
     params: dict[str, Any] | ApiError
+    if_match: frozenset[int] | None = None
 
 
 def make_params(interface: Interface) -> tuple[Param, ...]:
@@ -87,7 +94,21 @@ def _read_operation(interface: Interface, entry: object) -> BatchOperation:
         )
     values = cast("dict[str, Any]", body)
     target = _find_target(interface, method, path.removesuffix("/"))
-    return BatchOperation(target, values, target if isinstance(target, ApiError) else _read_body(target, values))
+    if_match = _read_if_match(fields["if_match"]) if fields.get("if_match") is not None else None
+    if isinstance(target, ApiError):
+        return BatchOperation(target, values, target)
+    if if_match is not None and IF_MATCH not in target.endpoint.request_headers:
+        return BatchOperation(target, values, errors.invalid("if_match", "requires the path of an existing record."))
+    return BatchOperation(target, values, _read_body(target, values), if_match)
+
+
+def _read_if_match(value: object) -> frozenset[int] | None:
+    """Return the revisions of a revision number or of ETags as in the header; None for `*`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return frozenset([value])
+    if not isinstance(value, str):
+        raise InvalidValue("must contain operations whose `if_match` is a revision or an ETag.")
+    return frozenset([int(value)]) if value.isdecimal() else responses.read_if_match(value)
 
 
 def _find_target(interface: Interface, method: str, path: str) -> BatchTarget | ApiError:
@@ -139,5 +160,6 @@ async def _run_operation(operation: BatchOperation, context: OperationContext) -
         raise operation.params
     record_id, slug = locate(operation.target.path_params)
     return await endpoint.operation(
-        endpoint.kind, replace(context, values=operation.params, record_id=record_id, slug=slug, if_match=None)
+        endpoint.kind,
+        replace(context, values=operation.params, record_id=record_id, slug=slug, if_match=operation.if_match),
     )

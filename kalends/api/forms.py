@@ -3,6 +3,7 @@
 import codecs
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -16,6 +17,18 @@ MAX_FIELD_BYTES: Final = 64 * 1024
 TAIL_BYTES: Final = 100  # enough for the last boundary and some white space after it
 
 
+@dataclass(frozen=True, slots=True)
+class FormLimits:
+    """How many text fields a form may have, and their size."""
+
+    fields: int = MAX_FIELDS
+    field_bytes: int = MAX_FIELD_BYTES
+    total_bytes: int = 256 * 1024  # of a form in addition to its file
+
+
+UPLOAD_LIMITS: Final = FormLimits()
+
+
 class FormParser:
     """An incremental parser: `feed` every chunk, then `finish`.
 
@@ -23,7 +36,8 @@ class FormParser:
     the form has no such file; a file in another field is ignored.
     """
 
-    def __init__(self, content_type: str, file_field: str) -> None:
+    def __init__(self, content_type: str, file_field: str, limits: FormLimits = UPLOAD_LIMITS) -> None:
+        self._limits = limits
         self.fields: list[tuple[str, str]] = []
         self.file_name: str | None = None
         self._file_field = file_field
@@ -100,15 +114,15 @@ class FormParser:
         if self._is_wanted_file:
             self._file_data += data[start:end]
         elif not self._is_file:
-            if len(self._field_data) + end - start > MAX_FIELD_BYTES:
-                raise errors.invalid_form(f"a field has more than {MAX_FIELD_BYTES // 1024} KB.")
+            if len(self._field_data) + end - start > self._limits.field_bytes:
+                raise errors.invalid_form(f"a field has more than {self._limits.field_bytes // 1024} KB.")
             self._field_data += data[start:end]
 
     def _end_part(self) -> None:
         if self._is_file:
             return
-        if len(self.fields) >= MAX_FIELDS:
-            raise errors.too_many_fields(MAX_FIELDS)
+        if len(self.fields) >= self._limits.fields:
+            raise errors.too_many_fields(self._limits.fields)
         self.fields.append((self._field_name, self._decode(bytes(self._field_data))))
 
     def _decode(self, text: bytes) -> str:

@@ -5,7 +5,6 @@ The caller of a write is authenticated before anything expensive happens.
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -245,7 +244,7 @@ def _make_context(
         record_id=record_id,
         slug=slug,
         query_pairs=[(name, value) for name, value in sent.raw.query if name.partition("[")[0] in known_names],
-        if_match=_read_if_match(api_request.request.headers.get("if-match", "")),
+        if_match=responses.read_if_match(api_request.request.headers.get("if-match", "")),
     )
 
 
@@ -354,13 +353,6 @@ def _read_method(request: Request) -> str:
     if override.upper() not in (*UPDATES, "DELETE"):
         raise errors.invalid("_method", "must be PUT, PATCH or DELETE.")
     return override.upper()
-
-
-def _read_if_match(header: str) -> frozenset[int] | None:
-    tags: Sequence[str] = responses.split_etags(header)
-    if not tags or "*" in tags:
-        return None
-    return frozenset(revision for tag in tags if (revision := responses.read_revision(tag)) is not None)
 
 
 def _read_idempotency_key(request: Request) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from starlette.requests import Request
 
-from kalends.api.forms import FormParser
+from kalends.api.forms import UPLOAD_LIMITS, FormLimits, FormParser
 from kalends.core import errors
 from kalends.http.requests import RawParams, body_deadline, parse_nested, read_chunks, read_values
 from kalends.operations.media.library import translate_storage_errors
@@ -19,8 +19,6 @@ FIELD: Final = "file"
 FORM: Final = "multipart/form-data"
 # Enough for 20 MB over a slow mobile connection.
 MAX_UPLOAD_SECONDS: Final = 300
-# Bytes of a form in addition to its file.
-MAX_FIELDS_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,9 @@ class Upload:
     name: str
 
 
-async def read_upload(request: Request, directory: Path, limit: int) -> tuple[RawParams, Upload | None]:
+async def read_upload(
+    request: Request, directory: Path, limit: int, form_limits: FormLimits = UPLOAD_LIMITS
+) -> tuple[RawParams, Upload | None]:
     """Return the parameters of the request and its file, or None if it has no file."""
     raw = await read_values(request, b"")
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -37,7 +37,7 @@ async def read_upload(request: Request, directory: Path, limit: int) -> tuple[Ra
     async with body_deadline(MAX_UPLOAD_SECONDS):
         with translate_storage_errors():
             if content_type == FORM:
-                return raw, await _read_form(request, raw, directory / "sent", limit)
+                return raw, await _read_form(request, raw, directory / "sent", limit, form_limits)
             if disposition or content_type.startswith("image/") or content_type == "application/octet-stream":
                 return raw, await _read_body(request, directory / "sent", limit, read_file_name(disposition))
     return raw, None
@@ -50,11 +50,13 @@ async def _read_body(request: Request, path: Path, limit: int, name: str) -> Upl
     return Upload(path, name)
 
 
-async def _read_form(request: Request, raw: RawParams, path: Path, limit: int) -> Upload | None:
-    parser = FormParser(request.headers.get("content-type", ""), FIELD)
+async def _read_form(
+    request: Request, raw: RawParams, path: Path, limit: int, form_limits: FormLimits
+) -> Upload | None:
+    parser = FormParser(request.headers.get("content-type", ""), FIELD, form_limits)
     size = 0
     with path.open("wb") as file:
-        async for chunk in read_chunks(request, limit + MAX_FIELDS_BYTES):
+        async for chunk in read_chunks(request, limit + form_limits.total_bytes):
             data = parser.feed(chunk)
             size += len(data)
             if size > limit:

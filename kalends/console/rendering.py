@@ -27,6 +27,11 @@ NOTICES: Final = {
     "deleted": N_("Deleted."),
     "merged": N_("Merged. The events and the old addresses lead here now."),
     "uploaded": N_("Uploaded. Please describe the image."),
+    "scheduled": N_("Scheduled. It will be published on its publication date."),
+    "submitted": N_("Submitted for review."),
+    "draft-discarded": N_("The unsaved changes are discarded."),
+    "tags-left-out": N_("Saved. Tags that do not exist yet were left out."),
+    "image-not-changed": N_("Saved. The picture belongs to somebody else, so its description was not changed."),
     "signed-out": N_("You are signed out."),
 }
 _ENVIRONMENT: Final = make_environment(TEMPLATES)

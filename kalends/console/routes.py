@@ -4,16 +4,15 @@ import re
 from typing import Final
 
 from kalends.console import home_views, sign_in_views
+from kalends.console.event_form import map_views, preview, script_views, views
 from kalends.console.records import edit_views, list_views, media_views, merge_views
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
 
 ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     ConsoleRoute("/?", home_views.show_home, min_role="subscriber"),
     *sign_in_views.ROUTES,
-    *list_views.ROUTES,
-    *edit_views.ROUTES,
-    *merge_views.ROUTES,
-    *media_views.ROUTES,
+    *(*list_views.ROUTES, *edit_views.ROUTES, *merge_views.ROUTES, *media_views.ROUTES),
+    *(*views.ROUTES, *script_views.ROUTES, *preview.ROUTES, *map_views.ROUTES),
 )
 
 

@@ -85,6 +85,14 @@ def is_known_etag(tag: str, known_etags: Iterable[str]) -> bool:
     return "*" in known or tag.removeprefix("W/") in known
 
 
+def read_if_match(header: str) -> frozenset[int] | None:
+    """Return the revisions that If-Match accepts; None if it is empty or accepts any."""
+    tags = split_etags(header)
+    if not tags or "*" in tags:
+        return None
+    return frozenset(revision for tag in tags if (revision := read_revision(tag)) is not None)
+
+
 def read_revision(tag: str) -> int | None:
     """Return the revision in a strong or weak ETag of a record, or None for any other ETag."""
     number, dash, _ = tag.removeprefix("W/").strip('"').partition("-")

@@ -47,7 +47,12 @@ async def show_event(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
     """Show an event, or ask for its password."""
-    page = replace(make_page_context(page_request, context), context=replace(context, slug=path_params["slug"]))
+    return await show_event_page(page_request, replace(context, slug=path_params["slug"]))
+
+
+async def show_event_page(page_request: PageRequest, context: OperationContext) -> PageResponse:
+    """Show the event that the context names by its slug or ID."""
+    page = make_page_context(page_request, context)
     try:
         read = await read_event(page.context)
     except ApiError as error:

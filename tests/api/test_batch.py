@@ -74,3 +74,56 @@ def test_malformed_batch_is_rejected(start_app: StartApp) -> None:
         assert (response.status_code, response.json()["code"]) == (400, "rest_invalid_param"), operations
     unknown = run_batch(app, "editor", [{"method": "POST", "path": "/nothing", "body": {}}])
     assert unknown.json()["data"]["error"]["code"] == "rest_no_route"
+
+
+def test_precondition_of_each_operation(start_app: StartApp) -> None:
+    app = start_app()
+    tags = [app.caller("editor").create("tags", name=name) for name in ("one", "two", "three")]
+    revisions = [row["revision"] for row in app.sql("SELECT revision FROM tags ORDER BY id")]
+    etag = app.caller("editor").get(f"/tags/{tags[1]['id']}").headers["etag"]
+    app.caller("editor").change("tags", tags[2]["id"], description="changed by another user")
+    preconditions = [revisions[0], etag, revisions[2]]
+    operations = [
+        {"method": "PATCH", "path": f"/tags/{tag['id']}", "body": {"name": f"new {n}"}, "if_match": precondition}
+        for n, (tag, precondition) in enumerate(zip(tags, preconditions, strict=True))
+    ]
+    failed = run_batch(app, "editor", operations)
+    assert (failed.status_code, failed.json()["data"]["error"]["code"]) == (412, "rest_precondition_failed")
+    assert tag_names(app) == ["one", "two", "three"]
+    response = run_batch(app, "editor", operations, atomic=False)
+    assert [result["status"] for result in response.json()["results"]] == [200, 200, 412]
+    assert response.json()["results"][2]["body"]["code"] == "rest_precondition_failed"
+    assert tag_names(app) == ["new 0", "new 1", "three"]
+
+
+def test_forms_of_a_precondition(start_app: StartApp) -> None:
+    app = start_app()
+    tag = app.caller("editor").create("tags", name="one")
+    revision = app.sql("SELECT revision FROM tags")[0]["revision"]
+    expected = {revision: 200, str(revision): 200, f'"{revision}-"': 200, f'W/"{revision}-x", "1-y"': 200, "*": 200,
+                None: 200, revision + 1: 412, "other": 412, '"x-y"': 412, -1: 412}  # fmt: skip
+    for precondition, status in expected.items():
+        operation = {"method": "PUT", "path": f"/tags/{tag['id']}", "body": {"name": "one"}, "if_match": precondition}
+        response = run_batch(app, "editor", [operation], atomic=False)
+        assert response.json()["results"][0]["status"] == status, precondition
+    for malformed in (True, [1], {}, 1.5):
+        response = run_batch(app, "editor", [{**TAG, "body": {"name": "x"}, "if_match": malformed}])
+        assert (response.status_code, response.json()["code"]) == (400, "rest_invalid_param"), malformed
+
+
+def test_precondition_requires_a_record(start_app: StartApp) -> None:
+    app = start_app()
+    response = run_batch(app, "editor", [{**TAG, "body": {"name": "x"}, "if_match": 1}])
+    assert (response.status_code, response.json()["data"]["error"]["code"]) == (400, "rest_invalid_param")
+    assert tag_names(app) == []
+
+
+def test_second_change_of_a_record_in_a_batch_fails_its_precondition(start_app: StartApp) -> None:
+    app = start_app()
+    tag = app.caller("editor").create("tags", name="one")
+    revision = app.sql("SELECT revision FROM tags")[0]["revision"]
+    operation = {"method": "PATCH", "path": f"/tags/{tag['id']}", "if_match": revision}
+    operations = [{**operation, "body": {"name": name}} for name in ("two", "three")]
+    response = run_batch(app, "editor", operations, atomic=False)
+    assert [result["status"] for result in response.json()["results"]] == [200, 412]
+    assert tag_names(app) == ["two"]

@@ -78,7 +78,7 @@ BATCH: Final = tuple(
         "rest_batch_failed",
         N_("An operation of the batch failed and nothing was written; `data.error` gives the reason."),
     )
-    for status in (400, 401, 403, 404, 405, 409, 410, 429)
+    for status in (400, 401, 403, 404, 405, 409, 410, 412, 429)
 )
 # In the order in which the description lists the codes of one status.
 ERROR_CODES: Final = (

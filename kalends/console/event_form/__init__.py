@@ -1,0 +1,1 @@
+"""The form of an event: its values, choices, warnings, preview and drafts."""

@@ -1,0 +1,238 @@
+"""Showing and saving the form of an event."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from kalends.console import conflicts
+from kalends.console.event_form.actions import STATUSES
+from kalends.console.event_form.checks import check_event, find_open_problems
+from kalends.console.event_form.loading import load_linked, load_new_values, resolve_names
+from kalends.console.event_form.page import KIND, FormPage, load_drafts, show_form, show_form_again
+from kalends.console.event_form.preview import preview_unsaved, show_preview_error
+from kalends.console.event_form.submission import Submission, load_submission
+from kalends.console.event_form.uploads import add_picture, read_form
+from kalends.console.event_form.values import make_values
+from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute, redirect
+from kalends.core import errors
+from kalends.core.errors import ApiError
+from kalends.core.messages import Message
+from kalends.http.requests import parse_nested
+from kalends.kinds.events import EVENTS
+from kalends.kinds.media import MEDIA
+from kalends.operations import permissions, records
+from kalends.operations.context import OperationContext, Outcome
+from kalends.operations.history import restore_record
+from kalends.operations.media.library import StoredImage
+from kalends.operations.records import create_record, delete_record, update_record
+from kalends.store import drafts
+
+EVENTS_PATH: Final = f"{PREFIX}/events"
+# Notices after saving, by the status that the event has then.
+SAVED_NOTICES: Final = {"publish": "published", "future": "scheduled", "pending": "submitted"}
+
+
+async def show_new(console_request: ConsoleRequest) -> Response:
+    """Show an empty form, a copy of an event, or the unsaved changes of a new one."""
+    async with console_request.transaction() as tx:
+        context = console_request.make_context(tx)
+        permissions.require_writer(console_request.actor, EVENTS)
+        key = console_request.query_value("draft")
+        if key and (page := await _restore(console_request, context, key, None)):
+            return await show_form(console_request, context, page)
+        page = FormPage(values=await load_new_values(console_request, context))
+        found = [] if console_request.query_value("copy") else await load_drafts(console_request, context, page)
+        return await show_form(console_request, context, replace(page, drafts=found))
+
+
+async def show_edit(console_request: ConsoleRequest) -> Response:
+    """Show the form of an event with warnings, or with its unsaved changes."""
+    record_id = read_id(console_request)
+    async with console_request.transaction() as tx:
+        context = console_request.make_context(tx, record_id=record_id)
+        key = console_request.query_value("draft")
+        if key and (page := await _restore(console_request, context, str(record_id), record_id)):
+            return await show_form(console_request, context, page)
+        row = await records.fetch_editable_row(EVENTS, context)
+        values = make_values(row, await load_linked(context, row), tx.site)
+        page = FormPage(values=values, row=row, checks=await check_event(context, values, record_id))
+        page = replace(page, drafts=await load_drafts(console_request, context, page))
+        return await show_form(console_request, context, page)
+
+
+async def _restore(
+    console_request: ConsoleRequest, context: OperationContext, key: str, record_id: int | None
+) -> FormPage | None:
+    """Return the form with unsaved changes, as it was when they were stored; None if there are none."""
+    user_id = console_request.actor.user_id or 0
+    draft = await drafts.find_draft(context.transaction, user_id, KIND, key)
+    if draft is None:
+        return None
+    submission = await load_submission(console_request, context, parse_nested(draft.pairs), record_id)
+    submission.draft_key = key if record_id is None else ""
+    checks = await check_event(context, submission.values, record_id)
+    return replace(submission.make_page(), checks=checks)
+
+
+def read_id(console_request: ConsoleRequest) -> int:
+    return int(console_request.path_params["id"])
+
+
+async def save_new(console_request: ConsoleRequest) -> Response:
+    return await _receive(console_request, None)
+
+
+async def save_edit(console_request: ConsoleRequest) -> Response:
+    return await _receive(console_request, read_id(console_request))
+
+
+async def _receive(console_request: ConsoleRequest, record_id: int | None) -> Response:
+    """Read the form and run its action."""
+    picture = await read_form(console_request)
+    action = console_request.form_text("action")
+    async with console_request.transaction() as tx:
+        context = console_request.make_context(tx)
+        submission = await load_submission(console_request, context, console_request.form, record_id)
+    if record_id is not None and action in ("trash", "restore"):
+        return await _change_trash(console_request, submission, action)
+    if (choices := conflicts.read_choices(console_request.form)) is not None:
+        return await _save_choices(console_request, submission, choices)
+    if action == "find-image":
+        return await _show_again(console_request, submission)
+    try:
+        return await _save(console_request, submission, action, picture)
+    except ApiError as error:
+        if error.status >= 500:
+            raise
+        if action == "preview":
+            return show_preview_error(console_request, error)
+        if error.status == 412 and record_id is not None:
+            return await _merge(console_request, submission, action)
+        return await _show_again(console_request, submission, error)
+
+
+async def _save(
+    console_request: ConsoleRequest, submission: Submission, action: str, picture: StoredImage | ApiError | None
+) -> Response:
+    """Check the names and times, store the picture, and save or preview the event."""
+    if isinstance(picture, ApiError):
+        raise picture
+    changed = submission.find_params()
+    problems = dict(submission.problems)
+    if submission.row is None or {"start_date", "end_date", "timezone", "all_day"} & set(changed):
+        problems |= find_open_problems(submission.values)
+    if problems:
+        raise ApiError(400, "invalid_form", Message("Please check these fields."), data={"params": problems})
+    if action == "preview":
+        return await preview_unsaved(console_request, submission)
+    if picture is not None:
+        image_params = submission.find_image_params()
+        submission.values.image = str(await add_picture(console_request, picture, image_params))
+    params = submission.find_params()
+    if action in STATUSES:
+        params["status"] = STATUSES[action]
+    outcome = await _write(console_request, submission, params)
+    return await _finish(console_request, submission, outcome)
+
+
+async def _write(console_request: ConsoleRequest, submission: Submission, params: dict[str, Any]) -> Outcome:
+    """Create the event, or change it if it still has the revision that the form was opened at."""
+    if submission.record_id is None:
+        return await console_request.perform(create_record, EVENTS, params)
+    return await console_request.perform(
+        update_record, EVENTS, params, record_id=submission.record_id, revision=submission.base_revision
+    )
+
+
+async def _finish(
+    console_request: ConsoleRequest, submission: Submission, outcome: Outcome, merged: str = ""
+) -> Response:
+    """Describe the picture, remove the draft, and continue with the page of the event."""
+    record_id: int = outcome.body["id"]
+    is_described = await _describe_image(console_request, submission)
+    async with console_request.write() as tx:
+        keys = [str(record_id), submission.draft_key]
+        await drafts.remove_drafts(tx, console_request.actor.user_id or 0, KIND, keys)
+    was = submission.row["status"] if submission.row else ""
+    status: str = outcome.body["status"]
+    notice = SAVED_NOTICES.get(status, "saved") if status != was else "saved"
+    if not is_described:
+        notice = "image-not-changed"
+    elif "tags" in outcome.ignored_params:
+        notice = "tags-left-out"
+    return redirect(f"{EVENTS_PATH}/{record_id}{f'?merged={merged}' if merged else ''}", notice)
+
+
+async def _describe_image(console_request: ConsoleRequest, submission: Submission) -> bool:
+    """Save the description and the focus point of the picture; return False if the user may not."""
+    params, image = submission.find_image_params(), submission.values.image
+    if not params or not image.isdecimal() or image == "0":
+        return True
+    try:
+        await console_request.perform(update_record, MEDIA, params, record_id=int(image))
+    except ApiError as error:
+        if error.status >= 500:
+            raise
+        return False
+    return True
+
+
+async def _change_trash(console_request: ConsoleRequest, submission: Submission, action: str) -> Response:
+    operation = delete_record if action == "trash" else restore_record
+    await console_request.perform(
+        operation, EVENTS, {}, record_id=submission.record_id, revision=submission.base_revision
+    )
+    if action == "trash":
+        return redirect(EVENTS_PATH, "trashed")
+    return redirect(f"{EVENTS_PATH}/{submission.record_id}", "restored")
+
+
+async def _show_again(
+    console_request: ConsoleRequest, submission: Submission, error: ApiError | None = None
+) -> Response:
+    """Show the form with the values of the user; nothing was saved."""
+    page = replace(submission.make_page(), image_search=console_request.form_text("image_search"))
+    async with console_request.transaction() as tx:
+        context = console_request.make_context(tx)
+        await resolve_names(context, submission.values)
+        page = replace(page, checks=await check_event(context, submission.values, submission.record_id))
+        if error is None:
+            return await show_form(console_request, context, page)
+        return await show_form_again(console_request, context, page, error)
+
+
+async def _merge(console_request: ConsoleRequest, submission: Submission, action: str) -> Response:
+    """Merge the changes with those that somebody else saved meanwhile, or let the user choose."""
+    mine = submission.find_params()
+    if action in STATUSES:
+        mine["status"] = STATUSES[action]
+    return await _save_merged(console_request, submission, mine)
+
+
+async def _save_merged(console_request: ConsoleRequest, submission: Submission, mine: dict[str, Any]) -> Response:
+    if submission.record_id is None or submission.base_revision is None:
+        raise errors.precondition_failed()
+    merge = await conflicts.merge(console_request, EVENTS, submission.record_id, submission.base_revision, mine)
+    if merge.conflicts:
+        return conflicts.show_conflict(console_request, EVENTS, submission.record_id, merge, mine)
+    submission.base_revision = merge.revision
+    outcome = await _write(console_request, submission, merge.values)
+    return await _finish(console_request, submission, outcome, ",".join(merge.merged_names))
+
+
+async def _save_choices(console_request: ConsoleRequest, submission: Submission, choices: dict[str, Any]) -> Response:
+    """Save the versions that the user chose on the page about a conflict."""
+    try:
+        outcome = await _write(console_request, submission, choices)
+    except ApiError as error:
+        if error.status != 412:
+            raise
+        return await _save_merged(console_request, submission, choices)
+    return await _finish(console_request, submission, outcome)
+
+
+ROUTES: Final = (
+    ConsoleRoute("/events/new", show_new, save_new, reads_body=False),
+    ConsoleRoute(r"/events/(?P<id>\d{1,15})", show_edit, save_edit, reads_body=False),
+)

@@ -1,0 +1,68 @@
+// Unsaved changes: kept on the server a moment after each change, and when the page is left.
+import { debounce } from "./api.js";
+
+const DELAY = 3000;
+const MAX_BEACON = 60000;
+// Fields that are not kept.
+const LEFT_OUT = ["new_password", "image_search"];
+
+/** Keep the unsaved changes of a form as a draft of the user; nothing is saved to the record. */
+export function startAutosave(form) {
+  const status = form.querySelector("[data-autosave]");
+  const { record, saved, failed } = form.dataset;
+  const key = record || (form.elements.draft_key.value ||= crypto.randomUUID());
+  const url = `/console/drafts/events/${key}`;
+  const stored = `kalends-draft-${key}`;
+  const collect = () => [...new FormData(form)].filter(([name, value]) => typeof value === "string" && !LEFT_OUT.includes(name));
+  const body = () => JSON.stringify({ base_revision: form.elements.base_revision.value, fields: collect() });
+  let last = JSON.stringify(collect());
+  let isSubmitted = false;
+  let request;
+
+  const isChanged = () => JSON.stringify(collect()) !== last;
+  const save = async () => {
+    if (isSubmitted || !isChanged()) return;
+    const current = JSON.stringify(collect());
+    request?.abort();
+    request = new AbortController();
+    try {
+      const headers = { "Content-Type": "application/json", Accept: "application/json" };
+      const response = await fetch(url, { method: "POST", headers, body: body(), signal: request.signal, redirect: "error" });
+      if (!response.ok) throw new Error(String(response.status));
+      last = current;
+      const time = new Date().toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit" });
+      status.textContent = saved.replace("{time}", time);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      keepLocally();
+      status.textContent = failed;
+    }
+  };
+  const keepLocally = () => { try { localStorage.setItem(stored, body()); } catch { return; } };
+  const leave = () => {
+    if (isSubmitted || !isChanged()) return;
+    const text = body();
+    const isSent = text.length < MAX_BEACON && navigator.sendBeacon(url, new Blob([text], { type: "application/json" }));
+    if (isSent) last = JSON.stringify(collect());
+    else keepLocally();
+  };
+  // Changes that could not be sent before are sent now, and offered when the form is opened the next time.
+  const resend = async () => {
+    const text = localStorage.getItem(stored);
+    if (!text) return;
+    const response = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: text });
+    if (response.ok) localStorage.removeItem(stored);
+  };
+
+  const saveLater = debounce(save, DELAY);
+  form.addEventListener("input", saveLater);
+  form.addEventListener("change", saveLater);
+  addEventListener("pagehide", leave);
+  document.addEventListener("visibilitychange", () => document.hidden && leave());
+  form.addEventListener("submit", ({ submitter }) => {
+    if (submitter?.value === "preview") return;
+    isSubmitted = true;
+    request?.abort();
+  });
+  resend().catch(() => {});
+}

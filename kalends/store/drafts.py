@@ -1,0 +1,118 @@
+"""Rows of drafts: forms that a user has not saved yet. They raise no revision."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
+
+MAX_DRAFTS: Final = 50  # per user and kind; the oldest ones are removed
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A form as it was when it was last stored. Its fields are pairs of names and values."""
+
+    key: str
+    base_revision: int | None
+    pairs: list[tuple[str, str]]
+    saved_at: datetime
+
+
+async def save_draft(
+    tx: Transaction,
+    user_id: int,
+    kind: str,
+    key: str,
+    *,
+    base_revision: int | None,
+    pairs: Sequence[tuple[str, str]],
+) -> None:
+    await tx.execute(
+        Sql(
+            """
+            INSERT INTO drafts (site_id, user_id, kind, draft_key, base_revision, fields, saved_at)
+            VALUES (?, ?, ?, ?, ?, ?::jsonb, ?)
+            ON CONFLICT (site_id, user_id, kind, draft_key) DO UPDATE SET base_revision = excluded.base_revision,
+                fields = excluded.fields, saved_at = excluded.saved_at
+            """,
+            tx.site.id,
+            user_id,
+            kind,
+            key,
+            base_revision,
+            orjson.dumps(list(pairs)).decode(),
+            tx.now,
+        )
+    )
+
+
+async def remove_oldest(tx: Transaction, user_id: int, kind: str) -> None:
+    """Remove the drafts of a user beyond the maximum."""
+    await tx.execute(
+        Sql(
+            """
+            DELETE FROM drafts d WHERE d.site_id = ? AND d.user_id = ? AND d.kind = ? AND d.draft_key IN (
+                SELECT o.draft_key FROM drafts o WHERE o.site_id = ? AND o.user_id = ? AND o.kind = ?
+                ORDER BY o.saved_at DESC OFFSET ?)
+            """,
+            tx.site.id,
+            user_id,
+            kind,
+            tx.site.id,
+            user_id,
+            kind,
+            MAX_DRAFTS,
+        )
+    )
+
+
+async def find_draft(tx: Transaction, user_id: int, kind: str, key: str) -> Draft | None:
+    row = await tx.fetch_one(
+        Sql(
+            """SELECT draft_key, base_revision, fields, saved_at FROM drafts
+                WHERE site_id = ? AND user_id = ? AND kind = ? AND draft_key = ?""",
+            tx.site.id,
+            user_id,
+            kind,
+            key,
+        )
+    )
+    return _read_row(row) if row else None
+
+
+async def list_new_drafts(tx: Transaction, user_id: int, kind: str, limit: int) -> list[Draft]:
+    """Return the drafts of records that do not exist yet, newest first."""
+    rows = await tx.fetch_all(
+        Sql(
+            """SELECT draft_key, base_revision, fields, saved_at FROM drafts
+                WHERE site_id = ? AND user_id = ? AND kind = ? AND draft_key !~ '^[0-9]+$'
+                ORDER BY saved_at DESC LIMIT ?""",
+            tx.site.id,
+            user_id,
+            kind,
+            limit,
+        )
+    )
+    return [_read_row(row) for row in rows]
+
+
+async def remove_drafts(tx: Transaction, user_id: int, kind: str, keys: Sequence[str]) -> None:
+    await tx.execute(
+        Sql(
+            "DELETE FROM drafts WHERE site_id = ? AND user_id = ? AND kind = ? AND draft_key = ANY(?)",
+            tx.site.id,
+            user_id,
+            kind,
+            list(keys),
+        )
+    )
+
+
+def _read_row(row: Any) -> Draft:
+    pairs = [(str(name), str(value)) for name, value in orjson.loads(row["fields"])]
+    return Draft(row["draft_key"], row["base_revision"], pairs, row["saved_at"])
