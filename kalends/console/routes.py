@@ -36,6 +36,7 @@ ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     *merge_views.ROUTES,
     *media_views.ROUTES,
     *settings_views.ROUTES,
+    *(*list_views.ROUTES, *edit_views.ROUTES, *merge_views.ROUTES, *media_views.ROUTES),
     *(*views.ROUTES, *script_views.ROUTES, *preview.ROUTES, *map_views.ROUTES),
 )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 
@@ -36,10 +37,9 @@ async def show_new(console_request: ConsoleRequest) -> Response:
 async def create(console_request: ConsoleRequest) -> Response:
     """Create a record. If an identical one is published already, the API returns that one, and so does this."""
     form = find_form(console_request)
-    texts = {**read_defaults(form, console_request), **read_submitted(form, console_request.form)}
-    raw = {name: value for name, value in find_changes(form, texts, {}).items() if value not in ("", None)}
-    if raw.get("author") == str(console_request.actor.user_id):
-        del raw["author"]  # the default, without which an identical record is found
+    defaults = read_defaults(form, console_request)
+    texts = {**defaults, **read_submitted(form, console_request.form)}
+    raw = {name: value for name, value in find_changes(form, texts, defaults).items() if value not in ("", None)}
     try:
         outcome = await console_request.perform(create_record, form.kind, raw)
     except ApiError as error:
@@ -150,6 +150,14 @@ async def perform_on_record(
     )
 
 
+def make_map_url(console_request: ConsoleRequest, texts: Mapping[str, str]) -> str:
+    """Return the URL of the map of a venue; empty if it has no position, or no tile server is configured."""
+    latitude, longitude = texts.get("geo_lat", ""), texts.get("geo_lng", "")
+    if not (console_request.map_settings.tiles_url and latitude and longitude):
+        return ""
+    return f"/console/map?{urlencode({'lat': latitude, 'lng': longitude})}"
+
+
 async def show_form(
     console_request: ConsoleRequest,
     form: RecordForm,
@@ -171,6 +179,7 @@ async def show_form(
         name=show_name(form.kind, row) if row else "",
         texts=texts,
         loaded=loaded,
+        map_url=make_map_url(console_request, texts),
         base_revision=(read_revision(console_request) or row["revision"]) if row else "",
         error=error.message if error else None,
         errors=errors,

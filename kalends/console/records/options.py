@@ -11,21 +11,24 @@ from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import MediaItem
 from kalends.core.statuses import REQUIRED_RIGHTS
 from kalends.http.language import translator
+from kalends.kinds.media import MEDIA, build_media_item
 from kalends.operations import permissions
 from kalends.operations.category_tree import list_tree
 from kalends.operations.media.records import read_images
+from kalends.operations.records import find_page
 from kalends.store import Row, link_moves, users
 from kalends.store.database import Transaction
 
 Choices = list[tuple[str, str]]  # value and text
 # The statuses that the form offers, as far as the user may set them, besides the current one.
 OFFERED_STATUSES: Final = ("draft", "pending", "publish")
+MAX_IMAGES: Final = 11
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
     choices: Mapping[str, Choices] = field(default_factory=dict[str, Choices])  # by field
-    image: MediaItem | None = None
+    images: tuple["ImageChoice", ...] = ()  # the chosen one and the latest of the library
     upcoming: int = 0
     linked: int = 0
 
@@ -45,7 +48,7 @@ async def load_options(
     link, ids = form.link, [row["id"]] if row else []
     return Loaded(
         choices,
-        await _find_image(console_request, tx, texts.get("image", "")),
+        await _list_images(console_request, tx, texts["image"]) if "image" in names else (),
         sum((await link_moves.count_upcoming(tx, link.table, link.column, ids)).values()),
         await link_moves.count_links(tx, link.table, link.column, row["id"]) if row else 0,
     )
@@ -73,8 +76,24 @@ async def _list_parents(console_request: ConsoleRequest, tx: Transaction, own_id
     return choices
 
 
-async def _find_image(console_request: ConsoleRequest, tx: Transaction, image_id: str) -> MediaItem | None:
-    if not image_id.isdecimal() or len(image_id) > 15:
-        return None
-    found = await read_images(console_request.make_context(tx), [int(image_id)])
-    return found[0][0] if found else None
+@dataclass(frozen=True, slots=True)
+class ImageChoice:
+    id: int
+    title: str
+    src: str
+
+
+async def _list_images(console_request: ConsoleRequest, tx: Transaction, chosen: str) -> tuple[ImageChoice, ...]:
+    """Return the chosen image and the latest ones of the library, as far as this site has their files."""
+    context = console_request.make_context(tx, {"per_page": MAX_IMAGES})
+    rows = (await find_page(MEDIA, context, with_total=False)).rows
+    ids = [int(chosen)] if chosen.isdecimal() and len(chosen) <= 15 else []
+    items = [item for item, _ in await read_images(context, ids)]
+    items += [build_media_item(row, context.render_context) for row in rows if row["id"] not in ids]
+    return tuple(_make_choice(console_request, item) for item in items)
+
+
+def _make_choice(console_request: ConsoleRequest, item: MediaItem) -> ImageChoice:
+    src = str(item.sizes.get("thumbnail", {}).get("url", item.url))
+    is_loadable = item.url.startswith((console_request.origin_url, console_request.state.media_url or "\0"))
+    return ImageChoice(item.id, item.title, src if is_loadable else "")

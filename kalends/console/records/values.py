@@ -13,7 +13,7 @@ from kalends.store import Row
 # Columns whose parameter has another name.
 COLUMNS: Final = {"author": "author_id", "image": "image_id", "date": "published_at"}
 # Values of a new record that differ from an empty field.
-DEFAULTS: Final = {"show_map": "true", "show_map_link": "true", "parent": "0"}
+DEFAULTS: Final = {"show_map": "true", "show_map_link": "true", "parent": "0", "image": "0"}
 
 
 def read_row(form: RecordForm, row: Row, zone: str) -> dict[str, str]:
