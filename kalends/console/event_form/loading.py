@@ -51,7 +51,7 @@ def _read_day(text: str) -> str:
 
 
 def _with_record(console_request: ConsoleRequest, context: OperationContext, record_id: int) -> OperationContext:
-    return console_request.make_context(context.transaction, record_id=record_id)
+    return console_request.make_context(context.transaction, {"context": "edit"}, record_id=record_id)
 
 
 async def load_linked(context: OperationContext, row: Row) -> Linked:

@@ -13,6 +13,7 @@ from kalends.console.assets import asset_url
 from kalends.console.event_form.actions import NEW, STATUS_LABELS, list_actions
 from kalends.console.event_form.checks import MISSING_LABELS, Checks, find_time_problems
 from kalends.console.event_form.values import EventValues, make_originals
+from kalends.console.field_texts import LABELS as FIELD_LABELS
 from kalends.console.rendering import show
 from kalends.console.request import ConsoleRequest, field_errors
 from kalends.core.errors import ApiError, InvalidValue
@@ -46,41 +47,10 @@ ZONES: Final = (
     *("America/Toronto", "America/Sao_Paulo", "Asia/Kolkata", "Asia/Tokyo", "Australia/Sydney"),
 )
 LABELS: Final = {
-    "title": N_("Title"),
-    "start_date": N_("Start"),
-    "end_date": N_("End"),
-    "all_day": N_("All day"),
-    "timezone": N_("Time zone"),
-    "venue": N_("Venue"),
-    "image": N_("Picture"),
-    "file": N_("Picture"),
-    "image_alt": N_("Description of the picture"),
-    "description": N_("Text"),
-    "excerpt": N_("Summary"),
-    "categories": N_("Categories"),
-    "tags": N_("Tags"),
-    "organizer": N_("Organizer"),
-    "cost": N_("Price"),
-    "currency_symbol": N_("Currency symbol"),
-    "currency_code": N_("Currency code"),
-    "currency_position": N_("Position of the symbol"),
-    "website": N_("Website"),
-    "ticket_url": N_("Tickets"),
-    "event_status": N_("State"),
-    "status_reason": N_("Reason"),
-    "online_url": N_("Online address"),
-    "new_password": N_("Password"),
-    "hide_from_listings": N_("Hide from lists"),
-    "featured": N_("Featured"),
-    "sticky": N_("Sticky in the month"),
-    "show_map": N_("Show a map"),
-    "show_map_link": N_("Show a link to a map"),
-    "slug": N_("Address of the page"),
+    **FIELD_LABELS,
     "date": N_("Publication date"),
-    "author": N_("Author"),
-    "status": N_("Status"),
-    "dates": N_("Date and time"),
-    "date_utc": N_("Publication date"),
+    "file": N_("Picture"),
+    "image_alt": N_("What does the picture show?"),
 }
 
 

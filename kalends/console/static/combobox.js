@@ -78,7 +78,7 @@ export function makeCombobox(input, options) {
     if (!text) return close();
     let found = [];
     try {
-      const query = { search: text, per_page: MAX_SHOWN, _fields: `id,${options.title},city,address,geo_lat,geo_lng` };
+      const query = { search: text, per_page: MAX_SHOWN };
       found = (await call("GET", options.path, { query, signal: request.signal })).data[options.path.slice(1)];
     } catch (error) {
       if (error.name === "AbortError") return;
