@@ -1,8 +1,5 @@
 """The form of an event without script: fields, actions by role, errors, times, conflicts, picture, preview."""
 
-<<<<<<< HEAD
-from tests.console.console_client import ConsoleClient
-=======
 from typing import Any
 
 import httpx
@@ -66,21 +63,12 @@ def read_revision(app: RunningApp) -> int:
 def saved_id(response: httpx.Response) -> str:
     assert response.status_code == 303, Page.parse(response.text).text[:2000]
     return str(response.headers["location"].partition("?")[0].rpartition("/")[2])
->>>>>>> console-b
 
 
 def test_new_event_is_saved_as_draft_and_published(author: ConsoleClient) -> None:
     page = author.page("/console/events/new")
-<<<<<<< HEAD
-    response = author.post(
-        "/console/events/new",
-        page.form(
-            action="draft", title="Choir & organ", start_day="2031-05-02", start_time="19:30", end_time="21:00"
-        ),
-=======
     response = save(
         author, "/console/events/new", page, action="draft", title="Choir & organ", start_day="2031-05-02"
->>>>>>> console-b
     )
     path = f"/console/events/{saved_id(response)}"
     edit = author.page(path)

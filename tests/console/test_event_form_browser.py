@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.api.running_app import API_PATH, User
 from tests.conftest import replace_database, temporary_database
-from tests.console.console_browser import Person, open_console, prepare_site
+from tests.console.form_browser import Person, open_console, prepare_site
 from tests.media.image_fixtures import make_image
 from tests.pages.browser_page import find_violations
 from tests.servers import Server
