@@ -1,0 +1,164 @@
+"""Every page of the console in Chromium: hostile texts run nothing, and axe finds nothing in any language."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import httpx
+import psycopg
+import pytest
+from playwright.sync_api import Browser, Page
+
+from kalends.core.languages import LANGUAGES
+from kalends.http.sessions import COOKIE
+from kalends.operations.sessions import hash_token
+from tests.api.running_app import API_PATH, User
+from tests.conftest import replace_database, temporary_database
+from tests.old_site.client_requests import PNG
+from tests.pages.browser_page import find_violations
+from tests.pages.payloads import PAYLOADS
+from tests.pages.test_hostile_texts import fill_site
+from tests.servers import Server
+from tests.soak import SOAK
+
+TOKEN = "token-of-the-tests"
+HOSTILE = "\"'><img src=x onerror=pwned()><script>pwned()</script>"
+RECORD_PAGES = {
+    "events": ("", "/history", "/preview"),
+    "venues": ("", "/history", "/merge"),
+    "organizers": ("", "/history", "/merge"),
+    "categories": ("", "/delete", "/merge"),
+    "tags": ("", "/delete", "/merge"),
+}
+TABLES = (
+    *("/console/events", "/console/events?rows=500&period=all", "/console/events/new", "/console/venues"),
+    *("/console/organizers", "/console/categories", "/console/tags", "/console/media", "/console/trash"),
+    *("/console/people", "/console/people/new", "/console/people/1", "/console/settings"),
+    *("/console/settings/appearance", "/console/account", "/console/confirm", "/console/sign-in", "/console/reset"),
+)
+# Attributes that run script, links that do, and scripts that are not files of this server.
+CHECK_SCRIPT = """() => {
+  const bad = [];
+  for (const node of document.querySelectorAll('*')) {
+    for (const {name, value} of node.attributes) {
+      if (name.startsWith('on')) bad.push(node.outerHTML.slice(0, 200));
+      if (['href', 'src', 'action', 'formaction', 'data', 'srcdoc'].includes(name)
+          && /^[\\s\\x00-\\x20]*(javascript|data|vbscript):/i.test(value)) bad.push(node.outerHTML.slice(0, 200));
+    }
+  }
+  for (const script of document.scripts) {
+    if (script.type === 'application/ld+json' || script.type === 'application/json') JSON.parse(script.textContent);
+    else if (!/^\\/(console\\/)?assets\\//.test(script.getAttribute('src'))) bad.push(script.outerHTML.slice(0, 200));
+  }
+  if (document.querySelectorAll('main').length !== 1) bad.push('main');
+  return bad;
+}"""
+
+
+@dataclass(frozen=True)
+class Console:
+    server: Server
+    ids: dict[str, list[int]]
+
+    @property
+    def pages(self) -> list[str]:
+        """Return the tables, and the pages of the first record of each kind."""
+        records = [
+            f"/console/{kind}/{self.ids[kind][0]}{page}" for kind, pages in RECORD_PAGES.items() for page in pages
+        ]
+        return [*TABLES, *records, f"/console/media/{self.ids['media'][0]}"]
+
+
+@pytest.fixture(scope="module")
+def console(
+    postgres_url: str, user_template: tuple[str, dict[str, User]], start_server: Callable[..., Server]
+) -> Iterator[Console]:
+    """Start a server whose records, accounts, devices and names all contain hostile texts."""
+    template, users = user_template
+    with temporary_database(postgres_url, template=template) as name:
+        url = replace_database(postgres_url, name)
+        server = start_server(url, environment={"KALENDS_MAX_RECORDS_PER_DAY": "0"})
+        editor = users["editor"]
+        with httpx.Client(base_url=server.base_url, auth=(editor.login, editor.password), timeout=30) as client:
+            fill_site(server, client)
+            upload = {"file": ("x.png", PNG, "image/png")}
+            texts = {"title": HOSTILE, "alt_text": HOSTILE, "caption": HOSTILE}
+            assert client.post("/api/kalends/v1/media", files=upload, data=texts).status_code == 201
+            client.patch(f"{API_PATH}/events/{find_ids(url, 'events')[0]}", json={"title": f"Changed {HOSTILE}"})
+        with psycopg.connect(url, autocommit=True) as connection:
+            fill_accounts(connection, users["administrator"].id)
+        kinds = [*RECORD_PAGES, "media"]
+        yield Console(server, {kind: find_ids(url, kind) for kind in kinds})
+        server.stop()
+
+
+def find_ids(url: str, table: str) -> list[int]:
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(f"SELECT id FROM {table} ORDER BY id").fetchall()
+    return [row[0] for row in rows]
+
+
+def fill_accounts(connection: psycopg.Connection[tuple[object, ...]], user_id: int) -> None:
+    """Put hostile texts where the API has no parameters, and start a session of the administrator."""
+    connection.execute("UPDATE sites SET name = %s", [HOSTILE])
+    connection.execute("UPDATE users SET display_name = left(%s || id, 200), email = id || '@example.org'", [HOSTILE])
+    connection.execute("UPDATE application_passwords SET name = left(%s || id, 100)", [HOSTILE])
+    connection.execute(
+        "INSERT INTO sessions VALUES (1, %s, %s, now(), now(), now(), '127.0.0.1', %s)",
+        [hash_token(TOKEN), user_id, HOSTILE],
+    )
+    connection.execute("INSERT INTO saved_filters VALUES (1, %s, left(%s, 100), 'search=x')", [user_id, HOSTILE])
+    connection.execute(
+        "INSERT INTO passkeys VALUES (1, %s, %s, %s, 0, %s, now(), NULL)", [b"a", user_id, b"b", HOSTILE]
+    )
+
+
+def open_page(chromium: Browser, console: Console, **options: object) -> Page:
+    context = chromium.new_context(**options)  # type: ignore[arg-type]
+    context.add_cookies([{"name": COOKIE, "value": TOKEN, "domain": "127.0.0.1", "path": "/", "secure": True}])
+    return context.new_page()
+
+
+@pytest.mark.parametrize("with_policy", [True, False], ids=["policy", "no policy"])
+def test_hostile_texts_run_nothing(chromium: Browser, console: Console, with_policy: bool) -> None:
+    """Without the Content-Security-Policy, escaping alone has to suffice; with it, nothing is reported."""
+    page = open_page(chromium, console, bypass_csp=not with_policy, viewport={"width": 1280, "height": 900})
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if "Policy" in message.text else None)
+    page.add_init_script("window.pwned = () => { window.isPwned = true }; window.alert = window.pwned")
+    step = 1 if SOAK else 25
+    more = [f"/console/{kind}/{number}" for kind in RECORD_PAGES for number in console.ids[kind][1::step]]
+    for path in [*console.pages, *more]:
+        response = page.goto(console.server.base_url + path)
+        assert response is not None
+        assert response.status in (200, 401), (path, response.status)
+        assert page.evaluate("window.isPwned") is None, path
+        if not path.endswith("/preview"):
+            assert page.evaluate(CHECK_SCRIPT) == [], path
+        assert problems == [], path
+    assert len(console.ids["events"]) == len(PAYLOADS)
+    page.context.close()
+
+
+def test_pages_are_accessible(chromium: Browser, console: Console) -> None:
+    """Check each page in one language, colour scheme and width, in turn; a soak checks all combinations."""
+    combinations = list(product(LANGUAGES, ("light", "dark"), (320, 1280)))
+    pages = {
+        (scheme, width): open_page(
+            chromium, console, color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True
+        )
+        for scheme, width in product(("light", "dark"), (320, 1280))
+    }
+    faults: list[str] = []
+    for number, path in enumerate(path for path in console.pages if not path.endswith("/preview")):
+        # 7 is prime to the number of combinations.
+        for language, scheme, width in combinations if SOAK else [combinations[7 * number % len(combinations)]]:
+            page = pages[scheme, width]
+            page.goto(f"{console.server.base_url}{path}{'&' if '?' in path else '?'}lang={language}")
+            wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+            found = [*find_violations(page), *(["scrolls sideways"] if wide else [])]
+            faults += [f"{path} {language} {scheme} {width}: {fault}" for fault in found]
+    for page in pages.values():
+        page.context.close()
+    assert faults == []
