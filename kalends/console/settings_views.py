@@ -176,7 +176,7 @@ async def _page(
         is_outdated=is_outdated,
         is_unsaved=group.select(shown) != group.select(saved),
         version=_make_version(group.select(saved)),
-        labels=LABELS,
+        labels={**LABELS, "file": N_("File")},
         options=make_options(console_request),
         **_appearance_values(console_request, shown, logos) if group is APPEARANCE_GROUP else {"zones": list_zones()},
     )

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from kalends.core import errors
-from kalends.core.errors import InvalidArgument
+from kalends.core.errors import InvalidArgument, InvalidValue
 from kalends.core.messages import Message
 from kalends.core.slugs import add_number
 from kalends.operations import accounts
@@ -62,6 +62,8 @@ async def invite(tx: Transaction, contact: str, role: str) -> Person:
         raise InvalidArgument("LOGIN", Message("This field is required."))
     is_email = "@" in contact
     await tx.lock_site(None)
+    if await users.find_user(tx, contact, contact) is not None:
+        raise InvalidValue("A user with the login or the e-mail address {name} already exists.", name=contact)
     login = await _find_free_login(tx, contact) if is_email else contact
     user_id = await accounts.add_user(tx, login, role, contact if is_email else "")
     return await read_person(tx, user_id)

@@ -40,6 +40,10 @@ class ConsoleBrowser:
         self.interactions += 1
         self.page.fill(selector, text)
 
+    def ignore_statuses(self) -> None:
+        """Ignore the reports of Chromium on error statuses of pages, and no others."""
+        self.problems = [text for text in self.problems if not text.startswith("Failed to load resource")]
+
     def find_faults(self) -> list[str]:
         """Return the violations that axe finds, and whether the page scrolls sideways."""
         wide = self.page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")

@@ -6,6 +6,7 @@ import pytest
 
 from kalends.operations import accounts
 from kalends.operations.sessions import hash_token
+from tests.api.conftest import StartApp
 from tests.api.running_app import API_PATH, RunningApp
 from tests.console.console_client import PASSWORD, ConsoleClient
 
@@ -73,6 +74,20 @@ def test_person_is_invited_and_managed(app: RunningApp, administrator: ConsoleCl
     assert administrator.get(f"{PEOPLE}/{user_id}").status_code == 404
 
 
+def test_invitation_is_sent_if_the_server_can(start_app: StartApp) -> None:
+    app = start_app({"KALENDS_SMTP_URL": "smtp://127.0.0.1:9"})
+    app.run_operation(lambda tx: accounts.set_account_password(tx, "administrator", PASSWORD))
+    client = ConsoleClient.signed_in(app, "administrator")
+    sent = client.post(f"{PEOPLE}/new", {"login": "emil@example.org", "role": "author"})
+    assert (sent.status_code, sent.headers["location"]) == (303, f"{PEOPLE}?notice=invited")
+    assert "The invitation was sent." in client.page(sent.headers["location"]).text
+    jobs = app.sql("SELECT args ->> 'to' AS receiver FROM procrastinate_jobs WHERE args ? 'to'")
+    assert [row["receiver"] for row in jobs] == ["emil@example.org"]
+    # A login has no address to which a link could be sent.
+    shown = client.post(f"{PEOPLE}/new", {"login": "emil-2", "role": "author"})
+    assert (shown.status_code, "/console/link/" in shown.text) == (200, True)
+
+
 def test_login_is_derived_once(app: RunningApp, administrator: ConsoleClient) -> None:
     for host in ("one", "two"):
         administrator.post(f"{PEOPLE}/new", {"login": f"carla@{host}.example", "role": "author"})
@@ -83,8 +98,8 @@ def test_login_is_derived_once(app: RunningApp, administrator: ConsoleClient) ->
 @pytest.mark.parametrize(
     ("login", "message"),
     [
-        ("editor@example.org", "A user with the login editor-2 or this e-mail address already exists."),
-        ("EDITOR", "A user with the login EDITOR or this e-mail address already exists."),
+        ("editor@example.org", "A user with the login or the e-mail address editor@example.org already exists."),
+        ("EDITOR", "A user with the login or the e-mail address EDITOR already exists."),
         ("a@b@c", "must be an e-mail address such as name@example.org."),
         ("with space", "must have 1 to 60 characters, without spaces and colons."),
         ("  ", "This field is required."),
