@@ -3,12 +3,13 @@
 import re
 from typing import Final
 
-from kalends.console import home_views, sign_in_views
+from kalends.console import history_views, home_views, sign_in_views
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
 
 ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     ConsoleRoute("/?", home_views.show_home, min_role="subscriber"),
     *sign_in_views.ROUTES,
+    *history_views.ROUTES,
 )
 
 
