@@ -397,6 +397,7 @@ def create_application() -> Application:
             library=open_library(settings),
             media_url=settings.media_url,
             max_daily_records=settings.max_records_per_day,
+            trash_days=settings.trash_days,
             sends_email=bool(settings.smtp_url.get_secret_value()),
         )
 

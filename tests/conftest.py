@@ -30,6 +30,8 @@ PATH_MARKERS = {
     "api/test_place_lists.py": ["exhaustive"],
     "commands": ["process"],
     "console/test_emails.py": ["process"],
+    "console/test_editor_bundle.py": ["npm"],
+    "console/test_rich_text.py": ["npm"],
     "description/test_document.py": ["exhaustive"],
     "description/test_fuzz.py": ["process"],
     "docs/test_documentation.py": ["docs"],

@@ -63,6 +63,8 @@ LABELS: Final = {
     "phone": N_("Phone"),
     "email": N_("E-mail"),
     "position": N_("Position on the map"),
+    "geo_lat": N_("Latitude"),
+    "geo_lng": N_("Longitude"),
 }
 STATUS_NAMES: Final = {
     "publish": N_("Published"),

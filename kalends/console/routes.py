@@ -6,6 +6,7 @@ from typing import Final
 from kalends.console import (
     account_views,
     confirm_views,
+    history_views,
     home_views,
     link_views,
     passkey_views,
@@ -38,6 +39,7 @@ ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     *settings_views.ROUTES,
     *(*list_views.ROUTES, *edit_views.ROUTES, *merge_views.ROUTES, *media_views.ROUTES),
     *(*views.ROUTES, *script_views.ROUTES, *preview.ROUTES, *map_views.ROUTES),
+    *history_views.ROUTES,
 )
 
 

@@ -44,6 +44,7 @@ class AppState:
     media_url: str = ""
     feed_limiter: PerOwnerLimiter = field(default_factory=lambda: PerOwnerLimiter(FEED_LIMITS))
     max_daily_records: int = 0
+    trash_days: int = 30  # after which the worker deletes trashed records
     sends_email: bool = False  # whether an SMTP server is configured
     account_passwords: AccountPasswords = field(default_factory=AccountPasswords)
 
