@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kalends.kinds import BY_NAME
 from tests.api.running_app import RunningApp
 from tests.console.console_client import ConsoleClient, Page
 
@@ -56,8 +57,6 @@ def test_every_field_is_saved_and_shown_again(editor: ConsoleClient, kind: str) 
 
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_form_has_all_parameters_of_kind(editor: ConsoleClient, kind: str) -> None:
-    from kalends.kinds import BY_NAME
-
     fields = set(editor.page(f"/console/{kind}/new").fields)
     # `date_utc` is `date` in another time zone. The current image has no field until one is chosen.
     assert {field.name for field in BY_NAME[kind].fields} - {"date_utc"} <= fields
