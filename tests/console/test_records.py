@@ -123,12 +123,14 @@ def test_duplicate_category_is_rejected(editor: ConsoleClient) -> None:
     assert 'role="alert"' in response.text
 
 
-def test_identical_venue_is_not_added_twice(editor: ConsoleClient) -> None:
+def test_identical_venue_is_not_added_twice(editor: ConsoleClient, contributor: ConsoleClient) -> None:
     fields = {"venue": "Only once", "city": "Linden", "status": "publish"}
     page = editor.page("/console/venues/new").form(**fields, author=None, date=None)
     first = editor.post("/console/venues/new", page)
     again = editor.post("/console/venues/new", page)
     assert again.headers["location"] == first.headers["location"].replace("saved", "existing")
+    page = contributor.page("/console/venues/new").form(venue="Only once", city="Linden")
+    assert contributor.post("/console/venues/new", page).headers["location"] == "/console/venues?notice=existing"
 
 
 def test_derived_state_follows_state(editor: ConsoleClient) -> None:
