@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kalends.kinds import BY_NAME
 from tests.api.running_app import RunningApp
 from tests.console.console_client import ConsoleClient, Page
 
@@ -56,8 +57,6 @@ def test_every_field_is_saved_and_shown_again(editor: ConsoleClient, kind: str) 
 
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_form_has_all_parameters_of_kind(editor: ConsoleClient, kind: str) -> None:
-    from kalends.kinds import BY_NAME
-
     fields = set(editor.page(f"/console/{kind}/new").fields)
     # `date_utc` is `date` in another time zone. The current image has no field until one is chosen.
     assert {field.name for field in BY_NAME[kind].fields} - {"date_utc"} <= fields
@@ -124,12 +123,14 @@ def test_duplicate_category_is_rejected(editor: ConsoleClient) -> None:
     assert 'role="alert"' in response.text
 
 
-def test_identical_venue_is_not_added_twice(editor: ConsoleClient) -> None:
+def test_identical_venue_is_not_added_twice(editor: ConsoleClient, contributor: ConsoleClient) -> None:
     fields = {"venue": "Only once", "city": "Linden", "status": "publish"}
     page = editor.page("/console/venues/new").form(**fields, author=None, date=None)
     first = editor.post("/console/venues/new", page)
     again = editor.post("/console/venues/new", page)
     assert again.headers["location"] == first.headers["location"].replace("saved", "existing")
+    page = contributor.page("/console/venues/new").form(venue="Only once", city="Linden")
+    assert contributor.post("/console/venues/new", page).headers["location"] == "/console/venues?notice=existing"
 
 
 def test_derived_state_follows_state(editor: ConsoleClient) -> None:

@@ -46,7 +46,10 @@ async def create(console_request: ConsoleRequest) -> Response:
         if error.status not in FORM_ERRORS:
             raise
         return await show_form(console_request, form, texts, error=error)
-    return redirect(f"{form.path}/{outcome.body['id']}", "saved" if outcome.status == 201 else "existing")
+    is_new = outcome.status == 201
+    # The existing record may belong to somebody else.
+    path = f"{form.path}/{outcome.body['id']}" if is_new or console_request.has_role("editor") else form.path
+    return redirect(path, "saved" if is_new else "existing")
 
 
 async def show_record(console_request: ConsoleRequest) -> Response:
