@@ -39,9 +39,10 @@ seed *arguments:
     uv run kalends migrate
     uv run kalends seed "$@"
 
-# Install the npm packages for the tests of pages and feeds
+# Install the npm packages for the tests of pages and feeds, and for the rich-text editor
 setup-node:
     cd tests/node && npm ci --ignore-scripts --no-audit --no-fund
+    cd tools/editor && npm ci --ignore-scripts --no-audit --no-fund
 
 # Run the quick tests, or all tests of the named paths; arguments go to pytest
 test *arguments:
@@ -126,6 +127,10 @@ screenshots *arguments:
 # Generate the models of the example client from /doc
 client:
     uv run python -m tools.client
+
+# Build the rich-text editor of the console from tools/editor
+editor:
+    cd tools/editor && npm ci --ignore-scripts --no-audit --no-fund && npm run build
 
 # Build the documentation as a site, in .local/site
 docs: reference

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from kalends.console.assets import asset_url
 from kalends.console.navigation import list_sections
 from kalends.console.request import ConsoleRequest
+from kalends.console.rich_text import rich_text_source
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 from kalends.http.language import LANGUAGES, translator
@@ -32,6 +33,7 @@ NOTICES: Final = {
 }
 _ENVIRONMENT: Final = make_environment(TEMPLATES)
 _ENVIRONMENT.globals.update(asset=asset_url, site_asset=asset_name, style=style_name, LANGUAGES=LANGUAGES)
+_ENVIRONMENT.globals.update(rich_text_source=rich_text_source)
 
 
 def show(

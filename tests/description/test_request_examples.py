@@ -92,5 +92,6 @@ def test_nested_fields_are_named_by_their_path() -> None:
         ("operations[].method", "POST | PUT | PATCH | DELETE", True),
         ("operations[].path", "string", True),
         ("operations[].body", "object", False),
+        ("operations[].if_match", "integer | string", False),
         ("atomic", "boolean", False),
     ]
