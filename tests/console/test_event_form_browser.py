@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.api.running_app import API_PATH, User
 from tests.conftest import replace_database, temporary_database
@@ -160,3 +160,129 @@ def test_form_is_accessible_and_small(
         page.evaluate("for (const group of document.querySelectorAll('details')) group.open = true")
         assert find_violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def paste(page: Page, selector: str, text: str) -> None:
+    page.locator(selector).evaluate(
+        """(input, text) => {
+            const data = new DataTransfer();
+            data.setData("text/plain", text);
+            const options = { clipboardData: data, bubbles: true, cancelable: true };
+            input.dispatchEvent(new ClipboardEvent("paste", options));
+        }""",
+        text,
+    )
+
+
+def test_end_follows_start_and_pasted_times_are_understood(server: Server, browser: Browser) -> None:
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.goto("/console/events/new")
+        page.fill("[name=start_day]", "2031-05-01")
+        for text, start, end in (("23h", "23:00", "01:00"), ("7:30 pm", "19:30", "21:30")):
+            paste(page, "[name=start_time]", text)
+            expect(page.locator("[name=start_time]")).to_have_value(start)
+            expect(page.locator("[name=end_time]")).to_have_value(end)
+        paste(page, "[name=start_time]", "2031-06-02T10:15:00+02:00")
+        expect(page.locator("[name=start_day]")).to_have_value("2031-06-02")
+        expect(page.locator("[name=end_day]")).to_have_value("2031-06-02")
+        expect(page.locator("[name=end_time]")).to_have_value("12:15")
+        page.check("#all_day")
+        expect(page.locator("[name=start_time]")).to_be_hidden()
+
+
+def test_repeated_and_skipped_times_are_explained_at_once(
+    server: Server, browser: Browser, api: httpx.Client
+) -> None:
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.goto("/console/events/new")
+        page.fill("#title", "Night shift")
+        page.fill("[name=start_day]", "2031-03-30")
+        page.fill("[name=start_time]", "02:30")
+        expect(page.locator("[data-moment=start] .time-problem")).to_contain_text("does not exist in Europe/Berlin")
+        page.fill("[name=start_day]", "2031-10-26")
+        page.select_option("[name=start_offset]", "+01:00")
+        page.click(".form-actions [value=draft]")
+        page.wait_for_url("**/console/events/*?notice=saved")
+        record_id = page.url.partition("?")[0].rpartition("/")[2]
+    assert api.get(f"/events/{record_id}").json()["utc_start_date"] == "2031-10-26 01:30:00"
+
+
+def test_venue_is_chosen_by_keyboard_and_shown_on_a_map(server: Server, browser: Browser, api: httpx.Client) -> None:
+    venue = create(api, "venues", venue="Riverside Stage", city="Ulm", geo_lat=48.4, geo_lng=10.0)
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.goto("/console/events/new")
+        page.focus("#venue")
+        page.keyboard.type("Riverside")
+        expect(page.locator("#venue")).to_have_attribute("aria-expanded", "true")
+        page.keyboard.press("ArrowDown")
+        expect(page.locator("[role=option][aria-selected=true]")).to_contain_text("Riverside Stage")
+        page.keyboard.press("Enter")
+        expect(page.locator("#venue")).to_have_value("Riverside Stage (Ulm)")
+        expect(page.locator("#venue")).to_have_attribute("aria-expanded", "false")
+        assert page.input_value("[name=venue_ref]") == f"{venue['id']}|Riverside Stage (Ulm)"
+        frame = page.frame_locator("#venue-map")
+        expect(frame.locator("text=The map loads images from tiles.example.")).to_be_visible()
+        page.fill("#title", "River music")
+        page.fill("[name=start_day]", "2031-08-02")
+        expect(page.locator("[data-check=missing]")).to_contain_text("a picture")
+        page.keyboard.press("Escape")
+
+
+def test_warnings_preview_and_drafts_with_script(server: Server, browser: Browser, api: httpx.Client) -> None:
+    make_event(api, "Poetry night")
+    event = make_event(api, "Reading")
+    revision = api.get("/changes?since=0").json()
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.goto(f"/console/events/{event['id']}")
+        page.fill("#title", "Poetry night")
+        expect(page.locator("[data-check=duplicates]")).to_contain_text("Poetry night")
+        page.click(".form-actions [value=preview]")
+        expect(page.frame_locator("[name=preview]").locator("h1")).to_have_text("Poetry night")
+        page.keyboard.press("Escape")
+        expect(page.locator("[data-autosave]")).to_contain_text("Unsaved changes kept at", timeout=6000)
+        page.fill("#title", "Poetry night again")
+        # Leaving the page sends the rest at once.
+        page.goto("about:blank")
+        page.goto(f"/console/events/{event['id']}")
+        expect(page.locator(".draft-notice")).to_contain_text("Unsaved changes from")
+        page.click("text=Restore")
+        expect(page.locator("#title")).to_have_value("Poetry night again")
+    assert api.get("/changes?since=0").json() == revision
+    assert api.get(f"/events/{event['id']}").json()["title"] == "Reading"
+
+
+def test_changes_by_others_are_noticed(server: Server, browser: Browser, api: httpx.Client) -> None:
+    event = make_event(api, "Watched")
+    with open_console(browser, server, "administrator") as opened:
+        page = opened.page
+        page.clock.install()
+        page.goto(f"/console/events/{event['id']}")
+        api.patch(f"/events/{event['id']}", json={"cost": "9"})
+        page.clock.run_for(16_000)
+        expect(page.locator("#changed-notice")).to_contain_text("editor has just changed this event.")
+        page.fill("#title", "Watched twice")
+        page.click(".form-actions [value=save]")
+        expect(page.locator("main")).to_contain_text("Both changes are saved: Cost")
+
+
+def test_focus_point_is_moved_by_keys_and_pointer(
+    server: Server, browser: Browser, api: httpx.Client, picture: Path
+) -> None:
+    event = make_event(api, "Focused")
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.goto(f"/console/events/{event['id']}")
+        page.set_input_files("#file", picture)
+        page.click("#picture-preview", position={"x": 1, "y": 1})
+        assert float(page.input_value("[name=focus_x]")) < 0.02
+        page.focus(".focus-point")
+        for _ in range(5):
+            page.keyboard.press("ArrowRight")
+        page.click(".form-actions [value=save]")
+        page.wait_for_url("**?notice=saved")
+    image = api.get(f"/events/{event['id']}").json()["image"]
+    assert 0.1 <= image["focus_x"] <= 0.13
