@@ -15,7 +15,8 @@ from kalends.console import (
     settings_views,
     sign_in_views,
 )
-from kalends.console.event_form import map_views, preview, script_views, views
+from kalends.console.event_form import map_views, preview, script_views
+from kalends.console.event_form import views as event_form_views
 from kalends.console.event_table import bulk_views
 from kalends.console.event_table import views as event_table_views
 from kalends.console.records import edit_views, list_views, media_views, merge_views
@@ -29,17 +30,19 @@ ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     *confirm_views.ROUTES,
     *account_views.ROUTES,
     *passkey_views.ROUTES,
-    *people_views.ROUTES,
     *event_table_views.ROUTES,
     *bulk_views.ROUTES,
+    *event_form_views.ROUTES,
+    *script_views.ROUTES,
+    *preview.ROUTES,
+    *map_views.ROUTES,
     *list_views.ROUTES,
     *edit_views.ROUTES,
     *merge_views.ROUTES,
     *media_views.ROUTES,
-    *settings_views.ROUTES,
-    *(*list_views.ROUTES, *edit_views.ROUTES, *merge_views.ROUTES, *media_views.ROUTES),
-    *(*views.ROUTES, *script_views.ROUTES, *preview.ROUTES, *map_views.ROUTES),
     *history_views.ROUTES,
+    *people_views.ROUTES,
+    *settings_views.ROUTES,
 )
 
 
