@@ -46,3 +46,15 @@ def test_every_variable_in_the_repository_is_known() -> None:
         for word in re.findall(r"\bKALENDS_[A-Z0-9_]*[A-Z0-9]\b(?!\*)", (ROOT / name).read_text(encoding="utf-8"))
     }
     assert {(name, word) for name, word in unknown if word not in known} == set()
+
+
+@pytest.mark.parametrize("url", ["http://user:s3cret@mail.example", "smtp:mail.example?s3cret", "s3cret"])
+def test_invalid_smtp_url_is_rejected_without_showing_its_password(url: str) -> None:
+    with pytest.raises(InvalidSettings, match=r"^KALENDS_SMTP_URL: must be empty or an smtp:// or smtps:// URL\.$"):
+        read_settings(smtp_url=url)
+
+
+def test_sender_of_emails_is_an_address() -> None:
+    assert read_settings(email_from="calendar@example.org").email_from == "calendar@example.org"
+    with pytest.raises(InvalidSettings, match="KALENDS_EMAIL_FROM"):
+        read_settings(email_from="Calendar <calendar@example.org>")

@@ -1,6 +1,7 @@
 """Links that work once: signing in, invitations, and resets."""
 
 import asyncio
+import logging
 import re
 
 import pytest
@@ -36,6 +37,16 @@ def test_address_of_link_stays_secret(app: RunningApp, visitor: ConsoleClient) -
         assert response.headers["referrer-policy"] == "no-referrer"
         assert response.headers["cache-control"] == "private, no-store"
         assert path.rpartition("/")[2] not in response.text
+
+
+def test_log_does_not_contain_the_token(app: RunningApp, caplog: pytest.LogCaptureFixture) -> None:
+    path = make_link(app, Purpose.SIGN_IN)
+    with caplog.at_level(logging.INFO, "kalends"):
+        ConsoleClient(app).get(path)
+        ConsoleClient(app).post(path)
+    logged = [str(getattr(record, "fields", "")) + record.getMessage() for record in caplog.records]
+    assert sum("/console/link/…" in line for line in logged) == 2
+    assert not any(path.rpartition("/")[2] in line for line in logged)
 
 
 def test_concurrent_requests_use_a_link_once(app: RunningApp) -> None:
