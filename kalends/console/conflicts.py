@@ -25,7 +25,7 @@ from kalends.core.word_diff import Segment, diff_words, shorten
 from kalends.kinds.kind import Kind
 from kalends.operations.context import Outcome
 from kalends.operations.linked_names import Names, find_names
-from kalends.operations.record_versions import read_versions
+from kalends.operations.record_versions import Versions, read_versions
 from kalends.operations.records import update_record
 
 # A record that changes more often than this while it is saved gets an error instead.
@@ -91,15 +91,21 @@ async def merge(
         shown = {name: own.shown(name) for name in own.params}
         sides = [versions.base or {}, versions.current, shown]
         names = await find_names(tx, console_request.actor, kind, sides)
+    return _compare(versions, own, shown, names)
+
+
+def _compare(versions: Versions, own: "_Own", shown: Mapping[str, Any], names: Names) -> Merge:
+    """Compare the fields of a form with those that others changed. Without a base, all fields count as changed."""
     theirs, base = group_values(versions.current), group_values(versions.base) if versions.base else None
     changed = [name for name in theirs if base is None or base.get(name) != theirs[name]]
-    values: dict[str, Any] = {}
-    conflicts: list[FieldConflict] = []
-    for name, params in own.params.items():
-        if name not in changed:
-            values.update(params)
-        elif not own.equals(name, theirs[name]):
-            conflicts.append(FieldConflict(name, base.get(name) if base else None, theirs[name], shown[name]))
+    values = {
+        name: value for group, params in own.params.items() if group not in changed for name, value in params.items()
+    }
+    conflicts = [
+        FieldConflict(name, base.get(name) if base else None, theirs[name], shown[name])
+        for name in own.params
+        if name in changed and not own.equals(name, theirs[name])
+    ]
     conflicting = {conflict.name for conflict in conflicts}
     merged = [name for name in changed if name not in conflicting] if base is not None else []
     own_params = {name: own.complete(name) for name in own.params if name in conflicting}

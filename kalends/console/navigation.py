@@ -24,7 +24,6 @@ SECTIONS: Final = (
     Section(N_("Categories"), f"{PREFIX}/categories", "author"),
     Section(N_("Tags"), f"{PREFIX}/tags", "editor"),
     Section(N_("Media"), f"{PREFIX}/media"),
-    Section(N_("Trash"), f"{PREFIX}/trash"),
     Section(N_("People"), f"{PREFIX}/people", "administrator"),
     Section(N_("Settings"), f"{PREFIX}/settings", "administrator"),
 )
