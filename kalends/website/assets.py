@@ -76,7 +76,11 @@ def _minify_style(style: bytes) -> bytes:
 def _minify_script(script: bytes) -> bytes:
     """Remove indentation and comment lines."""
     lines = [line.strip() for line in script.splitlines()]
-    return b"\n".join(line for line in lines if line and not line.startswith(b"//"))
+    return b"\n".join(line for line in lines if line and not _is_comment(line))
+
+
+def _is_comment(line: bytes) -> bool:
+    return line.startswith(b"//") or (line.startswith(b"/**") and line.endswith(b"*/"))
 
 
 MINIFIERS: Final[dict[str, Callable[[bytes], bytes]]] = {".css": _minify_style, ".js": _minify_script}

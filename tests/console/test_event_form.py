@@ -297,6 +297,7 @@ def test_image_is_searched_without_losing_the_form(app: RunningApp, author: Cons
     form = page.form(action="find-image", image_search="zzz", title="Kept", start_day="2031-05-02")
     response = author.post("/console/events/new", form)
     assert (response.status_code, Page.parse(response.text).fields["title"]) == (200, ["Kept"])
+    assert 'id="library" open' in response.text
 
 
 def test_preview_saves_nothing(app: RunningApp, author: ConsoleClient) -> None:

@@ -6,7 +6,14 @@ from typing import Any
 from kalends.console.event_form.loading import load_linked
 from kalends.console.event_form.page import LABELS
 from kalends.console.event_form.submission import load_submission
-from kalends.console.event_form.values import EventValues, find_changes, make_new_values, make_values, to_params
+from kalends.console.event_form.values import (
+    EventValues,
+    find_changes,
+    make_new_values,
+    make_originals,
+    make_values,
+    to_params,
+)
 from kalends.console.request import ConsoleRequest
 from kalends.http.requests import parse_nested
 from kalends.operations.context import OperationContext
@@ -28,7 +35,7 @@ async def compare(console_request: ConsoleRequest, context: OperationContext, dr
     submission = await load_submission(console_request, context, parse_nested(draft.pairs), record_id)
     site, row = context.transaction.site, submission.row
     stored = make_values(row, await load_linked(context, row), site) if row else make_new_values(site)
-    changes = find_changes(to_params(submission.values), to_params(stored))
+    changes = find_changes(to_params(submission.values), make_originals(stored))
     return [
         Difference(LABELS.get(name, name), _describe(stored, name), _describe(submission.values, name))
         for name in changes

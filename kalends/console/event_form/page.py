@@ -9,15 +9,13 @@ import orjson
 from markupsafe import Markup
 from starlette.responses import Response
 
-from kalends.console.assets import asset_url
 from kalends.console.event_form.actions import NEW, STATUS_LABELS, list_actions
 from kalends.console.event_form.checks import MISSING_LABELS, Checks, find_time_problems
 from kalends.console.event_form.values import EventValues, make_originals
 from kalends.console.field_texts import LABELS as FIELD_LABELS
 from kalends.console.rendering import show
 from kalends.console.request import ConsoleRequest, field_errors
-from kalends.core.errors import ApiError, InvalidValue
-from kalends.core.html.sanitize import clean_html, to_paragraphs
+from kalends.core.errors import ApiError
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import MediaItem
@@ -36,15 +34,14 @@ from kalends.website.models.page_locale import PageLocale, make_page_locale
 from kalends.website.models.states import STATE_LABELS
 
 KIND: Final = "events"
-MAX_OFFERED: Final = 30
-MAX_TAGS: Final = 30
+MAX_OFFERED: Final = 20
+MAX_TAGS: Final = 20
 MAX_IMAGES: Final = 12
 MAX_NEW_DRAFTS: Final = 3
 # Without script, the field of the time zone suggests these; with script, all.
 ZONES: Final = (
-    *("UTC", "Europe/London", "Europe/Lisbon", "Europe/Paris", "Europe/Berlin", "Europe/Zurich", "Europe/Madrid"),
-    *("Europe/Rome", "Europe/Athens", "America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles"),
-    *("America/Toronto", "America/Sao_Paulo", "Asia/Kolkata", "Asia/Tokyo", "Australia/Sydney"),
+    *("UTC", "Europe/London", "Europe/Paris", "Europe/Berlin", "Europe/Athens", "America/New_York"),
+    *("America/Chicago", "America/Los_Angeles", "Asia/Tokyo"),
 )
 LABELS: Final = {
     **FIELD_LABELS,
@@ -83,6 +80,7 @@ class FormPage:
     checks: Checks = field(default_factory=Checks)
     drafts: Sequence[Draft] = ()
     image_search: str = ""
+    shows_library: bool = False
     status: int = 200
 
     @property
@@ -95,7 +93,9 @@ async def load_choices(console_request: ConsoleRequest, context: OperationContex
     tx, values = context.transaction, page.values
     may_name_authors = permissions.may_name_authors(console_request.actor)
     search = {"search": page.image_search} if page.image_search.strip() else {}
-    images = await event_choices.list_images(context, {**search, "per_page": MAX_IMAGES})
+    # With script, the library is loaded when it is opened.
+    shows_library = page.shows_library or not permissions.may_write(console_request.actor, MEDIA)
+    images = await event_choices.list_images(context, {**search, "per_page": MAX_IMAGES}) if shows_library else []
     image_ids = [int(values.image)] if values.image.isdecimal() else []
     chosen = await read_images(context, image_ids)
     venue_ids = [pick.id for pick in values.venue if pick.id][:1]
@@ -154,29 +154,26 @@ async def show_form(console_request: ConsoleRequest, context: OperationContext, 
         may_publish=permissions.may_publish(actor),
         may_name_terms=permissions.may_name_new_terms(actor),
         may_upload=permissions.may_write(actor, MEDIA) and console_request.state.library is not None,
-        originals=orjson.dumps(originals).decode(),
+        originals=_quote_json(originals),
         base_revision=page.base_revision if page.base_revision is not None else (row["revision"] if row else ""),
         has_password=bool(row and row["password_hash"]),
         public_url=public_url,
-        description_html=_make_markup(values.description),
         time_problems=find_time_problems(values),
         states=list(STATE_LABELS.items()),
         zones=dict.fromkeys([console_request.site.timezone, *ZONES]),
         missing_labels=MISSING_LABELS,
         has_map=bool(console_request.map_settings.tiles_url),
-        rich_text=find_optional_asset("rich-text.js"),
         describe_event=lambda event: format_moment(locale, event.start_local),
         describe_draft=lambda draft: format_saved(console_request, locale, draft.saved_at),
         is_restored=page.draft_key != "" or page.originals is not None,
     )
 
 
-def _make_markup(description: str) -> Markup:
-    """Return the sanitized description, for the rich-text editor; nothing if it cannot be stored."""
-    try:
-        return Markup(to_paragraphs(clean_html(description)))  # noqa: S704
-    except InvalidValue:
-        return Markup()
+def _quote_json(value: Mapping[str, Any]) -> Markup:
+    """Return JSON for an attribute in single quotes, in which double quotes need not be escaped."""
+    text = orjson.dumps(value).decode()
+    escaped = text.replace("&", "&amp;").replace("'", "&#39;").replace("<", "&lt;").replace(">", "&gt;")
+    return Markup(escaped)  # noqa: S704
 
 
 async def show_form_again(
@@ -203,11 +200,3 @@ def format_saved(console_request: ConsoleRequest, locale: PageLocale, saved_at: 
     zone = console_request.site.timezone
     moment, today = local_of(saved_at, zone), local_of(console_request.now, zone).date()
     return locale.time(moment) if moment.date() == today else format_moment(locale, moment)
-
-
-def find_optional_asset(name: str) -> str:
-    """Return the URL of a file of the console, or an empty string if there is none."""
-    try:
-        return asset_url(name)
-    except KeyError:
-        return ""

@@ -283,15 +283,17 @@ def _linked_params(picks: Sequence[Pick], new: Mapping[str, str], name: str) -> 
 def make_originals(values: EventValues) -> dict[str, Any]:
     """Return the parameters that the form is rendered from, to find those that the user changed."""
     params = {**to_params(values), **{name: getattr(values, name) for name in IMAGE_PARAMS}}
-    return {name: digest(value) if name in HASHED else value for name, value in params.items()}
+    return {name: digest(value) if name in HASHED else value for name, value in params.items() if value}
 
 
 def find_changes(params: Mapping[str, Any], originals: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that differ from those the form was rendered from."""
+    """Return the parameters that differ from those the form was rendered from, which lack empty ones."""
     return {
         name: value
         for name, value in params.items()
-        if name not in originals or (digest(value) if name in HASHED else value) != originals[name]
+        # An empty password removes the stored one, which the form does not contain.
+        if name == "new_password"
+        or (digest(value) if value and name in HASHED else value or None) != (originals.get(name) or None)
     }
 
 

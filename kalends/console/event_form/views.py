@@ -192,7 +192,9 @@ async def _show_again(
     console_request: ConsoleRequest, submission: Submission, error: ApiError | None = None
 ) -> Response:
     """Show the form with the values of the user; nothing was saved."""
-    page = replace(submission.make_page(), image_search=console_request.form_text("image_search"))
+    page = replace(
+        submission.make_page(), image_search=console_request.form_text("image_search"), shows_library=error is None
+    )
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx)
         await resolve_names(context, submission.values)

@@ -74,6 +74,7 @@ export function connectPicture(form) {
     for (const item of data.media) if (String(item.id) !== chosen) addOption(item, false);
   }, 200);
   search.addEventListener("input", find);
+  form.querySelector("#library").addEventListener("toggle", find, { once: true });
   search.addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
   search.nextElementSibling.hidden = true;
 
