@@ -1,8 +1,6 @@
 """People and settings in Chromium: interactions, layout, accessibility, and the live preview."""
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -10,12 +8,11 @@ from playwright.sync_api import Browser, expect
 
 from tests.api.running_app import User
 from tests.conftest import replace_database, temporary_database
-from tests.console.console_browser import ConsoleBrowser, open_console, set_passwords
+from tests.console.console_browser import open_console, set_passwords
 from tests.console.console_client import PASSWORD
 from tests.servers import Server
 
 MAX_INVITE_INTERACTIONS = 5
-SHOTS = os.environ.get("KALENDS_SHOTS", "")  # a directory for pictures of all pages
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +36,6 @@ def read_site(database: str) -> tuple[object, ...]:
         ).fetchone()
     assert row
     return row
-
-
-def take_shot(browser: ConsoleBrowser, name: str) -> None:
-    if SHOTS:
-        browser.page.screenshot(path=Path(SHOTS, f"{name}.png"), full_page=True)
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
@@ -106,12 +98,10 @@ def test_pages_are_accessible(
             for details in console.page.locator("main details:not([open]) summary").all():
                 details.click()
             faults[path] = console.find_faults()
-            take_shot(console, f"{path.removeprefix('/console/').replace('/', '-')}-{width}-{scheme}")
         console.open("/console/people/new")
         console.page.fill("#login", "editor@example.org")
         console.page.click("main form button")
         faults["errors"] = console.find_faults()
-        take_shot(console, f"people-error-{width}-{scheme}")
         console.ignore_statuses()  # The page with the error has the status 400.
     assert not any(faults.values()), faults
 

@@ -1,6 +1,5 @@
 """Records and the media library in Chromium: uploads, focus point, hostile texts, accessibility."""
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,8 +15,8 @@ from tests.media.image_fixtures import make_image
 from tests.pages.browser_page import find_violations
 from tests.pages.payloads import BREAKOUT_PAYLOADS, TAG_PAYLOADS
 from tests.servers import Server
+from tests.soak import some
 
-SHOTS = os.environ.get("KALENDS_SHOTS")  # a directory for screenshots
 EVENT = {"title": "Concert", "start_date": "2035-05-01 19:00:00", "end_date": "2035-05-01 21:00:00"}
 # The strongest payloads: those that break out of attributes and elements, and one of each kind of tag.
 HOSTILE = [*BREAKOUT_PAYLOADS[:7], *BREAKOUT_PAYLOADS[11:15], *TAG_PAYLOADS[:1], *TAG_PAYLOADS[7:10],
@@ -247,7 +246,7 @@ PAGES = {
 MAIN_PAGES = ("venues", "venue", "merge-confirm", "media", "image")
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (1280, "light"), (320, "light"), (1280, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), some([(320, "dark"), (1280, "light"), (320, "light"), (1280, "dark")]))
 def test_pages_are_accessible(
     chromium: Browser, site: Site, records: dict[str, int], width: int, scheme: Any
 ) -> None:
@@ -264,14 +263,3 @@ def check_accessibility(page: Page, path: str) -> None:
     page.evaluate("document.querySelectorAll('details').forEach((element) => { element.open = true })")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
     assert find_violations(page) == [], path
-
-
-@pytest.mark.skipif(not SHOTS, reason="takes screenshots on request")
-def test_screenshots(chromium: Browser, site: Site, records: dict[str, int]) -> None:
-    for width in (390, 1280):
-        with open_console(chromium, site, viewport={"width": width, "height": 900}) as console:
-            for name, path in PAGES.items():
-                visit(console.page, path.format(**records))
-                for scheme in ("light", "dark"):
-                    console.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-                    console.page.screenshot(path=f"{SHOTS}/{name}-{width}-{scheme}.png", full_page=True)

@@ -7,6 +7,7 @@ from kalends.core.html.sanitize import clean_html
 from tests.console.pastes import PASTES
 from tests.console.rich_text_page import ADDRESS, open_rich_text, open_rich_texts
 from tests.pages.browser_page import find_violations
+from tests.soak import some
 
 SUPPORTED = [
     "<p>Text</p>",
@@ -256,8 +257,7 @@ def test_textarea_without_script(chromium: Browser) -> None:
         assert editor.textarea.is_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 1280])
+@pytest.mark.parametrize(("width", "scheme"), some([(320, "light"), (1280, "dark"), (320, "dark"), (1280, "light")]))
 def test_editor_is_accessible(chromium: Browser, width: int, scheme: str) -> None:
     options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "bypass_csp": True}
     with open_rich_text(chromium, "\n".join(SUPPORTED[:6]), **options) as editor:
