@@ -100,7 +100,7 @@ async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:
 async def set_account_password(tx: Transaction, login: str, password: str) -> None:
     """Set the password of an account, and end its sessions."""
     if len(password) < MIN_PASSWORD_LENGTH:
-        raise InvalidValue(f"The password must have at least {MIN_PASSWORD_LENGTH} characters.")
+        raise InvalidValue("The password must have at least {minimum} characters.", minimum=MIN_PASSWORD_LENGTH)
     user_id = await require_user(tx, login)
     await set_password_hash(tx, user_id, credentials.hash_account_password(password))
 
@@ -139,7 +139,7 @@ async def list_uses(tx: Transaction, login: str) -> list[Row]:
 
 async def revoke_application_password(tx: Transaction, login: str, name: str) -> None:
     if not await users.remove_application_password(tx, await require_user(tx, login), name):
-        raise InvalidValue(f"{login} has no application password named {name}.")
+        raise InvalidValue("{login} has no application password named {name}.", login=login, name=name)
 
 
 def parse_argument[Value](name: str, parse: Callable[[str], Value], text: str) -> Value:
@@ -192,6 +192,6 @@ async def require_active_user(tx: Transaction, login: str) -> int:
     """Return the ID of an account that can sign in; raise InvalidValue if there is none or it is disabled."""
     account = await users.find_account(tx, login)
     if account is None:
-        raise InvalidValue(f"There is no user {login} who can sign in.")
+        raise InvalidValue("There is no user {login} who can sign in.", login=login)
     user_id: int = account["id"]
     return user_id

@@ -167,8 +167,9 @@ def _parse_setting(key: str, value: str) -> tuple[LiteralString, object]:
         if column == key:
             return column, parse_argument(key, parse, value)
     similar = suggest(key, SITE_KEYS)
-    hint = f"Did you mean {similar}?" if similar else f"The settings are {', '.join(SITE_KEYS)}."
-    raise InvalidValue(f"There is no setting {key}. {hint}")
+    if similar:
+        raise InvalidValue("There is no setting {key}.", suggestion=similar, key=key)
+    raise InvalidValue("There is no setting {key}. The settings are {keys}.", key=key, keys=", ".join(SITE_KEYS))
 
 
 async def _store_css(tx: Transaction, css: str) -> None:

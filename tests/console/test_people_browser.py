@@ -11,6 +11,7 @@ from tests.conftest import replace_database, temporary_database
 from tests.console.console_browser import open_console, set_passwords
 from tests.console.console_client import PASSWORD
 from tests.servers import Server
+from tests.soak import some
 
 MAX_INVITE_INTERACTIONS = 5
 
@@ -78,13 +79,14 @@ PEOPLE_PAGES = ("/console/people", "/console/people/new", "/console/people/1", "
 
 @pytest.mark.parametrize(
     ("width", "scheme", "paths"),
-    [
-        (320, "light", (*PEOPLE_PAGES, *SETTINGS_PAGES)),
-        (320, "dark", SETTINGS_PAGES),
-        (1280, "light", SETTINGS_PAGES),
-        (1280, "dark", (*PEOPLE_PAGES, *SETTINGS_PAGES)),
-    ],
-    ids=["320-light", "320-dark", "1280-light", "1280-dark"],
+    some(
+        [
+            pytest.param(320, "light", (*PEOPLE_PAGES, *SETTINGS_PAGES), id="320-light"),
+            pytest.param(1280, "dark", (*PEOPLE_PAGES, *SETTINGS_PAGES), id="1280-dark"),
+            pytest.param(320, "dark", SETTINGS_PAGES, id="320-dark"),
+            pytest.param(1280, "light", SETTINGS_PAGES, id="1280-light"),
+        ]
+    ),
 )
 def test_pages_are_accessible(
     server: Server, chromium: Browser, width: int, scheme: str, paths: tuple[str, ...]
