@@ -51,6 +51,11 @@ Context = ApiRequest | PageRequest | ConsoleRequest
 StoreResponse = Callable[[CachedResponse | None], None]
 OpenState = Callable[[], Awaitable[AppState]]
 
+HANDLERS: Final[Mapping[type[Context], Callable[[Any], Awaitable[Response]]]] = {
+    ApiRequest: handle_api_request,
+    PageRequest: routes.serve_page,
+    ConsoleRequest: serve_console,
+}
 REQUEST_ID: Final = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 # The status in the access log of a request whose client has disconnected.
 CLIENT_CLOSED_REQUEST: Final = 499
@@ -188,12 +193,8 @@ class Application:
         try:
             if error is not None:
                 raise error
-            if isinstance(inbound.context, ApiRequest):
-                return await handle_api_request(inbound.context)
-            if isinstance(inbound.context, ConsoleRequest):
-                return await serve_console(inbound.context)
             if inbound.context is not None:
-                return await routes.serve_page(inbound.context)
+                return await HANDLERS[type(inbound.context)](inbound.context)
             return await self._handle_system_path(request, strip_port(inbound.host))
         except ApiError as api_error:
             if isinstance(api_error, DatabaseUnavailable):
