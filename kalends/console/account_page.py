@@ -105,3 +105,11 @@ def _describe_use(row: Row) -> dict[str, Any]:
 
 def _join_names(names: tuple[str, str]) -> str:
     return ", ".join(name for name in names if name)
+
+
+def read_hex(text: str) -> bytes:
+    """Return the bytes of an ID in a form; none if it is malformed."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""

@@ -4,7 +4,14 @@ from typing import Final
 
 from starlette.responses import Response
 
-from kalends.console.account_page import ACCOUNT, account_page, back_to, describe_problem, require_session
+from kalends.console.account_page import (
+    ACCOUNT,
+    account_page,
+    back_to,
+    describe_problem,
+    read_hex,
+    require_session,
+)
 from kalends.console.confirmation import is_confirmed, require_confirmed
 from kalends.console.identity import begin_session, continue_with
 from kalends.console.passwords import find_problem
@@ -59,7 +66,7 @@ async def change_password(console_request: ConsoleRequest) -> Response:
 
 async def end_device(console_request: ConsoleRequest) -> Response:
     """End the session of another browser."""
-    session, token_hash = require_session(console_request), _read_hex(console_request.form_text("id"))
+    session, token_hash = require_session(console_request), read_hex(console_request.form_text("id"))
     async with console_request.write() as tx:
         await end_session(tx, session.user_id, token_hash)
     return back_to("devices", "signed-out-device")
@@ -95,13 +102,6 @@ async def revoke_application_password(console_request: ConsoleRequest) -> Respon
     async with console_request.write() as tx:
         await users.remove_application_password(tx, session.user_id, console_request.form_text("name"))
     return back_to("application-passwords", "revoked")
-
-
-def _read_hex(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        return b""
 
 
 ROLE: Final = "subscriber"

@@ -74,6 +74,11 @@ STATUS_NAMES: Final = {
     "future": N_("Scheduled"),
     "trash": N_("In the trash"),
 }
+# The statuses as filters of a table, in the order in which a record passes through them.
+STATUS_FILTERS: Final = {
+    **{name: STATUS_NAMES[name] for name in ("draft", "pending", "future", "publish", "private")},
+    "trash": N_("Trash"),
+}
 # Fields with text that is compared by words. Those with HTML are compared as plain text.
 PROSE: Final = ("title", "description", "excerpt", "status_reason")
 EMPTY: Final = N_("Empty")

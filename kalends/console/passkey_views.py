@@ -4,7 +4,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from kalends.console.account_page import ACCOUNT, back_to, require_session
+from kalends.console.account_page import ACCOUNT, back_to, read_hex, require_session
 from kalends.console.confirmation import is_confirmed, require_confirmed
 from kalends.console.identity import continue_with
 from kalends.console.passkey_requests import json_response, read_credential, rejected_passkey, require_relying_party
@@ -46,7 +46,7 @@ async def remove(console_request: ConsoleRequest) -> Response:
     if response := require_confirmed(console_request, ACCOUNT):
         return response
     async with console_request.write() as tx:
-        await remove_passkey(tx, session.user_id, _read_id(console_request.form_text("id")))
+        await remove_passkey(tx, session.user_id, read_hex(console_request.form_text("id")))
     return back_to("passkeys", "passkey-removed")
 
 
@@ -63,13 +63,6 @@ def _read_name(console_request: ConsoleRequest) -> str:
         return clean_plain(console_request.form_text("name")[:MAX_NAME_LENGTH], MAX_NAME_LENGTH)
     except InvalidValue:
         return ""
-
-
-def _read_id(text: str) -> bytes:
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        return b""
 
 
 ROLE: Final = "subscriber"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from kalends.console.field_texts import STATUS_NAMES
 from kalends.core.messages import gettext_noop as N_
 from kalends.kinds.kind import Actor
 from kalends.operations import permissions
@@ -10,15 +11,7 @@ from kalends.operations import permissions
 # The status that an action requests; others keep the status.
 STATUSES: Final = {"publish": "publish", "pending": "pending", "draft": "draft", "private": "private"}
 NEW: Final = ""
-STATUS_LABELS: Final = {
-    NEW: N_("New"),
-    "publish": N_("Published"),
-    "draft": N_("Draft"),
-    "pending": N_("Waiting for review"),
-    "private": N_("Private"),
-    "future": N_("Scheduled"),
-    "trash": N_("In the trash"),
-}
+STATUS_LABELS: Final = {NEW: N_("New"), **STATUS_NAMES}
 
 
 @dataclass(frozen=True, slots=True)

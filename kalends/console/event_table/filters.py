@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from typing import Any, Final, Self
 from urllib.parse import parse_qsl, urlencode
 
+from kalends.console.field_texts import STATUS_FILTERS
 from kalends.console.request import PREFIX, ConsoleRequest
 from kalends.core import times
 from kalends.core.messages import gettext_noop as N_
@@ -17,14 +18,6 @@ from kalends.operations.records import MAX_OFFSET
 
 PATH: Final = f"{PREFIX}/events"
 PAGE_SIZES: Final = (50, 100, 500)
-STATUS_NAMES: Final = {
-    "draft": N_("Draft"),
-    "pending": N_("Waiting for review"),
-    "future": N_("Scheduled"),
-    "publish": N_("Published"),
-    "private": N_("Private"),
-    "trash": N_("Trash"),
-}
 # The statuses of unfinished work: their default period is all times.
 UNFINISHED: Final = ("draft", "pending", "trash")
 PERIODS: Final = {
@@ -38,7 +31,7 @@ PERIODS: Final = {
 # The names of orders in the query string, and those of the list.
 ORDERS: Final = {"date": "start_date", "title": "title", "changed": "modified"}
 CHOICES: Final = {
-    "status": tuple(STATUS_NAMES),
+    "status": tuple(STATUS_FILTERS),
     "period": tuple(PERIODS),
     "featured": ("true", "false"),
     "lacking": ("image", "venue"),

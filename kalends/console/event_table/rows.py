@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from kalends.console.event_table.filters import PATH, STATUS_NAMES
+from kalends.console.event_table.filters import PATH
+from kalends.console.field_texts import STATUS_FILTERS
 from kalends.console.request import ConsoleRequest
 from kalends.core import times
 from kalends.core.html.sanitize import to_plain_text
@@ -69,7 +70,7 @@ def _make_context(console_request: ConsoleRequest, page: TablePage) -> RowContex
         make_page_locale(console_request.language, site.language, translate),
         console_request.actor,
         site.timezone,
-        {name: Badge(translate(label), STATUS_STYLES.get(name, "")) for name, label in STATUS_NAMES.items()},
+        {name: Badge(translate(label), STATUS_STYLES.get(name, "")) for name, label in STATUS_FILTERS.items()},
         {
             "featured": Badge(translate(N_("Featured")), "is-featured"),
             "hide_from_listings": Badge(translate(N_("Hidden from lists"))),

@@ -10,13 +10,13 @@ from kalends.console.event_table.filters import (
     PAGE_SIZES,
     PATH,
     PERIODS,
-    STATUS_NAMES,
     TableFilter,
     clean_query,
     make_back_url,
     make_params,
 )
 from kalends.console.event_table.rows import build_rows
+from kalends.console.field_texts import STATUS_FILTERS
 from kalends.console.rendering import show
 from kalends.console.request import ConsoleRequest, ConsoleRoute, redirect
 from kalends.core import errors
@@ -117,7 +117,7 @@ async def _read_choices(context: OperationContext, console_request: ConsoleReque
         "authors": await event_table.list_author_choices(context) if console_request.has_role("editor") else [],
         "venue_names": await event_table.suggest_names(context, VENUES),
         "organizer_names": await event_table.suggest_names(context, ORGANIZERS),
-        "statuses": STATUS_NAMES,
+        "statuses": STATUS_FILTERS,
         "periods": PERIODS,
         "page_sizes": PAGE_SIZES,
     }

@@ -7,8 +7,9 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from kalends.console.conflicts import read_choices, save_merged
+from kalends.console.field_texts import STATUS_FILTERS
 from kalends.console.records.forms import RecordForm
-from kalends.console.records.list_views import STATUS_NAMES, find_form
+from kalends.console.records.list_views import find_form
 from kalends.console.records.options import load_options
 from kalends.console.records.values import find_changes, read_defaults, read_row, read_submitted, read_version
 from kalends.console.rendering import show
@@ -186,7 +187,7 @@ async def show_form(
         base_revision=(read_revision(console_request) or row["revision"]) if row else "",
         error=error.message if error else None,
         errors=errors,
-        statuses=STATUS_NAMES,
+        statuses=STATUS_FILTERS,
         labels={name: label for name, label in form.labels.items() if name in errors},
     )
 

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from kalends.console.field_texts import STATUS_FILTERS
 from kalends.console.records.forms import FORMS, RecordForm
 from kalends.console.rendering import show
 from kalends.console.request import ConsoleRequest, ConsoleRoute
@@ -26,14 +27,6 @@ from kalends.store.database import Transaction
 from kalends.website.models.page_locale import PageLocale, make_page_locale
 
 PER_PAGE: Final = 50
-STATUS_NAMES: Final = {
-    "publish": N_("Published"),
-    "draft": N_("Draft"),
-    "pending": N_("Waiting for review"),
-    "private": N_("Private"),
-    "future": N_("Scheduled"),
-    "trash": N_("Trash"),
-}
 ORDER_NAMES: Final = {
     "modified": N_("Last change"),
     "name": N_("Name"),
@@ -71,7 +64,7 @@ async def show_table(console_request: ConsoleRequest) -> Response:
         rows=rows,
         page=page,
         query=query,
-        statuses=STATUS_NAMES,
+        statuses=STATUS_FILTERS,
         orders=ORDER_NAMES,
         links=make_page_links(form.path, query, page.total_pages),
         may_create=permissions.may_write(console_request.actor, form.kind),

@@ -5,9 +5,10 @@ from typing import Final
 
 from starlette.responses import Response
 
+from kalends.console.field_texts import STATUS_FILTERS
 from kalends.console.records.edit_views import read_editable, read_id, read_revision, show_name
 from kalends.console.records.forms import RecordForm
-from kalends.console.records.list_views import STATUS_NAMES, TableRow, find_form, read_list_values
+from kalends.console.records.list_views import TableRow, find_form, read_list_values
 from kalends.console.records.values import read_row
 from kalends.console.rendering import show
 from kalends.console.request import ConsoleRequest, ConsoleRoute, redirect
@@ -75,7 +76,7 @@ async def _show_confirmation(console_request: ConsoleRequest, form: RecordForm, 
         names=(show_name(form.kind, row), show_name(form.kind, target)),
         counts=counts,
         comparisons=_compare(form, row, target, console_request.site.timezone),
-        statuses=STATUS_NAMES,
+        statuses=STATUS_FILTERS,
     )
 
 
