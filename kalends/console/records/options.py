@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kalends.console.field_texts import STATUS_FILTERS
 from kalends.console.records.forms import RecordForm
-from kalends.console.records.list_views import STATUS_NAMES
 from kalends.console.request import ConsoleRequest
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import MediaItem
@@ -60,7 +60,7 @@ def list_statuses(console_request: ConsoleRequest, current: str) -> Choices:
     may_publish = permissions.may_publish(console_request.actor)
     offered = [name for name in OFFERED_STATUSES if may_publish or REQUIRED_RIGHTS[name] != "publish"]
     names = [*offered, *([current] if current and current not in offered else [])]
-    return [(name, translate(STATUS_NAMES[name])) for name in names]
+    return [(name, translate(STATUS_FILTERS[name])) for name in names]
 
 
 async def _list_parents(console_request: ConsoleRequest, tx: Transaction, own_id: int) -> Choices:
