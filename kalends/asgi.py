@@ -51,7 +51,7 @@ Context = ApiRequest | PageRequest | ConsoleRequest
 StoreResponse = Callable[[CachedResponse | None], None]
 OpenState = Callable[[], Awaitable[AppState]]
 
-HANDLERS: Final[Mapping[type[Context], Callable[[Any], Awaitable[Response]]]] = {
+HANDLERS: Mapping[type[Context], Callable[[Any], Awaitable[Response]]] = {
     ApiRequest: handle_api_request,
     PageRequest: routes.serve_page,
     ConsoleRequest: serve_console,
