@@ -17,6 +17,7 @@ NOT_SETTINGS: Final = frozenset(
     [
         "KALENDS_CHROMIUM",
         "KALENDS_CONFORMANCE_KIT",
+        "KALENDS_COVERAGE",
         "KALENDS_POSTGRES",
         "KALENDS_SOAK",
         "KALENDS_TEST_DATABASE_URL",

@@ -142,7 +142,9 @@ async def add_administrator(database_url: str, login: str) -> str:
 def test_quickstarts_contain_commands() -> None:
     names = {page.name for page in EXECUTED_PAGES}
     assert names >= {page.name for page in QUICKSTARTS}
-    assert sorted(QUICKSTARTS) == sorted(DOCS.glob("quickstart-*.md"))
+    # Publishers work in the console; the guide that shows the same by API has commands.
+    guides = {*DOCS.glob("quickstart-*.md"), DOCS / "how-to/event-by-api.md"} - {DOCS / "quickstart-publisher.md"}
+    assert set(QUICKSTARTS) == guides
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))

@@ -51,7 +51,7 @@ OTHER_PATHS = {
     "wp/v2",
 }
 # Variables of the tests and of .ci/run, which are not settings of the server.
-DEVELOPMENT_VARIABLES = {"KALENDS_CHROMIUM", "KALENDS_POSTGRES", "KALENDS_TEST_DATABASE_URL"}
+DEVELOPMENT_VARIABLES = {"KALENDS_COVERAGE", "KALENDS_CHROMIUM", "KALENDS_POSTGRES", "KALENDS_TEST_DATABASE_URL"}
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 

@@ -13,7 +13,7 @@ from tests.soak import scaled
 
 TAGS_PATH = f"{API_PATH}/tags?per_page=1&_fields=total"
 CACHE_MEGABYTES = 4
-REQUESTS = scaled(1_500, 6_000)
+REQUESTS = scaled(800, 6_000)
 REQUESTS_30_KB = 1_500
 
 HeadBuilder = Callable[[int], tuple[str, dict[str, str]]]

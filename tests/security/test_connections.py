@@ -24,7 +24,7 @@ from tests.security.raw_requests import (
 from tests.servers import Server
 from tests.soak import scaled
 
-SECONDS = scaled(8, 60)
+SECONDS = scaled(5, 60)
 MAX_IDLE_SECONDS = 7
 
 
