@@ -15,7 +15,7 @@ from kalends.core.languages import find_language
 from kalends.core.messages import Message
 from kalends.core.params import RepeatedValues, read_params
 from kalends.core.roles import ROLES
-from kalends.http import language, media_files, requests
+from kalends.http import language, media_files, requests, sessions
 from kalends.http.auth import authenticate_session
 from kalends.http.context import RequestContext
 from kalends.http.password_guesses import hash_new_passwords
@@ -69,6 +69,12 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
 
     @property
     def session_token(self) -> str:
+        """Return the session cookie, also after a link on another site.
+
+        Pages of the console change nothing when they are opened, and other sites can neither frame nor read them.
+        """
+        if self.request.method in sessions.SAFE_METHODS and sessions.is_navigation(self.request):
+            return sessions.read_cookie(self.request)
         return self.read_session_token()
 
     @property

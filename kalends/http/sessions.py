@@ -56,6 +56,12 @@ def require_same_origin(request: Request, authority: str, base_url: str) -> None
         raise errors.cross_site()
 
 
+def is_navigation(request: Request) -> bool:
+    """Return whether the browser opens the page in a tab, also by a link on a page of another site."""
+    headers = request.headers
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+
+
 def is_own_read(request: Request, authority: str, base_url: str) -> bool:
     """Return whether a read may use the session cookie: it was typed in, or sent by a page of this origin."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")

@@ -71,3 +71,13 @@ def test_pages_and_assets_are_compressed(visitor: ConsoleClient) -> None:
     asset = visitor.get(f"/console/assets/{style}", headers={"accept-encoding": "gzip"})
     assert (asset.status_code, asset.headers["content-encoding"]) == (200, "gzip")
     assert "content-encoding" not in visitor.get("/console/sign-in", headers={"accept-encoding": "identity"}).headers
+
+
+def test_link_on_another_site_opens_the_console(editor: ConsoleClient) -> None:
+    cross_site = {"sec-fetch-site": "cross-site"}
+    opened = {**cross_site, "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert editor.get("/console/events", headers=opened).status_code == 200
+    framed = {**opened, "sec-fetch-dest": "iframe"}
+    for headers in (framed, {**cross_site, "sec-fetch-mode": "cors"}, cross_site):
+        assert editor.get("/console/events", headers=headers).status_code == 303
+    assert editor.post("/console/sign-out", headers=opened).status_code == 403
