@@ -24,12 +24,13 @@ from rich.console import Console
 from rich.progress import track
 
 from bench.load import Processes, Sample, run_wrk
-from bench.seeded_sites import NS, SeededSite, find_cluster, make_site, start_server
+from bench.seeded_sites import NS, find_cluster, make_site, start_server
 from kalends.http.sessions import COOKIE
 from kalends.operations import sessions
 
 SAVE_INTERVAL = 3.0
 READERS = 8
+FIRST_USER_ID = 1_000_000
 MAX_RATIO = 1.2
 # p99 of a second of reads scatters by some milliseconds on a shared machine.
 SLACK_MS = 3.0
@@ -55,12 +56,12 @@ def main() -> int:
         site = make_site(cluster, arguments.events)
         server = start_server(site, arguments.directory / "console.log", stack, megabytes=64)
         processes = Processes(cluster.pid, server.process.pid)
-        editors = add_sessions(site, arguments.editors)
-        before = read_revision(site)
+        editors = add_sessions(site.url, arguments.editors)
+        before = read_revision(site.url)
         quiet, busy = _measure(server.base_url, processes, editors, arguments)
         server.kill()
-        lost = find_lost(site, editors)
-        raised = read_revision(site) - before
+        lost = find_lost(site.url, editors)
+        raised = read_revision(site.url) - before
     latencies = sorted(latency for editor in editors for latency in editor.latencies)
     saved = sum(editor.acknowledged for editor in editors)
     p95 = latencies[int(len(latencies) * 0.95)] if latencies else 0.0
@@ -85,23 +86,30 @@ def _read_arguments() -> argparse.Namespace:
     return arguments
 
 
-def add_sessions(site: SeededSite, count: int) -> list[Editor]:
-    """Start sessions of the first account, as signing in would; signing in itself is not measured."""
+def add_sessions(site_url: str, count: int) -> list[Editor]:
+    """Add editors with a session each, as signing in would; signing in itself is not measured."""
     editors = [
-        Editor(secrets.token_urlsafe(32), f"bench{number}", SAVE_INTERVAL * number / count) for number in range(count)
+        Editor(secrets.token_urlsafe(32), f"bench-{number}", SAVE_INTERVAL * number / count)
+        for number in range(count)
     ]
-    with psycopg.connect(site.url, autocommit=True) as connection:
-        for editor in editors:
+    with psycopg.connect(site_url, autocommit=True) as connection:
+        for number, editor in enumerate(editors):
             connection.execute(
-                """INSERT INTO sessions SELECT site_id, %s, id, now(), now(), now(), '127.0.0.1', 'bench'
-                    FROM users WHERE role IN ('editor', 'administrator') ORDER BY site_id, id LIMIT 1""",
-                [sessions.hash_token(editor.token)],
+                """INSERT INTO users (site_id, id, login, role) SELECT min(id), %s, %s, 'editor' FROM sites
+                    ON CONFLICT DO NOTHING""",
+                [FIRST_USER_ID + number, f"bench-{number}"],
+            )
+            connection.execute(
+                """INSERT INTO sessions (site_id, token_hash, user_id, created_at, seen_at, reauthenticated_at,
+                        client_ip, user_agent)
+                    SELECT min(id), %s, %s, now(), now(), now(), '127.0.0.1', 'bench' FROM sites""",
+                [sessions.hash_token(editor.token), FIRST_USER_ID + number],
             )
     return editors
 
 
-def read_revision(site: SeededSite) -> int:
-    with psycopg.connect(site.url) as connection:
+def read_revision(site_url: str) -> int:
+    with psycopg.connect(site_url) as connection:
         row = connection.execute("SELECT sum(revision)::bigint FROM sites").fetchone()
     return int(row[0]) if row else 0
 
@@ -125,21 +133,20 @@ async def _read_while_editing(
 ) -> float:
     async with httpx.AsyncClient(base_url=base_url, timeout=30, limits=httpx.Limits(max_connections=50)) as client:
         ends_at = time.monotonic() + seconds
-        editing = [asyncio.create_task(_edit(client, editor, ends_at)) for editor in editors]
+        editing = [asyncio.create_task(edit(client, editor, ends_at)) for editor in editors]
         result = await asyncio.to_thread(read)
         await asyncio.gather(*editing)
     return result.p99
 
 
-async def _edit(client: httpx.AsyncClient, editor: Editor, ends_at: float) -> None:
+async def edit(client: httpx.AsyncClient, editor: Editor, ends_at: float) -> None:
     """Save a draft every few seconds. The number in the title tells which state was stored."""
     headers = {"Cookie": f"{COOKIE}={editor.token}", "Sec-Fetch-Site": "same-origin", "Accept": "application/json"}
     await asyncio.sleep(editor.delay)
     while time.monotonic() < ends_at:
         number = editor.acknowledged + 1
-        title = f"Concert {number}"
         started = time.perf_counter()
-        body = {"fields": {"title": title, "description": "<p>Text of the event.</p>" * 20}}
+        body = {"fields": [["title", f"Concert {number}"], ["description", "<p>Text of the event.</p>" * 20]]}
         response = await client.post(f"/console/drafts/events/{editor.key}", json=body, headers=headers)
         response.raise_for_status()
         editor.latencies.append(time.perf_counter() - started)
@@ -147,10 +154,10 @@ async def _edit(client: httpx.AsyncClient, editor: Editor, ends_at: float) -> No
         await asyncio.sleep(SAVE_INTERVAL)
 
 
-def find_lost(site: SeededSite, editors: list[Editor]) -> int:
+def find_lost(site_url: str, editors: list[Editor]) -> int:
     """Return the number of editors whose last acknowledged draft is not stored."""
-    with psycopg.connect(site.url) as connection:
-        rows = connection.execute("SELECT draft_key, fields->>'title' FROM drafts").fetchall()
+    with psycopg.connect(site_url) as connection:
+        rows = connection.execute("SELECT draft_key, fields -> 0 ->> 1 FROM drafts").fetchall()
     stored = {key: int(title.rpartition(" ")[2]) for key, title in rows if key.startswith("bench")}
     return sum(editor.acknowledged > stored.get(editor.key, 0) for editor in editors)
 
