@@ -83,8 +83,9 @@ def test_failed_logins_are_counted_across_servers(
     assert any(is_throttled("editor", editor, repeat("editor", 20)) for _ in range(5))
     assert guess("editor", editor, KNOWN_ADDRESS).status_code == 200
     assert guess("author", author, OTHER_ADDRESS).status_code == 200
-    assert 45 <= attempts_until_throttled(f"user{n}" for n in range(80)) <= 60
-    assert any(is_throttled("author", author, repeat("user", 20)) for _ in range(5))
+    unknown = (f"user{n}" for n in range(200))  # Each once, so that only the limit of the address applies.
+    assert 45 <= attempts_until_throttled(unknown) <= 65
+    assert any(is_throttled("author", author, unknown) for _ in range(10))
     assert guess("author", author, KNOWN_ADDRESS).status_code == 200
 
 
