@@ -61,7 +61,11 @@ class RunningApp:
         self._runner = asyncio.Runner()
         self._directory = TemporaryDirectory(prefix="kalends-test-")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
-        defaults = {"KALENDS_DATABASE_URL": database_url, "KALENDS_MEDIA_DIR": f"{self._directory.name}/media"}
+        defaults = {
+            "KALENDS_DATABASE_URL": database_url,
+            "KALENDS_MEDIA_DIR": f"{self._directory.name}/media",
+            "KALENDS_POOL_TIMEOUT": "10",  # On a busy machine, a new connection can take more than a second.
+        }
         environment = {**inherited, **defaults, **(settings or {})}
         with patch.dict(os.environ, environment, clear=True):
             self.asgi: Application = create_application()

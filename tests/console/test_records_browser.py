@@ -15,7 +15,7 @@ from tests.media.image_fixtures import make_image
 from tests.pages.browser_page import find_violations
 from tests.pages.payloads import BREAKOUT_PAYLOADS, TAG_PAYLOADS
 from tests.servers import Server
-from tests.soak import some
+from tests.soak import SOAK, some
 
 EVENT = {"title": "Concert", "start_date": "2035-05-01 19:00:00", "end_date": "2035-05-01 21:00:00"}
 # The strongest payloads: those that break out of attributes and elements, and one of each kind of tag.
@@ -246,6 +246,7 @@ PAGES = {
 MAIN_PAGES = ("venues", "venue", "merge-confirm", "media", "image")
 
 
+@pytest.mark.skipif(not SOAK, reason="test_console_pages.py checks one variant of each page")
 @pytest.mark.parametrize(("width", "scheme"), some([(320, "dark"), (1280, "light"), (320, "light"), (1280, "dark")]))
 def test_pages_are_accessible(
     chromium: Browser, site: Site, records: dict[str, int], width: int, scheme: Any
