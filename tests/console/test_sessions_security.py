@@ -1,7 +1,6 @@
 """Attacks on sessions: forged requests, fixation, a stolen database, caches, redirects, enumeration, framing."""
 
 import re
-import statistics
 import time
 from base64 import b64encode, urlsafe_b64decode
 from typing import Any
@@ -16,6 +15,7 @@ from kalends.http.sessions import COOKIE
 from kalends.operations.sessions import Purpose, create_link_token, hash_token
 from tests.api.running_app import API_PATH, HOST, RunningApp
 from tests.console.console_client import PASSWORD, ConsoleClient
+from tests.soak import SOAK
 
 OWN, OTHER = f"https://{HOST}", "https://evil.example"
 JSON = {"accept": "application/json"}
@@ -288,8 +288,10 @@ def test_unknown_login_takes_as_long_as_a_known_one() -> None:
         credentials.verify_account_password(hash_, "wrong password")
         return time.process_time() - started
 
-    differences = [measure(stored) - measure("") for _ in range(7)]
-    assert abs(statistics.median(differences)) < 0.005
+    pairs = [(measure(stored), measure("")) for _ in range(7)]
+    known, unknown = (min(times) for times in zip(*pairs, strict=True))
+    # Caches that other programs use as well make the time vary; a check without a hash would take no time.
+    assert abs(known - unknown) < (0.005 if SOAK else known / 2)
 
 
 def make_paths(route: ConsoleRoute) -> list[str]:
