@@ -72,7 +72,7 @@ class Visitor:
 
 
 @pytest.fixture
-def visitor_with_key(chromium: Browser, address: str) -> Iterator[Visitor]:
+def visitor_with_key(address: str, chromium: Browser) -> Iterator[Visitor]:  # in this order, see `chromium`
     visitor = Visitor(chromium, address)
     yield visitor
     visitor.context.close()
