@@ -139,7 +139,7 @@ def test_user_verification_is_required(visitor_with_key: Visitor) -> None:
     assert page.url.endswith("/console/sign-in?notice=signed-out")
 
 
-def test_ip_address_offers_no_passkeys(chromium: Browser, server: Server) -> None:
+def test_ip_address_offers_no_passkeys(server: Server, chromium: Browser) -> None:
     visitor = Visitor(chromium, server.base_url)
     visitor.page.goto("/console/sign-in")
     assert visitor.page.get_by_role("button").count() == 1
