@@ -100,7 +100,7 @@ async def remove_user(tx: Transaction, login: str, reassign_to: str) -> int:
 async def set_account_password(tx: Transaction, login: str, password: str) -> None:
     """Set the password of an account, and end its sessions."""
     if len(password) < MIN_PASSWORD_LENGTH:
-        raise InvalidValue("The password must have at least {minimum} characters.", minimum=MIN_PASSWORD_LENGTH)
+        raise InvalidValue("The password must have at least {number} characters.", number=MIN_PASSWORD_LENGTH)
     user_id = await require_user(tx, login)
     await set_password_hash(tx, user_id, credentials.hash_account_password(password))
 

@@ -24,7 +24,7 @@ LINK_PATH: Final = "/console/link/"
 
 
 class Purpose(StrEnum):
-    """What a one-time token is for."""
+    """The purpose of a one-time token."""
 
     SIGN_IN = "sign_in"
     INVITE = "invite"
@@ -56,11 +56,6 @@ async def find_session(tx: Transaction, token: str) -> Session | None:
     if not token or len(token) > MAX_TOKEN_LENGTH:
         return None
     return await sessions.find_session(tx, hash_token(token))
-
-
-def is_confirmed(session: Session, tx: Transaction) -> bool:
-    """Return whether the user has proved their identity recently."""
-    return tx.now - session.reauthenticated_at < CONFIRMATION_AGE
 
 
 async def create_link_token(tx: Transaction, user_id: int, purpose: Purpose) -> str:

@@ -68,7 +68,7 @@ class Choices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormPage:
-    """What the page of the form shows besides its choices."""
+    """The content of the page of the form besides its choices."""
 
     values: EventValues
     row: Row | None = None
