@@ -26,7 +26,6 @@ async def render_preview(console_request: ConsoleRequest, settings: Mapping[str,
     page_request = _make_page_request(console_request)
     async with console_request.transaction() as tx:
         tx.site = _replace_settings(tx.site, values)
-        page_request.site_language = tx.site.language
         # Representations of records are cached for the settings that are saved.
         context = replace(make_context(page_request, tx, {}), representation_cache=None)
         page = await show_default_view(page_request, context, {})
@@ -44,16 +43,7 @@ def _replace_settings(site: Site, values: dict[str, Any]) -> Site:
 def _make_page_request(console_request: ConsoleRequest) -> PageRequest:
     """Return a request of a visitor for the home page."""
     scope = {**console_request.request.scope, "method": "GET", "path": "/", "query_string": b""}
-    return PageRequest(
-        request=Request(scope),
-        state=console_request.state,
-        authority=console_request.authority,
-        host=console_request.host,
-        now=console_request.now,
-        canonical_prefix=console_request.canonical_prefix,
-        path="/",
-        map_settings=console_request.map_settings,
-    )
+    return console_request.make_page_request(Request(scope), "/")
 
 
 def _respond(page: PageResponse, css: str) -> Response:

@@ -20,13 +20,13 @@ from kalends.http.auth import authenticate_session
 from kalends.http.context import RequestContext
 from kalends.http.password_guesses import hash_new_passwords
 from kalends.http.request_head import NO_CORRECTIONS, Corrections
-from kalends.kinds.kind import Kind
+from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor, Kind
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext, Outcome
 from kalends.operations.media.library import StoredImage
 from kalends.store.database import Transaction
 from kalends.store.sites import Site
-from kalends.website.handler import MapSettings
+from kalends.website.handler import MapSettings, PageRequest
 
 PREFIX: Final = "/console"
 SIGN_IN: Final = f"{PREFIX}/sign-in"
@@ -165,6 +165,21 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
             record_id=record_id,
             upload=upload,
             if_match=frozenset([revision]) if revision is not None else None,
+        )
+
+    def make_page_request(self, request: Request, path: str, actor: Actor = ANONYMOUS_ACTOR) -> PageRequest:
+        """Return the request for a public page that the console shows in a frame."""
+        return PageRequest(
+            request=request,
+            state=self.state,
+            authority=self.authority,
+            host=self.host,
+            now=self.now,
+            canonical_prefix=self.canonical_prefix,
+            map_settings=self.map_settings,
+            path=path,
+            actor=actor,
+            site_language=self.site.language,
         )
 
     async def perform(

@@ -75,17 +75,8 @@ def show_preview_error(console_request: ConsoleRequest, error: ApiError) -> Resp
 
 async def _show(console_request: ConsoleRequest, tx: Transaction, record_id: int) -> Response:
     """Render the public page as the user may read it. It is never stored, and framed only by the console."""
-    page_request = PageRequest(
-        request=console_request.request,
-        state=console_request.state,
-        authority=console_request.authority,
-        host=console_request.host,
-        now=console_request.now,
-        canonical_prefix=console_request.canonical_prefix,
-        map_settings=console_request.map_settings,
-        path=console_request.path,
-        actor=console_request.actor,
-        site_language=tx.site.language,
+    page_request = console_request.make_page_request(
+        console_request.request, console_request.path, console_request.actor
     )
     # Whoever may edit a protected event needs no password.
     context = replace(
