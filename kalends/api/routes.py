@@ -8,13 +8,15 @@ from kalends.api.description import errors
 from kalends.api.description.headers import TOTAL_HEADERS
 from kalends.api.description.operations import SUMMARIES
 from kalends.api.description.schema_types import schema_name
+from kalends.api.series_routes import make_series_routes
 from kalends.core import params
 from kalends.core.params import Param, param
-from kalends.kinds import KINDS
+from kalends.kinds import KINDS, LOGGED_KINDS
 from kalends.kinds.event_passwords import PASSWORD
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import PAGING, Kind
 from kalends.kinds.media import MEDIA
+from kalends.kinds.series import SERIES
 from kalends.operations.changes import LINK_FILTERS, list_changes
 from kalends.operations.history import read_history, restore_record
 from kalends.operations.media.records import create_media, delete_media
@@ -44,7 +46,7 @@ CHANGES_PARAMS: Final = (
         "Last revision the client has, or a `next_since`; 0 for a full sync",
         default="0",
     ),
-    param("kind", params.one_of(*[kind.name for kind in KINDS]), "Only records of this kind"),
+    param("kind", params.one_of(*[kind.name for kind in LOGGED_KINDS]), "Only records of this kind"),
     CHANGES_PER_PAGE,
 )
 FORCE: Final = param(
@@ -67,12 +69,14 @@ def _routes() -> tuple[Route, ...]:
 
 def _extension_routes() -> tuple[Route, ...]:
     rows: list[Route] = []
-    for kind in KINDS:
+    for kind in LOGGED_KINDS:
         if kind.is_post:
             rows.append(Route(rf"/{kind.name}/(?P<id>\d+)/history", (_history(kind),)))
-            rows.append(Route(rf"/{kind.name}/(?P<id>\d+)/restore", (_restore(kind),)))
+            if kind is not SERIES:
+                rows.append(Route(rf"/{kind.name}/(?P<id>\d+)/restore", (_restore(kind),)))
     rows.append(Route("/media", (_list(MEDIA), _create_media())))
     rows.append(Route(r"/media/(?P<id>\d+)", (_read(MEDIA, ID), _delete_media(), _update(MEDIA, ID))))
+    rows += make_series_routes()
     rows.append(Route("/batch", (_batch(),)))
     rows.append(Route("/changes", (_changes(),)))
     return tuple(rows)

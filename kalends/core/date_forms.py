@@ -25,6 +25,7 @@ _ISO = re.compile(
     r"(?P<offset>Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)?",
     re.ASCII,
 )
+_TIME_ALONE = re.compile(r"(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?", re.ASCII)
 _TIMESTAMP = re.compile(r"@(-?\d{1,12})", re.ASCII)
 
 # The parts of the other forms.
@@ -114,6 +115,15 @@ def read_datetime(text: str) -> DateInput:
     if parts is None:
         raise _form_error()
     return _read_parts({name: value for name, value in parts.items() if value is not None})
+
+
+def read_time_or_datetime(text: object) -> DateInput | time:
+    """Parse a time of day such as `19:30`, or a date in any of the accepted forms."""
+    if isinstance(text, str) and (match := _TIME_ALONE.fullmatch(text.strip(WHITE_SPACE))) is not None:
+        return time(int(match["hour"]), int(match["minute"]), int(match["second"] or 0))
+    if not isinstance(text, str):
+        raise _form_error()
+    return read_datetime(text)
 
 
 def make_absolute(value: DateInput, now_utc: datetime, zone: str) -> DateTimeInput:

@@ -351,6 +351,22 @@ def in_use(references: Sequence[Mapping[str, object]]) -> ApiError:
     )
 
 
+def series_overrides_lost(dates: Sequence[Mapping[str, object]]) -> ApiError:
+    return ApiError(
+        409,
+        "series_overrides_lost",
+        Message(
+            "{count} dates with changes of their own would be lost. Send `overrides=replace` to continue.",
+            count=len(dates),
+        ),
+        data={"dates": list(dates)},
+    )
+
+
+def slot_taken(slot: str) -> ApiError:
+    return ApiError(409, "series_slot_taken", Message("Two dates of this series would fall on {slot}.", slot=slot))
+
+
 def expired(oldest: int) -> ApiError:
     return ApiError(
         410,

@@ -11,6 +11,7 @@ from typing import Any, dataclass_transform
 
 from kalends.core.cost import NO_CURRENCY, Currency
 from kalends.core.event_states import MOVED_ONLINE, SCHEDULED
+from kalends.core.series import Definition
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -112,6 +113,17 @@ class Organizer(Post):
 
 
 @record
+class SeriesReference:
+    """The series of an event, as the event shows it."""
+
+    id: int
+    slug: str
+    url: str
+    slot: datetime
+    own_fields: tuple[str, ...]
+
+
+@record
 class Event(Post):
     """A calendar entry. If it `is_locked`, the attributes that its password protects are empty or false."""
 
@@ -142,6 +154,7 @@ class Event(Post):
     event_status: str = SCHEDULED
     status_reason: str = ""
     online_url: str = ""
+    series: SeriesReference | None = None
     is_locked: bool = False
 
     @property
@@ -158,3 +171,20 @@ class Event(Post):
     def reason(self) -> str:
         """Return why the event does not take place as announced; empty if it does."""
         return "" if self.event_status == SCHEDULED else self.status_reason
+
+
+@record
+class Series(Post):
+    """A series of events. `content` is what its dates have in common, as an event on the first date."""
+
+    uid: str
+    sequence: int
+    title: str  # HTML
+    content: Event
+    definition: Definition
+    # Start of the first and the last date that exist as events; None without any.
+    first_local: datetime | None
+    last_local: datetime | None
+    total: int
+    upcoming: int
+    created_until: datetime | None  # None: all dates exist as events

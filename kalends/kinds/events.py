@@ -12,7 +12,7 @@ from kalends.core.errors import InvalidValue
 from kalends.core.event_states import MAX_REASON_LENGTH, SCHEDULED, STATES
 from kalends.core.html.sanitize import clean_html, clean_plain, clean_title, fold, to_paragraphs
 from kalends.core.params import BOOLEAN, DATE_TIME, LINKED_RECORDS, WEBSITE, ZONE, param
-from kalends.core.record_types import Event, Term
+from kalends.core.record_types import Event, SeriesReference, Term
 from kalends.core.slugs import make_slug
 from kalends.core.times import DateInput, DateTimeInput, Span
 from kalends.kinds.event_list.dates import expires_at_midnight
@@ -94,8 +94,23 @@ def build_event(row: Row, context: RenderContext) -> Event:
         event_status=row["event_status"],
         status_reason=row["status_reason"],
         online_url=row["online_url"],
+        series=_build_series_reference(row, context),
     )
     return hide_protected_attributes(event) if event.id in context.locked_ids else event
+
+
+def _build_series_reference(row: Row, context: RenderContext) -> SeriesReference | None:
+    """Return the series of an event; None if the event is public and the series is not."""
+    if row["series_id"] is None or (row["status"] == "publish" and row["series_status"] != "publish"):
+        return None
+    slug = row["series_slug"]
+    return SeriesReference(
+        id=row["series_id"],
+        slug=slug,
+        url=f"{context.base_url}/series/{slug}/",
+        slot=row["slot"],
+        own_fields=tuple(row["own_fields"] or ()),
+    )
 
 
 def hide_protected_attributes(event: Event) -> Event:
@@ -123,6 +138,7 @@ def hide_protected_attributes(event: Event) -> Event:
         event_status=SCHEDULED,
         status_reason="",
         online_url="",
+        series=None,
         is_locked=True,
     )
 
@@ -173,12 +189,24 @@ def serialize_event(event: Event, context: RenderContext) -> JsonObject:
         "currency_code": event.currency.code,
         "currency_position": event.currency.position,
         "uid": event.uid,
+        "series": serialize_series_reference(event.series, context) if event.series else None,
     }
     if event.is_locked:
         # The API writes null for the state and the booleans that a password protects, and no website in place of the
         # URL.
         record.update({"all_day": None, "website": "", "event_status": None, **dict.fromkeys(FLAGS)})
     return record
+
+
+def serialize_series_reference(series: SeriesReference, context: RenderContext) -> JsonObject:
+    return {
+        "id": series.id,
+        "slug": series.slug,
+        "url": series.url,
+        "rest_url": f"{context.extension_url}/series/{series.id}",
+        "slot": times.format_datetime(series.slot),
+        "own": list(series.own_fields),
+    }
 
 
 def _select_linked[R](linked: Mapping[int, LinkedRecord[R]], ids: list[int]) -> list[R]:
@@ -208,12 +236,12 @@ async def build_event_columns(context: WriteContext) -> Values:
     if row is None:
         values["uid"] = credentials.new_uid()
     if row is None or {"start_date", "end_date", "timezone", "all_day"} & set(arguments):
-        values.update(_build_time_columns(context))
+        values.update(build_time_columns(context))
     values["search_text"] = build_search_text(values, row, ("title", "excerpt", "description"))
     return values
 
 
-def _build_time_columns(context: WriteContext) -> Values:
+def build_time_columns(context: WriteContext) -> Values:
     """Build the time columns: wall times, time zone and instants. Omitted parameters keep their stored values."""
     arguments, row = context.arguments, context.row
     zone = (arguments["timezone"] or context.site.timezone) if "timezone" in arguments else None
@@ -282,6 +310,9 @@ def _clean_excerpt(value: str, limit: int = 64_000) -> str:
     return clean_html(value, limit)
 
 
+_SERIES_COLUMN: LiteralString = "CASE WHEN r.series_id IS NOT NULL THEN (SELECT "
+_OF_SERIES: LiteralString = " FROM series s WHERE s.site_id = r.site_id AND s.id = r.series_id) END"
+
 EVENTS = Kind(
     name="events",
     singular="event",
@@ -334,8 +365,10 @@ EVENTS = Kind(
         columns=POST_COLUMNS
         + Columns(
             *("uid", "excerpt", *LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "cost", "website", "ticket_url"),
-            *(*FLAGS, *STATE_COLUMNS, *CURRENCY_COLUMNS, "password_hash"),
+            *(*FLAGS, *STATE_COLUMNS, *CURRENCY_COLUMNS, "password_hash", "series_id", "slot", "own_fields"),
             computed={
+                "series_slug": _SERIES_COLUMN + "s.slug" + _OF_SERIES,
+                "series_status": _SERIES_COLUMN + "s.status" + _OF_SERIES,
                 "venue_ids": """ARRAY(SELECT l.venue_id FROM event_venues l
                     WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
                 "organizer_ids": """ARRAY(SELECT l.organizer_id FROM event_organizers l

@@ -25,6 +25,9 @@ PAGING: Final = (
     ),
 )
 
+# The path of the extensions of Kalends.
+EXTENSION_PATH: Final = "/api/kalends/v1"
+
 Values = dict[LiteralString, object]
 JsonObject = dict[str, Any]
 
@@ -53,6 +56,10 @@ class RenderContext:
     linked: LinkedRecords = field(default_factory=LinkedRecords)
     # Password-protected events that this caller has not unlocked.
     locked_ids: frozenset[int] = frozenset()
+
+    @property
+    def extension_url(self) -> str:
+        return self.base_url + EXTENSION_PATH
 
 
 @dataclass(frozen=True, slots=True)

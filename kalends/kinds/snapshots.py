@@ -22,8 +22,11 @@ PARAM_NAMES = {
     "tag_ids": "tags",
     "password_hash": "new_password",
 }
-# Columns without a parameter: state of the trash, folds of repeated hours, and generated values.
-INTERNAL_COLUMNS = {"trashed_status", "trashed_at", "start_fold", "end_fold", "uid", "modified_utc"}
+# Columns without a parameter: state of the trash, folds of repeated hours, generated values, the place in a series.
+INTERNAL_COLUMNS = {
+    *("trashed_status", "trashed_at", "start_fold", "end_fold", "uid", "modified_utc"),
+    *("series_id", "slot", "own_fields"),
+}
 
 
 def to_public(kind: Kind, columns: Mapping[str, Any]) -> dict[str, Any]:

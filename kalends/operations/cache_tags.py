@@ -36,6 +36,7 @@ FILTER_KINDS = {
     **{kind: {"event": "events", "has_events": "events"} for kind in ("venues", "organizers")},
     **{kind: {"event": "events", "post": "events"} for kind in ("categories", "tags")},
     "media": {},
+    "series": {},
 }
 
 

@@ -53,7 +53,7 @@ def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
     if not kind.is_post:
         term = kind.reads.row_to_json(row, context)
         return {key: value for key, value in term.items() if key not in ("count", "url")}
-    if not kind.is_event:
+    if not kind.links:
         return kind.reads.row_to_json(row, context)
     record = kind.reads.row_to_json(row, context)
     if row["id"] in context.locked_ids:
@@ -62,7 +62,10 @@ def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
 
 
 def _select_kinds(values: Any) -> list[str]:
-    """Return the requested kinds; only events if there is a filter by link, because only events have links."""
+    """Return the requested kinds; only events if there is a filter by link.
+
+    Series are listed only on request, so that a copy that knows events alone needs no change.
+    """
     if any(name in values for name in LINK_FILTERS):
         return ["events"]
     return [values["kind"]] if "kind" in values else [kind.name for kind in KINDS]

@@ -17,6 +17,7 @@ ANONYMOUS, SUBSCRIBER, CONTRIBUTOR, AUTHOR, EDITOR, ADMINISTRATOR = range(len(RO
 # The minimum role to create records of a kind, and to change and delete its own.
 MIN_WRITER_ROLES: Final = {
     "events": CONTRIBUTOR,
+    "series": CONTRIBUTOR,
     "venues": CONTRIBUTOR,
     "organizers": CONTRIBUTOR,
     "categories": AUTHOR,

@@ -8,23 +8,24 @@ from kalends.operations.context import OperationContext
 from kalends.store.sql import Sql
 
 
-async def count_new_record(context: OperationContext) -> None:
-    """Count a record that is about to be created; raise 429 if the account has created too many today.
+async def count_new_record(context: OperationContext, number: int = 1) -> None:
+    """Count records that are about to be created; raise 429 if the account has created too many today.
 
-    The count is written in the same transaction as the record, so a record that is rolled back is not counted.
+    The count is written in the same transaction as the records, so records that are rolled back are not counted.
     """
     limit, actor, tx = context.max_daily_records, context.actor, context.transaction
     if not limit or actor.user_id is None or permissions.rank(actor) >= permissions.EDITOR:
         return
     is_within_limit = await tx.fetch_value(
         Sql(
-            """INSERT INTO daily_records AS d (site_id, user_id, day, count) VALUES (?, ?, ?, 1)
+            """INSERT INTO daily_records AS d (site_id, user_id, day, count) VALUES (?, ?, ?, ?)
                 ON CONFLICT (site_id, user_id) DO UPDATE SET day = excluded.day,
-                    count = CASE WHEN d.day = excluded.day THEN d.count + 1 ELSE 1 END
-                WHERE d.day <> excluded.day OR d.count < ? RETURNING true""",
+                    count = CASE WHEN d.day = excluded.day THEN d.count + excluded.count ELSE excluded.count END
+                WHERE d.day <> excluded.day OR d.count + excluded.count <= ? RETURNING true""",
             tx.site.id,
             actor.user_id,
             tx.now.date(),
+            number,
             limit,
         )
     )

@@ -1,6 +1,7 @@
 """Adding, changing and deleting one record: its columns, its links and its entry in the change log."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kalends.kinds import KINDS
@@ -10,6 +11,7 @@ from kalends.operations import permissions
 from kalends.operations.context import OperationContext
 from kalends.operations.media.images import resolve_image_url
 from kalends.operations.quotas import count_new_record
+from kalends.operations.series.single import follow_single_write
 from kalends.store import Row, jobs, records, slug_redirects
 from kalends.store.change_log import Action
 from kalends.store.database import Transaction
@@ -20,7 +22,8 @@ from kalends.store.links import record_linked_event_changes, replace_links
 DERIVED_COLUMNS: Final = {"search_text", "name_folded", "start_utc", "end_utc"}
 # Columns that a change of the status alone also changes.
 STATUS_COLUMNS: Final = {
-    *("status", "trashed_status", "trashed_at", "published_at", "slug", "revision", "sequence", "modified_utc")
+    *("status", "trashed_status", "trashed_at", "published_at", "slug", "revision", "sequence", "modified_utc"),
+    "own_fields",
 }
 
 
@@ -33,13 +36,26 @@ async def add_record(
     arguments = await resolve_image_url(context, arguments)
     record_id = tx.changes.next_post_id() if kind.is_post else tx.changes.next_term_id()
     values = await kind.writes.to_columns(build_write_context(context, arguments, None, record_id))
-    after = encode_columns({**_logged_columns(values), **{f"{link.column}s": ids for link, ids in links.items()}})
-    revision = tx.changes.record(kind.name, record_id, "create", after=after)
+    revision = log_new_record(kind, tx, record_id, values, links)
     await records.add(tx, kind.name, {"id": record_id, "revision": revision, **values})
     for link, ids in links.items():
-        await replace_links(tx, link.table, link.column, record_id, ids)
+        await replace_links(tx, link.table, link.column, [record_id], ids)
     await _schedule(kind, tx, record_id, values, {**values})
     return record_id
+
+
+def log_new_record(
+    kind: Kind,
+    tx: Transaction,
+    record_id: int,
+    values: Values,
+    links: Mapping[Link, list[int]],
+    *,
+    cause: int | None = None,
+) -> int:
+    """Log a new record and return its revision."""
+    after = encode_columns({**_logged_columns(values), **{f"{link.column}s": ids for link, ids in links.items()}})
+    return tx.changes.record(kind.name, record_id, "create", after=after, cause=cause)
 
 
 async def change_record(
@@ -56,13 +72,54 @@ async def change_record(
     await write_changes(kind, context.transaction, row, values, links or {})
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedChange:
+    """A change that is in the log but not yet written to its row."""
+
+    row: Row
+    changed: Values
+    relinked: Mapping[Link, list[int]]
+
+
 async def write_changes(
     kind: Kind, tx: Transaction, row: Row, values: Values, links: Mapping[Link, list[int]]
 ) -> None:
+    """Write the columns and links that differ from the row, with its consequences; write nothing if none do."""
+    cause: int | None = None
+    if kind.is_event and row["series_id"] is not None:
+        own_values, cause = await follow_single_write(tx, row, values, links)
+        values = {**values, **own_values}
+    change = prepare_change(kind, tx, row, values, links, cause=cause)
+    if change is None:
+        return
+    changed = change.changed
+    await records.change(tx, kind.name, row["id"], changed)
+    if "slug" in changed and permissions.is_published(row):
+        await slug_redirects.add_redirect(tx, kind.name, row["slug"], row["id"])
+    for link, ids in change.relinked.items():
+        await replace_links(tx, link.table, link.column, [row["id"]], ids)
+    if kind.writes.after_update is not None:
+        await kind.writes.after_update(tx, row, changed)
+    await _schedule(kind, tx, row["id"], changed, {**row, **changed})
+
+
+def prepare_change(
+    kind: Kind,
+    tx: Transaction,
+    row: Row,
+    values: Values,
+    links: Mapping[Link, list[int]],
+    *,
+    cause: int | None = None,
+) -> PreparedChange | None:
+    """Log the change of a record and return what to write; None if nothing differs.
+
+    `cause` is the revision of the change of a series that this one follows from.
+    """
     changed: Values = {name: value for name, value in values.items() if name not in row or row[name] != value}
     relinked = {link: ids for link, ids in links.items() if row[f"{link.column}s"] != ids}
     if not set(changed) - DERIVED_COLUMNS and not relinked:
-        return
+        return None
     logged = _logged_columns(changed)
     before = {name: row[name] for name in logged if name in row}
     for link, ids in relinked.items():
@@ -74,6 +131,7 @@ async def write_changes(
         before=encode_columns(before),
         after=encode_columns(logged),
         was_public=permissions.is_public(row),
+        cause=cause,
     )
     if kind.writes.sequence_columns & {*changed, *[f"{link.column}s" for link in relinked]}:
         changed["sequence"] = changed["revision"]
@@ -81,14 +139,7 @@ async def write_changes(
         changed["modified_utc"] = tx.now
     if kind.is_event:
         changed.update(_withdrawn_at(tx, row, changed, relinked=bool(relinked)))
-    await records.change(tx, kind.name, row["id"], changed)
-    if "slug" in changed and permissions.is_published(row):
-        await slug_redirects.add_redirect(tx, kind.name, row["slug"], row["id"])
-    for link, ids in relinked.items():
-        await replace_links(tx, link.table, link.column, row["id"], ids)
-    if kind.writes.after_update is not None:
-        await kind.writes.after_update(tx, row, changed)
-    await _schedule(kind, tx, row["id"], changed, {**row, **changed})
+    return PreparedChange(row, changed, relinked)
 
 
 def _withdrawn_at(tx: Transaction, row: Row, changed: Values, *, relinked: bool) -> Values:

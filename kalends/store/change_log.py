@@ -26,6 +26,7 @@ class Change:
     before: str | None
     after: str | None
     was_public: bool
+    cause: int | None = None  # the revision of the change of a series that this one follows from
 
 
 Action = Literal["create", "update", "trash", "restore", "delete", "settings"]
@@ -52,10 +53,11 @@ class ChangeLog:
         before: str | None = None,
         after: str | None = None,
         was_public: bool = False,
+        cause: int | None = None,
     ) -> int:
         """Add an entry to the log and return its revision, which the changed row gets as well."""
         self.revision += 1
-        self.entries.append(Change(self.revision, kind, record_id, action, before, after, was_public))
+        self.entries.append(Change(self.revision, kind, record_id, action, before, after, was_public, cause))
         return self.revision
 
     def next_post_id(self) -> int:
@@ -83,11 +85,11 @@ class ChangeLog:
                 RETURNING id
             )
             INSERT INTO changes
-                (site_id, revision, kind, record_id, action, before, after, was_public, user_id, changed_at)
+                (site_id, revision, kind, record_id, action, before, after, was_public, cause, user_id, changed_at)
             SELECT updated.id, c.revision, c.kind, c.record_id, c.action, c.before::jsonb, c.after::jsonb,
-                c.was_public, ?::bigint, ?::timestamptz
-            FROM updated, unnest(?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::boolean[])
-                AS c (revision, kind, record_id, action, before, after, was_public)
+                c.was_public, c.cause, ?::bigint, ?::timestamptz
+            FROM updated, unnest(?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::boolean[],
+                ?::bigint[]) AS c (revision, kind, record_id, action, before, after, was_public, cause)
             """,
             self.revision,
             self.last_post_id,
@@ -102,6 +104,7 @@ class ChangeLog:
             [change.before for change in entries],
             [change.after for change in entries],
             [change.was_public for change in entries],
+            [change.cause for change in entries],
         )
 
     def enqueue_purge(self) -> Sql:

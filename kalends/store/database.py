@@ -35,6 +35,7 @@ READ_ONLY_STATE = "25006"
 # API errors for errors of PostgreSQL. States that are not listed are bugs and become status 500.
 SQLSTATES: dict[str, Callable[[], ApiError]] = {
     "23503": errors.conflict,  # foreign key: the other record was deleted concurrently
+    "23P01": errors.conflict,  # exclusion constraint: two dates of a series have the same slot
     "23505": errors.conflict,  # unique index: the name was taken concurrently
     "40001": errors.unavailable,  # serialization failure
     "40P01": errors.unavailable,  # deadlock
@@ -151,6 +152,17 @@ class Transaction:
             del changes.entries[change_count:]
             raise translate_error(error) if isinstance(error, asyncpg.PostgresError) else error from error
         await self._connection.execute("RELEASE SAVEPOINT attempt")
+
+    @asynccontextmanager
+    async def rolled_back(self) -> AsyncIterator[None]:
+        """Run a part and undo its writes and its entries of the change log, for a dry run."""
+        changes = self.changes
+        saved = (changes.revision, changes.last_post_id, changes.last_term_id, len(changes.entries))
+        await self._connection.execute("SAVEPOINT dry_run")
+        yield
+        await self._connection.execute("ROLLBACK TO SAVEPOINT dry_run")
+        changes.revision, changes.last_post_id, changes.last_term_id, change_count = saved
+        del changes.entries[change_count:]
 
     async def flush_changes(self) -> None:
         if self._changes is not None and self._changes.entries:

@@ -10,7 +10,7 @@ from kalends.core.params import MAX_ID
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, join
 
-KINDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categories", "tags")
+KINDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categories", "tags", "series")
 
 
 def encode_columns(values: dict[str, Any]) -> str:
@@ -114,7 +114,8 @@ async def find_once_visible(
             WHERE w.id IN (
                 SELECT id FROM events WHERE site_id = ? AND w.kind = 'events' AND author_id = ?
                 UNION ALL SELECT id FROM venues WHERE site_id = ? AND w.kind = 'venues' AND author_id = ?
-                UNION ALL SELECT id FROM organizers WHERE site_id = ? AND w.kind = 'organizers' AND author_id = ?)
+                UNION ALL SELECT id FROM organizers WHERE site_id = ? AND w.kind = 'organizers' AND author_id = ?
+                UNION ALL SELECT id FROM series WHERE site_id = ? AND w.kind = 'series' AND author_id = ?)
             """,
             [kind for kind, _ in records],
             [record_id for _, record_id in records],
@@ -123,7 +124,7 @@ async def find_once_visible(
             user_id,
             [kind for kind, _ in records],
             [record_id for _, record_id in records],
-            *[tx.site.id, user_id] * 3,
+            *[tx.site.id, user_id] * 4,
         )
     )
     return {(row["kind"], row["record_id"]) for row in rows}

@@ -8,14 +8,14 @@ from kalends.store.sql import Sql
 
 
 async def replace_links(
-    tx: Transaction, table: LiteralString, column: LiteralString, event_id: int, ids: list[int]
+    tx: Transaction, table: LiteralString, column: LiteralString, event_ids: list[int], ids: list[int]
 ) -> None:
-    """Link the event to exactly these records, in this order."""
+    """Link each of the events to exactly these records, in this order."""
     await tx.execute(
         Sql(
-            "DELETE FROM " + table + " WHERE site_id = ? AND event_id = ? AND NOT " + column + " = ANY(?)",
+            "DELETE FROM " + table + " WHERE site_id = ? AND event_id = ANY(?) AND NOT " + column + " = ANY(?)",
             tx.site.id,
-            event_id,
+            event_ids,
             ids,
         )
     )
@@ -26,11 +26,11 @@ async def replace_links(
             "INSERT INTO " + table + " (site_id, event_id, " + column + ", position, start_utc, listed, published) "
             "SELECT e.site_id, e.id, l.id, l.position, e.start_utc, e.listed, e.status = 'publish' "
             "FROM events e, unnest(?::bigint[]) WITH ORDINALITY AS l (id, position) "
-            "WHERE e.site_id = ? AND e.id = ? "
+            "WHERE e.site_id = ? AND e.id = ANY(?) "
             "ON CONFLICT (site_id, event_id, " + column + ") DO UPDATE SET position = excluded.position",
             ids,
             tx.site.id,
-            event_id,
+            event_ids,
         )
     )
 

@@ -1,5 +1,6 @@
 """Redirects from former public slugs. A slug that is in use again belongs to its new record."""
 
+from collections.abc import Mapping
 from typing import LiteralString
 
 from kalends.store.database import Transaction
@@ -15,6 +16,21 @@ async def add_redirect(tx: Transaction, table: LiteralString, slug: str, record_
             table,
             slug,
             record_id,
+        )
+    )
+
+
+async def add_redirects(tx: Transaction, table: LiteralString, record_ids: Mapping[str, int]) -> None:
+    """Add redirects from several former slugs to the records that had them."""
+    await tx.execute(
+        Sql(
+            "INSERT INTO slug_redirects (site_id, kind, slug, record_id) "
+            "SELECT ?, ?, s.slug, s.id FROM unnest(?::text[], ?::bigint[]) AS s (slug, id) "
+            "ON CONFLICT (site_id, kind, slug) DO UPDATE SET record_id = excluded.record_id",
+            tx.site.id,
+            table,
+            list(record_ids),
+            list(record_ids.values()),
         )
     )
 

@@ -193,6 +193,11 @@ EVENT_KEYS: Final[Schema] = {
         "description": N_("Globally unique, permanent ID of the event"),
         "x-extension": True,
     },
+    "series": {
+        "anyOf": [ref("SeriesReference"), {"type": "null"}],
+        "description": N_("The series that the event belongs to; null if none, or if a password protects the event"),
+        "x-extension": True,
+    },
     "json_ld": JSON_LD,
 }
 VENUE_KEYS: Final[Schema] = {
@@ -274,12 +279,97 @@ TERM_IN_EVENT: Final = record(
         "urls": TERM_URLS,
     }
 )
+SERIES_REFERENCE: Final = record(
+    {
+        "id": ID,
+        "slug": TEXT,
+        "url": with_description(URL, N_("URL of the page of the series")),
+        "rest_url": with_description(URL, N_("URL of the record in this API")),
+        "slot": with_description(DATETIME, N_("The time that the rule gives to this date, which identifies it")),
+        "own": with_description(array(TEXT), N_("Fields that differ from the series; `times` stands for the dates")),
+    }
+)
+MAYBE_DATETIME: Final[Schema] = {"type": ["string", "null"], "pattern": DATETIME["pattern"]}
+RULE: Final = record(
+    {
+        "rrule": with_description(TEXT, N_("The rule in the form of RFC 5545")),
+        "frequency": {"type": "string", "enum": ["daily", "weekly", "monthly", "yearly"]},
+        "interval": NON_NEGATIVE,
+        "weekdays": array(
+            {"anyOf": [TEXT, record({"weekday": TEXT, "ordinal": {"type": "integer"}})]},
+        ),
+        "month_days": array({"type": "integer"}),
+        "months": array({"type": "integer"}),
+        "set_positions": array({"type": "integer"}),
+        "count": NON_NEGATIVE,
+        "until": TEXT,
+        "week_start": TEXT,
+    },
+    optional=("weekdays", "month_days", "months", "set_positions", "count", "until", "week_start"),
+)
+MAYBE_RULE: Final[Schema] = {"anyOf": [ref("Rule"), {"type": "null"}]}
+SERIES_PART: Final = record(
+    {
+        "from": with_description(DATETIME, N_("The first date of the part")),
+        "uid": TEXT,
+        "rule": MAYBE_RULE,
+        "start_date": DATETIME,
+        "end_date": DATETIME,
+        "timezone": TEXT,
+        "all_day": FLAG,
+    }
+)
+SERIES_KEYS: Final[Schema] = {
+    **{name: schema for name, schema in EVENT_KEYS.items() if name not in ("series", "json_ld")},
+    "rule": MAYBE_RULE,
+    "parts": with_description(array(ref("SeriesPart")), N_("Later rules and times, each from a date on")),
+    "content_changes": with_description(
+        array(record({"from": DATETIME, "fields": array(TEXT)})), N_("Fields that differ from a date on")
+    ),
+    "added": with_description(array(DATETIME), N_("Dates that no rule gives")),
+    "removed": with_description(array(DATETIME), N_("Dates of a rule that are left out")),
+    "first": with_description(MAYBE_DATETIME, N_("Start of the first date")),
+    "last": with_description(MAYBE_DATETIME, N_("Start of the last date that exists as an event")),
+    "total": with_description(NON_NEGATIVE, N_("Number of dates that exist as events")),
+    "upcoming": with_description(NON_NEGATIVE, N_("Number of these that have not ended")),
+    "created_until": with_description(
+        MAYBE_DATETIME, N_("Dates before this time, in UTC, exist as events; null: all dates do")
+    ),
+    "warnings": array(TEXT),
+    "occurrences": with_description(
+        array(ref("DateChange")), N_("The first dates; only in the response to a new series")
+    ),
+}
+DATE_CHANGE: Final = record(
+    {
+        "event": ID,
+        "before": with_description(MAYBE_DATETIME, N_("Start before the edit; null for a new date")),
+        "after": with_description(MAYBE_DATETIME, N_("Start after the edit; null for a date in the trash")),
+    }
+)
+OWN_FIELDS: Final = array(record({"event": ID, "slot": DATETIME, "fields": array(TEXT)}))
+SERIES_EDIT: Final = record(
+    {
+        "dry_run": FLAG,
+        "scope": TEXT,
+        "from": MAYBE_DATETIME,
+        "changed": NON_NEGATIVE,
+        "created": NON_NEGATIVE,
+        "trashed": NON_NEGATIVE,
+        "kept_own": with_description(OWN_FIELDS, N_("Dates that keep fields of their own")),
+        "lost_own": with_description(OWN_FIELDS, N_("Dates in the trash that had fields of their own")),
+        "dates": array(ref("DateChange")),
+        "series": ref("Series"),
+    },
+    optional=("series",),
+)
 KEYS: Final[dict[str, Schema]] = {
     "events": EVENT_KEYS,
     "venues": VENUE_KEYS,
     "organizers": ORGANIZER_KEYS,
     "categories": {**TERM_KEYS, "parent": PARENT},
     "tags": TERM_KEYS,
+    "series": SERIES_KEYS,
     "media": MEDIA_KEYS,
 }
 
@@ -287,6 +377,8 @@ KEYS: Final[dict[str, Schema]] = {
 def record_schema(kind: Kind) -> Schema:
     if kind.is_media:
         return record(KEYS[kind.name], optional=("sizes",))
+    if kind.name == "series":
+        return record(SERIES_KEYS, optional=("occurrences",))
     optional = ("json_ld",) if kind.is_event else OPTIONAL_KEYS if kind.is_post else ()
     return record(KEYS[kind.name], optional=optional)
 

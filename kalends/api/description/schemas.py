@@ -7,11 +7,16 @@ from typing import Final
 
 from kalends.api.description.record_schemas import (
     COST_DETAILS,
+    DATE_CHANGE,
     DATE_DETAILS,
     IMAGE,
     IMAGE_SIZE,
     KEYS,
     OPTIONAL_KEYS,
+    RULE,
+    SERIES_EDIT,
+    SERIES_PART,
+    SERIES_REFERENCE,
     TERM_IN_EVENT,
     list_schema,
     record_schema,
@@ -32,7 +37,8 @@ from kalends.api.description.schema_types import (
     with_description,
 )
 from kalends.core.messages import gettext_noop as N_
-from kalends.kinds import KINDS
+from kalends.kinds import KINDS, LOGGED_KINDS
+from kalends.kinds.series import SERIES
 from kalends.kinds.kind import Kind
 from kalends.kinds.media import MEDIA
 
@@ -71,15 +77,15 @@ def changed_record_schema(kind: Kind) -> Schema:
     keys = dict(KEYS[kind.name])
     for link in kind.links:
         keys[link.param] = array(ID)
-    for name in ("json_ld",) if kind.is_post else ("count", "url"):
-        keys.pop(name)
+    for name in ("json_ld", "occurrences") if kind.is_post else ("count", "url"):
+        keys.pop(name, None)
     return record(keys, optional=() if kind.is_event or not kind.is_post else OPTIONAL_KEYS)
 
 
 def changes_schema() -> Schema:
     entry: Schema = {
         "revision": NON_NEGATIVE,
-        "kind": {"type": "string", "enum": [kind.name for kind in KINDS]},
+        "kind": {"type": "string", "enum": [kind.name for kind in LOGGED_KINDS]},
         "id": ID,
     }
     deleted = record(
@@ -95,7 +101,7 @@ def changes_schema() -> Schema:
                 "record": changed_record_schema(kind),
             }
         )
-        for kind in KINDS
+        for kind in LOGGED_KINDS
     ]
     return record(
         {
@@ -226,6 +232,7 @@ def components(*, of_interface: bool) -> dict[str, Schema]:
         "Image": IMAGE,
         "CostDetails": COST_DETAILS,
         "TermInEvent": TERM_IN_EVENT,
+        "SeriesReference": SERIES_REFERENCE,
     }
     for kind in KINDS:
         schemas[schema_name(kind)] = record_schema(kind)
@@ -233,6 +240,9 @@ def components(*, of_interface: bool) -> dict[str, Schema]:
             schemas[f"{schema_name(kind)}List"] = list_schema(kind)
     if not of_interface:
         schemas |= {"Media": record_schema(MEDIA), "MediaList": list_schema(MEDIA)}
+        schemas |= {"Series": record_schema(SERIES), "SeriesList": list_schema(SERIES)}
+        schemas |= {"Rule": RULE, "SeriesPart": SERIES_PART, "DateChange": DATE_CHANGE}
+        schemas |= {"SeriesEdit": {"anyOf": [SERIES_EDIT, ref("Event")]}}
         schemas |= {"History": HISTORY, "Changes": changes_schema(), "Results": RESULTS}
         del schemas["Category"], schemas["Tag"]
     return {**schemas, **ERRORS, "Route": ROUTE, "Argument": ARGUMENT, "Index": INDEX, "Document": DOCUMENT}

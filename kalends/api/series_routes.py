@@ -1,0 +1,148 @@
+"""The routes of series in the extension of the API."""
+
+from typing import Final
+
+from kalends.api.catalog import UPDATES, Endpoint, Operation, Route
+from kalends.api.description import errors
+from kalends.api.description.headers import TOTAL_HEADERS
+from kalends.api.description.operations import SUMMARIES
+from kalends.core import params
+from kalends.core.date_forms import read_time_or_datetime
+from kalends.core.params import BOOLEAN, DATE_TIME, Param, Type, param
+from kalends.kinds.events import EVENTS
+from kalends.kinds.kind import PAGING, Kind
+from kalends.kinds.series import RULE, SERIES
+from kalends.operations.records import list_records, read_record
+from kalends.operations.series.create import create_series
+from kalends.operations.series.edit import ALL, FOLLOWING, THIS, delete_event, delete_series, edit_event, edit_series
+
+ID: Final = param("id", params.integer(), "The ID of the record", required=True)
+SLUG: Final = param("slug", params.text(str), "The slug of the record", required=True)
+DRY_RUN: Final = param("dry_run", BOOLEAN, "Return the effect of the edit without writing anything", default=False)
+OVERRIDES: Final = param(
+    "overrides",
+    params.one_of("keep", "replace"),
+    "Whether the edit replaces fields that a date has of its own",
+    default="keep",
+)
+PAST: Final = param("past", BOOLEAN, "Also change dates that have taken place", default=False)
+FROM: Final = param("from", DATE_TIME, "The date from which on the edit applies; required for `scope=following`")
+EVENT_SCOPE: Final = param(
+    "scope", params.one_of(THIS, FOLLOWING, ALL), "This date alone, this and the following ones, or all", default=THIS
+)
+SERIES_SCOPE: Final = param(
+    "scope", params.one_of(ALL, FOLLOWING), "All dates, or the dates from `from` on", default=ALL
+)
+MOMENT: Final = Type(DATE_TIME.schema, read_time_or_datetime)
+
+
+def _edit_params(kind: Kind) -> tuple[Param, ...]:
+    """Return the parameters of an edit; with a scope, a time without a date means the day of each date."""
+    moments = {
+        "start_date": "The start, in the event's time zone; a time alone keeps the day",
+        "end_date": "The end, in the event's time zone; a time alone keeps the day",
+    }
+    fields = tuple(
+        param(field.name, MOMENT, moments[field.name]) if field.name in moments else field for field in kind.fields
+    )
+    return tuple(field for field in fields if field.name not in ("rule", "add_dates", "remove_dates"))
+
+
+OPTIONS: Final = (DRY_RUN, OVERRIDES, PAST)
+EVENT_EDIT: Final = (*_edit_params(EVENTS), RULE, EVENT_SCOPE, *OPTIONS)
+SERIES_EDIT: Final = (*_edit_params(EVENTS), RULE, SERIES_SCOPE, FROM, *OPTIONS)
+
+
+def make_series_routes() -> tuple[Route, ...]:
+    return (
+        Route("/series", (_read(list_records, "listSeries", "SeriesList", PAGING), _create())),
+        Route(r"/series/(?P<id>\d+)", (_read_one("readSeries", ID), _edit("updateSeries", edit_series, SERIES_EDIT),
+                                       _delete("deleteSeries", delete_series, (SERIES_SCOPE, FROM, DRY_RUN)))),
+        Route("/series/by-slug/(?P<slug>[^/]+)", (_read_one("readSeriesBySlug", SLUG),)),
+        Route(
+            r"/events/(?P<id>\d+)",
+            (
+                _edit("editEvent", edit_event, EVENT_EDIT, EVENTS),
+                _delete("trashEvent", delete_event, (EVENT_SCOPE, DRY_RUN), EVENTS),
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _read(operation: Operation, operation_id: str, returns: str, paging: tuple[Param, ...]) -> Endpoint:
+    return Endpoint(
+        ("GET",),
+        operation,
+        SERIES,
+        (*paging, *[row.param for row in SERIES.filters]),
+        operation_id=operation_id,
+        summary=SUMMARIES[operation_id],
+        returns=returns,
+        errors=(errors.NO_PAGE,),
+        request_headers=("If-None-Match",),
+        response_headers=(*TOTAL_HEADERS, "ETag"),
+    )
+
+
+def _read_one(operation_id: str, path_param: Param) -> Endpoint:
+    return Endpoint(
+        ("GET",),
+        read_record,
+        SERIES,
+        (),
+        (path_param,),
+        operation_id=operation_id,
+        summary=SUMMARIES["readSeries"],
+        returns="Series",
+        errors=(errors.NOT_FOUND, errors.NOT_ACCESSIBLE),
+        request_headers=("If-None-Match",),
+        response_headers=("ETag",),
+    )
+
+
+def _create() -> Endpoint:
+    return Endpoint(
+        ("POST",),
+        create_series,
+        SERIES,
+        SERIES.fields,
+        operation_id="createSeries",
+        summary=SUMMARIES["createSeries"],
+        returns="Series",
+        status=201,
+        errors=(errors.MISSING,),
+        response_headers=("ETag", "Location"),
+        requires_body=True,
+    )
+
+
+def _edit(operation_id: str, operation: Operation, values: tuple[Param, ...], kind: Kind = SERIES) -> Endpoint:
+    return Endpoint(
+        UPDATES,
+        operation,
+        kind,
+        values,
+        (ID,),
+        operation_id=operation_id,
+        summary=SUMMARIES[operation_id],
+        returns="SeriesEdit",
+        errors=(errors.NOT_FOUND,),
+        request_headers=("If-Match",),
+        response_headers=("ETag",),
+    )
+
+
+def _delete(operation_id: str, operation: Operation, values: tuple[Param, ...], kind: Kind = SERIES) -> Endpoint:
+    return Endpoint(
+        ("DELETE",),
+        operation,
+        kind,
+        values,
+        (ID,),
+        operation_id=operation_id,
+        summary=SUMMARIES[operation_id],
+        returns="SeriesEdit",
+        errors=(errors.NOT_FOUND, errors.IN_TRASH),
+        request_headers=("If-Match",),
+        response_headers=("ETag",),
+    )

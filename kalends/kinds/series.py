@@ -1,0 +1,268 @@
+"""Series: rules that create events, which are its dates."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final, LiteralString
+
+import orjson
+
+from kalends.core import params, times
+from kalends.core.errors import InvalidValue
+from kalends.core.params import DATE_TIME, Type, param
+from kalends.core.record_types import Series
+from kalends.core.recurrence import find_warnings, serialize_rule
+from kalends.core.series import Date, Definition, Part
+from kalends.core.times import Span
+from kalends.kinds.events import EVENTS, PLAIN_COLUMNS, build_event, serialize_event
+from kalends.kinds.kind import (
+    Columns,
+    Filter,
+    JsonObject,
+    Kind,
+    Reads,
+    RenderContext,
+    Values,
+    WriteContext,
+    Writes,
+    read_by_permissions,
+)
+from kalends.kinds.posts import POST_COLUMNS, build_post_url, newest_first
+from kalends.store import Row
+from kalends.store.series import DEFINITION_COLUMNS, decode_definition
+
+MAX_ADDED: Final = 500
+MAX_REMOVED: Final = 1000
+LINK_COLUMNS: Final[tuple[LiteralString, ...]] = tuple(f"{link.column}s" for link in EVENTS.links)
+# The content of an event that a series determines: its column or link, and the field of `own_fields`.
+CONTENT_FIELDS: Final[Mapping[LiteralString, str]] = {
+    "title": "title",
+    "description": "description",
+    **{name: name for name in PLAIN_COLUMNS},
+    "image_id": "image",
+    "password_hash": "new_password",
+    "author_id": "author",
+    "status": "status",
+    **{f"{link.column}s": link.param for link in EVENTS.links},
+}
+TIMES: Final = "times"
+# The parameters that are one field of `own_fields`.
+TIME_PARAMS: Final = frozenset({"start_date", "end_date", "timezone", "all_day"})
+# The columns of a new event that a write does not set.
+CONTENT_DEFAULTS: Final[Mapping[str, Any]] = {
+    "title": "",
+    "description": "",
+    "excerpt": "",
+    "cost": "",
+    "website": "",
+    "ticket_url": "",
+    "show_map": False,
+    "show_map_link": False,
+    "hide_from_listings": False,
+    "sticky": False,
+    "featured": False,
+    "event_status": "scheduled",
+    "status_reason": "",
+    "online_url": "",
+    "currency_symbol": None,
+    "currency_code": None,
+    "currency_position": None,
+    "image_id": None,
+    "password_hash": None,
+    **{name: [] for name in LINK_COLUMNS},
+}
+# Fields of an event that a series does not have.
+EVENT_ONLY: Final = ("series",)
+
+
+def span_columns(part: Part, span: Span) -> Values:
+    """Return the time columns of an event."""
+    return {
+        "timezone": part.timezone,
+        "all_day": part.all_day,
+        "start_local": span.start.wall,
+        "end_local": span.end.wall,
+        "start_fold": span.start.fold,
+        "end_fold": span.end.fold,
+        "start_utc": span.start.utc,
+        "end_utc": span.end.utc,
+    }
+
+
+def build_series(row: Row, context: RenderContext) -> Series:
+    definition = decode_definition(row)
+    content = build_event(_make_event_row(row, definition), context)
+    return Series(
+        id=row["id"],
+        author=row["author_id"],
+        status=row["status"],
+        date_utc=row["published_at"],
+        modified_utc=row["modified_utc"],
+        slug=row["slug"],
+        url=build_post_url(row, context, "series"),
+        description=content.description,
+        image=content.image,
+        uid=str(row["uid"]),
+        sequence=row["sequence"],
+        title=content.title,
+        content=replace(content, url=build_post_url(row, context, "series")),
+        definition=definition,
+        first_local=row["first_local"],
+        last_local=row["last_local"],
+        total=row["total"],
+        upcoming=row["upcoming"],
+        created_until=row["created_until"],
+    )
+
+
+def _make_event_row(row: Row, definition: Definition) -> Any:
+    """Return the first date of a series as the row of an event."""
+    part = definition.parts[0]
+    return {
+        **CONTENT_DEFAULTS,
+        **definition.template,
+        **span_columns(part, Date(part.start, part).span()),
+        **{name: row[name] for name in POST_COLUMNS.names},
+        **{name: row[name] for name in LINK_COLUMNS},
+        "uid": row["uid"],
+        "password_hash": row["password_hash"],
+        "series_id": None,
+    }
+
+
+def serialize_series(series: Series, context: RenderContext) -> JsonObject:
+    content = serialize_event(series.content, context)
+    definition, first = series.definition, series.definition.parts[0]
+    return {
+        **{name: value for name, value in content.items() if name not in EVENT_ONLY},
+        "rest_url": f"{context.extension_url}/series/{series.id}",
+        "rule": serialize_rule(first.rule) if first.rule is not None else None,
+        "parts": [_serialize_part(part) for part in definition.parts[1:]],
+        "content_changes": [
+            {"from": times.format_datetime(change.since), "fields": sorted(map(_field_name, change.values))}
+            for change in definition.content_changes
+        ],
+        "added": [times.format_datetime(slot) for slot in definition.added],
+        "removed": [times.format_datetime(slot) for slot in definition.removed],
+        "first": _format_optional(series.first_local),
+        "last": _format_optional(series.last_local),
+        "total": series.total,
+        "upcoming": series.upcoming,
+        "created_until": _format_optional(series.created_until),
+        "warnings": [str(warning) for part in definition.parts if part.rule for warning in find_warnings(part.rule)],
+    }
+
+
+def _field_name(column: str) -> str:
+    return {str(name): field for name, field in CONTENT_FIELDS.items()}.get(column, column)
+
+
+def _serialize_part(part: Part) -> JsonObject:
+    return {
+        "from": times.format_datetime(part.start),
+        "uid": part.uid,
+        "rule": serialize_rule(part.rule) if part.rule is not None else None,
+        "start_date": times.format_datetime(part.start),
+        "end_date": times.format_datetime(part.end),
+        "timezone": part.timezone,
+        "all_day": part.all_day,
+    }
+
+
+def _format_optional(value: datetime | None) -> str | None:
+    return times.format_datetime(value) if value is not None else None
+
+
+async def _reject_write(context: WriteContext) -> Values:
+    raise AssertionError("series are written by operations/series")
+
+
+def _read_rule(value: object) -> object:
+    """Accept an RRULE or an object; the operation reads it, because UNTIL depends on the time zone."""
+    if isinstance(value, str) or (isinstance(value, dict) and value):
+        return value  # pyright: ignore[reportUnknownVariableType]
+    raise InvalidValue("must be an RRULE, such as FREQ=WEEKLY;BYDAY=TU, or an object with `frequency`.")
+
+
+def _make_dates_type(maximum: int) -> Type:
+    def read(value: object) -> list[Any]:
+        entries: list[object] = value if isinstance(value, list) else [value]  # pyright: ignore[reportUnknownVariableType]
+        if len(entries) > maximum:
+            raise InvalidValue("must have at most {maximum} dates.", maximum=maximum)
+        return [DATE_TIME.read(entry) for entry in entries]
+
+    return Type(
+        {"type": "array", "items": {"type": "string"}, "maxItems": maximum}, read, null_value=(), accepts_lists=True
+    )
+
+
+RULE: Final = param(
+    "rule",
+    Type({"type": ["string", "object"]}, _read_rule),
+    "When it repeats: an RRULE of RFC 5545, or an object with `frequency`, `interval`, `weekdays` and others",
+)
+ADD_DATES: Final = param("add_dates", _make_dates_type(MAX_ADDED), "Further dates, which the rule does not give")
+REMOVE_DATES: Final = param("remove_dates", _make_dates_type(MAX_REMOVED), "Dates of the rule that are left out")
+
+_OCCURRENCES: LiteralString = (
+    "FROM events e WHERE e.site_id = r.site_id AND e.series_id = r.id AND e.status = r.status"
+)
+
+SERIES = Kind(
+    name="series",
+    singular="series",
+    title_param="title",
+    fields=(*EVENTS.fields, RULE, ADD_DATES, REMOVE_DATES),
+    filters=(Filter(param("status", params.STATUS_LIST, "Series with this post status"), read_by_permissions),),
+    reads=Reads(
+        columns=POST_COLUMNS
+        + Columns(
+            *("uid", "sequence", "created_until", *DEFINITION_COLUMNS),
+            computed={
+                **{
+                    name: "ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(r.template -> '" + name + "') v)"
+                    for name in LINK_COLUMNS
+                },
+                "password_hash": "decode(r.template ->> 'password_hash', 'hex')",
+                "first_local": "(SELECT min(e.start_local) " + _OCCURRENCES + ")",
+                "last_local": "(SELECT max(e.start_local) " + _OCCURRENCES + ")",
+                "total": "(SELECT count(*) " + _OCCURRENCES + ")",
+                "upcoming": "(SELECT count(*) " + _OCCURRENCES + " AND e.end_utc >= now())",
+            },
+        ),
+        from_row=build_series,
+        to_json=serialize_series,
+        order=newest_first,
+    ),
+    writes=Writes(to_columns=_reject_write),
+    links=EVENTS.links,
+    is_extension=True,
+)
+
+
+def encode_content(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns of an event as content of a series, in JSON."""
+    return {
+        name: value.hex() if isinstance(value, bytes) else value
+        for name, value in values.items()
+        if name in CONTENT_FIELDS
+    }
+
+
+def decode_content(content: Mapping[str, Any]) -> dict[LiteralString, Any]:
+    """Return content of a series as columns of an event, without links."""
+    columns: dict[LiteralString, Any] = {
+        name: content[name] for name in CONTENT_FIELDS if name in content and name not in LINK_COLUMNS
+    }
+    if columns.get("password_hash") is not None:
+        columns["password_hash"] = bytes.fromhex(columns["password_hash"])
+    return columns
+
+
+def is_same_content(first: Any, second: Any) -> bool:
+    """Compare a column of an event with content of a series."""
+    return orjson.dumps(encode_value(first)) == orjson.dumps(encode_value(second))
+
+
+def encode_value(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else value

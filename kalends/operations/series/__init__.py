@@ -1,0 +1,1 @@
+"""Series of recurring events: creating, editing, extending and undoing."""

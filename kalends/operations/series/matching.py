@@ -1,0 +1,88 @@
+"""The events of a series, matched with the dates that they are to have after an edit."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from kalends.core import times
+from kalends.core.series import Date, Definition, Shift, date_at, list_dates, move_slot, pair_slots
+from kalends.kinds.events import EVENTS
+from kalends.store import Row
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
+
+# Dates exist as events this long ahead: more than the two years of the default list, so that its total is complete.
+HORIZON_MONTHS: Final = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """The events of a series by their slots."""
+
+    active: Mapping[datetime, Row]
+    trashed: Mapping[datetime, Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An event and the date that it gets. Without a date it goes to the trash; without an event, it is created."""
+
+    row: Row | None
+    date: Date | None
+
+
+async def load_occurrences(tx: Transaction, series_id: int, since: datetime | None = None) -> Occurrences:
+    """Load the events of a series, from a slot on, in the order of their slots."""
+    where = Sql("r.site_id = ? AND r.series_id = ?", tx.site.id, series_id)
+    if since is not None:
+        where += Sql("AND r.slot >= ?", since)
+    rows = await tx.fetch_all(EVENTS.select(where + Sql("ORDER BY r.slot")))
+    return Occurrences(
+        {row["slot"]: row for row in rows if row["status"] != "trash"},
+        {row["slot"]: row for row in rows if row["status"] == "trash"},
+    )
+
+
+def is_past(row: Row, now: datetime) -> bool:
+    """Return whether a date has taken place: edits of its series leave it as it is."""
+    return bool(row["end_utc"] < now)
+
+
+def find_first_upcoming(rows: Iterable[Row], now: datetime, since: datetime | None = None) -> datetime | None:
+    """Return the slot of the first date that has not taken place yet, from a slot on."""
+    slots = (row["slot"] for row in rows if not is_past(row, now) and (since is None or row["slot"] >= since))
+    return min(slots, default=None)
+
+
+def compute_horizon(now: datetime, start: datetime, months: int = HORIZON_MONTHS) -> datetime:
+    """Return the instant before which the dates of a series are created; a late start postpones it."""
+    begin = max(now, start).replace(hour=0, minute=0, second=0, microsecond=0)
+    year, month = divmod(begin.month - 1 + months, 12)
+    if begin.year + year >= times.LAST_YEAR:
+        return begin
+    return begin.replace(year=begin.year + year, month=month + 1, day=1) + timedelta(days=begin.day - 1)
+
+
+def match_same(rows: Sequence[Row], definition: Definition) -> list[Match]:
+    """Match each event with the date of its slot."""
+    return [Match(row, date_at(definition, row["slot"])) for row in rows]
+
+
+def match_shifted(rows: Sequence[Row], definition: Definition, change: Shift, since: datetime | None) -> list[Match]:
+    """Match each event with its date after a shift, to which its slot moves along."""
+    return [Match(row, date_at(definition, move_slot(row["slot"], change, since))) for row in rows]
+
+
+def match_by_rule(
+    rows: Sequence[Row], definition: Definition, until: datetime, since: datetime | None, now: datetime
+) -> list[Match]:
+    """Match events with the dates of a new rule. Dates without an event that lie in the past are left out."""
+    by_slot = {row["slot"]: row for row in rows}
+    pairs = pair_slots(list(by_slot), list_dates(definition, until, since))
+    matches = [Match(by_slot[slot] if slot is not None else None, date) for slot, date in pairs]
+    return [match for match in matches if match.row is not None or not _has_ended(match.date, now)]
+
+
+def _has_ended(date: Date | None, now: datetime) -> bool:
+    return date is None or date.span().end.utc < now

@@ -1,0 +1,71 @@
+"""Reading and writing the row of a series."""
+
+from typing import Any, Final, LiteralString
+
+from kalends.core import errors
+from kalends.core.series import Definition
+from kalends.kinds.kind import Values
+from kalends.kinds.series import SERIES
+from kalends.operations import permissions
+from kalends.store import Row, records
+from kalends.store.database import Transaction
+from kalends.store.history import encode_columns
+from kalends.store.series import decode_definition, encode_definition
+from kalends.store.sql import Sql
+
+# The columns whose change raises the SEQUENCE of a series in calendar feeds.
+SEQUENCE_COLUMNS = frozenset({"parts", "added", "removed", "status", "template", "content_changes"})
+
+# The columns that are copies from the template.
+COPIED_COLUMNS: Final[tuple[LiteralString, ...]] = ("title", "description", "image_id", "status", "author_id")
+
+
+async def fetch_series(tx: Transaction, series_id: int) -> Row:
+    row = await tx.fetch_one(SERIES.select(Sql("r.site_id = ? AND r.id = ?", tx.site.id, series_id)))
+    if row is None:
+        raise errors.not_found(SERIES.singular)
+    return row
+
+
+async def write_definition(
+    tx: Transaction, row: Row, definition: Definition, further: Values | None = None
+) -> int | None:
+    """Write a changed definition and further columns of a series; return the revision of the change, None if none.
+
+    Some columns are copies from the template.
+    """
+    values: Values = {**_copied_columns(definition), **encode_definition(definition), **(further or {})}
+    # JSON is compared as Kalends writes it, because PostgreSQL stores it in another form.
+    stored = {**dict(row), **encode_definition(decode_definition(row))}
+    changed: Values = {name: value for name, value in values.items() if stored[name] != value}
+    return await write_series(tx, row, changed) if changed else None
+
+
+def _copied_columns(definition: Definition) -> Values:
+    template = definition.template
+    return {name: template[name] for name in COPIED_COLUMNS}
+
+
+async def write_series(tx: Transaction, row: Row, changed: Values) -> int:
+    """Log and write changed columns of a series; return the revision."""
+    revision = tx.changes.record(
+        SERIES.name,
+        row["id"],
+        choose_action(row, changed),
+        before=encode_columns({name: row[name] for name in changed}),
+        after=encode_columns({**changed}),
+        was_public=permissions.is_public(row),
+    )
+    sequence: Values = {"sequence": revision} if SEQUENCE_COLUMNS & set(changed) else {}
+    await records.change(
+        tx, SERIES.name, row["id"], {**changed, **sequence, "revision": revision, "modified_utc": tx.now}
+    )
+    return revision
+
+
+def choose_action(row: Row, changed: Values) -> Any:
+    if "status" not in changed:
+        return "update"
+    if changed["status"] == "trash":
+        return "trash"
+    return "restore" if row["status"] == "trash" else "update"

@@ -1,0 +1,72 @@
+"""The consequences of a write of one date for its series: its own fields, and the dates that are left out."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kalends.core import errors
+from kalends.core.series import Definition, change_dates, content_at, date_at
+from kalends.kinds.events import LOCAL_TIME_COLUMNS
+from kalends.kinds.kind import Link, Values
+from kalends.kinds.series import CONTENT_DEFAULTS, CONTENT_FIELDS, MAX_REMOVED, TIMES, encode_value, span_columns
+from kalends.operations.series.rows import fetch_series, write_definition
+from kalends.store import Row
+from kalends.store.database import Transaction
+from kalends.store.series import decode_definition
+
+NO_CONTENT: Final[Mapping[str, Any]] = {}
+
+
+async def follow_single_write(
+    tx: Transaction, row: Row, values: Values, links: Mapping[Link, list[int]]
+) -> tuple[Values, int | None]:
+    """Return the columns of a date that depend on its series after a write of this date alone.
+
+    A date that goes to the trash is left out of its series, and one that is restored belongs to it again. The second
+    value is the revision of that change of the series.
+    """
+    series = await fetch_series(tx, row["series_id"])
+    definition = decode_definition(series)
+    cause: int | None = None
+    if (row["status"] == "trash") != (values.get("status", row["status"]) == "trash"):
+        is_removed = values["status"] == "trash"
+        changed = change_dates(definition, **{"remove" if is_removed else "add": [row["slot"]]})
+        if len(changed.removed) > MAX_REMOVED:
+            raise too_many_removed(len(changed.removed))
+        # A series that is in the trash leaves out no dates, or restoring it would not bring them back.
+        if series["status"] != "trash":
+            cause = await write_definition(tx, series, changed)
+    columns = {**values, **{f"{link.column}s": ids for link, ids in links.items()}}
+    changed_columns = {name: value for name, value in columns.items() if name in row and row[name] != value}
+    own = derive_own_fields(definition, row, changed_columns)
+    return ({"own_fields": own} if own != row["own_fields"] else {}), cause
+
+
+def derive_own_fields(definition: Definition, row: Row, changed: Mapping[str, Any]) -> list[str] | None:
+    """Return the own fields of a date after these columns have changed.
+
+    A field that differs from the series becomes an own field; one that equals the series again ceases to be one.
+    """
+    own: set[str] = set(row["own_fields"] or ())
+    content = content_at(definition, row["slot"])
+    for column, field in CONTENT_FIELDS.items():
+        if column in changed and changed[column] != "trash":
+            expected = content.get(column, CONTENT_DEFAULTS.get(column))
+            (own.discard if encode_value(changed[column]) == expected else own.add)(field)
+    if any(name in changed for name in LOCAL_TIME_COLUMNS):
+        (own.discard if _has_times_of_series(definition, row, changed) else own.add)(TIMES)
+    return sorted(own) or None
+
+
+def _has_times_of_series(definition: Definition, row: Row, changed: Mapping[str, Any]) -> bool:
+    date = date_at(definition, row["slot"])
+    expected = span_columns(date.part, date.span())
+    return all(changed.get(name, row[name]) == expected[name] for name in LOCAL_TIME_COLUMNS)
+
+
+def too_many_removed(count: int) -> errors.ApiError:
+    return errors.invalid(
+        "remove_dates",
+        "at most {maximum} dates can be removed from a series; this would make {count}.",
+        maximum=MAX_REMOVED,
+        count=count,
+    )

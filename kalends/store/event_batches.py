@@ -1,0 +1,92 @@
+"""Writing many events with one statement per group of equal columns."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, LiteralString
+
+import orjson
+
+from kalends.core.slugs import add_number
+from kalends.store.database import Transaction
+from kalends.store.records import find_free_slug
+from kalends.store.sql import Sql, join
+
+Columns = Mapping[LiteralString, object]
+
+
+async def insert_events(tx: Transaction, rows: Sequence[Columns]) -> None:
+    """Insert events that all have the same columns."""
+    if not rows:
+        return
+    names: list[LiteralString] = list(rows[0])
+    shared = _find_shared(rows, names)
+    selected = join(", ", [Sql("?", shared[name]) if name in shared else Sql("s." + name) for name in names])
+    await tx.execute(
+        Sql("INSERT INTO events (site_id, " + ", ".join(names) + ") SELECT ?,", tx.site.id)
+        + selected
+        + Sql("FROM jsonb_populate_recordset(NULL::events, ?::jsonb) s", _encode_varying(rows, shared))
+    )
+
+
+async def update_events(tx: Transaction, changes: Mapping[int, Columns]) -> None:
+    """Update events, given by ID, in groups that change the same columns."""
+    groups: dict[tuple[LiteralString, ...], list[Columns]] = {}
+    for event_id, columns in changes.items():
+        groups.setdefault(tuple(sorted(columns)), []).append({"id": event_id, **columns})
+    for names, rows in groups.items():
+        await _update_group(tx, names, rows)
+
+
+async def _update_group(tx: Transaction, names: Sequence[LiteralString], rows: Sequence[Columns]) -> None:
+    shared = _find_shared(rows, names)
+    assignments = join(
+        ", ", [Sql(name + " = ?", shared[name]) if name in shared else Sql(name + " = s." + name) for name in names]
+    )
+    await tx.execute(
+        Sql("UPDATE events r SET")
+        + assignments
+        + Sql(
+            "FROM jsonb_populate_recordset(NULL::events, ?::jsonb) s WHERE r.site_id = ? AND r.id = s.id",
+            _encode_varying(rows, shared),
+            tx.site.id,
+        )
+    )
+
+
+def _find_shared(rows: Sequence[Columns], names: Iterable[LiteralString]) -> dict[LiteralString, object]:
+    """Return the columns with one value in all rows: a long description is then sent once."""
+    first = rows[0]
+    return {name: first[name] for name in names if all(row[name] == first[name] for row in rows)}
+
+
+def _encode_varying(rows: Sequence[Columns], shared: Mapping[LiteralString, object]) -> str:
+    varying = [{name: value for name, value in row.items() if name not in shared or name == "id"} for row in rows]
+    return orjson.dumps(varying, default=_encode_value).decode()
+
+
+def _encode_value(value: Any) -> str:
+    return "\\x" + bytes(value).hex() if isinstance(value, bytes | memoryview) else str(value)
+
+
+async def find_free_slugs(tx: Transaction, wanted: Mapping[int, str]) -> dict[int, str]:
+    """Return a free slug for each event, given by ID: the wanted one, with a number if it is in use."""
+    slugs = list(wanted.values())
+    rows = await tx.fetch_all(
+        Sql("SELECT slug, id FROM events WHERE site_id = ? AND slug = ANY(?)", tx.site.id, slugs)
+    )
+    owners = {row["slug"]: row["id"] for row in rows}
+    free: dict[int, str] = {}
+    used: set[str] = set()
+    for event_id, slug in wanted.items():
+        is_free = slug not in used and owners.get(slug, event_id) == event_id
+        free[event_id] = slug if is_free else await _find_other_slug(tx, slug, event_id, used)
+        used.add(free[event_id])
+    return free
+
+
+async def _find_other_slug(tx: Transaction, slug: str, event_id: int, used: set[str]) -> str:
+    """Find a slug that neither a stored event nor one of this batch has."""
+    candidate, number = await find_free_slug(tx, "events", slug, event_id), 1
+    while candidate in used:
+        number += 1
+        candidate = await find_free_slug(tx, "events", add_number(slug, number), event_id)
+    return candidate

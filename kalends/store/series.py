@@ -1,0 +1,128 @@
+"""Rows of series: their definition as JSON, and the events that belong to them."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, LiteralString
+
+import orjson
+from asyncpg import Record
+
+from kalends.core.recurrence import format_rule, read_rule
+from kalends.core.series import ContentChange, Definition, Part
+from kalends.store.database import Database, Transaction
+from kalends.store.sql import Sql
+
+# The columns that together are the definition of a series.
+DEFINITION_COLUMNS: tuple[LiteralString, ...] = ("parts", "template", "content_changes", "added", "removed")
+
+
+def decode_definition(row: Record | Mapping[str, Any]) -> Definition:
+    """Return the definition that a row contains."""
+    return Definition(
+        parts=tuple(_decode_part(part) for part in orjson.loads(row["parts"])),
+        template=orjson.loads(row["template"]),
+        content_changes=tuple(
+            ContentChange(datetime.fromisoformat(change["from"]), change["set"])
+            for change in orjson.loads(row["content_changes"])
+        ),
+        added=tuple(row["added"]),
+        removed=tuple(row["removed"]),
+    )
+
+
+def encode_definition(definition: Definition) -> dict[LiteralString, Any]:
+    """Return the columns of a definition."""
+    return {
+        "parts": _encode([_encode_part(part) for part in definition.parts]),
+        "template": _encode(definition.template),
+        "content_changes": _encode(
+            [{"from": change.since.isoformat(), "set": change.values} for change in definition.content_changes]
+        ),
+        "added": list(definition.added),
+        "removed": list(definition.removed),
+    }
+
+
+def _decode_part(part: Mapping[str, Any]) -> Part:
+    return Part(
+        uid=part["uid"],
+        rule=read_rule(part["rule"], part["timezone"]) if part["rule"] else None,
+        start=datetime.fromisoformat(part["start"]),
+        end=datetime.fromisoformat(part["end"]),
+        timezone=part["timezone"],
+        all_day=part["all_day"],
+    )
+
+
+def _encode_part(part: Part) -> dict[str, Any]:
+    return {
+        "uid": part.uid,
+        "rule": format_rule(part.rule) if part.rule is not None else "",
+        "start": part.start.isoformat(),
+        "end": part.end.isoformat(),
+        "timezone": part.timezone,
+        "all_day": part.all_day,
+    }
+
+
+def _encode(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+async def list_caused_changes(tx: Transaction, cause: int) -> list[Record]:
+    """Return the changes of events that a change of their series caused, in order."""
+    return await tx.fetch_all(
+        Sql(
+            """SELECT revision, record_id, action, before, after FROM changes
+                WHERE site_id = ? AND cause = ? AND kind = 'events' ORDER BY revision""",
+            tx.site.id,
+            cause,
+        )
+    )
+
+
+async def find_incomplete(database: Database, horizon: datetime, limit: int = 1000) -> list[Record]:
+    """Return series of all sites whose dates before the horizon have not all been created."""
+    return await database.fetch_unscoped(Sql("SELECT site_id, id FROM incomplete_series(?, ?)", horizon, limit))
+
+
+async def set_created_until(tx: Transaction, series_id: int, created_until: datetime | None) -> None:
+    """Store until when the dates of a series exist. This is no change of the series: its revision stays."""
+    await tx.execute(
+        Sql("UPDATE series SET created_until = ? WHERE site_id = ? AND id = ?", created_until, tx.site.id, series_id)
+    )
+
+
+async def replace_linked_ids(tx: Transaction, column: str, old_id: int, new_id: int) -> None:
+    """Replace the ID of a linked record in the content of all series, after it was merged into another one."""
+    rows = await tx.fetch_all(
+        Sql(
+            """SELECT id, template, content_changes FROM series
+                WHERE site_id = ? AND (template::text LIKE ? OR content_changes::text LIKE ?)""",
+            tx.site.id,
+            f'%"{column}"%{old_id}%',
+            f'%"{column}"%{old_id}%',
+        )
+    )
+    for row in rows:
+        template = _replace_id(orjson.loads(row["template"]), column, old_id, new_id)
+        changes = [
+            {**change, "set": _replace_id(change["set"], column, old_id, new_id)}
+            for change in orjson.loads(row["content_changes"])
+        ]
+        await tx.execute(
+            Sql(
+                "UPDATE series SET template = ?::jsonb, content_changes = ?::jsonb WHERE site_id = ? AND id = ?",
+                _encode(template),
+                _encode(changes),
+                tx.site.id,
+                row["id"],
+            )
+        )
+
+
+def _replace_id(content: dict[str, Any], column: str, old_id: int, new_id: int) -> dict[str, Any]:
+    if column not in content:
+        return content
+    ids = [new_id if entry == old_id else entry for entry in content[column]]
+    return {**content, column: list(dict.fromkeys(ids))}
