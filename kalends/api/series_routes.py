@@ -110,7 +110,7 @@ def _create() -> Endpoint:
         summary=SUMMARIES["createSeries"],
         returns="Series",
         status=201,
-        errors=(errors.MISSING,),
+        errors=(errors.MISSING, errors.SLOT_TAKEN),
         response_headers=("ETag", "Location"),
         requires_body=True,
     )
@@ -126,7 +126,7 @@ def _edit(operation_id: str, operation: Operation, values: tuple[Param, ...], ki
         operation_id=operation_id,
         summary=SUMMARIES[operation_id],
         returns="SeriesEdit",
-        errors=(errors.NOT_FOUND,),
+        errors=(errors.NOT_FOUND, errors.IN_TRASH, errors.OVERRIDES_LOST, errors.SLOT_TAKEN),
         request_headers=("If-Match",),
         response_headers=("ETag",),
     )

@@ -43,6 +43,12 @@ TIMEOUT = ErrorCode(408, "rest_request_timeout", N_("The request body did not ar
 RUNNING = ErrorCode(
     409, "rest_request_in_progress", N_("An earlier request with this Idempotency-Key is still running.")
 )
+OVERRIDES_LOST = ErrorCode(
+    409,
+    "series_overrides_lost",
+    N_("Dates with fields of their own would go to the trash; `data.dates` lists them."),
+)
+SLOT_TAKEN = ErrorCode(409, "series_slot_taken", N_("Two dates of the series would fall on the same time."))
 IN_USE = ErrorCode(409, "rest_media_in_use", N_("The image is in use; `data.used_by` lists the records."))
 CONFLICT = ErrorCode(409, "rest_conflict", N_("The write conflicts with stored data."))
 IN_TRASH = ErrorCode(410, "*-is-in-trash", N_("The record is already in the trash."))
@@ -105,6 +111,8 @@ ERROR_CODES: Final = (
     METHOD,
     TIMEOUT,
     RUNNING,
+    OVERRIDES_LOST,
+    SLOT_TAKEN,
     IN_USE,
     CONFLICT,
     IN_TRASH,

@@ -13,6 +13,7 @@ from kalends.api.description.record_schemas import (
     IMAGE_SIZE,
     KEYS,
     OPTIONAL_KEYS,
+    OWN_FIELDS,
     RULE,
     SERIES_EDIT,
     SERIES_PART,
@@ -38,9 +39,9 @@ from kalends.api.description.schema_types import (
 )
 from kalends.core.messages import gettext_noop as N_
 from kalends.kinds import KINDS, LOGGED_KINDS
-from kalends.kinds.series import SERIES
 from kalends.kinds.kind import Kind
 from kalends.kinds.media import MEDIA
+from kalends.kinds.series import SERIES
 
 # History and changes -------------------------------------------------------------------------
 
@@ -182,6 +183,9 @@ ERRORS: Final[Schema] = {
     "rest_media_in_use": _error(
         {"const": "rest_media_in_use"},
         {"status": {"const": 409}, "used_by": array(record({"kind": TEXT, "id": ID}))},
+    ),
+    "series_overrides_lost": _error(
+        {"const": "series_overrides_lost"}, {"status": {"const": 409}, "dates": OWN_FIELDS}
     ),
     "rest_history_expired": _error(
         {"const": "rest_history_expired"}, {"status": {"const": 410}, "oldest": NON_NEGATIVE}

@@ -236,6 +236,8 @@ EVENT_FILTERS: tuple[Filter, ...] = (
            validates_only(_check_coordinates)),
     Filter(param("include", params.ids(), "Only these IDs; date filters are then ignored"),
            value_clause(lambda value: Sql("r.id = ANY(?)", value))),
+    Filter(param("series", params.ids(), "Events of any of these series", is_extension=True),
+           value_clause(lambda value: Sql("r.series_id = ANY(?)", value))),
     Filter(param("post_parent", params.integer(minimum=1), "Events whose post parent is this ID"), _parent_clause),
     Filter(param("ticketed", BOOLEAN, "Only events with tickets; false: no filter"),
            value_clause(_ticketed_clause)),

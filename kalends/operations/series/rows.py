@@ -52,7 +52,7 @@ async def write_series(tx: Transaction, row: Row, changed: Values) -> int:
         SERIES.name,
         row["id"],
         choose_action(row, changed),
-        before=encode_columns({name: row[name] for name in changed}),
+        before=encode_columns({name: row[name] for name in changed if name in row}),
         after=encode_columns({**changed}),
         was_public=permissions.is_public(row),
     )

@@ -1,0 +1,37 @@
+"""A client of the series in the API."""
+
+from typing import Any
+
+from tests.api.running_app import HOST, Caller
+
+EXTENSION = f"http://{HOST}/api/kalends/v1"
+WEEKLY = {
+    "title": "Yoga",
+    "start_date": "2027-01-05 19:30:00",
+    "end_date": "2027-01-05 21:00:00",
+    "timezone": "Europe/Berlin",
+    "rule": "FREQ=WEEKLY;BYDAY=TU;UNTIL=20270503",
+}
+
+
+class SeriesClient:
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
+
+    def create(self, **fields: object) -> Any:
+        response = self.caller.post(f"{EXTENSION}/series", {**WEEKLY, **fields})
+        assert response.status_code == 201, response.text
+        return response.json()
+
+    def read(self, series_id: int) -> Any:
+        return self.caller.get(f"{EXTENSION}/series/{series_id}").json()
+
+    def events(self, series_id: int) -> list[Any]:
+        """Return the upcoming and past events of a series in their order."""
+        query = f"?series={series_id}&per_page=50&start_date=2000-01-01&end_date=2100-01-01"
+        return list(self.caller.get(f"/events{query}").json()["events"])
+
+    def edit(self, event_id: int, scope: str, *, status: int = 200, options: str = "", **fields: object) -> Any:
+        response = self.caller.patch(f"{EXTENSION}/events/{event_id}?scope={scope}{options}", fields)
+        assert response.status_code == status, response.text
+        return response.json()
