@@ -37,7 +37,7 @@ async def publish_with_event(tx: Transaction, actor: Actor, kind: Kind, record_i
 async def _find_event_with_drafts(tx: Transaction, record_id: int) -> Row | None:
     """Return the event if it is published or scheduled and has linked drafts, which is rare: one statement tells."""
     has_drafts = [
-        Sql("EXISTS (SELECT FROM " + link.table + " l JOIN " + link.kind + " r")
+        Sql("EXISTS (SELECT FROM " + link.table + " l JOIN " + BY_NAME[link.kind].name + " r")
         + Sql("ON r.site_id = l.site_id AND r.id = l." + link.column)
         + Sql("WHERE l.site_id = e.site_id AND l.event_id = e.id AND r.status IN ('draft', 'pending', 'future'))")
         for link in EVENTS.links
