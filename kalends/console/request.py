@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -15,7 +15,7 @@ from kalends.core.languages import find_language
 from kalends.core.messages import Message
 from kalends.core.params import RepeatedValues, read_params
 from kalends.core.roles import ROLES
-from kalends.http import language, media_files, requests, sessions
+from kalends.http import language, requests, sessions
 from kalends.http.auth import authenticate_session
 from kalends.http.context import RequestContext
 from kalends.http.password_guesses import hash_new_passwords
@@ -150,17 +150,8 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         upload: StoredImage | None = None,
     ) -> OperationContext:
         """Return the context of an operation. A `revision` is the one that the record must still have."""
-        base_url = self.base_url(tx.site.base_url)
-        return OperationContext(
-            transaction=tx,
-            actor=self.actor,
-            base_url=base_url,
-            api_url=base_url + self.canonical_prefix,
-            extension_url=base_url + self.extension_prefix,
-            media_url=self.state.media_url or base_url + media_files.PREFIX,
-            client_ip=self.client_ip,
-            max_daily_records=self.state.max_daily_records,
-            library=self.state.library,
+        return replace(
+            self.operation_context(tx, self.extension_prefix),
             values=values or {},
             record_id=record_id,
             upload=upload,

@@ -402,6 +402,13 @@ def too_large(limit: int) -> ApiError:
     return ApiError(413, "rest_body_too_large", Message("The request body exceeds {limit} bytes.", limit=limit))
 
 
+def draft_too_long(maximum: int) -> ApiError:
+    message = Message(
+        "The unsaved changes have more than {maximum} characters and cannot be kept. Save them.", maximum=maximum
+    )
+    return ApiError(413, "rest_body_too_large", message)
+
+
 def head_too_large(limit: int) -> ApiError:
     return ApiError(431, "rest_head_too_large", Message("The request headers exceed {limit} bytes.", limit=limit))
 
