@@ -149,9 +149,12 @@ def test_hostile_texts_run_nothing(chromium: Browser, console: Console, with_pol
     page.context.close()
 
 
-def test_pages_are_accessible(chromium: Browser, console: Console) -> None:
+@pytest.mark.parametrize(
+    "languages", [[language] for language in LANGUAGES] if SOAK else [list(LANGUAGES)], ids=",".join
+)
+def test_pages_are_accessible(chromium: Browser, console: Console, languages: list[str]) -> None:
     """Check each page in one language, colour scheme and width, in turn; a soak checks all combinations."""
-    combinations = list(product(LANGUAGES, ("light", "dark"), (320, 1280)))
+    combinations = list(product(languages, ("light", "dark"), (320, 1280)))
     pages = {
         (scheme, width): open_page(
             chromium, console, color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True
