@@ -215,11 +215,22 @@ def sign_in_url(request: Request) -> str:
     return f"{SIGN_IN}?next={quote(request.scope['path'] + (f'?{query}' if query else ''), safe='/')}"
 
 
+def form_error(error: ApiError) -> Message:
+    """Return the message above a form: of rejected fields only that they are to be corrected, as each has its own."""
+    return Message("Nothing was saved. Correct these fields:") if field_errors(error) else error.message
+
+
+def _without_name(message: Message) -> Message:
+    """Return the problem of a parameter without its name, because a form shows it beside the field."""
+    problem = message.values.get("problem") if message.text == errors.FOR_PARAM else None
+    return problem if isinstance(problem, Message) else message
+
+
 def field_errors(error: ApiError) -> dict[str, Message]:
     """Return the messages of an error by parameter: why each value was rejected."""
     params = error.data.get("params")
     if isinstance(params, dict):
-        return dict(params)  # pyright: ignore[reportUnknownArgumentType]
+        return {str(name): _without_name(message) for name, message in params.items()}  # pyright: ignore
     if isinstance(params, list):
         return {str(name): Message("This field is required.") for name in params}  # pyright: ignore
     return {}

@@ -164,8 +164,11 @@ def unknown_term(kind: str, value: object) -> ApiError:
     return invalid(kind, UNKNOWN_TERMS[kind], value=value)
 
 
+FOR_PARAM: Final = N_("`{name}`: {problem}")
+
+
 def for_param(name: str, message: Message) -> Message:
-    return Message("`{name}`: {problem}", name=name, problem=message)
+    return Message(FOR_PARAM, name=name, problem=message)
 
 
 def invalid_params(problems: Mapping[str, Message]) -> ApiError:
