@@ -65,6 +65,7 @@ class SeriesWrite:
     edited_fields: frozenset[str] = frozenset()
     replaces_own: bool = False  # own fields that are edited give way
     sets_publication_date: bool = False
+    is_limited: bool = True  # whether the number of dates is limited
 
 
 async def write_dates(
@@ -73,10 +74,11 @@ async def write_dates(
     """Write matched events: change, create, restore from the trash, or move to the trash."""
     summary = Summary()
     matches = [_take_from_trash(match, trashed) for match in matches]
-    _check_limits(write, matches)
+    if write.is_limited:
+        _check_limits(write, matches)
     for match in matches:
         if match.row is not None:
-            _check_permission(write, match.row)
+            check_permission(write.actor, match.row)
     _check_losses(write, matches, summary)
     contents = await _resolve_contents(tx, write.definition, [match.date for match in matches if match.date])
     await _write_changes(tx, write, matches, contents, summary)
@@ -111,10 +113,11 @@ def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
         )
 
 
-def _check_permission(write: SeriesWrite, row: Row) -> None:
-    if write.actor is not None and not permissions.may_edit(write.actor, row):
+def check_permission(actor: Actor | None, row: Row) -> None:
+    """Raise if the actor may not edit this date of a series; None is a job, which may edit all."""
+    if actor is not None and not permissions.may_edit(actor, row):
         raise permissions.permission_error(
-            write.actor, Message("You are not allowed to edit event {id} of this series.", id=row["id"])
+            actor, Message("You are not allowed to edit event {id} of this series.", id=row["id"])
         )
 
 
