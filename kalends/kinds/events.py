@@ -101,9 +101,11 @@ def build_event(row: Row, context: RenderContext) -> Event:
 
 def _build_series_reference(row: Row, context: RenderContext) -> SeriesReference | None:
     """Return the series of an event; None if the event is public and the series is not."""
-    if row["series_id"] is None or (row["status"] == "publish" and row["series_status"] != "publish"):
+    if row["series_id"] is None:
         return None
-    slug = row["series_slug"]
+    slug, status = row["slug_and_status_of_series"]
+    if row["status"] == "publish" and status != "publish":
+        return None
     return SeriesReference(
         id=row["series_id"],
         slug=slug,
@@ -310,9 +312,6 @@ def _clean_excerpt(value: str, limit: int = 64_000) -> str:
     return clean_html(value, limit)
 
 
-_SERIES_COLUMN: LiteralString = "CASE WHEN r.series_id IS NOT NULL THEN (SELECT "
-_OF_SERIES: LiteralString = " FROM series s WHERE s.site_id = r.site_id AND s.id = r.series_id) END"
-
 EVENTS = Kind(
     name="events",
     singular="event",
@@ -367,8 +366,9 @@ EVENTS = Kind(
             *("uid", "excerpt", *LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "cost", "website", "ticket_url"),
             *(*FLAGS, *STATE_COLUMNS, *CURRENCY_COLUMNS, "password_hash", "series_id", "slot", "own_fields"),
             computed={
-                "series_slug": _SERIES_COLUMN + "s.slug" + _OF_SERIES,
-                "series_status": _SERIES_COLUMN + "s.status" + _OF_SERIES,
+                "slug_and_status_of_series": """CASE WHEN r.series_id IS NOT NULL THEN (
+                    SELECT ARRAY[s.slug, s.status] FROM series s
+                    WHERE s.site_id = r.site_id AND s.id = r.series_id) END""",
                 "venue_ids": """ARRAY(SELECT l.venue_id FROM event_venues l
                     WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
                 "organizer_ids": """ARRAY(SELECT l.organizer_id FROM event_organizers l
