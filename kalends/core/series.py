@@ -63,7 +63,7 @@ class Date:
     def span(self) -> Span:
         """Return the start and end of the event. The length is that of the local times.
 
-        On the night of a clock change an end may fall before its start, which then is the end as well.
+        When daylight saving time begins, an end may fall before its start, which then is the end as well.
         """
         start = DateTimeInput(self.slot, None, False)
         end = DateTimeInput(self.slot + self.part.length, None, False)

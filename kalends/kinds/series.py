@@ -109,8 +109,8 @@ def build_series(row: Row, context: RenderContext) -> Series:
         definition=definition,
         first_local=row["first_local"],
         last_local=row["last_local"],
-        total=row["total"],
-        upcoming=row["upcoming"],
+        total=row["date_count"],
+        upcoming=row["upcoming_count"],
         created_until=row["created_until"],
     )
 
@@ -226,8 +226,8 @@ SERIES = Kind(
                 "password_hash": "decode(r.template ->> 'password_hash', 'hex')",
                 "first_local": "(SELECT min(e.start_local) " + _OCCURRENCES + ")",
                 "last_local": "(SELECT max(e.start_local) " + _OCCURRENCES + ")",
-                "total": "(SELECT count(*) " + _OCCURRENCES + ")",
-                "upcoming": "(SELECT count(*) " + _OCCURRENCES + " AND e.end_utc >= now())",
+                "date_count": "(SELECT count(*) " + _OCCURRENCES + ")",
+                "upcoming_count": "(SELECT count(*) " + _OCCURRENCES + " AND e.end_utc >= now())",
             },
         ),
         from_row=build_series,

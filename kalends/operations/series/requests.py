@@ -108,7 +108,7 @@ def read_shift(context: OperationContext, row: Any, date: Date) -> Shift | None:
     columns: Any = build_time_columns(build_write_context(context, arguments, row, row["id"]))
     start, end = columns["start_local"], columns["end_local"]
     nominal = date.span()
-    # An edit that does not name the start keeps it, even where a clock change has moved it.
+    # An edit that does not name the start keeps it, even where daylight saving time has moved it.
     start = date.slot if start == nominal.start.wall else start
     end = date.slot + date.part.length if end == nominal.end.wall and start == date.slot else end
     return Shift(start - date.slot, end - start, columns["timezone"], columns["all_day"])
