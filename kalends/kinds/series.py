@@ -191,14 +191,13 @@ def _make_dates_type(maximum: int) -> Type:
             raise InvalidValue("must have at most {maximum} dates.", maximum=maximum)
         return [DATE_TIME.read(entry) for entry in entries]
 
-    return Type(
-        {"type": "array", "items": {"type": "string"}, "maxItems": maximum}, read, null_value=(), accepts_lists=True
-    )
+    schema = {"type": "array", "items": {"type": "string"}}
+    return Type(schema, read, null_value=(), accepts_lists=True, exact_schema={**schema, "maxItems": maximum})
 
 
 RULE: Final = param(
     "rule",
-    Type({"type": ["string", "object"]}, _read_rule),
+    Type({"type": "string"}, _read_rule, exact_schema={"type": ["string", "object"]}),
     "When it repeats: an RRULE of RFC 5545, or an object with `frequency`, `interval`, `weekdays` and others",
 )
 ADD_DATES: Final = param("add_dates", _make_dates_type(MAX_ADDED), "Further dates, which the rule does not give")
