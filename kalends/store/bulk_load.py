@@ -23,7 +23,15 @@ LARGE_TABLES: Final[tuple[LiteralString, ...]] = (
     "event_tags",
     "changes",
 )
-SMALL_TABLES: Final[tuple[LiteralString, ...]] = ("venues", "organizers", "categories", "tags", "event_days", "sites")
+SMALL_TABLES: Final[tuple[LiteralString, ...]] = (
+    "venues",
+    "organizers",
+    "categories",
+    "tags",
+    "event_days",
+    "link_days",
+    "sites",
+)
 # From this number of new events, and if there are fewer already, indexes are built after loading.
 MIN_EVENTS_TO_DROP_INDEXES: Final = 5_000
 

@@ -9,6 +9,7 @@ from typing import LiteralString
 
 from kalends.core.zones import SECOND
 from kalends.kinds.event_list.dates import build_window
+from kalends.kinds.event_list.link_totals import build_link_total_query
 from kalends.kinds.event_list.order import (
     ORDERS,
     build_order_by,
@@ -53,12 +54,12 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
 
 
 def build_event_total_query(_: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Build the query of the exact total. Without other filters it sums the counters per day."""
+    """Build the query of the exact total: a sum over days without other filters or with one link, else a count."""
     window = build_window(query)
-    is_counted = query.statuses is not None and WITH_HIDDEN not in query.values
-    if is_counted and not any(map(has_condition, clauses)):
-        total = _build_total_by_days(query, window)
-        if total is not None:
+    if query.statuses is not None and WITH_HIDDEN not in query.values:
+        conditions = [clause for clause in clauses if has_condition(clause)]
+        by_days = _build_total_by_days if not conditions else build_link_total_query
+        if (total := by_days(query, window, conditions)) is not None:
             return total
     branches = [
         Sql("(SELECT count(*) FROM") + source + Sql("WHERE") + where + Sql(")")
@@ -67,7 +68,7 @@ def build_event_total_query(_: Kind, query: ListQuery, clauses: list[Clause]) ->
     return Sql("SELECT") + join(" + ", branches)
 
 
-def _build_total_by_days(query: ListQuery, window: Window) -> Sql | None:
+def _build_total_by_days(query: ListQuery, window: Window, _: list[Clause]) -> Sql | None:
     is_contained = window.start_to is None and window.end_from is None
     is_overlapping = window.start_from is None and window.end_to is None
     if is_contained:

@@ -80,26 +80,39 @@ def _by_hidden(query: ListQuery, window: Window, clauses: list[Clause]) -> tuple
     return Sql("events r"), and_([*common, *window.clauses(), *row_conditions(clauses)])
 
 
+def listed_conditions(query: ListQuery) -> list[Sql]:
+    return [Sql("r.site_id = ?", query.site.id), query.visible, Sql("NOT r.hide_from_listings")]
+
+
 def _plan_listed(query: ListQuery, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:
-    common = [Sql("r.site_id = ?", query.site.id), query.visible, Sql("NOT r.hide_from_listings")]
+    common = listed_conditions(query)
     if "include" in query.values:
         return [(Sql("events r"), and_([*common, *row_conditions(clauses)]))]
+    starting, running = split_window(window)
+    branches = [by_start(query, common, starting, clauses)]
+    if running is None or window.end_from is None:
+        return branches
+    source = still_running(window.end_from, window.start_from, and_([*common, *running.clauses()]))
+    return [*branches, (source, and_([Sql("true"), *row_conditions(clauses)]))]
+
+
+def split_window(window: Window) -> tuple[Window, Window | None]:
+    """Return the window of the events that start in it, and that of the events that already run when it begins."""
     start_from, end_from = window.start_from, window.end_from
     if end_from is None:
-        return [_by_start(query, common, window, clauses)]
+        return window, None
     border = end_from - SECOND if window.include_zero_length else end_from
     if start_from is not None and start_from >= border:
-        return [_by_start(query, common, replace(window, end_from=None), clauses)]
+        return replace(window, end_from=None), None
     later = replace(window, start_from=border, end_from=None)
     if border <= EARLIEST:
-        return [_by_start(query, common, later, clauses)]
+        return later, None
     before = border - SECOND
-    running = replace(window, start_to=before if window.start_to is None else min(before, window.start_to))
-    source = _still_running(end_from, start_from, and_([*common, *running.clauses()]))
-    return [_by_start(query, common, later, clauses), (source, and_([Sql("true"), *row_conditions(clauses)]))]
+    return later, replace(window, start_to=before if window.start_to is None else min(before, window.start_to))
 
 
-def _by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
+def by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
+    """Select the events that start in the window, through the index of a link, of the words or of the start."""
     links = [clause for clause in clauses if isinstance(clause, LinkCondition)]
     words = [clause for clause in clauses if isinstance(clause, TextCondition)]
     where = [*common, *window.clauses()]
@@ -153,7 +166,7 @@ def months_between(first: datetime | None, last: datetime | None) -> list[int] |
     return keys
 
 
-def _still_running(instant: datetime, start_from: datetime | None, where: Sql) -> Sql:
+def still_running(instant: datetime, start_from: datetime | None, where: Sql) -> Sql:
     """Select the events that run at an instant: those of duration class n began less than 2^n hours before it.
 
     OFFSET 0 forces one lookup per class. The planner would otherwise read all past events in the order of the list.
