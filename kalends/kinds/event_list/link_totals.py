@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from kalends.core.zones import SECOND
+from kalends.kinds.event_list.link_pages import find_single_link
 from kalends.kinds.event_list.window import (
     DAY,
     Window,
@@ -17,7 +18,7 @@ from kalends.kinds.event_list.window import (
     split_window,
     still_running,
 )
-from kalends.kinds.kind import Clause, LinkCondition, ListQuery, PasswordCondition, row_conditions
+from kalends.kinds.kind import Clause, ListQuery, PasswordCondition, row_conditions
 from kalends.store.sql import Sql, and_
 
 # The values of `link_days.kind`.
@@ -53,17 +54,15 @@ def build_link_total_query(query: ListQuery, window: Window, clauses: list[Claus
 
 def _choose_counter(clauses: list[Clause]) -> Sql | None:
     """Return the counter, with the condition for its rows, if the clauses are a link to one record and no more."""
-    links = [clause for clause in clauses if isinstance(clause, LinkCondition)]
+    link = find_single_link(clauses)
     passwords = [clause.protected for clause in clauses if isinstance(clause, PasswordCondition)]
-    if len(links) + len(passwords) != len(clauses) or len(links) != 1 or len(set(links[0].ids)) != 1:
-        return None
-    if None in passwords:
+    if link is None or None in passwords:
         return None
     number: LiteralString = "d.starts - d.protected" if False in passwords else "d.starts"
     return Sql(
         "(SELECT coalesce(sum(" + number + "), 0)::bigint FROM link_days d "
-        "WHERE d.kind = '" + KINDS[links[0].table] + "' AND d.record_id = ?",
-        links[0].ids[0],
+        "WHERE d.kind = '" + KINDS[link.table] + "' AND d.record_id = ?",
+        link.ids[0],
     )
 
 

@@ -9,6 +9,7 @@ from typing import LiteralString
 
 from kalends.core.zones import SECOND
 from kalends.kinds.event_list.dates import build_window
+from kalends.kinds.event_list.link_pages import plan_link_page
 from kalends.kinds.event_list.link_totals import build_link_total_query
 from kalends.kinds.event_list.order import (
     ORDERS,
@@ -40,7 +41,7 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
         Sql("(SELECT " + keys + " FROM") + source + distance + Sql("WHERE") + where
         + (Sql("AND") + cursor_condition(query) if by_cursor else Sql(""))
         + Sql("ORDER BY") + build_order_by(query, "r.") + Sql("LIMIT ?)", offset + limit)
-        for source, where in plan_branches(query, window, clauses)
+        for source, where in _plan_page(query, window, clauses, offset + limit)
     ]  # fmt: skip
     return (
         Sql("SELECT " + kind.reads.columns.sql + extra_columns + " FROM (SELECT * FROM (")
@@ -51,6 +52,12 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
         + Sql("JOIN events r ON r.site_id = ? AND r.id = p.id ORDER BY", query.site.id)
         + build_order_by(query, "p.")
     )
+
+
+def _plan_page(query: ListQuery, window: Window, clauses: list[Clause], count: int) -> list[tuple[Sql, Sql]]:
+    """Return the branches of a list. The first one reads a link in its order, if possible."""
+    starting, *others = plan_branches(query, window, clauses)
+    return [plan_link_page(query, window, clauses, count) or starting, *others]
 
 
 def build_event_total_query(_: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:

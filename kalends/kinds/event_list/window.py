@@ -127,6 +127,12 @@ def by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[
 
 def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> Sql:
     """Match the events of all links through the link indexes, which contain start and visibility of each event."""
+    limits = link_limits(query, window)
+    return Sql("r.id = ANY(ARRAY(") + join(" INTERSECT ", [link.event_ids() + limits for link in links]) + Sql("))")
+
+
+def link_limits(query: ListQuery, window: Window) -> Sql:
+    """Return the conditions for links `l` whose events may be in the window."""
     limits = Sql("")
     if query.statuses == ["publish"]:
         limits += Sql("AND l.listed")
@@ -134,7 +140,7 @@ def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> S
         limits += Sql("AND l.start_utc >= ?", window.start_from)
     if window.last_start is not None:
         limits += Sql("AND l.start_utc <= ?", window.last_start)
-    return Sql("r.id = ANY(ARRAY(") + join(" INTERSECT ", [link.event_ids() + limits for link in links]) + Sql("))")
+    return limits
 
 
 def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sql:
