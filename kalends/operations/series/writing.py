@@ -120,8 +120,8 @@ def _take_from_trash(match: Match, trashed: Mapping[datetime, Row]) -> Match:
     return match
 
 
-def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
-    count = len(matches)
+def check_number(count: int) -> None:
+    """Raise if an edit changes too many dates."""
     if count > MAX_DATES:
         raise errors.invalid(
             "scope",
@@ -130,6 +130,11 @@ def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
             count=count,
             maximum=MAX_DATES,
         )
+
+
+def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
+    count = len(matches)
+    check_number(count)
     if len(str(write.definition.template["description"])) * count > MAX_TEXT:
         raise errors.invalid(
             "description",
