@@ -187,7 +187,7 @@ def shift(
 
     A move to other days changes rules that name days, unless `keep_rule`.
     """
-    definition, index = _split(definition, since)
+    definition, index = begin_part(definition, since)
     shifted = [_shift_part(part, change, keep_rule=keep_rule) for part in definition.parts[index:]]
     return replace(
         definition,
@@ -211,7 +211,7 @@ def change_rule(
 
     Later parts are replaced, unless `keep_later_parts`: then the rule ends before the next one.
     """
-    definition, index = _split(definition, since)
+    definition, index = begin_part(definition, since)
     parts, later = definition.parts[:index], definition.parts[index + 1 :]
     base = definition.parts[min(index, len(definition.parts) - 1)]
     begin = base.start if since is None else max(since, base.start) if index < len(definition.parts) else since
@@ -229,7 +229,7 @@ def change_rule(
 
 def end_series(definition: Definition, slot: datetime) -> Definition | None:
     """End the series before a slot; return None if no date is left."""
-    definition, index = _split(definition, slot)
+    definition, index = begin_part(definition, slot)
     added = tuple(entry for entry in definition.added if entry < slot)
     if not index and not added:
         return None
@@ -318,7 +318,7 @@ def _day(slot: datetime) -> Hashable:
 # Helpers of edits ----------------------------------------------------------------------------
 
 
-def _split(definition: Definition, since: datetime | None) -> tuple[Definition, int]:
+def begin_part(definition: Definition, since: datetime | None) -> tuple[Definition, int]:
     """Make a part begin at the first date from a slot on; return its index, which may be behind the last part."""
     if since is None:
         return definition, 0

@@ -43,12 +43,19 @@ class SeriesClient:
 
     def revision(self, series_id: int) -> int:
         """Return the revision of the site after the last change of a series and its dates."""
-        history = self.caller.get(f"{EXTENSION}/series/{series_id}/history").json()["history"]
-        return int(history[0]["revision"])
+        return self.history(series_id)[0]
 
-    def restore(self, series_id: int, *, status: int = 200, **fields: object) -> Any:
-        response = self.caller.post(f"{EXTENSION}/series/{series_id}/restore", fields)
-        assert response.status_code == status, response.text
+    def history(self, series_id: int) -> list[int]:
+        """Return the revisions of a series, newest first."""
+        history = self.caller.get(f"{EXTENSION}/series/{series_id}/history").json()["history"]
+        return [change["revision"] for change in history]
+
+    def restore(self, series_id: int, **fields: object) -> Any:
+        return self.post(f"/series/{series_id}/restore", **fields)
+
+    def post(self, path: str, **fields: object) -> Any:
+        response = self.caller.post(f"{EXTENSION}{path}", fields)
+        assert response.status_code == 200, response.text
         return response.json()
 
 
