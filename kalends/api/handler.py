@@ -5,6 +5,7 @@ The caller of a write is authenticated before anything expensive happens.
 
 import asyncio
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -21,7 +22,7 @@ from kalends.core import errors, times
 from kalends.core.errors import ApiError
 from kalends.core.params import find_missing, read_list, read_params
 from kalends.core.zones import offset_of
-from kalends.http import language, media_files, requests, responses
+from kalends.http import language, requests, responses
 from kalends.http.auth import (
     WrongCredentials,
     authenticate_session,
@@ -121,10 +122,19 @@ async def _handle_write(api_request: ApiRequest, endpoint: Endpoint) -> Response
         sent = await store_upload(api_request, endpoint, library, site.id)
     else:
         sent = await _read_input(api_request, endpoint, site)
+    if endpoint.is_preview:
+        return await _preview(api_request, endpoint, sent)
     async with api_request.transaction(writing=True) as tx:
         await _reauthenticate_writer(api_request, endpoint.kind, tx)
         context = _make_context(api_request, endpoint, tx, sent)
         return await _write(api_request, endpoint, context, sent.raw)
+
+
+async def _preview(api_request: ApiRequest, endpoint: Endpoint, sent: OperationInput) -> Response:
+    """Run an operation that has the parameters of a write but changes nothing, in a read-only transaction."""
+    async with api_request.transaction() as tx:
+        await _reauthenticate_writer(api_request, endpoint.kind, tx)
+        return await _run(api_request, endpoint, _make_context(api_request, endpoint, tx, sent), sent.raw)
 
 
 async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -> OperationInput:
@@ -224,20 +234,10 @@ async def _run(api_request: ApiRequest, endpoint: Endpoint, context: OperationCo
 def _make_context(
     api_request: ApiRequest, endpoint: Endpoint, tx: Transaction, sent: OperationInput
 ) -> OperationContext:
-    base_url = api_request.base_url(tx.site.base_url)
     known_names = {p.name for p in endpoint.params} - {"page"}
     record_id, slug = locate(api_request.path_params)
-    return OperationContext(
-        transaction=tx,
-        actor=api_request.actor,
-        base_url=base_url,
-        api_url=base_url + api_request.canonical_prefix,
-        extension_url=base_url + api_request.prefix,
-        media_url=api_request.state.media_url or base_url + media_files.PREFIX,
-        client_ip=api_request.client_ip,
-        max_daily_records=api_request.state.max_daily_records,
-        representation_cache=api_request.state.representation_cache,
-        library=api_request.state.library,
+    return replace(
+        api_request.operation_context(tx, api_request.prefix),
         upload=sent.upload,
         fetched_images=sent.fetched_images,
         values=sent.values,

@@ -32,6 +32,7 @@ FILTER_KINDS = {
         "organizer": "organizers",
         "geoloc": "venues",
         "geoloc_lat": "venues",
+        "series": "series",
     },
     **{kind: {"event": "events", "has_events": "events"} for kind in ("venues", "organizers")},
     **{kind: {"event": "events", "post": "events"} for kind in ("categories", "tags")},

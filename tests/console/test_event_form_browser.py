@@ -6,8 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, Response, expect
+from playwright.sync_api import Browser, Page, Response, Route, expect
 
+from kalends.http.language import LANGUAGES
 from tests.api.running_app import API_PATH, User
 from tests.conftest import replace_database, temporary_database
 from tests.console.form_browser import Person, open_console, prepare_site
@@ -68,6 +69,24 @@ def create(api: httpx.Client, kind: str, **fields: Any) -> dict[str, Any]:
 def make_event(api: httpx.Client, title: str, **fields: Any) -> dict[str, Any]:
     dates = {"start_date": "2031-03-04 19:00:00", "end_date": "2031-03-04 21:00:00"}
     return create(api, "events", title=title, **{**dates, **fields})
+
+
+def make_full_event(api: httpx.Client, title: str) -> dict[str, Any]:
+    """Create an event with a picture, a venue on the map, an organizer, terms and a text."""
+    upload = {"file": ("fair.jpg", make_image(seed=len(title)), "image/jpeg")}
+    image = api.post(api.base_url.copy_with(path="/api/kalends/v1/media"), files=upload)
+    assert image.status_code in (200, 201), image.text
+    return make_event(
+        api,
+        title,
+        image=image.json()["id"],
+        venue={"venue": f"Fairground {title}", "city": "Ulm", "geo_lat": 48.4, "geo_lng": 10.0},
+        organizer={"organizer": f"Showmen {title}"},
+        categories=["Markets", "Families"],
+        tags=["rides", "music"],
+        description="<h2>Rides</h2><p>Every <strong>half hour</strong>.</p>",
+        cost="5",
+    )
 
 
 def test_newcomer_publishes_event_in_twelve_interactions(
@@ -144,19 +163,28 @@ def test_copy_is_moved_by_a_week_in_six_interactions(
     assert copy["slug"] != event["slug"]
 
 
-def measure_bytes(page: Page) -> dict[str, int]:
-    """Return the size of each file that a page needs from here on, without the editor of rich text and pictures."""
-    sizes: dict[str, int] = {}
+def collect_files(page: Page) -> list[Response]:
+    """Collect what a page needs from here on, except the bundle of the editor, pictures and frames."""
+    files: list[Response] = []
 
-    def weigh(response: Response) -> None:
-        name = response.url.rpartition("/")[2]
-        if response.request.resource_type in ("document", "stylesheet", "script") and not name.startswith(
-            "rich-text"
-        ):
-            sizes[name] = len(response.body().partition(b"<template data-rich-text")[0])
+    def collect(response: Response) -> None:
+        is_part = response.request.resource_type in ("document", "stylesheet", "script")
+        if is_part and not response.url.endswith("/rich-text.js") and response.frame == page.main_frame:
+            files.append(response)
 
-    page.on("response", weigh)
-    return sizes
+    page.on("response", collect)
+    return files
+
+
+def measure(files: list[Response]) -> dict[str, int]:
+    """Return the uncompressed size of each file."""
+    return {file.url.rpartition("/")[2]: len(file.body()) for file in files}
+
+
+def measure_languages(page: Page) -> dict[str, int]:
+    """Return the uncompressed size of the HTML of a page in each language."""
+    pages = {name: page.request.get(page.url, headers={"Accept-Language": name}) for name in LANGUAGES}
+    return {name: len(response.body()) for name, response in pages.items()}
 
 
 @pytest.mark.parametrize(
@@ -165,12 +193,16 @@ def measure_bytes(page: Page) -> dict[str, int]:
 def test_form_is_accessible_and_small(
     server: Server, browser: Browser, api: httpx.Client, width: int, scheme: str
 ) -> None:
-    event = make_event(api, f"Fair {width} {scheme}", description="<p>Rides</p>", cost="5", organizer=[])
+    event = make_full_event(api, f"Fair {width} {scheme}")
     options: dict[str, Any] = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
     with open_console(browser, server, **options) as opened:
-        page, sizes = opened.page, measure_bytes(opened.page)
-        page.goto(f"/console/events/{event['id']}", wait_until="load")
-        assert sum(sizes.values()) < 60_000, sizes
+        page, files = opened.page, collect_files(opened.page)
+        page.goto(f"/console/events/{event['id']}")
+        page.locator(".rich-text-content").wait_for()
+        sizes = measure(files)
+        assert {"rich-text.css", "event-form.css", "event-dates.js", "combobox.js"} < sizes.keys()
+        page_sizes = measure_languages(page)
+        assert sum(sizes.values()) - sizes[str(event["id"])] + max(page_sizes.values()) < 60_000, (sizes, page_sizes)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert find_violations(page) == []
         page.evaluate("for (const group of document.querySelectorAll('details')) group.open = true")
@@ -239,12 +271,46 @@ def test_venue_is_chosen_by_keyboard_and_shown_on_a_map(server: Server, browser:
         expect(page.locator("#venue")).to_have_value("Riverside Stage (Ulm)")
         expect(page.locator("#venue")).to_have_attribute("aria-expanded", "false")
         assert page.input_value("[name=venue_ref]") == f"{venue['id']}|Riverside Stage (Ulm)"
-        frame = page.frame_locator("#venue-map")
-        expect(frame.locator("text=The map loads images from tiles.example.")).to_be_visible()
+        expect(
+            page.frame_locator("#venue-map").locator("text=The map loads images from tiles.example.")
+        ).to_be_visible()
         page.fill("#title", "River music")
         page.fill("[name=start_day]", "2031-08-02")
         expect(page.locator("[data-check=missing]")).to_contain_text("a picture")
         page.keyboard.press("Escape")
+
+
+def test_map_shows_the_chosen_venue(server: Server, browser: Browser, api: httpx.Client) -> None:
+    first = create(api, "venues", venue="North Quay", geo_lat=53.5, geo_lng=10.0)
+    create(api, "venues", venue="South Quay", geo_lat=48.1, geo_lng=11.5)
+    create(api, "venues", venue="Unmapped Quay")
+    event = make_event(api, "Harbour day", venue=first["id"])
+    with open_console(browser, server) as opened:
+        page, tiles = opened.page, list[str]()
+
+        def serve_tile(route: Route) -> None:
+            tiles.append(route.request.url)
+            route.fulfill(body=make_image("PNG", 256, 256), content_type="image/png")
+
+        page.context.route("https://tiles.example/**", serve_tile)
+        page.goto(f"/console/events/{event['id']}")
+        markers = page.frame_locator("#venue-map").locator(".map-marker")
+        page.frame_locator("#venue-map").get_by_role("button", name="Show the map").click()
+        expect(markers).to_have_attribute("aria-label", "North Quay")
+        expect(markers).to_be_in_viewport()
+        # The browser remembers the consent to load tiles.
+        choose_venue(page, "South Quay")
+        expect(markers).to_have_attribute("aria-label", "South Quay")
+        expect(markers).to_be_in_viewport()
+        assert tiles
+        choose_venue(page, "Unmapped Quay")
+        expect(page.locator("#venue-map")).to_be_hidden()
+
+
+def choose_venue(page: Page, name: str) -> None:
+    page.fill("#venue", "")
+    page.locator("#venue").press_sequentially(name)
+    page.click(f"[role=option]:has-text('{name}')")
 
 
 def test_warnings_preview_and_drafts_with_script(server: Server, browser: Browser, api: httpx.Client) -> None:
@@ -269,6 +335,53 @@ def test_warnings_preview_and_drafts_with_script(server: Server, browser: Browse
         expect(page.locator("#title")).to_have_value("Poetry night again")
     assert api.get("/changes?since=0").json() == revision
     assert api.get(f"/events/{event['id']}").json()["title"] == "Reading"
+
+
+def write_summary(page: Page, text: str) -> None:
+    """Enter a text at once, because typing a long one takes seconds."""
+    page.locator("#excerpt").evaluate("(field, text) => { field.value = text }", text)
+    page.locator("#excerpt").dispatch_event("input")
+
+
+def test_long_text_is_kept(server: Server, browser: Browser, api: httpx.Client) -> None:
+    event, text = make_event(api, "Long"), "Lorem ipsum. " * 8000
+    path = f"/console/events/{event['id']}"
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.goto(path)
+        write_summary(page, text)
+        expect(page.locator("[data-autosave]")).to_contain_text("Unsaved changes kept at")
+        page.goto(f"{path}?draft={event['id']}")
+        assert len(page.input_value("#excerpt")) == len(text)
+        # A beacon cannot carry the text, so the browser keeps it when the page is left at once.
+        write_summary(page, f"{text}Amen.")
+        with page.expect_response(f"**/console/drafts/events/{event['id']}") as resent:
+            page.goto(path)
+        assert resent.value.status == 200
+        page.goto(f"{path}?draft={event['id']}")
+        assert page.input_value("#excerpt")[-5:] == "Amen."
+
+
+@pytest.mark.parametrize(
+    ("length", "message"),
+    [
+        (400_000, "The unsaved changes have more than 400000 characters and cannot be kept."),
+        (2_200_000, "The request body exceeds 2097152 bytes."),
+    ],
+)
+def test_text_beyond_the_maximum_is_explained(
+    server: Server, browser: Browser, api: httpx.Client, length: int, message: str
+) -> None:
+    event = make_event(api, f"Too long {length}")
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.goto(f"/console/events/{event['id']}")
+        write_summary(page, "x" * length)
+        expect(page.locator("[data-autosave]")).to_contain_text(message)
+        page.goto("about:blank")
+        # Chromium reports the status of each refused draft.
+        assert all("status of 413" in text for text in opened.errors), opened.errors
+        opened.errors.clear()
 
 
 def test_changes_by_others_are_noticed(server: Server, browser: Browser, api: httpx.Client) -> None:
