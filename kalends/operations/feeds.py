@@ -25,7 +25,7 @@ from kalends.store.sql import Sql, and_
 MAX_EVENTS: Final = 5000
 # How long a feed announces the cancellation of an event.
 WITHDRAWN_PERIOD: Final = timedelta(days=30)
-MAX_WITHDRAWN: Final = 500
+MAX_WITHDRAWN: Final = 1500  # more than the upcoming dates of a series, which may go to the trash together
 # Events that are built without yielding to the event loop.
 BATCH_SIZE: Final = 25
 WITHDRAWN_COLUMNS: Final = (
