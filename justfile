@@ -63,7 +63,7 @@ setup-s3:
 # Run the tests of races, crashes, isolation, hostile requests, models and caches with many more cases
 soak *paths:
     #!/usr/bin/env bash
-    [ $# -gt 0 ] || set -- tests/core tests/lifecycle tests/lists tests/robustness tests/security tests/speed tests/varnish tests/media tests/feeds tests/pages
+    [ $# -gt 0 ] || set -- tests/core tests/lifecycle tests/lists tests/robustness tests/security tests/series tests/speed tests/varnish tests/media tests/feeds tests/pages
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
 # Check style, types and import contracts
@@ -106,6 +106,10 @@ bench-fairness *arguments:
 # Edit with 100 people in the console while others read: --quick, --editors N, --rounds N
 bench-console *arguments:
     uv run python -m bench.console_editors "$@"
+
+# Measure edits of series, new series, undo, previews and the nightly job: --quick, --events N, --rounds N
+bench-series *arguments:
+    uv run python -m bench.series "$@"
 
 # Generate docs/settings.md and docs/reference from the code
 reference:
