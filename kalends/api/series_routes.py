@@ -1,5 +1,6 @@
 """The routes of series in the extension of the API."""
 
+from dataclasses import replace
 from typing import Final
 
 from kalends.api.catalog import UPDATES, Endpoint, Operation, Route
@@ -11,10 +12,12 @@ from kalends.core.date_forms import read_time_or_datetime
 from kalends.core.params import BOOLEAN, DATE_TIME, Param, Type, param
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import PAGING, Kind
-from kalends.kinds.series import RULE, SERIES
+from kalends.kinds.series import ADD_DATES, REMOVE_DATES, RULE, SERIES, TIME_PARAMS
 from kalends.operations.records import list_records, read_record
 from kalends.operations.series.create import create_series
 from kalends.operations.series.edit import ALL, FOLLOWING, THIS, delete_event, delete_series, edit_event, edit_series
+from kalends.operations.series.occurrences import STATES, list_occurrences
+from kalends.operations.series.preview import preview_series
 
 ID: Final = param("id", params.integer(), "The ID of the record", required=True)
 SLUG: Final = param("slug", params.text(str), "The slug of the record", required=True)
@@ -48,6 +51,21 @@ def _edit_params(kind: Kind) -> tuple[Param, ...]:
     return tuple(field for field in fields if field.name not in ("rule", "add_dates", "remove_dates"))
 
 
+def _preview_params() -> tuple[Param, ...]:
+    """Return the parameters that determine the dates of a new series; the end is that of the start by default."""
+    fields = [field for field in EVENTS.fields if field.name in TIME_PARAMS]
+    return (*[replace(field, required=field.name == "start_date") for field in fields], RULE, ADD_DATES, REMOVE_DATES)
+
+
+OCCURRENCE_PARAMS: Final = (
+    param("from", DATE_TIME, "Dates from this slot on, in the time zone of the series"),
+    param("to", DATE_TIME, "Dates up to this slot; a day without a time is included"),
+    param(
+        "state",
+        params.several_of(*STATES),
+        "Dates that exist as events, that are left out, or that are still to be created; by default all",
+    ),
+)
 OPTIONS: Final = (DRY_RUN, OVERRIDES, PAST)
 EVENT_EDIT: Final = (*_edit_params(EVENTS), RULE, EVENT_SCOPE, *OPTIONS)
 SERIES_EDIT: Final = (*_edit_params(EVENTS), RULE, SERIES_SCOPE, FROM, *OPTIONS)
@@ -58,6 +76,8 @@ def make_series_routes() -> tuple[Route, ...]:
         Route("/series", (_read(list_records, "listSeries", "SeriesList", PAGING), _create())),
         Route(r"/series/(?P<id>\d+)", (_read_one("readSeries", ID), _edit("updateSeries", edit_series, SERIES_EDIT),
                                        _delete("deleteSeries", delete_series, (SERIES_SCOPE, FROM, DRY_RUN)))),
+        Route("/series/preview", (_preview(),)),
+        Route(r"/series/(?P<id>\d+)/occurrences", (_occurrences(),)),
         Route("/series/by-slug/(?P<slug>[^/]+)", (_read_one("readSeriesBySlug", SLUG),)),
         Route(
             r"/events/(?P<id>\d+)",
@@ -113,6 +133,35 @@ def _create() -> Endpoint:
         errors=(errors.MISSING, errors.SLOT_TAKEN),
         response_headers=("ETag", "Location"),
         requires_body=True,
+    )
+
+
+def _preview() -> Endpoint:
+    return Endpoint(
+        ("POST",),
+        preview_series,
+        SERIES,
+        _preview_params(),
+        operation_id="previewSeries",
+        summary=SUMMARIES["previewSeries"],
+        returns="SeriesPreview",
+        errors=(errors.MISSING,),
+        requires_body=True,
+        is_preview=True,
+    )
+
+
+def _occurrences() -> Endpoint:
+    return Endpoint(
+        ("GET",),
+        list_occurrences,
+        SERIES,
+        OCCURRENCE_PARAMS,
+        (ID,),
+        operation_id="listOccurrences",
+        summary=SUMMARIES["listOccurrences"],
+        returns="Occurrences",
+        errors=(errors.NOT_FOUND, errors.NOT_ACCESSIBLE, errors.PROTECTED),
     )
 
 

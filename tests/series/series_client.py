@@ -35,3 +35,8 @@ class SeriesClient:
         response = self.caller.patch(f"{EXTENSION}/events/{event_id}?scope={scope}{options}", fields)
         assert response.status_code == status, response.text
         return response.json()
+
+    def occurrences(self, series_id: int, **query: str) -> Any:
+        response = self.caller.get(f"{EXTENSION}/series/{series_id}/occurrences", query)
+        assert response.status_code == 200, response.text
+        return response.json()

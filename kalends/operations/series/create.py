@@ -44,7 +44,7 @@ async def create_series(kind: Kind, context: OperationContext) -> Outcome:
     tx = context.transaction
     series_id = tx.changes.next_post_id()
     content = await read_content(context, context.values, None, series_id)
-    part = _read_part(context, series_id)
+    part = read_part(context, series_id)
     definition = read_dates(context, Definition((part,), {**CONTENT_DEFAULTS, **content.values}))
     published_at = content.published_at or tx.now
     summary = await add_series(context, series_id, definition, published_at)
@@ -56,7 +56,7 @@ async def create_series(kind: Kind, context: OperationContext) -> Outcome:
     )
 
 
-def _read_part(context: OperationContext, series_id: int) -> Part:
+def read_part(context: OperationContext, series_id: int) -> Part:
     """Read the first date and the rule."""
     columns: Any = build_time_columns(build_write_context(context, context.values, None, series_id))
     start, end, zone = columns["start_local"], columns["end_local"], columns["timezone"]
