@@ -107,6 +107,10 @@ bench-fairness *arguments:
 bench-console *arguments:
     uv run python -m bench.console_editors "$@"
 
+# Measure the pages of the console at 20,000 events: --events N, --requests N
+bench-console-pages *arguments:
+    uv run python -m bench.console_pages "$@"
+
 # Generate docs/settings.md and docs/reference from the code
 reference:
     uv run python -m tools.reference

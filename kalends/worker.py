@@ -22,6 +22,7 @@ from kalends.bootstrap import database_options, open_library
 from kalends.core.clock import utc_now
 from kalends.operations import cache_tags, emails, lifecycle
 from kalends.operations.media import maintenance
+from kalends.operations.series import horizon
 from kalends.settings import Settings
 from kalends.store import jobs, problems
 from kalends.store.database import Database
@@ -165,6 +166,11 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     @queue.task(name="empty_trash", queueing_lock="empty_trash", retry=RETRY)
     async def empty_trash(timestamp: int) -> None:
         await empty_old_trash(database, settings.trash_days)
+
+    @queue.periodic(cron="7 2 * * *")
+    @queue.task(name="extend_series", queueing_lock="extend_series", retry=RETRY)
+    async def extend_series(timestamp: int) -> None:
+        await horizon.extend_all(database, utc_now())
 
     @queue.periodic(cron="41 3 * * *")
     @queue.task(name="forget_changes", queueing_lock="forget_changes", retry=RETRY)

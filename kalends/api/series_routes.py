@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from kalends.api.catalog import UPDATES, Endpoint, Operation, Route
+from kalends.api.catalog import UPDATES, Endpoint, ErrorCode, Operation, Route
 from kalends.api.description import errors
 from kalends.api.description.headers import TOTAL_HEADERS
 from kalends.api.description.operations import SUMMARIES
@@ -18,6 +18,7 @@ from kalends.operations.series.create import create_series
 from kalends.operations.series.edit import ALL, FOLLOWING, THIS, delete_event, delete_series, edit_event, edit_series
 from kalends.operations.series.occurrences import STATES, list_occurrences
 from kalends.operations.series.preview import preview_series
+from kalends.operations.series.undo import restore_series
 
 ID: Final = param("id", params.integer(), "The ID of the record", required=True)
 SLUG: Final = param("slug", params.text(str), "The slug of the record", required=True)
@@ -66,6 +67,11 @@ OCCURRENCE_PARAMS: Final = (
         "Dates that exist as events, that are left out, or that are still to be created; by default all",
     ),
 )
+RESTORE_PARAMS: Final = (
+    param("revision", params.integer(), "Revision to return to; omit it to restore the series from the trash"),
+    param("force", BOOLEAN, "Continue although dates have changed since; they keep these changes", default=False),
+    DRY_RUN,
+)
 OPTIONS: Final = (DRY_RUN, OVERRIDES, PAST)
 EVENT_EDIT: Final = (*_edit_params(EVENTS), RULE, EVENT_SCOPE, *OPTIONS)
 SERIES_EDIT: Final = (*_edit_params(EVENTS), RULE, SERIES_SCOPE, FROM, *OPTIONS)
@@ -78,6 +84,7 @@ def make_series_routes() -> tuple[Route, ...]:
                                        _delete("deleteSeries", delete_series, (SERIES_SCOPE, FROM, DRY_RUN)))),
         Route("/series/preview", (_preview(),)),
         Route(r"/series/(?P<id>\d+)/occurrences", (_occurrences(),)),
+        Route(r"/series/(?P<id>\d+)/restore", (_restore(),)),
         Route("/series/by-slug/(?P<slug>[^/]+)", (_read_one("readSeriesBySlug", SLUG),)),
         Route(
             r"/events/(?P<id>\d+)",
@@ -162,6 +169,35 @@ def _occurrences() -> Endpoint:
         summary=SUMMARIES["listOccurrences"],
         returns="Occurrences",
         errors=(errors.NOT_FOUND, errors.NOT_ACCESSIBLE, errors.PROTECTED),
+    )
+
+
+def _restore() -> Endpoint:
+    return _action(
+        "restoreSeries", restore_series, RESTORE_PARAMS, (errors.MISSING, errors.EXPIRED, errors.UNDO_CONFLICTS)
+    )
+
+
+def _action(
+    operation_id: str,
+    operation: Operation,
+    values: tuple[Param, ...],
+    further_errors: tuple[ErrorCode, ...] = (),
+    kind: Kind = SERIES,
+) -> Endpoint:
+    """Return the endpoint of a write that is neither an update nor a deletion."""
+    return Endpoint(
+        ("POST",),
+        operation,
+        kind,
+        values,
+        (ID,),
+        operation_id=operation_id,
+        summary=SUMMARIES[operation_id],
+        returns="SeriesEdit",
+        errors=(errors.NOT_FOUND, errors.IN_TRASH, errors.SLOT_TAKEN, *further_errors),
+        request_headers=("If-Match",),
+        response_headers=("ETag",),
     )
 
 

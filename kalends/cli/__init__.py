@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kalends.cli import demo, jobs, media, records, schema, serve, sites, users
+from kalends.cli import demo, jobs, media, records, schema, series, serve, sites, users
 from kalends.cli.errors import CommandGroup
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app.add_typer(sites.group, name="site")
 app.add_typer(jobs.job, name="job")
 app.add_typer(sites.timezone, name="timezone")
 app.add_typer(media.media, name="media")
+app.add_typer(series.series, name="series")
 
 
 def main() -> None:

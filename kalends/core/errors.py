@@ -26,6 +26,9 @@ ApiError                    an error response: code, status, message, data
   409  rest_request_in_progress      the first request with this key runs   in_progress
        rest_conflict                 the write violates a constraint        conflict
        rest_media_in_use             records use the image                  in_use
+       series_overrides_lost         dates of their own would be lost       series_overrides_lost
+       series_undo_conflicts         dates have changed since the edit      series_undo_conflicts
+       series_slot_taken             two dates would have the same time     slot_taken
   410  rest_history_expired          the requested changes were trimmed     expired
        …-is-in-trash                 the record is in the trash already     in_trash
   412  rest_precondition_failed      If-Match names an older version        precondition_failed
@@ -164,8 +167,11 @@ def unknown_term(kind: str, value: object) -> ApiError:
     return invalid(kind, UNKNOWN_TERMS[kind], value=value)
 
 
+FOR_PARAM: Final = N_("`{name}`: {problem}")
+
+
 def for_param(name: str, message: Message) -> Message:
-    return Message("`{name}`: {problem}", name=name, problem=message)
+    return Message(FOR_PARAM, name=name, problem=message)
 
 
 def invalid_params(problems: Mapping[str, Message]) -> ApiError:
@@ -363,6 +369,18 @@ def series_overrides_lost(dates: Sequence[Mapping[str, object]]) -> ApiError:
     )
 
 
+def series_undo_conflicts(dates: Sequence[Mapping[str, object]]) -> ApiError:
+    return ApiError(
+        409,
+        "series_undo_conflicts",
+        Message(
+            "{count} dates have changed since this edit. Send `force=true` to continue; they keep these changes.",
+            count=len(dates),
+        ),
+        data={"dates": list(dates)},
+    )
+
+
 def slot_taken(slot: str) -> ApiError:
     return ApiError(409, "series_slot_taken", Message("Two dates of this series would fall on {slot}.", slot=slot))
 
@@ -400,6 +418,13 @@ def precondition_failed() -> ApiError:
 
 def too_large(limit: int) -> ApiError:
     return ApiError(413, "rest_body_too_large", Message("The request body exceeds {limit} bytes.", limit=limit))
+
+
+def draft_too_long(maximum: int) -> ApiError:
+    message = Message(
+        "The unsaved changes have more than {maximum} characters and cannot be kept. Save them.", maximum=maximum
+    )
+    return ApiError(413, "rest_body_too_large", message)
 
 
 def head_too_large(limit: int) -> ApiError:

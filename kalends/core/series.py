@@ -94,10 +94,12 @@ class SlotTaken(Exception):
 # Reading -------------------------------------------------------------------------------------
 
 
-def list_dates(definition: Definition, until: datetime, since: datetime | None = None) -> list[Date]:
+def list_dates(
+    definition: Definition, until: datetime, since: datetime | None = None, *, skip_taken: bool = False
+) -> list[Date]:
     """Return the dates that start before the instant `until`, in order; `since` is a slot.
 
-    Raises SlotTaken if two rules, or a rule and an added date of another part, give the same slot.
+    Raises SlotTaken if two rules give the same slot; with `skip_taken` the date is that of the earlier part.
     """
     dates = [
         Date(slot, part)
@@ -112,6 +114,8 @@ def list_dates(definition: Definition, until: datetime, since: datetime | None =
     ]
     removed = frozenset(definition.removed)
     remaining = sorted((date for date in dates if date.slot not in removed), key=lambda date: date.slot)
+    if skip_taken:
+        return list({date.slot: date for date in reversed(remaining)}.values())[::-1]
     for first, second in pairwise(remaining):
         if first.slot == second.slot:
             raise SlotTaken(first.slot)

@@ -135,8 +135,18 @@ class TextCondition:
     row_condition: Sql
 
 
-# The condition of a filter. Two types can be looked up in more than one way: see event_list.window.plan_branches.
-Clause = Sql | LinkCondition | TextCondition
+@dataclass(frozen=True, slots=True)
+class SeriesCondition:
+    """Condition "event is a date of any of these series"."""
+
+    ids: list[int]
+
+    def row_condition(self) -> Sql:
+        return Sql("r.series_id = ANY(?)", self.ids)
+
+
+# The condition of a filter. Three types can be looked up in more than one way: see event_list.window.plan_branches.
+Clause = Sql | LinkCondition | SeriesCondition | TextCondition
 # Builds the condition of a filter from the value of its parameter. An empty fragment is no condition.
 ClauseBuilder = Callable[[Any, ListQuery], Awaitable[Clause]]
 
@@ -152,7 +162,7 @@ def row_conditions(clauses: list[Clause]) -> list[Sql]:
 
 
 def _row_condition(clause: Clause) -> Sql:
-    if isinstance(clause, LinkCondition):
+    if isinstance(clause, LinkCondition | SeriesCondition):
         return clause.row_condition()
     return clause.row_condition if isinstance(clause, TextCondition) else clause
 

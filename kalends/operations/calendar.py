@@ -18,6 +18,7 @@ from kalends.kinds.event_list.window import plan_branches
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Clause, Columns, Filter, Kind, ListQuery
 from kalends.kinds.organizers import ORGANIZERS
+from kalends.kinds.series import SERIES
 from kalends.kinds.venues import VENUES
 from kalends.operations.context import OperationContext
 from kalends.operations.records import build_clauses, build_list_query, fetch_visible_row
@@ -189,7 +190,7 @@ async def list_main_categories(context: OperationContext, since: datetime, limit
 async def find_record_url(context: OperationContext, post_id: int) -> tuple[str, str] | None:
     """Find the collection and slug of a published post by its ID, or by that of a record that was merged into it."""
     tx = context.transaction
-    for kind in (EVENTS, VENUES, ORGANIZERS):
+    for kind in (EVENTS, VENUES, ORGANIZERS, SERIES):
         slug = await tx.fetch_value(
             Sql(
                 "SELECT slug FROM " + kind.name + " WHERE site_id = ? AND id = ? AND status = 'publish'",

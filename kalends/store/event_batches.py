@@ -27,6 +27,32 @@ async def insert_events(tx: Transaction, rows: Sequence[Columns]) -> None:
     )
 
 
+async def insert_links(
+    tx: Transaction, table: LiteralString, column: LiteralString, linked: Mapping[int, Sequence[int]]
+) -> None:
+    """Link new events, given by ID, to records in their order."""
+    entries = [
+        (event_id, linked_id, position)
+        for event_id, ids in linked.items()
+        for position, linked_id in enumerate(ids, start=1)
+    ]
+    if not entries:
+        return
+    event_ids, linked_ids, positions = zip(*entries, strict=True)
+    await tx.execute(
+        Sql(
+            "INSERT INTO " + table + " (site_id, event_id, " + column + ", position, start_utc, listed, published) "
+            "SELECT e.site_id, e.id, l.id, l.position, e.start_utc, e.listed, e.status = 'publish' "
+            "FROM unnest(?::bigint[], ?::bigint[], ?::bigint[]) AS l (event_id, id, position) "
+            "JOIN events e ON e.site_id = ? AND e.id = l.event_id",
+            list(event_ids),
+            list(linked_ids),
+            list(positions),
+            tx.site.id,
+        )
+    )
+
+
 async def update_events(tx: Transaction, changes: Mapping[int, Columns]) -> None:
     """Update events, given by ID, in groups that change the same columns."""
     groups: dict[tuple[LiteralString, ...], list[Columns]] = {}

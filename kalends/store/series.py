@@ -1,7 +1,8 @@
 """Rows of series: their definition as JSON, and the events that belong to them."""
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, LiteralString
 
 import orjson
@@ -19,7 +20,7 @@ DEFINITION_COLUMNS: tuple[LiteralString, ...] = ("parts", "template", "content_c
 def decode_definition(row: Record | Mapping[str, Any]) -> Definition:
     """Return the definition that a row contains."""
     return Definition(
-        parts=tuple(_decode_part(part) for part in orjson.loads(row["parts"])),
+        parts=decode_parts(row["parts"]),
         template=orjson.loads(row["template"]),
         content_changes=tuple(
             ContentChange(datetime.fromisoformat(change["from"]), change["set"])
@@ -41,6 +42,12 @@ def encode_definition(definition: Definition) -> dict[LiteralString, Any]:
         "added": list(definition.added),
         "removed": list(definition.removed),
     }
+
+
+@lru_cache(maxsize=2048)
+def decode_parts(encoded: str) -> tuple[Part, ...]:
+    """Decode the rules of a series. They are cached, because all events of a list have the same ones."""
+    return tuple(map(_decode_part, orjson.loads(encoded)))
 
 
 def _decode_part(part: Mapping[str, Any]) -> Part:
@@ -81,9 +88,54 @@ async def list_caused_changes(tx: Transaction, cause: int) -> list[Record]:
     )
 
 
+async def list_trashed_together(tx: Transaction, series_id: int) -> set[int]:
+    """Return the events that went to the trash at the same time as their series."""
+    rows = await tx.fetch_all(
+        Sql(
+            """SELECT e.id FROM events e JOIN series s ON s.site_id = e.site_id AND s.id = e.series_id
+                WHERE e.site_id = ? AND e.series_id = ? AND e.status = 'trash' AND e.trashed_at = s.trashed_at""",
+            tx.site.id,
+            series_id,
+        )
+    )
+    return {row["id"] for row in rows}
+
+
 async def find_incomplete(database: Database, horizon: datetime, limit: int = 1000) -> list[Record]:
     """Return series of all sites whose dates before the horizon have not all been created."""
     return await database.fetch_unscoped(Sql("SELECT site_id, id FROM incomplete_series(?, ?)", horizon, limit))
+
+
+async def fetch_incomplete(tx: Transaction, ids: Sequence[int], horizon: datetime) -> list[Record]:
+    """Return those of the series whose dates before the horizon have not all been created."""
+    columns: LiteralString = ", ".join(DEFINITION_COLUMNS)
+    return await tx.fetch_all(
+        Sql(
+            "SELECT id, slug, published_at, modified_utc, created_until, " + columns + " FROM series "
+            "WHERE site_id = ? AND id = ANY(?) AND created_until < ? AND status <> 'trash' "
+            "ORDER BY created_until, id",
+            tx.site.id,
+            list(ids),
+            horizon,
+        )
+    )
+
+
+async def list_slots(tx: Transaction, series: Sequence[Record]) -> set[tuple[int, datetime]]:
+    """Return the IDs of series and the slots of their events after the time until which dates exist."""
+    if not series:
+        return set()
+    # Slots are local times, which differ from UTC by less than a day.
+    first = min(row["created_until"] for row in series).replace(tzinfo=None) - timedelta(days=1)
+    rows = await tx.fetch_all(
+        Sql(
+            "SELECT series_id, slot FROM events WHERE site_id = ? AND series_id = ANY(?) AND slot > ?",
+            tx.site.id,
+            [row["id"] for row in series],
+            first,
+        )
+    )
+    return {(row["series_id"], row["slot"]) for row in rows}
 
 
 async def set_created_until(tx: Transaction, series_id: int, created_until: datetime | None) -> None:

@@ -189,6 +189,9 @@ ERRORS: Final[Schema] = {
     "series_overrides_lost": _error(
         {"const": "series_overrides_lost"}, {"status": {"const": 409}, "dates": OWN_FIELDS}
     ),
+    "series_undo_conflicts": _error(
+        {"const": "series_undo_conflicts"}, {"status": {"const": 409}, "dates": OWN_FIELDS}
+    ),
     "rest_history_expired": _error(
         {"const": "rest_history_expired"}, {"status": {"const": 410}, "oldest": NON_NEGATIVE}
     ),

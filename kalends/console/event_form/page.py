@@ -14,7 +14,7 @@ from kalends.console.event_form.checks import MISSING_LABELS, Checks, find_time_
 from kalends.console.event_form.values import EventValues, make_originals
 from kalends.console.field_texts import LABELS as FIELD_LABELS
 from kalends.console.rendering import show
-from kalends.console.request import ConsoleRequest, field_errors
+from kalends.console.request import ConsoleRequest, field_errors, form_error
 from kalends.console.series.repeat_options import make_options
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message
@@ -187,7 +187,7 @@ async def show_form_again(
     """Render the form with the reasons why it was not saved."""
     status = error.status if 400 <= error.status < 500 else 400
     return await show_form(
-        console_request, context, replace(page, error=error.message, errors=field_errors(error), status=status)
+        console_request, context, replace(page, error=form_error(error), errors=field_errors(error), status=status)
     )
 
 

@@ -80,13 +80,13 @@ async def edit_event(kind: Kind, context: OperationContext) -> Outcome:
         _reject_rule(context)
         return await update_record(kind, _without_options(context))
     target = await _fetch_target_of_event(kind, context, scope)
-    return await _run(context, target, lambda: edit_series_dates(context, target))
+    return await run_edit(context, target, lambda: edit_series_dates(context, target))
 
 
 async def edit_series(kind: Kind, context: OperationContext) -> Outcome:
     """Edit the series in the path: all dates, or those from the slot in `from` on."""
     target = await _fetch_target(kind, context)
-    return await _run(context, target, lambda: edit_series_dates(context, target))
+    return await run_edit(context, target, lambda: edit_series_dates(context, target))
 
 
 async def delete_event(kind: Kind, context: OperationContext) -> Outcome:
@@ -95,7 +95,7 @@ async def delete_event(kind: Kind, context: OperationContext) -> Outcome:
     if scope == THIS:
         return await delete_record(kind, _without_options(context))
     target = await _fetch_target_of_event(kind, context, scope)
-    return await _run(context, target, lambda: trash_dates(context, target))
+    return await run_edit(context, target, lambda: trash_dates(context, target))
 
 
 async def delete_series(kind: Kind, context: OperationContext) -> Outcome:
@@ -103,7 +103,7 @@ async def delete_series(kind: Kind, context: OperationContext) -> Outcome:
     target = await _fetch_target(kind, context)
     if target.series["status"] == "trash":
         raise errors.in_trash(kind.singular)
-    return await _run(context, target, lambda: trash_dates(context, target))
+    return await run_edit(context, target, lambda: trash_dates(context, target))
 
 
 # The request ---------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ async def _fetch_target(kind: Kind, context: OperationContext) -> Target:
     return Target(series, since, scope)
 
 
-async def _run(context: OperationContext, target: Target, write: Any) -> Outcome:
+async def run_edit(context: OperationContext, target: Target, write: Any) -> Outcome:
     """Run an edit and return its summary; undo it if the request asks for a dry run."""
     tx, is_dry_run = context.transaction, bool(context.values.get("dry_run", False))
     if is_dry_run:
@@ -281,7 +281,7 @@ async def write_edit(context: OperationContext, edit: Edit, *, replaces_own: boo
     )
     await count_new_record(context, sum(match.row is None for match in edit.matches))
     summary = await write_dates(tx, write, edit.matches, edit.occurrences.trashed)
-    await _finish(context, edit, summary)
+    await finish(context, series, edit.definition, edit.until, summary, columns=edit.columns)
     return summary
 
 
@@ -298,17 +298,25 @@ def _check_slots(edit: Edit) -> None:
         taken.add(match.date.slot)
 
 
-async def _finish(context: OperationContext, edit: Edit, summary: Summary) -> None:
+async def finish(
+    context: OperationContext,
+    series: Row,
+    definition: Definition,
+    until: datetime,
+    summary: Summary,
+    *,
+    columns: Values,
+) -> None:
     """Store until when dates exist, redirect the former slug, and publish or schedule what belongs to the series."""
-    tx, series = context.transaction, edit.series
-    until = edit.until if has_dates_after(edit.definition, edit.until) else None
-    await series_store.set_created_until(tx, series["id"], until)
-    if "slug" in edit.columns and permissions.is_published(series):
+    tx = context.transaction
+    created_until = until if has_dates_after(definition, until) else None
+    await series_store.set_created_until(tx, series["id"], created_until)
+    if "slug" in columns and permissions.is_published(series):
         await slug_redirects.add_redirect(tx, "series", series["slug"], series["id"])
     if summary.event_ids:
         await publish_with_event(tx, context.actor, EVENTS, summary.event_ids[0])
-    status, run_at = edit.definition.template["status"], edit.columns.get("published_at", series["published_at"])
-    if status == "future" and (series["status"] != "future" or "published_at" in edit.columns):
+    status, run_at = definition.template["status"], columns.get("published_at", series["published_at"])
+    if status == "future" and (series["status"] != "future" or "published_at" in columns):
         await jobs.enqueue(tx, jobs.Task.PUBLISH, {"kind": "series", "record_id": series["id"]}, run_at=run_at)  # type: ignore[arg-type]
 
 

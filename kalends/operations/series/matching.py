@@ -81,8 +81,19 @@ def match_by_rule(
     by_slot = {row["slot"]: row for row in rows}
     pairs = pair_slots(list(by_slot), list_dates(definition, until, since))
     matches = [Match(by_slot[slot] if slot is not None else None, date) for slot, date in pairs]
-    return [match for match in matches if match.row is not None or not _has_ended(match.date, now)]
+    return [match for match in matches if match.row is not None or not has_ended(match.date, now)]
 
 
-def _has_ended(date: Date | None, now: datetime) -> bool:
+def has_ended(date: Date | None, now: datetime) -> bool:
     return date is None or date.span().end.utc < now
+
+
+def match_definition(rows: Sequence[Row], dates: Sequence[Date], now: datetime) -> list[Match]:
+    """Match upcoming events with the dates of their slots, and dates that have not ended with new events."""
+    given = {date.slot: date for date in dates}
+    active = {row["slot"]: row for row in rows if row["status"] != "trash"}
+    matches = [Match(row, given.get(slot)) for slot, row in active.items() if not is_past(row, now)]
+    return [
+        *matches,
+        *[Match(None, date) for slot, date in given.items() if slot not in active and not has_ended(date, now)],
+    ]

@@ -25,7 +25,7 @@ from kalends.operations.series.matching import Match
 from kalends.operations.writes import PreparedChange, log_new_record, prepare_change
 from kalends.store import Row, slug_redirects
 from kalends.store.database import Transaction
-from kalends.store.event_batches import find_free_slugs, insert_events, update_events
+from kalends.store.event_batches import find_free_slugs, insert_events, insert_links, update_events
 from kalends.store.links import replace_links
 from kalends.store.records import find_existing_ids
 
@@ -65,6 +65,7 @@ class SeriesWrite:
     edited_fields: frozenset[str] = frozenset()
     replaces_own: bool = False  # own fields that are edited give way
     sets_publication_date: bool = False
+    is_limited: bool = True  # whether the number of dates is limited
 
 
 async def write_dates(
@@ -73,12 +74,13 @@ async def write_dates(
     """Write matched events: change, create, restore from the trash, or move to the trash."""
     summary = Summary()
     matches = [_take_from_trash(match, trashed) for match in matches]
-    _check_limits(write, matches)
+    if write.is_limited:
+        _check_limits(write, matches)
     for match in matches:
         if match.row is not None:
-            _check_permission(write, match.row)
+            check_permission(write.actor, match.row)
     _check_losses(write, matches, summary)
-    contents = await _resolve_contents(tx, write.definition, [match.date for match in matches if match.date])
+    contents = await resolve_contents(tx, write.definition, [match.date for match in matches if match.date])
     await _write_changes(tx, write, matches, contents, summary)
     await _create_events(
         tx, write, [match.date for match in matches if match.row is None and match.date], contents, summary
@@ -111,10 +113,11 @@ def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
         )
 
 
-def _check_permission(write: SeriesWrite, row: Row) -> None:
-    if write.actor is not None and not permissions.may_edit(write.actor, row):
+def check_permission(actor: Actor | None, row: Row) -> None:
+    """Raise if the actor may not edit this date of a series; None is a job, which may edit all."""
+    if actor is not None and not permissions.may_edit(actor, row):
         raise permissions.permission_error(
-            write.actor, Message("You are not allowed to edit event {id} of this series.", id=row["id"])
+            actor, Message("You are not allowed to edit event {id} of this series.", id=row["id"])
         )
 
 
@@ -143,31 +146,41 @@ class Content:
     search_text: str
 
 
-async def _resolve_contents(
-    tx: Transaction, definition: Definition, dates: Sequence[Date]
-) -> dict[datetime, Content]:
+async def resolve_contents(tx: Transaction, definition: Definition, dates: Sequence[Date]) -> dict[datetime, Content]:
     """Return the content of each date. Linked records and images that no longer exist are left out."""
+    by_period = group_by_content(definition, dates)
+    resolved = await resolve_all(tx, [content_at(definition, slots[0]) for slots in by_period])
+    return {slot: content for slots, content in zip(by_period, resolved, strict=True) for slot in slots}
+
+
+def group_by_content(definition: Definition, dates: Iterable[Date]) -> list[list[datetime]]:
+    """Return the slots of dates, those with the same content together."""
     bounds = [change.since for change in definition.content_changes]
-    by_period: dict[int, Content] = {}
-    contents: dict[datetime, Content] = {}
+    by_period: dict[int, list[datetime]] = {}
     for date in dates:
-        period = sum(bound <= date.slot for bound in bounds)
-        if period not in by_period:
-            by_period[period] = await _resolve_content(tx, content_at(definition, date.slot))
-        contents[date.slot] = by_period[period]
-    return contents
+        by_period.setdefault(sum(bound <= date.slot for bound in bounds), []).append(date.slot)
+    return list(by_period.values())
 
 
-async def _resolve_content(tx: Transaction, content: Mapping[str, Any]) -> Content:
-    content = {**CONTENT_DEFAULTS, **content}
-    columns = decode_content(content)
-    if columns["image_id"] and not await find_existing_ids(tx, "media", [columns["image_id"]]):
-        columns["image_id"] = None
-    links: dict[Link, list[int]] = {}
+async def resolve_all(tx: Transaction, contents: Sequence[Mapping[str, Any]]) -> list[Content]:
+    """Resolve contents of one or several series with one statement for each kind of linked records."""
+    complete = [{**CONTENT_DEFAULTS, **content} for content in contents]
+    images = {content["image_id"] for content in complete if content["image_id"]}
+    existing_images = await find_existing_ids(tx, "media", sorted(images)) if images else set[int]()
+    existing: dict[Link, set[int]] = {}
     for link in EVENTS.links:
-        ids = content[f"{link.column}s"]
-        existing = await find_existing_ids(tx, BY_NAME[link.kind].name, ids) if ids else set[int]()
-        links[link] = [entry for entry in ids if entry in existing]
+        ids = {entry for content in complete for entry in content[f"{link.column}s"]}
+        existing[link] = await find_existing_ids(tx, BY_NAME[link.kind].name, sorted(ids)) if ids else set()
+    return [_build_content(content, existing, existing_images) for content in complete]
+
+
+def _build_content(content: Mapping[str, Any], existing: Mapping[Link, set[int]], images: set[int]) -> Content:
+    columns = decode_content(content)
+    if columns["image_id"] not in images:
+        columns["image_id"] = None
+    links = {
+        link: [entry for entry in content[f"{link.column}s"] if entry in existing[link]] for link in EVENTS.links
+    }
     return Content(columns, links, build_search_text(columns, None, SEARCHED_COLUMNS))
 
 
@@ -187,12 +200,14 @@ async def _write_changes(
         if match.row is None:
             continue
         content = contents[match.date.slot] if match.date is not None else None
+        if match.date is not None:
+            _note_kept_fields(summary, write, match.row)
         values, links = _plan_change(tx, write, match, content)
         values.update(slugs.get(match.row["id"], {}))
         change = prepare_change(EVENTS, tx, match.row, values, links, cause=write.cause)
         if change is not None:
             prepared.append(change)
-            _summarize(summary, write, match, change)
+            _summarize(summary, match, change)
         if match.date is not None:
             summary.event_ids.append(match.row["id"])
     await write_prepared(tx, prepared)
@@ -264,15 +279,19 @@ async def _choose_slugs(tx: Transaction, matches: Sequence[Match]) -> dict[int, 
     return {event_id: {"slug": slug} for event_id, slug in free.items()}
 
 
-def _summarize(summary: Summary, write: SeriesWrite, match: Match, change: PreparedChange) -> None:
-    row, date = change.row, match.date
+def _note_kept_fields(summary: Summary, write: SeriesWrite, row: Row) -> None:
+    """Add an event to the summary that keeps fields of its own, even if nothing else of it changes."""
     kept = write.edited_fields & set(row["own_fields"] or ())
+    if kept and not write.replaces_own:
+        summary.kept_own.append(describe_own(row, kept))
+
+
+def _summarize(summary: Summary, match: Match, change: PreparedChange) -> None:
+    row, date = change.row, match.date
     if date is None:
         summary.trashed += 1
     else:
         summary.changed += 1
-    if kept and not write.replaces_own:
-        summary.kept_own.append(describe_own(row, kept))
     start = change.changed.get("start_local", row["start_local"])
     summary.dates.append(
         {
@@ -286,6 +305,15 @@ def _summarize(summary: Summary, write: SeriesWrite, match: Match, change: Prepa
 # New events ----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class NewDate:
+    """A date that becomes an event."""
+
+    write: SeriesWrite
+    date: Date
+    content: Content
+
+
 async def _create_events(
     tx: Transaction,
     write: SeriesWrite,
@@ -293,30 +321,34 @@ async def _create_events(
     contents: Mapping[datetime, Content],
     summary: Summary,
 ) -> None:
-    if not dates:
-        return
-    ids = [tx.changes.next_post_id() for _ in dates]
-    wanted = {
-        event_id: add_suffix(write.slug, f"-{date.slot:%Y-%m-%d}") for event_id, date in zip(ids, dates, strict=True)
-    }
-    slugs = await find_free_slugs(tx, wanted)
-    rows = [
-        _build_row(tx, write, date, contents[date.slot], {"id": event_id, "slug": slugs[event_id]})
-        for event_id, date in zip(ids, dates, strict=True)
-    ]
-    await insert_events(tx, rows)
-    groups: LinkGroups = {}
-    for event_id, date in zip(ids, dates, strict=True):
-        for link, linked in contents[date.slot].links.items():
-            if linked:
-                groups.setdefault((link, tuple(linked)), []).append(event_id)
-    await _replace_links(tx, groups)
-    summary.created += len(dates)
-    summary.event_ids += ids
+    rows = await create_events(tx, [NewDate(write, date, contents[date.slot]) for date in dates])
+    summary.created += len(rows)
+    summary.event_ids += [row["id"] for row in rows]  # type: ignore[misc]
     summary.dates += [
         {"event": row["id"], "before": None, "after": times.format_datetime(row["start_local"])}  # type: ignore[arg-type]
         for row in rows
     ]
+
+
+async def create_events(tx: Transaction, new: Sequence[NewDate]) -> list[Values]:
+    """Create the events of dates, of one series or of several, with few statements; return their rows."""
+    if not new:
+        return []
+    by_id = {tx.changes.next_post_id(): entry for entry in new}
+    slugs = await find_free_slugs(tx, {event_id: _make_slug(entry) for event_id, entry in by_id.items()})
+    rows = [
+        _build_row(tx, entry.write, entry.date, entry.content, {"id": event_id, "slug": slugs[event_id]})
+        for event_id, entry in by_id.items()
+    ]
+    await insert_events(tx, rows)
+    for link in EVENTS.links:
+        linked = {event_id: entry.content.links[link] for event_id, entry in by_id.items()}
+        await insert_links(tx, link.table, link.column, linked)
+    return rows
+
+
+def _make_slug(new: NewDate) -> str:
+    return add_suffix(new.write.slug, f"-{new.date.slot:%Y-%m-%d}")
 
 
 def _build_row(tx: Transaction, write: SeriesWrite, date: Date, content: Content, identity: Values) -> Values:

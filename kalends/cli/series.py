@@ -1,0 +1,31 @@
+"""Series of recurring events."""
+
+import asyncio
+
+import typer
+
+from kalends.cli.runtime import load_settings, open_database
+from kalends.core.clock import utc_now
+
+series = typer.Typer(no_args_is_help=True, help="Maintain series of recurring events.")
+
+
+@series.callback()
+def group() -> None:
+    """Maintain series of recurring events."""
+
+
+@series.command("extend")
+def extend_series() -> None:
+    """Create the next dates of all series, as the worker does every night."""
+    typer.echo(f"{asyncio.run(_extend_series())} dates created.")
+
+
+async def _extend_series() -> int:
+    from kalends.operations.series.horizon import extend_all
+
+    database = await open_database(load_settings())
+    try:
+        return await extend_all(database, utc_now())
+    finally:
+        await database.close()
