@@ -15,7 +15,9 @@ from kalends.kinds.kind import PAGING, Kind
 from kalends.kinds.series import ADD_DATES, REMOVE_DATES, RULE, SERIES, TIME_PARAMS
 from kalends.operations.records import list_records, read_record
 from kalends.operations.series.create import create_series
+from kalends.operations.series.dates import edit_dates
 from kalends.operations.series.edit import ALL, FOLLOWING, THIS, delete_event, delete_series, edit_event, edit_series
+from kalends.operations.series.membership import OWN_FIELDS, convert_event, detach_event, follow_series
 from kalends.operations.series.occurrences import STATES, list_occurrences
 from kalends.operations.series.preview import preview_series
 from kalends.operations.series.undo import restore_series
@@ -72,6 +74,13 @@ RESTORE_PARAMS: Final = (
     param("force", BOOLEAN, "Continue although dates have changed since; they keep these changes", default=False),
     DRY_RUN,
 )
+DATES_PARAMS: Final = (
+    replace(ADD_DATES, name="add", description="Dates to add; one that was left out comes back with its event"),
+    replace(REMOVE_DATES, name="remove", description="Dates to leave out; their events go to the trash"),
+    DRY_RUN,
+)
+CONVERT_PARAMS: Final = (replace(RULE, required=True), ADD_DATES, REMOVE_DATES, DRY_RUN)
+FIELDS: Final = param("fields", params.several_of(*OWN_FIELDS), "The fields to give up; by default all")
 OPTIONS: Final = (DRY_RUN, OVERRIDES, PAST)
 EVENT_EDIT: Final = (*_edit_params(EVENTS), RULE, EVENT_SCOPE, *OPTIONS)
 SERIES_EDIT: Final = (*_edit_params(EVENTS), RULE, SERIES_SCOPE, FROM, *OPTIONS)
@@ -85,6 +94,10 @@ def make_series_routes() -> tuple[Route, ...]:
         Route("/series/preview", (_preview(),)),
         Route(r"/series/(?P<id>\d+)/occurrences", (_occurrences(),)),
         Route(r"/series/(?P<id>\d+)/restore", (_restore(),)),
+        Route(r"/series/(?P<id>\d+)/dates", (_action("changeDates", edit_dates, DATES_PARAMS, (errors.MISSING,)),)),
+        Route(r"/events/(?P<id>\d+)/series", (_event_action("convertEvent", convert_event, CONVERT_PARAMS),)),
+        Route(r"/events/(?P<id>\d+)/detach", (_event_action("detachEvent", detach_event, (DRY_RUN,)),)),
+        Route(r"/events/(?P<id>\d+)/follow", (_event_action("followSeries", follow_series, (FIELDS, DRY_RUN)),)),
         Route("/series/by-slug/(?P<slug>[^/]+)", (_read_one("readSeriesBySlug", SLUG),)),
         Route(
             r"/events/(?P<id>\d+)",
@@ -199,6 +212,10 @@ def _action(
         request_headers=("If-Match",),
         response_headers=("ETag",),
     )
+
+
+def _event_action(operation_id: str, operation: Operation, values: tuple[Param, ...]) -> Endpoint:
+    return _action(operation_id, operation, values, (errors.MISSING,), EVENTS)
 
 
 def _edit(operation_id: str, operation: Operation, values: tuple[Param, ...], kind: Kind = SERIES) -> Endpoint:

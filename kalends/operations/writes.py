@@ -23,7 +23,7 @@ DERIVED_COLUMNS: Final = {"search_text", "name_folded", "start_utc", "end_utc"}
 # Columns that a change of the status alone also changes.
 STATUS_COLUMNS: Final = {
     *("status", "trashed_status", "trashed_at", "published_at", "slug", "revision", "sequence", "modified_utc"),
-    "own_fields",
+    *("own_fields", "series_id", "slot"),
 }
 
 

@@ -46,9 +46,12 @@ class SeriesClient:
         history = self.caller.get(f"{EXTENSION}/series/{series_id}/history").json()["history"]
         return int(history[0]["revision"])
 
-    def restore(self, series_id: int, *, status: int = 200, **fields: object) -> Any:
-        response = self.caller.post(f"{EXTENSION}/series/{series_id}/restore", fields)
-        assert response.status_code == status, response.text
+    def restore(self, series_id: int, **fields: object) -> Any:
+        return self.post(f"/series/{series_id}/restore", **fields)
+
+    def post(self, path: str, **fields: object) -> Any:
+        response = self.caller.post(f"{EXTENSION}{path}", fields)
+        assert response.status_code == 200, response.text
         return response.json()
 
 

@@ -359,9 +359,11 @@ SERIES_EDIT: Final = record(
         "kept_own": with_description(OWN_FIELDS, N_("Dates that keep fields of their own")),
         "lost_own": with_description(OWN_FIELDS, N_("Dates in the trash that had fields of their own")),
         "dates": array(ref("DateChange")),
+        "warnings": array(TEXT),
         "series": ref("Series"),
+        "new_series": with_description(ref("Series"), N_("The second series, after one was split")),
     },
-    optional=("series",),
+    optional=("warnings", "series", "new_series"),
 )
 SERIES_PREVIEW: Final = record(
     {

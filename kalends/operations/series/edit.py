@@ -1,9 +1,9 @@
 """Edits of a series: all dates, or one date and the following ones; their dry run; moving them to the trash."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 
 from kalends.core import errors, times
 from kalends.core.errors import InvalidValue
@@ -16,6 +16,7 @@ from kalends.core.series import (
     date_at,
     end_series,
     has_dates_after,
+    move_slot,
     shift,
 )
 from kalends.kinds.events import EVENTS
@@ -39,10 +40,12 @@ from kalends.operations.series.matching import (
     match_shifted,
 )
 from kalends.operations.series.requests import make_event_row, parse_rule, read_content, read_shift, read_slots
-from kalends.operations.series.rows import fetch_series, write_definition, write_series
-from kalends.operations.series.writing import SeriesWrite, Summary, write_dates
+from kalends.operations.series.rows import fetch_series, trash_series, write_definition, write_series
+from kalends.operations.series.writing import SeriesWrite, Summary, write_dates, write_prepared
+from kalends.operations.writes import PreparedChange, prepare_change
 from kalends.store import Row, jobs, records, slug_redirects
 from kalends.store import series as series_store
+from kalends.store.database import Transaction
 from kalends.store.series import decode_definition
 
 THIS: Final = "this"
@@ -71,6 +74,8 @@ class Edit:
     fields: frozenset[str]
     columns: Values
     until: datetime
+    # New slots of events in the trash, by ID: they move along with their series.
+    trashed_slots: Mapping[int, datetime] = field(default_factory=dict[int, datetime])
 
 
 async def edit_event(kind: Kind, context: OperationContext) -> Outcome:
@@ -207,7 +212,12 @@ async def _plan_edit(context: OperationContext, target: Target) -> Edit:
     )
     columns = await _read_series_columns(context, target, content.published_at)
     fields = content.fields | ({TIMES} if change is not None or rule is not None else frozenset())
-    return Edit(series, after, matches, occurrences, frozenset(fields), columns, until)
+    trashed_slots = _move_trashed(occurrences, change, times_since) if change is not None and rule is None else {}
+    return Edit(series, after, matches, occurrences, frozenset(fields), columns, until, trashed_slots)
+
+
+def _move_trashed(occurrences: Occurrences, change: Shift, since: datetime | None) -> dict[int, datetime]:
+    return {row["id"]: move_slot(slot, change, since) for slot, row in occurrences.trashed.items()}
 
 
 def _moved(since: datetime | None, change: Shift | None) -> datetime | None:
@@ -280,9 +290,24 @@ async def write_edit(context: OperationContext, edit: Edit, *, replaces_own: boo
         sets_publication_date="published_at" in edit.columns,
     )
     await count_new_record(context, sum(match.row is None for match in edit.matches))
-    summary = await write_dates(tx, write, edit.matches, edit.occurrences.trashed)
+    trashed = await _write_trashed_slots(tx, edit, cause)
+    summary = await write_dates(tx, write, edit.matches, trashed)
     await finish(context, series, edit.definition, edit.until, summary, columns=edit.columns)
     return summary
+
+
+async def _write_trashed_slots(tx: Transaction, edit: Edit, cause: int) -> Mapping[datetime, Row]:
+    """Write the new slots of events in the trash; return these events by slot."""
+    prepared: list[PreparedChange] = []
+    trashed: dict[datetime, Any] = {}
+    for slot, row in edit.occurrences.trashed.items():
+        new_slot = edit.trashed_slots.get(row["id"], slot)
+        change = prepare_change(EVENTS, tx, row, {"slot": new_slot}, {}, cause=cause)
+        if change is not None:
+            prepared.append(change)
+        trashed[new_slot] = {**row, "slot": new_slot}
+    await write_prepared(tx, prepared)
+    return trashed
 
 
 def _check_slots(edit: Edit) -> None:
@@ -335,13 +360,8 @@ async def trash_dates(context: OperationContext, target: Target) -> Summary:
     if after is not None:
         edit = Edit(series, after, matches, occurrences, frozenset(), {}, compute_until(series, after, tx.now))
         return await write_edit(context, edit, replaces_own=True)
-    slug = await records.find_free_slug(tx, "series", str(series["slug"]) + "__trashed", series["id"])
-    changed: dict[LiteralString, object] = {
-        "status": "trash",
-        "trashed_status": series["status"],
-        "trashed_at": tx.now,
-        "slug": slug,
-    }
-    cause = await write_series(tx, series, changed)
-    write = SeriesWrite(series["id"], slug, series["published_at"], before, cause, context.actor, replaces_own=True)
+    cause = await trash_series(tx, series)
+    write = SeriesWrite(
+        series["id"], series["slug"], series["published_at"], before, cause, context.actor, replaces_own=True
+    )
     return await write_dates(tx, write, matches, {})

@@ -63,9 +63,9 @@ def _has_times_of_series(definition: Definition, row: Row, changed: Mapping[str,
     return all(changed.get(name, row[name]) == expected[name] for name in LOCAL_TIME_COLUMNS)
 
 
-def too_many_removed(count: int) -> errors.ApiError:
+def too_many_removed(count: int, param: str = "remove_dates") -> errors.ApiError:
     return errors.invalid(
-        "remove_dates",
+        param,
         "at most {maximum} dates can be removed from a series; this would make {count}.",
         maximum=MAX_REMOVED,
         count=count,

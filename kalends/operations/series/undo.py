@@ -193,7 +193,7 @@ async def _write_back(
     prepared = await _prepare_events(tx, restoration, rows, existing, cause)
     await write_prepared(tx, prepared)
     current = {**rows, **{change.row["id"]: _apply(change) for change in prepared}}
-    summary = _summarize(prepared)
+    summary = summarize_changes(prepared)
     if (restored := await fetch_series(tx, series["id"]))["status"] != "trash":
         _merge(summary, await _complete_dates(context, restored, current, cause))
     summary.kept_own = _describe_conflicts(restoration, rows)
@@ -291,7 +291,7 @@ async def _complete_dates(context: OperationContext, series: Row, rows: Mapping[
     return summary
 
 
-def _summarize(prepared: Sequence[PreparedChange]) -> Summary:
+def summarize_changes(prepared: Sequence[PreparedChange]) -> Summary:
     summary = Summary()
     summary.dates = [_describe_change(change) for change in prepared]
     summary.trashed = sum(entry["after"] is None for entry in summary.dates)

@@ -28,6 +28,7 @@ from kalends.store.database import Transaction
 from kalends.store.event_batches import find_free_slugs, insert_events, insert_links, update_events
 from kalends.store.links import replace_links
 from kalends.store.records import find_existing_ids
+from kalends.store.sql import Sql
 
 MAX_DATES: Final = 1000  # dates that one edit changes
 MAX_TEXT: Final = 20_000_000  # characters of all descriptions that one edit writes
@@ -85,7 +86,31 @@ async def write_dates(
     await _create_events(
         tx, write, [match.date for match in matches if match.row is None and match.date], contents, summary
     )
+    await vacate_slots(tx, write.series_id, [match.date.slot for match in matches if match.date], write.cause)
     return summary
+
+
+async def vacate_slots(tx: Transaction, series_id: int, slots: Sequence[datetime], cause: int | None) -> None:
+    """Take events in the trash out of a series if another event has their slot now."""
+    where = Sql(
+        """r.site_id = ? AND r.series_id = ? AND r.status = 'trash' AND r.slot = ANY(?)
+            AND EXISTS (SELECT FROM events o WHERE o.site_id = r.site_id AND o.series_id = r.series_id
+                AND o.slot = r.slot AND o.id <> r.id)""",
+        tx.site.id,
+        series_id,
+        list(slots),
+    )
+    rows = await tx.fetch_all(EVENTS.select(where))
+    await detach_events(tx, rows, cause)
+
+
+async def detach_events(tx: Transaction, rows: Sequence[Row], cause: int | None) -> list[PreparedChange]:
+    """Make events independent of their series."""
+    outside: Values = {"series_id": None, "slot": None, "own_fields": None}
+    prepared = [prepare_change(EVENTS, tx, row, outside, {}, cause=cause) for row in rows]
+    changes = [change for change in prepared if change is not None]
+    await write_prepared(tx, changes)
+    return changes
 
 
 def _take_from_trash(match: Match, trashed: Mapping[datetime, Row]) -> Match:
@@ -252,7 +277,7 @@ def _plan_change(
         values.update(span_columns(date.part, date.span()))
     if write.sets_publication_date:
         values["published_at"] = write.published_at
-    values.update({"slot": date.slot, "own_fields": sorted(own) or None})
+    values.update({"series_id": write.series_id, "slot": date.slot, "own_fields": sorted(own) or None})
     values["search_text"] = _build_search_text(row, values, content)
     links = {link: ids for link, ids in content.links.items() if link.param not in own}
     return values, links
