@@ -20,6 +20,7 @@ from kalends.core.recurrence import (
     rest_from,
     serialize_rule,
 )
+from kalends.core.recurrence.sentences import find_sentence, simplify_rule
 from tests.core.random_rules import make_rule
 from tests.soak import scaled
 
@@ -118,3 +119,12 @@ def test_text_and_object_are_read_as_the_same_rule(rule: Rule, until: date | Non
     assert format_rule(read_rule(format_rule(ended), "UTC")) == format_rule(
         read_rule_object(serialize_rule(ended), "UTC")
     )
+
+
+@some_settings
+@given(rules, starts)
+def test_simplified_rule_gives_the_same_dates(rule: Rule, start: datetime) -> None:
+    simple = simplify_rule(rule, start.date())
+    assert [*expand(simple, start, start + YEARS)] == [*expand(rule, start, start + YEARS)]
+    sentence = find_sentence(rule, start.date())
+    assert sentence is None or str(sentence)
