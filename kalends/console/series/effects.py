@@ -58,14 +58,14 @@ def describe_effect(summary: dict[str, Any], locale: PageLocale) -> Effect:
         trashed=summary["trashed"],
         first=format_wall(days[0], locale, all_day=True) if days else "",
         last=format_wall(days[-1], locale, all_day=True) if days else "",
-        kept_own=[_describe_own(entry, locale) for entry in summary["kept_own"]],
-        lost_own=[_describe_own(entry, locale) for entry in summary["lost_own"]],
+        kept_own=[describe_own(entry, locale) for entry in summary["kept_own"]],
+        lost_own=[describe_own(entry, locale) for entry in summary["lost_own"]],
         moved=[_describe_date(entry, locale) for entry in moved[:MAX_DATES]],
         more=max(len(moved) - MAX_DATES, 0),
     )
 
 
-def _describe_own(entry: dict[str, Any], locale: PageLocale) -> OwnDate:
+def describe_own(entry: dict[str, Any], locale: PageLocale) -> OwnDate:
     return OwnDate(entry["event"], format_wall(entry["slot"], locale), name_fields(entry["fields"], locale))
 
 

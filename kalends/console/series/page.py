@@ -91,6 +91,7 @@ class EditText:
     user: str
     fields: str
     count: int  # events that it changed
+    is_undoable: bool
 
 
 def describe_parts(definition: Definition, site_zone: str, locale: PageLocale) -> list[PartText]:
@@ -175,6 +176,7 @@ async def load_edits(console_request: ConsoleRequest, context: OperationContext,
             user=change["login"] or "",
             fields=_name_changes(change, locale),
             count=counts.get(change["revision"], 0),
+            is_undoable=change["action"] != "create",
         )
         for change in changes
     ]

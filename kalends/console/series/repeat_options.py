@@ -21,9 +21,9 @@ class RepeatOptions:
     has_lists: bool
 
 
-def make_options(locale: PageLocale, *, is_new: bool = True) -> RepeatOptions:
-    """Return the choices; those of a new series include "never" and lists of dates."""
+def make_options(locale: PageLocale, *, is_new: bool = True, has_lists: bool | None = None) -> RepeatOptions:
+    """Return the choices; those of a new event include "never" and, like those of new series, lists of dates."""
     frequencies = {name: text for name, text in FREQUENCIES.items() if is_new or name not in ("", DATES_ONLY)}
     names = zip(WEEKDAYS, locale.weekdays(MONDAY), strict=True)
     weekdays = [(value, short, long) for value, (short, long) in names]
-    return RepeatOptions(weekdays, frequencies, DAYS, ENDS, is_new)
+    return RepeatOptions(weekdays, frequencies, DAYS, ENDS, is_new if has_lists is None else has_lists)

@@ -10,6 +10,7 @@ from kalends.core.errors import ApiError
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.recurrence import Rule
+from kalends.http import rule_texts
 from kalends.kinds.series import TIMES
 from kalends.website.models.page_locale import PageLocale
 
@@ -28,7 +29,7 @@ def describe_rule(rule: Rule | None, start: date, locale: PageLocale) -> str:
     """Return a rule in words; empty if there are none for it. Without a rule, a series has a list of dates."""
     if rule is None:
         return locale.text(LIST_TEXT)
-    return ""
+    return rule_texts.describe_rule(rule, start, locale.language, str(locale.locale)) or ""
 
 
 def describe_warning(warning: Message) -> Message:

@@ -105,6 +105,7 @@ async def show_page(
         console_request,
         "series.html",
         status=error.status if error else 200,
+        can_undo=bool(edits) and edits[0].is_undoable and row["status"] != "trash",
         error=error.message if error else None,
         errors=_find_errors(error),
         row=row,
