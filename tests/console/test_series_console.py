@@ -131,6 +131,19 @@ def test_scopes_show_their_effect_before_anything_is_saved(editor: ConsoleClient
     assert [event["title"] for event in api.events(series_id)[1:4]] == ["Choir", "Large choir", "Choir"]
 
 
+def test_form_can_be_continued_from_the_page_about_scopes(editor: ConsoleClient, api: SeriesClient) -> None:
+    event = api.events(create(editor, "Quiz"))[1]
+    page = save(editor, event["id"], title="Quiz night", tags="new tag")
+    path = f"/console/events/{event['id']}"
+    assert f'href="{path}?draft={event["id"]}"' in page.html
+    form = editor.page(f"{path}?draft={event['id']}")
+    assert (form.fields["title"], form.fields["tags"]) == (["Quiz night"], ["new tag"])
+    again = Page.parse(editor.post(path, form.form(action="save")).text)
+    assert "Changed: Title, Tags." in again.text
+    choose(editor, event["id"], again, "following")
+    assert "Unsaved changes" not in editor.page(path).text
+
+
 def test_own_changes_are_kept_unless_replaced(editor: ConsoleClient, api: SeriesClient) -> None:
     series_id = create(editor, "Chess")
     events = api.events(series_id)

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from kalends.console import conflicts
 from kalends.console.event_form.actions import STATUSES
 from kalends.console.event_form.checks import check_event, find_open_problems
+from kalends.console.event_form.kept_form import keep_form
 from kalends.console.event_form.loading import load_linked, load_new_values, resolve_names
 from kalends.console.event_form.page import KIND, FormPage, load_drafts, show_form, show_form_again
 from kalends.console.event_form.preview import preview_unsaved, show_preview_error
@@ -155,7 +156,8 @@ async def _write(
     if submission.record_id is None:
         return await finish(console_request, submission, await console_request.perform(create_record, EVENTS, params))
     if (edit := make_edit(submission, SAVE, params)) is not None:
-        return await ask_scope(console_request, edit)
+        is_kept = await keep_form(console_request, submission)
+        return await ask_scope(console_request, replace(edit, is_kept=is_kept))
     outcome = await console_request.perform(
         update_record, EVENTS, params, record_id=submission.record_id, revision=submission.base_revision
     )

@@ -46,6 +46,7 @@ class ScopedEdit:
     params: Mapping[str, Any]
     revision: int | None
     hidden: Mapping[str, str] = field(default_factory=dict[str, str])  # fields that the page sends along
+    is_kept: bool = False  # whether the form is stored as unsaved changes
 
     def params_for(self, scope: str) -> dict[str, Any]:
         left_out = SINGLE_PARAMS if scope != THIS else frozenset[str]()
