@@ -1,6 +1,6 @@
 """A request to the console, its routes, and the access that they require."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -13,7 +13,7 @@ from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.languages import find_language
 from kalends.core.messages import Message
-from kalends.core.params import RepeatedValues, read_params
+from kalends.core.params import Param, RepeatedValues, read_params
 from kalends.core.roles import ROLES
 from kalends.http import language, requests, sessions
 from kalends.http.auth import authenticate_session
@@ -181,12 +181,14 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         *,
         record_id: int | None = None,
         revision: int | None = None,
+        params: Sequence[Param] | None = None,
     ) -> Outcome:
         """Run a write of the API with these parameters, in a transaction of its own.
 
-        The parameters are those of the API and are validated as there, so errors name the same parameters.
+        The parameters are those of the API and are validated as there, so errors name the same parameters. `params`
+        declares them if they are not those of the kind.
         """
-        values = read_params(kind.fields, dict(raw), update=record_id is not None)
+        values = read_params(params or kind.fields, dict(raw), update=record_id is not None)
         await hash_new_passwords(self.site, values)
         async with self.write() as tx:
             await tx.lock_site(self.actor.user_id)

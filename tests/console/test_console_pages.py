@@ -25,7 +25,8 @@ from tests.soak import SOAK
 TOKEN = "token-of-the-tests"
 HOSTILE = "\"'><img src=x onerror=pwned()><script>pwned()</script>"
 RECORD_PAGES = {
-    "events": ("", "/history", "/preview"),
+    "events": ("", "/history", "/preview", "/repeat"),
+    "series": ("",),
     "venues": ("", "/history", "/merge"),
     "organizers": ("", "/history", "/merge"),
     "categories": ("", "/delete", "/merge"),
@@ -33,7 +34,14 @@ RECORD_PAGES = {
 }
 TABLES = (
     *("/console/events", "/console/events?per_page=500&period=all", "/console/events/new", "/console/venues"),
-    *("/console/organizers", "/console/categories", "/console/tags", "/console/media", "/console/trash"),
+    *(
+        "/console/series",
+        "/console/organizers",
+        "/console/categories",
+        "/console/tags",
+        "/console/media",
+        "/console/trash",
+    ),
     *("/console/people", "/console/people/new", "/console/people/1", "/console/settings"),
     *("/console/settings/appearance", "/console/account", "/console/confirm", "/console/sign-in", "/console/reset"),
 )
@@ -87,6 +95,9 @@ def console(
             upload = {"file": ("x.png", PNG, "image/png")}
             texts = {"title": HOSTILE, "alt_text": HOSTILE, "caption": HOSTILE}
             assert client.post("/api/kalends/v1/media", files=upload, data=texts).status_code == 201
+            dates = {"start_date": "2031-01-07 19:30", "end_date": "2031-01-07 21:00", "rule": "FREQ=WEEKLY;COUNT=3"}
+            series = {"title": HOSTILE, **dates, "timezone": "Europe/Berlin", "status": "publish"}
+            assert client.post("/api/kalends/v1/series", json=series).status_code == 201
             client.patch(f"{API_PATH}/events/{find_ids(url, 'events')[0]}", json={"title": f"Changed {HOSTILE}"})
         with psycopg.connect(url, autocommit=True) as connection:
             fill_accounts(connection, users["administrator"].id)
@@ -145,7 +156,7 @@ def test_hostile_texts_run_nothing(chromium: Browser, console: Console, with_pol
         if not request.path.endswith("/preview"):
             assert page.evaluate(CHECK_SCRIPT) == [], request
         assert problems == [], request
-    assert len(console.ids["events"]) == len(PAYLOADS)
+    assert len(console.ids["events"]) == len(PAYLOADS) + 3
     page.context.close()
 
 
