@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from urllib.parse import quote, urlencode
 
 from bench.measurement import RunningServer
@@ -32,6 +32,11 @@ def _current_paths(_: SizedSite, now: datetime) -> list[str]:
     return [_list_path(strict_dates="true", ends_after=now.strftime("%Y-%m-%dT%H:%M:%SZ"))]
 
 
+def _week_paths(_: SizedSite, now: datetime) -> list[str]:
+    first = now.date() + timedelta(days=14)
+    return [_list_path(start_date=first, end_date=first + timedelta(days=7))]
+
+
 def _include_paths(site: SizedSite, _: datetime) -> list[str]:
     chunks = (site.event_ids[start : start + 12] for start in range(0, 600 - 12, 12))
     return [_list_path(include=",".join(map(str, chunk))) for chunk in chunks if len(chunk) == 12]
@@ -44,6 +49,7 @@ def _radius_paths(_: SizedSite, __: datetime) -> list[str]:
 CASES = (
     Case("the default list", MAX_CONSTANT_RATIO, lambda _, __: [BASE]),
     Case("ends_after=now", MAX_CONSTANT_RATIO, _current_paths),
+    Case("a week, start_date and end_date", MAX_CONSTANT_RATIO, _week_paths),
     Case("one event by ID", MAX_CONSTANT_RATIO, lambda site, _: [f"{BASE}/{n}" for n in site.event_ids]),
     Case("one event by slug", MAX_CONSTANT_RATIO, lambda site, _: [f"{BASE}/by-slug/{quote(s)}" for s in site.slugs]),
     Case("include, 12 IDs", MAX_CONSTANT_RATIO, _include_paths),

@@ -56,6 +56,7 @@ class Endpoint:
     requires_body: bool = False
     returns_existing: bool = False  # with status 200, if a published record has the same data
     accepts_file: bool = False
+    is_preview: bool = False  # with the parameters of a write, but reads only and does not lock the site
 
     @property
     def is_write(self) -> bool:

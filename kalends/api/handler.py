@@ -121,10 +121,19 @@ async def _handle_write(api_request: ApiRequest, endpoint: Endpoint) -> Response
         sent = await store_upload(api_request, endpoint, library, site.id)
     else:
         sent = await _read_input(api_request, endpoint, site)
+    if endpoint.is_preview:
+        return await _preview(api_request, endpoint, sent)
     async with api_request.transaction(writing=True) as tx:
         await _reauthenticate_writer(api_request, endpoint.kind, tx)
         context = _make_context(api_request, endpoint, tx, sent)
         return await _write(api_request, endpoint, context, sent.raw)
+
+
+async def _preview(api_request: ApiRequest, endpoint: Endpoint, sent: OperationInput) -> Response:
+    """Run an operation that has the parameters of a write but changes nothing, in a read-only transaction."""
+    async with api_request.transaction() as tx:
+        await _reauthenticate_writer(api_request, endpoint.kind, tx)
+        return await _run(api_request, endpoint, _make_context(api_request, endpoint, tx, sent), sent.raw)
 
 
 async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -> OperationInput:

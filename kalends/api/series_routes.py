@@ -1,8 +1,9 @@
 """The routes of series in the extension of the API."""
 
+from dataclasses import replace
 from typing import Final
 
-from kalends.api.catalog import UPDATES, Endpoint, Operation, Route
+from kalends.api.catalog import UPDATES, Endpoint, ErrorCode, Operation, Route
 from kalends.api.description import errors
 from kalends.api.description.headers import TOTAL_HEADERS
 from kalends.api.description.operations import SUMMARIES
@@ -11,10 +12,15 @@ from kalends.core.date_forms import read_time_or_datetime
 from kalends.core.params import BOOLEAN, DATE_TIME, Param, Type, param
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import PAGING, Kind
-from kalends.kinds.series import RULE, SERIES
+from kalends.kinds.series import ADD_DATES, REMOVE_DATES, RULE, SERIES, TIME_PARAMS
 from kalends.operations.records import list_records, read_record
 from kalends.operations.series.create import create_series
+from kalends.operations.series.dates import edit_dates
 from kalends.operations.series.edit import ALL, FOLLOWING, THIS, delete_event, delete_series, edit_event, edit_series
+from kalends.operations.series.membership import OWN_FIELDS, convert_event, detach_event, follow_series
+from kalends.operations.series.occurrences import STATES, list_occurrences
+from kalends.operations.series.preview import preview_series
+from kalends.operations.series.undo import restore_series
 
 ID: Final = param("id", params.integer(), "The ID of the record", required=True)
 SLUG: Final = param("slug", params.text(str), "The slug of the record", required=True)
@@ -48,6 +54,33 @@ def _edit_params(kind: Kind) -> tuple[Param, ...]:
     return tuple(field for field in fields if field.name not in ("rule", "add_dates", "remove_dates"))
 
 
+def _preview_params() -> tuple[Param, ...]:
+    """Return the parameters that determine the dates of a new series; the end is that of the start by default."""
+    fields = [field for field in EVENTS.fields if field.name in TIME_PARAMS]
+    return (*[replace(field, required=field.name == "start_date") for field in fields], RULE, ADD_DATES, REMOVE_DATES)
+
+
+OCCURRENCE_PARAMS: Final = (
+    param("from", DATE_TIME, "Dates from this slot on, in the time zone of the series"),
+    param("to", DATE_TIME, "Dates up to this slot; a day without a time is included"),
+    param(
+        "state",
+        params.several_of(*STATES),
+        "Dates that exist as events, that are left out, or that are still to be created; by default all",
+    ),
+)
+RESTORE_PARAMS: Final = (
+    param("revision", params.integer(), "Revision to return to; omit it to restore the series from the trash"),
+    param("force", BOOLEAN, "Continue although dates have changed since; they keep these changes", default=False),
+    DRY_RUN,
+)
+DATES_PARAMS: Final = (
+    replace(ADD_DATES, name="add", description="Dates to add; one that was left out comes back with its event"),
+    replace(REMOVE_DATES, name="remove", description="Dates to leave out; their events go to the trash"),
+    DRY_RUN,
+)
+CONVERT_PARAMS: Final = (replace(RULE, required=True), ADD_DATES, REMOVE_DATES, DRY_RUN)
+FIELDS: Final = param("fields", params.several_of(*OWN_FIELDS), "The fields to give up; by default all")
 OPTIONS: Final = (DRY_RUN, OVERRIDES, PAST)
 EVENT_EDIT: Final = (*_edit_params(EVENTS), RULE, EVENT_SCOPE, *OPTIONS)
 SERIES_EDIT: Final = (*_edit_params(EVENTS), RULE, SERIES_SCOPE, FROM, *OPTIONS)
@@ -58,6 +91,13 @@ def make_series_routes() -> tuple[Route, ...]:
         Route("/series", (_read(list_records, "listSeries", "SeriesList", PAGING), _create())),
         Route(r"/series/(?P<id>\d+)", (_read_one("readSeries", ID), _edit("updateSeries", edit_series, SERIES_EDIT),
                                        _delete("deleteSeries", delete_series, (SERIES_SCOPE, FROM, DRY_RUN)))),
+        Route("/series/preview", (_preview(),)),
+        Route(r"/series/(?P<id>\d+)/occurrences", (_occurrences(),)),
+        Route(r"/series/(?P<id>\d+)/restore", (_restore(),)),
+        Route(r"/series/(?P<id>\d+)/dates", (_action("changeDates", edit_dates, DATES_PARAMS, (errors.MISSING,)),)),
+        Route(r"/events/(?P<id>\d+)/series", (_event_action("convertEvent", convert_event, CONVERT_PARAMS),)),
+        Route(r"/events/(?P<id>\d+)/detach", (_event_action("detachEvent", detach_event, (DRY_RUN,)),)),
+        Route(r"/events/(?P<id>\d+)/follow", (_event_action("followSeries", follow_series, (FIELDS, DRY_RUN)),)),
         Route("/series/by-slug/(?P<slug>[^/]+)", (_read_one("readSeriesBySlug", SLUG),)),
         Route(
             r"/events/(?P<id>\d+)",
@@ -114,6 +154,68 @@ def _create() -> Endpoint:
         response_headers=("ETag", "Location"),
         requires_body=True,
     )
+
+
+def _preview() -> Endpoint:
+    return Endpoint(
+        ("POST",),
+        preview_series,
+        SERIES,
+        _preview_params(),
+        operation_id="previewSeries",
+        summary=SUMMARIES["previewSeries"],
+        returns="SeriesPreview",
+        errors=(errors.MISSING,),
+        requires_body=True,
+        is_preview=True,
+    )
+
+
+def _occurrences() -> Endpoint:
+    return Endpoint(
+        ("GET",),
+        list_occurrences,
+        SERIES,
+        OCCURRENCE_PARAMS,
+        (ID,),
+        operation_id="listOccurrences",
+        summary=SUMMARIES["listOccurrences"],
+        returns="Occurrences",
+        errors=(errors.NOT_FOUND, errors.NOT_ACCESSIBLE, errors.PROTECTED),
+    )
+
+
+def _restore() -> Endpoint:
+    return _action(
+        "restoreSeries", restore_series, RESTORE_PARAMS, (errors.MISSING, errors.EXPIRED, errors.UNDO_CONFLICTS)
+    )
+
+
+def _action(
+    operation_id: str,
+    operation: Operation,
+    values: tuple[Param, ...],
+    further_errors: tuple[ErrorCode, ...] = (),
+    kind: Kind = SERIES,
+) -> Endpoint:
+    """Return the endpoint of a write that is neither an update nor a deletion."""
+    return Endpoint(
+        ("POST",),
+        operation,
+        kind,
+        values,
+        (ID,),
+        operation_id=operation_id,
+        summary=SUMMARIES[operation_id],
+        returns="SeriesEdit",
+        errors=(errors.NOT_FOUND, errors.IN_TRASH, errors.SLOT_TAKEN, *further_errors),
+        request_headers=("If-Match",),
+        response_headers=("ETag",),
+    )
+
+
+def _event_action(operation_id: str, operation: Operation, values: tuple[Param, ...]) -> Endpoint:
+    return _action(operation_id, operation, values, (errors.MISSING,), EVENTS)
 
 
 def _edit(operation_id: str, operation: Operation, values: tuple[Param, ...], kind: Kind = SERIES) -> Endpoint:

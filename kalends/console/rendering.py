@@ -1,5 +1,6 @@
 """Rendering of the pages of the console by Jinja2, with their headers."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -50,8 +51,8 @@ NOTICES: Final = {
     "removed": N_("The account was removed."),
 }
 _ENVIRONMENT: Final = make_environment(TEMPLATES)
-_ENVIRONMENT.globals.update(asset=asset_url, site_asset=asset_name, style=style_name, LANGUAGES=LANGUAGES)
-_ENVIRONMENT.globals.update(rich_text_source=rich_text_source)
+_ENVIRONMENT.globals.update(asset=asset_url, site_asset=asset_name, style=partial(style_name, sheet="design"))
+_ENVIRONMENT.globals.update(rich_text_source=rich_text_source, LANGUAGES=LANGUAGES)
 
 
 def show(

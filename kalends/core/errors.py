@@ -26,6 +26,9 @@ ApiError                    an error response: code, status, message, data
   409  rest_request_in_progress      the first request with this key runs   in_progress
        rest_conflict                 the write violates a constraint        conflict
        rest_media_in_use             records use the image                  in_use
+       series_overrides_lost         dates of their own would be lost       series_overrides_lost
+       series_undo_conflicts         dates have changed since the edit      series_undo_conflicts
+       series_slot_taken             two dates would have the same time     slot_taken
   410  rest_history_expired          the requested changes were trimmed     expired
        …-is-in-trash                 the record is in the trash already     in_trash
   412  rest_precondition_failed      If-Match names an older version        precondition_failed
@@ -357,6 +360,18 @@ def series_overrides_lost(dates: Sequence[Mapping[str, object]]) -> ApiError:
         "series_overrides_lost",
         Message(
             "{count} dates with changes of their own would be lost. Send `overrides=replace` to continue.",
+            count=len(dates),
+        ),
+        data={"dates": list(dates)},
+    )
+
+
+def series_undo_conflicts(dates: Sequence[Mapping[str, object]]) -> ApiError:
+    return ApiError(
+        409,
+        "series_undo_conflicts",
+        Message(
+            "{count} dates have changed since this edit. Send `force=true` to continue; they keep these changes.",
             count=len(dates),
         ),
         data={"dates": list(dates)},

@@ -1,7 +1,6 @@
 """Events that one user changes together: reading them before, and finding them again to undo the change.
 
-A bulk change holds the lock of the site, so its revisions follow each other without gaps: the revisions of the site
-before and after it identify it.
+The user, and the revisions of the site before and after a bulk change, identify it.
 """
 
 from collections.abc import Sequence

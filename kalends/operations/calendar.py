@@ -187,18 +187,18 @@ async def list_main_categories(context: OperationContext, since: datetime, limit
 
 
 async def find_record_url(context: OperationContext, post_id: int) -> tuple[str, str] | None:
-    """Find the collection and slug of a published post by its ID."""
-    site_id = context.transaction.site.id
+    """Find the collection and slug of a published post by its ID, or by that of a record that was merged into it."""
+    tx = context.transaction
     for kind in (EVENTS, VENUES, ORGANIZERS):
-        row = await context.transaction.fetch_one(
+        slug = await tx.fetch_value(
             Sql(
                 "SELECT slug FROM " + kind.name + " WHERE site_id = ? AND id = ? AND status = 'publish'",
-                site_id,
+                tx.site.id,
                 post_id,
             )
-        )
-        if row:
-            return kind.singular, row["slug"]
+        ) or await slug_redirects.current_slug(tx, kind.name, slug_redirects.id_key(post_id), is_post=True)
+        if slug:
+            return kind.singular, slug
     return None
 
 

@@ -37,6 +37,7 @@ class OperationContext:
     )
     # The revisions that If-Match accepts; None if it is absent.
     if_match: frozenset[int] | None = None
+    returns_record: bool = True  # whether a write returns the record; reading it again costs as much as the write
 
     @property
     def render_context(self) -> RenderContext:

@@ -10,7 +10,7 @@ from kalends.operations import permissions
 from kalends.operations.writes import write_changes
 from kalends.store import Row
 from kalends.store.database import Transaction
-from kalends.store.sql import Sql
+from kalends.store.sql import Sql, join
 
 
 async def publish_with_event(tx: Transaction, actor: Actor, kind: Kind, record_id: int) -> None:
@@ -22,10 +22,8 @@ async def publish_with_event(tx: Transaction, actor: Actor, kind: Kind, record_i
     """
     if not kind.is_event or not permissions.may_publish(actor):
         return
-    event = await tx.fetch_one(
-        Sql("SELECT status, published_at FROM events WHERE site_id = ? AND id = ?", tx.site.id, record_id)
-    )
-    if event is None or event["status"] not in ("publish", "future"):
+    event = await _find_event_with_drafts(tx, record_id)
+    if event is None:
         return
     if event["status"] == "publish":
         date, later = tx.now, Sql("r.status IN ('draft', 'pending', 'future')")
@@ -34,6 +32,23 @@ async def publish_with_event(tx: Transaction, actor: Actor, kind: Kind, record_i
         later = Sql("r.status IN ('draft', 'pending') OR r.status = 'future' AND r.published_at > ?", date)
     condition = Sql("(") + later + Sql(") AND") + permissions.editable_condition(actor)
     await _publish_linked(tx, actor, record_id, condition, date)
+
+
+async def _find_event_with_drafts(tx: Transaction, record_id: int) -> Row | None:
+    """Return the event if it is published or scheduled and has linked drafts, which is rare: one statement tells."""
+    has_drafts = [
+        Sql("EXISTS (SELECT FROM " + link.table + " l JOIN " + BY_NAME[link.kind].name + " r")
+        + Sql("ON r.site_id = l.site_id AND r.id = l." + link.column)
+        + Sql("WHERE l.site_id = e.site_id AND l.event_id = e.id AND r.status IN ('draft', 'pending', 'future'))")
+        for link in EVENTS.links
+        if BY_NAME[link.kind].is_post
+    ]
+    return await tx.fetch_one(
+        Sql("SELECT e.status, e.published_at FROM events e WHERE e.site_id = ? AND e.id = ?", tx.site.id, record_id)
+        + Sql("AND e.status IN ('publish', 'future') AND (")
+        + join(" OR ", has_drafts)
+        + Sql(")")
+    )
 
 
 async def publish_with_due_event(tx: Transaction, event: Row) -> None:

@@ -100,8 +100,9 @@ async def _choose_parent(kind: Kind, context: OperationContext, row: Row, target
 
 
 async def _redirect(kind: Kind, context: OperationContext, row: Row, target_id: int) -> None:
-    """Redirect the current address of the record, if it was public, and all former ones."""
+    """Redirect the current address and the ID of the record, if it was public, and all former ones."""
     tx = context.transaction
     await slug_redirects.move_redirects(tx, kind.name, row["id"], target_id)
     if permissions.is_published(row):
         await slug_redirects.add_redirect(tx, kind.name, row["slug"], target_id)
+        await slug_redirects.add_redirect(tx, kind.name, slug_redirects.id_key(row["id"]), target_id)

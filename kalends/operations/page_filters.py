@@ -14,7 +14,7 @@ from kalends.kinds import BY_NAME
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind
 from kalends.operations.context import OperationContext
-from kalends.store import Row
+from kalends.store import Row, slug_redirects
 from kalends.store.sql import Sql
 
 Value = int | str
@@ -82,7 +82,17 @@ async def _find_named(context: OperationContext, kind: Kind, entries: Sequence[V
         row: Row | None = by_id.get(entry) or (None if kind.is_post else by_slug.get(slug))
         if row is not None:
             matches[entry] = NamedRecord(row["id"], to_plain_text(row["name"]))
-    return matches
+    missing = [entry for entry in entries if entry not in matches]
+    return {**matches, **await _find_merged(context, kind, missing)} if missing else matches
+
+
+async def _find_merged(context: OperationContext, kind: Kind, entries: Sequence[Value]) -> dict[Value, NamedRecord]:
+    """Find the records into which those with these IDs were merged, and the terms that had these slugs."""
+    keys: dict[str, Value] = {slug_redirects.id_key(entry): entry for entry in entries if isinstance(entry, int)}
+    if not kind.is_post:
+        keys |= {normalize_lookup(str(entry)): entry for entry in entries}
+    rows = await slug_redirects.find_current(context.transaction, kind.name, list(keys), is_post=kind.is_post)
+    return {keys[row["key"]]: NamedRecord(row["id"], to_plain_text(row["name"])) for row in rows}
 
 
 async def find_place(context: OperationContext, name: str) -> tuple[float, float] | None:

@@ -262,7 +262,9 @@ async def _build_outcome(
 
 
 async def read_outcome(kind: Kind, context: OperationContext, record_id: int, status: int = 200) -> Outcome:
-    """Read the record after a write and return it as the outcome."""
+    """Read the record after a write and return it as the outcome, if the caller needs it."""
+    if not context.returns_record:
+        return Outcome({}, status)
     site_id = context.transaction.site.id
     row = await context.transaction.fetch_one(kind.select(Sql("r.site_id = ? AND r.id = ?", site_id, record_id)))
     if row is None:

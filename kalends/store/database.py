@@ -98,6 +98,7 @@ class Transaction:
         self.now = now
         self.statements = 0
         self._changes: ChangeLog | None = None
+        self._release = ""  # the statement that releases the savepoint of the last part
 
     async def fetch_all(self, sql: Sql) -> list[Record]:
         self.statements += 1
@@ -140,10 +141,15 @@ class Transaction:
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """Run a part that may fail alone: its writes and its entries of the change log are then undone."""
+        """Run a part that may fail alone: its writes and its entries of the change log are then undone.
+
+        The savepoint is released together with the beginning of the next one, or by the commit, which saves a round
+        trip. Parts cannot be nested.
+        """
         changes = self.changes
         saved = (changes.revision, changes.last_post_id, changes.last_term_id, len(changes.entries))
-        await self._connection.execute("SAVEPOINT attempt")
+        await self._connection.execute(f"{self._release}SAVEPOINT attempt")
+        self._release = "RELEASE SAVEPOINT attempt; "
         try:
             yield
         except (ApiError, asyncpg.PostgresError) as error:
@@ -151,7 +157,6 @@ class Transaction:
             changes.revision, changes.last_post_id, changes.last_term_id, change_count = saved
             del changes.entries[change_count:]
             raise translate_error(error) if isinstance(error, asyncpg.PostgresError) else error from error
-        await self._connection.execute("RELEASE SAVEPOINT attempt")
 
     @asynccontextmanager
     async def rolled_back(self) -> AsyncIterator[None]:

@@ -81,6 +81,19 @@ async def list_caused_changes(tx: Transaction, cause: int) -> list[Record]:
     )
 
 
+async def list_trashed_together(tx: Transaction, series_id: int) -> set[int]:
+    """Return the events that went to the trash at the same time as their series."""
+    rows = await tx.fetch_all(
+        Sql(
+            """SELECT e.id FROM events e JOIN series s ON s.site_id = e.site_id AND s.id = e.series_id
+                WHERE e.site_id = ? AND e.series_id = ? AND e.status = 'trash' AND e.trashed_at = s.trashed_at""",
+            tx.site.id,
+            series_id,
+        )
+    )
+    return {row["id"] for row in rows}
+
+
 async def find_incomplete(database: Database, horizon: datetime, limit: int = 1000) -> list[Record]:
     """Return series of all sites whose dates before the horizon have not all been created."""
     return await database.fetch_unscoped(Sql("SELECT site_id, id FROM incomplete_series(?, ?)", horizon, limit))

@@ -1,10 +1,20 @@
-"""Redirects from former public slugs. A slug that is in use again belongs to its new record."""
+"""Redirects from former public slugs. A slug that is in use again belongs to its new record.
 
-from collections.abc import Mapping
+The ID of a record that was merged into another one is redirected like a slug, in the form of its permanent link.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import LiteralString
+
+from asyncpg import Record
 
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
+
+
+def id_key(record_id: int) -> str:
+    """Return what stands for the slug in the redirect of an ID. No slug has a question mark."""
+    return f"?p={record_id}"
 
 
 async def add_redirect(tx: Transaction, table: LiteralString, slug: str, record_id: int) -> None:
@@ -62,3 +72,19 @@ async def current_slug(tx: Transaction, table: LiteralString, slug: str, *, is_p
         )
     )
     return new_slug
+
+
+async def find_current(tx: Transaction, table: LiteralString, keys: Sequence[str], *, is_post: bool) -> list[Record]:
+    """Return `key`, `id` and `name` of the public records to which former slugs and IDs lead."""
+    name: LiteralString = "title" if is_post else "name"
+    visible: LiteralString = " AND r.status = 'publish'" if is_post else ""
+    return await tx.fetch_all(
+        Sql(
+            "SELECT o.slug AS key, r.id, r." + name + " AS name FROM slug_redirects o "
+            "JOIN " + table + " r ON r.site_id = o.site_id AND r.id = o.record_id "
+            "WHERE o.site_id = ? AND o.kind = ? AND o.slug = ANY(?)" + visible,
+            tx.site.id,
+            table,
+            list(keys),
+        )
+    )

@@ -13,9 +13,11 @@ from kalends.website.models.theme import FONTS, make_theme
 DEFAULT_FONTS: Final = "serif"
 STATIC: Final = Path(__file__).resolve().parent / "static"
 TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+# Style sheets with the theme of a site, and the files they consist of. The console needs only the design system.
+_SHEETS: Final = {"site": ("design.css", "site.css"), "design": ("design.css",)}
 # The name contains the theme, so that every server process can make the file.
 _STYLE: Final = re.compile(
-    r"site\.[0-9a-f]{12}\.(?P<accent>[0-9a-f]{6})(?:-(?P<second>[0-9a-f]{6}))?(?:\.(?P<fonts>[a-z]+))?\.css"
+    r"(?P<sheet>site|design)\.[0-9a-f]{12}\.(?P<accent>[0-9a-f]{6})(?:-(?P<second>[0-9a-f]{6}))?(?:\.(?P<fonts>[a-z]+))?\.css"
 )
 
 
@@ -34,8 +36,8 @@ def find_asset(name: str) -> Asset | None:
             f"#{style['second']}" if style["second"] else "",
             style["fonts"] or DEFAULT_FONTS,
         )
-        if name == style_name(*theme):
-            return Asset(make_theme(*theme).encode() + _files()["site.css"], TYPES[".css"])
+        if name == style_name(*theme, sheet=style["sheet"]):
+            return Asset(_make_style(*theme, sheet=style["sheet"]), TYPES[".css"])
     original = _by_hashed_name().get(name)
     return Asset(_files()[original], TYPES[Path(original).suffix]) if original else None
 
@@ -48,11 +50,16 @@ def asset_name(name: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def style_name(accent: str, second_accent: str = "", fonts: str = DEFAULT_FONTS) -> str:
-    """Return the hashed name of the style sheet with this theme."""
-    content = _files()["site.css"] + make_theme(accent, second_accent, fonts).encode()
+def style_name(accent: str, second_accent: str = "", fonts: str = DEFAULT_FONTS, *, sheet: str = "site") -> str:
+    """Return the hashed name of a style sheet with this theme."""
     colours = accent[1:] + (f"-{second_accent[1:]}" if second_accent else "")
-    return f"site.{_hash(content)}.{colours}{f'.{fonts}' if fonts != DEFAULT_FONTS else ''}.css"
+    digest = _hash(_make_style(accent, second_accent, fonts, sheet=sheet))
+    return f"{sheet}.{digest}.{colours}{f'.{fonts}' if fonts != DEFAULT_FONTS else ''}.css"
+
+
+def _make_style(accent: str, second_accent: str, fonts: str, *, sheet: str) -> bytes:
+    files = _files()
+    return make_theme(accent, second_accent, fonts).encode() + b"".join(files[name] for name in _SHEETS[sheet])
 
 
 @cache
@@ -88,7 +95,7 @@ MINIFIERS: Final[dict[str, Callable[[bytes], bytes]]] = {".css": _minify_style, 
 
 @cache
 def _by_hashed_name() -> dict[str, str]:
-    return {asset_name(name): name for name in _files() if name != "site.css"}
+    return {asset_name(name): name for name in _files() if name not in _SHEETS["site"]}
 
 
 def _hash(body: bytes) -> str:

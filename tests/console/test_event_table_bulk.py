@@ -4,8 +4,10 @@ import re
 
 import pytest
 
+from kalends.console.event_table import bulk_run
+from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
-from tests.console.console_client import ConsoleClient, Page
+from tests.console.console_client import ConsoleClient, Page, set_passwords
 from tests.console.event_table_pages import BULK, TABLE, Table, change, make_event, read_statuses
 
 
@@ -83,6 +85,42 @@ def test_bulk_change_of_200_events_is_one_transaction_with_conflicts_and_undo(
     statuses = read_statuses(app, ids)
     assert statuses.count("draft") == 199
     assert statuses[20] == "publish"
+
+
+def test_many_events_are_changed_in_portions_and_undone_together(
+    app: RunningApp, desk: ConsoleClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_run, "MAX_PORTION", 3)
+    ids = make_drafts(app, "Portion", 7)
+    revision = app.sql("SELECT revision FROM sites")[0]["revision"]
+    response = change(desk, "publish", select(desk, "Portion"))
+    assert read_statuses(app, ids) == ["publish"] * 7
+    portions = app.sql(
+        "SELECT count(*) AS n FROM changes WHERE revision > $1 GROUP BY xmin::text ORDER BY 1", revision
+    )
+    assert [row["n"] for row in portions] == [1, 3, 3]
+    assert "7 events were changed." in desk.page(response.headers["location"]).text
+    assert "The change was undone." in undo(desk, response.headers["location"]).text
+    assert read_statuses(app, ids) == ["draft"] * 7
+
+
+def test_portion_that_takes_too_long_is_reported(start_app: StartApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_run, "MAX_PORTION", 3)
+    app = start_app({"KALENDS_TRANSACTION_TIMEOUT": "4"})
+    set_passwords(app)
+    desk = ConsoleClient.signed_in(app, "editor")
+    ids = make_drafts(app, "Slow", 7)
+    boxes = select(desk, "Slow")
+    app.sql(
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(60); RETURN NEW; END'"
+    )
+    app.sql(
+        f"CREATE TRIGGER wait BEFORE UPDATE ON events FOR EACH ROW WHEN (OLD.id = {ids[4]}) EXECUTE FUNCTION wait()"
+    )
+    page = Page.parse(change(desk, "publish", boxes).text)
+    assert "Changed 4 Not changed 3" in page.text
+    assert "was rolled back" in page.text
+    assert read_statuses(app, ids) == ["publish"] * 3 + ["draft"] * 3 + ["publish"]
 
 
 def test_repeated_form_changes_nothing_twice(app: RunningApp, desk: ConsoleClient) -> None:

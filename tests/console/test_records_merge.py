@@ -1,5 +1,6 @@
 """Merging two records of a kind: links, change log, addresses."""
 
+import json
 from typing import Any
 
 import pytest
@@ -36,8 +37,26 @@ def linked_ids(app: RunningApp, kind: str, event_id: int) -> list[int]:
 
 
 def read_redirect(app: RunningApp, path: str) -> tuple[int, str]:
-    status, headers, _ = app.raw("GET", path, headers=[("accept", "text/html")])
+    path, _, query = path.partition("?")
+    status, headers, _ = app.raw("GET", path, query=query.encode(), headers=[("accept", "text/html")])
     return status, headers.get("location", "")
+
+
+def list_titles(app: RunningApp, query: str) -> list[str]:
+    """Return the titles of the events in the feed with a filter."""
+    status, _, body = app.raw("GET", "/events.json", query=query.encode())
+    assert status == 200
+    return [item["title"] for item in json.loads(body)["items"]]
+
+
+def test_address_follows_a_chain_of_merges(editor: ConsoleClient, app: RunningApp) -> None:
+    first, second, third = (add(app, "venues", f"Chain {n}") for n in range(3))
+    for old, target in ((first, second), (second, third)):
+        assert merge(editor, "venues", old, target).status_code == 303
+    assert [read_redirect(app, f"/?p={old}") for old in (first, second)] == [(301, "/venue/chain-2/")] * 2
+    # A record that is restored from the trash has its own address again.
+    app.caller("editor").change("venues", first, status="publish")
+    assert read_redirect(app, f"/?p={first}")[1].startswith("/venue/chain-0")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -73,6 +92,10 @@ def test_events_and_addresses_move(editor: ConsoleClient, app: RunningApp, kind:
     assert {row[0] for row in rows} == {event["id"] for event in made}
     assert untouched["id"] not in {row[0] for row in rows}
     assert read_redirect(app, f"{path}/old-{kind}/") == (301, f"{path}/kept-{kind}/")
+    if kind in ("venues", "organizers"):
+        assert read_redirect(app, f"/?p={old}") == (301, f"{path}/kept-{kind}/")
+    # Subscriptions and bookmarks that name the ID show the events of the record that was kept.
+    assert list_titles(app, f"{param}={old}") == list_titles(app, f"{param}={target}") == [f"{kind} 0"]
     history = app.sql("SELECT before, after FROM changes WHERE record_id = $1 ORDER BY revision DESC", made[0]["id"])
     assert f"{other}, {old}" in history[0][0]
     assert f"{other}, {target}" in history[0][1]

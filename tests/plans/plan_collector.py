@@ -89,9 +89,11 @@ class PlanCollector:
             entry = json.loads(match[1])
             self.statements.append(Statement(entry["Query Text"], entry["Plan"]))
 
-    async def collect_plans(self, kind: Kind, raw: Mapping[str, object], actor: Actor = ANONYMOUS) -> list[Statement]:
-        """The statements of the seventh of seven equal requests."""
-        for _ in range(REPETITIONS):
+    async def collect_plans(
+        self, kind: Kind, raw: Mapping[str, object], actor: Actor = ANONYMOUS, repetitions: int = REPETITIONS
+    ) -> list[Statement]:
+        """The statements of the last of several equal requests."""
+        for _ in range(repetitions):
             self.statements.clear()
             await self.list_records(kind, raw, actor)
         return [statement for statement in self.statements if "enter_site" not in statement.text]

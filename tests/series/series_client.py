@@ -31,7 +31,30 @@ class SeriesClient:
         query = f"?series={series_id}&per_page=50&start_date=2000-01-01&end_date=2100-01-01"
         return list(self.caller.get(f"/events{query}").json()["events"])
 
-    def edit(self, event_id: int, scope: str, *, status: int = 200, options: str = "", **fields: object) -> Any:
+    def edit(self, event_id: int, scope: str, *, expected: int = 200, options: str = "", **fields: object) -> Any:
         response = self.caller.patch(f"{EXTENSION}/events/{event_id}?scope={scope}{options}", fields)
-        assert response.status_code == status, response.text
+        assert response.status_code == expected, response.text
         return response.json()
+
+    def occurrences(self, series_id: int, **query: str) -> Any:
+        response = self.caller.get(f"{EXTENSION}/series/{series_id}/occurrences", query)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def revision(self, series_id: int) -> int:
+        """Return the revision of the site after the last change of a series and its dates."""
+        history = self.caller.get(f"{EXTENSION}/series/{series_id}/history").json()["history"]
+        return int(history[0]["revision"])
+
+    def restore(self, series_id: int, **fields: object) -> Any:
+        return self.post(f"/series/{series_id}/restore", **fields)
+
+    def post(self, path: str, **fields: object) -> Any:
+        response = self.caller.post(f"{EXTENSION}{path}", fields)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+
+def strip_revisions(record: Any) -> Any:
+    """Return a record without what every write changes."""
+    return {name: value for name, value in record.items() if name not in ("modified", "modified_utc")}

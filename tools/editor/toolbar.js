@@ -5,7 +5,7 @@ import { COMMANDS, completeAddress, findLink, removeLink, setLink } from "./comm
 /**
  * A toolbar with one tab stop: arrow keys move between its buttons.
  *
- * The template has buttons with `data-command`, and a panel `[data-link-panel]` for the address of a link.
+ * The template has buttons with `data-command` and `data-keys`, and a panel `[data-link-panel]` for the address of a link.
  */
 export class Toolbar {
   constructor(template, view) {
@@ -15,6 +15,7 @@ export class Toolbar {
     this.buttons = [...this.bar.querySelectorAll("[data-command]")];
     this.panel = new LinkPanel(this.dom.querySelector("[data-link-panel]"), this);
     this.buttons.forEach((button, index) => (button.tabIndex = index ? -1 : 0));
+    this.buttons.forEach(showKeys);
     // The editor keeps its selection and its focus while a button is clicked.
     this.bar.addEventListener("mousedown", (event) => event.preventDefault());
     this.bar.addEventListener("click", (event) => this.click(event));
@@ -70,6 +71,13 @@ export class Toolbar {
       if (button.dataset.command === "link") button.ariaPressed = String(Boolean(findLink(view.state).href));
     }
   }
+}
+
+/** Name the keys of a button, which follow the control key, in its tooltip and for screen readers. */
+function showKeys(button) {
+  const { keys } = button.dataset;
+  button.title = button.ariaLabel + (keys ? ` (Ctrl+${keys})` : "");
+  if (keys) button.setAttribute("aria-keyshortcuts", `Control+${keys}`);
 }
 
 /** The panel for the address of a link. */

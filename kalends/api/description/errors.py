@@ -48,6 +48,9 @@ OVERRIDES_LOST = ErrorCode(
     "series_overrides_lost",
     N_("Dates with fields of their own would go to the trash; `data.dates` lists them."),
 )
+UNDO_CONFLICTS = ErrorCode(
+    409, "series_undo_conflicts", N_("Dates have changed since the edit; `data.dates` lists them.")
+)
 SLOT_TAKEN = ErrorCode(409, "series_slot_taken", N_("Two dates of the series would fall on the same time."))
 IN_USE = ErrorCode(409, "rest_media_in_use", N_("The image is in use; `data.used_by` lists the records."))
 CONFLICT = ErrorCode(409, "rest_conflict", N_("The write conflicts with stored data."))
@@ -112,6 +115,7 @@ ERROR_CODES: Final = (
     TIMEOUT,
     RUNNING,
     OVERRIDES_LOST,
+    UNDO_CONFLICTS,
     SLOT_TAKEN,
     IN_USE,
     CONFLICT,

@@ -359,9 +359,51 @@ SERIES_EDIT: Final = record(
         "kept_own": with_description(OWN_FIELDS, N_("Dates that keep fields of their own")),
         "lost_own": with_description(OWN_FIELDS, N_("Dates in the trash that had fields of their own")),
         "dates": array(ref("DateChange")),
+        "warnings": array(TEXT),
         "series": ref("Series"),
+        "new_series": with_description(ref("Series"), N_("The second series, after one was split")),
     },
-    optional=("series",),
+    optional=("warnings", "series", "new_series"),
+)
+SERIES_PREVIEW: Final = record(
+    {
+        "rule": MAYBE_RULE,
+        "text": with_description(
+            {"type": ["string", "null"]},
+            N_("The rule in the language of the response; null if no short sentence describes it"),
+        ),
+        "dates": with_description(
+            array(record({"start_date": DATETIME, "end_date": DATETIME})), N_("The first dates, at most 50")
+        ),
+        "last": with_description(MAYBE_DATETIME, N_("Start of the last date; null if there is no last one")),
+        "count": with_description(
+            {"type": ["integer", "null"], "minimum": 0},
+            N_("Number of dates; null if the rule has no end or a distant one"),
+        ),
+        "warnings": array(TEXT),
+    }
+)
+OCCURRENCE: Final = record(
+    {
+        "slot": with_description(DATETIME, N_("The time that the rule gives to this date, which identifies it")),
+        "state": {
+            "type": "string",
+            "enum": ["made", "removed", "planned"],
+            "description": N_("`planned`: a date that does not exist as an event yet"),
+        },
+        "event": {"anyOf": [ID, {"type": "null"}], "description": N_("ID of the event, if there is one")},
+        "start_date": DATETIME,
+        "end_date": DATETIME,
+        "timezone": TEXT,
+        "status": with_description({"type": ["string", "null"]}, N_("Post status of the event, if there is one")),
+        "own": with_description(array(TEXT), N_("Fields that differ from the series; `times` stands for the dates")),
+    }
+)
+OCCURRENCES: Final = record(
+    {
+        "occurrences": array(OCCURRENCE),
+        "more": with_description(FLAG, N_("Whether there are further dates; continue with a later `from`")),
+    }
 )
 KEYS: Final[dict[str, Schema]] = {
     "events": EVENT_KEYS,

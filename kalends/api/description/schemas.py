@@ -12,11 +12,13 @@ from kalends.api.description.record_schemas import (
     IMAGE,
     IMAGE_SIZE,
     KEYS,
+    OCCURRENCES,
     OPTIONAL_KEYS,
     OWN_FIELDS,
     RULE,
     SERIES_EDIT,
     SERIES_PART,
+    SERIES_PREVIEW,
     SERIES_REFERENCE,
     TERM_IN_EVENT,
     list_schema,
@@ -187,6 +189,9 @@ ERRORS: Final[Schema] = {
     "series_overrides_lost": _error(
         {"const": "series_overrides_lost"}, {"status": {"const": 409}, "dates": OWN_FIELDS}
     ),
+    "series_undo_conflicts": _error(
+        {"const": "series_undo_conflicts"}, {"status": {"const": 409}, "dates": OWN_FIELDS}
+    ),
     "rest_history_expired": _error(
         {"const": "rest_history_expired"}, {"status": {"const": 410}, "oldest": NON_NEGATIVE}
     ),
@@ -246,6 +251,7 @@ def components(*, of_interface: bool) -> dict[str, Schema]:
         schemas |= {"Media": record_schema(MEDIA), "MediaList": list_schema(MEDIA)}
         schemas |= {"Series": record_schema(SERIES), "SeriesList": list_schema(SERIES)}
         schemas |= {"Rule": RULE, "SeriesPart": SERIES_PART, "DateChange": DATE_CHANGE}
+        schemas |= {"SeriesPreview": SERIES_PREVIEW, "Occurrences": OCCURRENCES}
         schemas |= {"SeriesEdit": {"anyOf": [SERIES_EDIT, ref("Event")]}}
         schemas |= {"History": HISTORY, "Changes": changes_schema(), "Results": RESULTS}
         del schemas["Category"], schemas["Tag"]

@@ -7,7 +7,7 @@ from typing import Final
 from starlette.responses import Response
 
 from kalends.console.event_table.bulk import Action, find_action, make_write, read_targets, write_targets
-from kalends.console.event_table.bulk_run import BulkOutcome, ChangeResult, run_changes, undo_changes
+from kalends.console.event_table.bulk_run import BulkOutcome, ChangeResult, run_portions, undo_changes
 from kalends.console.event_table.filters import PATH, make_back_url
 from kalends.console.rendering import show
 from kalends.console.request import ConsoleRequest, ConsoleRoute, redirect
@@ -56,9 +56,9 @@ async def change_selected(console_request: ConsoleRequest) -> Response:
 
 
 async def _run(console_request: ConsoleRequest, action: Action, targets: Sequence[Target]) -> BulkOutcome:
-    async with console_request.write() as tx:
-        context = console_request.make_context(tx)
-        return await run_changes(context, targets, await make_write(action, context, console_request.form))
+    return await run_portions(
+        console_request, targets, lambda context: make_write(action, context, console_request.form)
+    )
 
 
 async def _confirm(console_request: ConsoleRequest, action: Action, targets: list[Target]) -> Response:
@@ -119,9 +119,10 @@ def _show_error(console_request: ConsoleRequest, error: ApiError) -> Response:
 async def undo(console_request: ConsoleRequest) -> Response:
     """Restore the events of a bulk change of this user, except those that were changed since."""
     first, last = (_read_revision(console_request, name) for name in ("after_revision", "until_revision"))
-    async with console_request.write() as tx:
-        outcome = await undo_changes(console_request.make_context(tx), first, last)
-    return _show_outcome(console_request, outcome, "undone")
+    try:
+        return _show_outcome(console_request, await undo_changes(console_request, first, last), "undone")
+    except ApiError as error:
+        return _show_error(console_request, error)
 
 
 def _read_revision(console_request: ConsoleRequest, name: str) -> int:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import date
 from typing import Final
 
 from kalends.core.errors import InvalidValue
@@ -74,9 +75,13 @@ def _read_number(name: str, value: object) -> str:
 
 
 def _read_until(name: str, value: object) -> str:
-    if not isinstance(value, str) or not _DAY.fullmatch(value):
-        raise InvalidValue("`{name}` must be a date such as 2027-05-03.", name=name)
-    return value.replace("-", "")
+    try:
+        # The regular expression excludes the other forms of ISO 8601.
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            return date.fromisoformat(value).isoformat().replace("-", "")
+    except ValueError:
+        pass
+    raise InvalidValue("`{name}` must be a date such as 2027-05-03.", name=name)
 
 
 def _read_weekday(name: str, value: object) -> str:

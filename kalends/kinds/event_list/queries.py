@@ -93,17 +93,20 @@ def _count_contained(query: ListQuery, start_from: datetime | None, end_to: date
     if end_to < start_from:
         return Sql("SELECT 0::bigint")
     classes = duration_classes_before(end_to, longer_than=end_to - start_from)
+    # OFFSET 0 forces one lookup per class. The planner would otherwise read all past events of the longer classes.
     around = Sql(
         """(SELECT count(*) FROM unnest(?::smallint[], ?::timestamptz[]) AS w (duration_class, since)
-            JOIN events r ON r.duration_class = w.duration_class AND r.start_utc >= w.since
-            WHERE r.site_id = ? AND NOT r.hide_from_listings AND r.start_utc < ? AND r.end_utc > ? AND""",
+            CROSS JOIN LATERAL (
+                SELECT FROM events r
+                WHERE r.duration_class = w.duration_class AND r.start_utc >= w.since AND r.site_id = ?
+                    AND NOT r.hide_from_listings AND r.start_utc < ? AND r.end_utc > ? AND""",
         [n for n, _ in classes],
         [since for _, since in classes],
         query.site.id,
         start_from,
         end_to,
     )
-    return Sql("SELECT") + started + Sql("-") + too_late + Sql("+") + around + query.visible + Sql(")")
+    return Sql("SELECT") + started + Sql("-") + too_late + Sql("+") + around + query.visible + Sql("OFFSET 0) r)")
 
 
 def _count_overlapping(query: ListQuery, window: Window) -> Sql | None:

@@ -29,9 +29,10 @@ from kalends.operations.records import read_outcome
 from kalends.operations.series.matching import Match, compute_horizon
 from kalends.operations.series.requests import parse_rule, read_content, read_nominal, read_slots
 from kalends.operations.series.rows import COPIED_COLUMNS
+from kalends.operations.series.single import too_many_removed
 from kalends.operations.series.writing import SeriesWrite, Summary, write_dates
 from kalends.operations.writes import build_write_context
-from kalends.store import jobs, records
+from kalends.store import Row, jobs, records
 from kalends.store.database import Transaction
 from kalends.store.history import encode_columns
 from kalends.store.series import encode_definition
@@ -53,7 +54,7 @@ async def create_series(kind: Kind, context: OperationContext) -> Outcome:
     tx = context.transaction
     series_id = tx.changes.next_post_id()
     content = await read_content(context, context.values, None, series_id)
-    part = _read_part(context, series_id)
+    part = read_part(context, series_id)
     definition = read_dates(context, Definition((part,), {**CONTENT_DEFAULTS, **content.values}))
     published_at = content.published_at or tx.now
     summary = await add_series(context, series_id, definition, published_at)
@@ -65,7 +66,7 @@ async def create_series(kind: Kind, context: OperationContext) -> Outcome:
     )
 
 
-def _read_part(context: OperationContext, series_id: int) -> Part:
+def read_part(context: OperationContext, series_id: int) -> Part:
     """Read the first date and the rule."""
     columns: Any = build_time_columns(build_write_context(context, context.values, None, series_id))
     start, end = read_nominal(context, context.values, columns)
@@ -94,39 +95,47 @@ def read_dates(context: OperationContext, definition: Definition) -> Definition:
                 "remove_dates", "{date} is not a date of this series.", date=times.format_datetime(slot)
             )
     changed = change_dates(definition, add, remove)
-    for name, slots, maximum in (
-        ("add_dates", changed.added, MAX_ADDED),
-        ("remove_dates", changed.removed, MAX_REMOVED),
-    ):
-        if len(slots) > maximum:
-            raise errors.invalid(
-                name,
-                "at most {maximum} dates are possible; this would make {count}.",
-                maximum=maximum,
-                count=len(slots),
-            )
+    check_number_of_dates(changed, "add_dates", "remove_dates")
     return changed
 
 
+def check_number_of_dates(definition: Definition, add_param: str, remove_param: str) -> None:
+    """Raise if a series has too many added or removed dates."""
+    if len(definition.added) > MAX_ADDED:
+        raise errors.invalid(
+            add_param,
+            "at most {maximum} dates can be added to a series; this would make {count}.",
+            maximum=MAX_ADDED,
+            count=len(definition.added),
+        )
+    if len(definition.removed) > MAX_REMOVED:
+        raise too_many_removed(len(definition.removed), remove_param)
+
+
 async def add_series(
-    context: OperationContext, series_id: int, definition: Definition, published_at: datetime
+    context: OperationContext,
+    series_id: int,
+    definition: Definition,
+    published_at: datetime,
+    first_event: Row | None = None,
 ) -> Summary:
-    """Write a new series and its dates; return what was created."""
+    """Write a new series and its dates; return what was created. `first_event` becomes its first date."""
     tx = context.transaction
     first = Date(definition.parts[0].start, definition.parts[0])
     until = compute_horizon(tx.now, first.span().start.utc)
     dates = list_dates_or_raise(definition, until)
     if not dates:
         raise errors.invalid("rule", "this series has no dates.")
-    await count_new_record(context, len(dates))
+    matches = [Match(first_event if date.slot == first.slot else None, date) for date in dates]
+    await count_new_record(context, sum(match.row is None for match in matches))
     template = definition.template
     slug = await records.find_free_slug(
         tx, "series", context.values.get("slug") or make_slug(template["title"]) or str(series_id), series_id
     )
     created_until = until if has_dates_after(definition, until) else None
-    cause = await _insert_series(tx, NewSeries(series_id, slug, definition, published_at), created_until)
+    cause = await insert_series(tx, NewSeries(series_id, slug, definition, published_at), created_until)
     write = SeriesWrite(series_id, slug, published_at, definition, cause, context.actor)
-    summary = await write_dates(tx, write, [Match(None, date) for date in dates], {})
+    summary = await write_dates(tx, write, matches, {})
     await publish_with_event(tx, context.actor, EVENTS, summary.event_ids[0])
     if template["status"] == "future":
         await jobs.enqueue(tx, jobs.Task.PUBLISH, {"kind": "series", "record_id": series_id}, run_at=published_at)
@@ -140,8 +149,10 @@ def list_dates_or_raise(definition: Definition, until: datetime, since: datetime
         raise errors.slot_taken(times.format_datetime(error.slot)) from error
 
 
-async def _insert_series(tx: Transaction, series: NewSeries, created_until: datetime | None) -> int:
-    """Log and insert the row of a series; return its revision."""
+async def insert_series(
+    tx: Transaction, series: NewSeries, created_until: datetime | None, cause: int | None = None
+) -> int:
+    """Log and insert the row of a series; return its revision. `cause` is that of the change of another series."""
     template = series.definition.template
     values: Values = {
         "uid": series.definition.parts[0].uid,
@@ -150,7 +161,7 @@ async def _insert_series(tx: Transaction, series: NewSeries, created_until: date
         **{name: template[name] for name in COPIED_COLUMNS},
         **encode_definition(series.definition),
     }
-    revision = tx.changes.record("series", series.id, "create", after=encode_columns({**values}))
+    revision = tx.changes.record("series", series.id, "create", after=encode_columns({**values}), cause=cause)
     further: Values = {"id": series.id, "revision": revision, "modified_utc": tx.now, "created_until": created_until}
     await records.add(tx, "series", {**further, **values})
     return revision

@@ -1,9 +1,9 @@
 """Edits of a series: all dates, or one date and the following ones; their dry run; moving them to the trash."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 
 from kalends.core import errors, times
 from kalends.core.errors import InvalidValue
@@ -29,23 +29,25 @@ from kalends.operations.quotas import count_new_record
 from kalends.operations.records import delete_record, fetch_editable_row, read_outcome, update_record
 from kalends.operations.series.create import list_dates_or_raise
 from kalends.operations.series.matching import (
+    Events,
     Match,
     Occurrences,
+    TimeChange,
     compute_horizon,
     find_first_upcoming,
     find_next,
     is_past,
     load_occurrences,
-    match_by_rule,
-    match_same,
-    match_shifted,
+    match_events,
     match_slots,
 )
 from kalends.operations.series.requests import make_event_row, parse_rule, read_content, read_shift, read_slots
-from kalends.operations.series.rows import fetch_series, write_definition, write_series
-from kalends.operations.series.writing import SeriesWrite, Summary, write_dates
+from kalends.operations.series.rows import fetch_series, trash_series, write_definition, write_series
+from kalends.operations.series.writing import SeriesWrite, Summary, write_dates, write_prepared
+from kalends.operations.writes import PreparedChange, prepare_change
 from kalends.store import Row, jobs, records, slug_redirects
 from kalends.store import series as series_store
+from kalends.store.database import Transaction
 from kalends.store.series import decode_definition
 
 THIS: Final = "this"
@@ -75,6 +77,8 @@ class Edit:
     fields: frozenset[str]
     columns: Values
     until: datetime
+    # New slots of events in the trash, by ID: they move along with their series.
+    trashed_slots: Mapping[int, datetime] = field(default_factory=dict[int, datetime])
 
 
 async def edit_event(kind: Kind, context: OperationContext) -> Outcome:
@@ -84,13 +88,13 @@ async def edit_event(kind: Kind, context: OperationContext) -> Outcome:
         _reject_rule(context)
         return await update_record(kind, _without_options(context))
     target = await _fetch_target_of_event(kind, context, scope)
-    return await _run(context, target, lambda: edit_series_dates(context, target))
+    return await run_edit(context, target, lambda: edit_series_dates(context, target))
 
 
 async def edit_series(kind: Kind, context: OperationContext) -> Outcome:
     """Edit the series in the path: all dates, or those from the slot in `from` on."""
     target = await _fetch_target(kind, context)
-    return await _run(context, target, lambda: edit_series_dates(context, target))
+    return await run_edit(context, target, lambda: edit_series_dates(context, target))
 
 
 async def delete_event(kind: Kind, context: OperationContext) -> Outcome:
@@ -99,7 +103,7 @@ async def delete_event(kind: Kind, context: OperationContext) -> Outcome:
     if scope == THIS:
         return await delete_record(kind, _without_options(context))
     target = await _fetch_target_of_event(kind, context, scope)
-    return await _run(context, target, lambda: trash_dates(context, target))
+    return await run_edit(context, target, lambda: trash_dates(context, target))
 
 
 async def delete_series(kind: Kind, context: OperationContext) -> Outcome:
@@ -107,7 +111,7 @@ async def delete_series(kind: Kind, context: OperationContext) -> Outcome:
     target = await _fetch_target(kind, context)
     if target.series["status"] == "trash":
         raise errors.in_trash(kind.singular)
-    return await _run(context, target, lambda: trash_dates(context, target))
+    return await run_edit(context, target, lambda: trash_dates(context, target))
 
 
 # The request ---------------------------------------------------------------------------------
@@ -148,7 +152,7 @@ async def _fetch_target(kind: Kind, context: OperationContext) -> Target:
     return Target(series, since, scope)
 
 
-async def _run(context: OperationContext, target: Target, write: Any) -> Outcome:
+async def run_edit(context: OperationContext, target: Target, write: Any) -> Outcome:
     """Run an edit and return its summary; undo it if the request asks for a dry run."""
     tx, is_dry_run = context.transaction, bool(context.values.get("dry_run", False))
     if is_dry_run:
@@ -205,44 +209,17 @@ async def _plan_edit(context: OperationContext, target: Target) -> Edit:
     until = compute_until(series, after, tx.now) if rule is not None else keep_until(series, change)
     touched = {row["id"] for row in rows}
     untouched = [row for row in occurrences.active.values() if row["id"] not in touched]
-    matches = _match(Change(change, rule, times_since), Events(rows, untouched), after, until, tx.now)
+    matches = match_events(TimeChange(change, rule, times_since), Events(rows, untouched), after, until, tx.now)
     if change is not None and change.delta:
-        matches += match_slots([*untouched, *occurrences.trashed.values()], after, change, times_since)
+        matches += match_slots(untouched, after, change, times_since)
     columns = await _read_series_columns(context, target, content.published_at)
     fields = content.fields | ({TIMES} if change is not None or rule is not None else frozenset())
-    return Edit(series, after, matches, occurrences, frozenset(fields), columns, until)
+    trashed_slots = _move_trashed(occurrences, change, times_since) if change is not None else {}
+    return Edit(series, after, matches, occurrences, frozenset(fields), columns, until, trashed_slots)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """New times, a new rule or both, and the slot from which on; None: all dates."""
-
-    shift: Shift | None
-    rule: Rule | None
-    since: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Events:
-    """The events that an edit changes, and those that have taken place."""
-
-    changed: Sequence[Row]
-    past: Sequence[Row]
-
-
-def _match(change: Change, events: Events, after: Definition, until: datetime, now: datetime) -> list[Match]:
-    """Match events with their dates after an edit."""
-    if change.rule is None and change.shift is None:
-        return match_same(events.changed, after)
-    if change.rule is None:
-        return match_shifted(events.changed, after, change.shift or Shift(timedelta()), change.since)
-    # Dates that were moved from the past to later times are not dates of the new rule.
-    earlier = [row for row in events.changed if change.since is not None and row["slot"] < change.since]
-    later = events.changed[len(earlier) :]
-    moved = change.shift or Shift(timedelta())
-    taken = {move_slot(row["slot"], moved, change.since) for row in events.past}
-    since = _moved(change.since, change.shift)
-    return match_same(earlier, after) + match_by_rule(later, after, until, since, now, taken=taken)
+def _move_trashed(occurrences: Occurrences, change: Shift, since: datetime | None) -> dict[int, datetime]:
+    return {row["id"]: move_slot(slot, change, since) for slot, row in occurrences.trashed.items()}
 
 
 def _moved(since: datetime | None, change: Shift | None) -> datetime | None:
@@ -324,9 +301,24 @@ async def write_edit(context: OperationContext, edit: Edit, *, replaces_own: boo
         sets_publication_date="published_at" in edit.columns,
     )
     await count_new_record(context, sum(match.row is None for match in edit.matches))
-    summary = await write_dates(tx, write, edit.matches, edit.occurrences.trashed)
-    await _finish(context, edit, summary)
+    trashed = await _write_trashed_slots(tx, edit, cause)
+    summary = await write_dates(tx, write, edit.matches, trashed)
+    await finish(context, series, edit.definition, edit.until, summary, columns=edit.columns)
     return summary
+
+
+async def _write_trashed_slots(tx: Transaction, edit: Edit, cause: int) -> Mapping[datetime, Row]:
+    """Write the new slots of events in the trash; return these events by slot."""
+    prepared: list[PreparedChange] = []
+    trashed: dict[datetime, Any] = {}
+    for slot, row in edit.occurrences.trashed.items():
+        new_slot = edit.trashed_slots.get(row["id"], slot)
+        change = prepare_change(EVENTS, tx, row, {"slot": new_slot}, {}, cause=cause)
+        if change is not None:
+            prepared.append(change)
+        trashed[new_slot] = {**row, "slot": new_slot}
+    await write_prepared(tx, prepared)
+    return trashed
 
 
 def _check_slots(edit: Edit) -> None:
@@ -342,17 +334,25 @@ def _check_slots(edit: Edit) -> None:
         taken.add(match.date.slot)
 
 
-async def _finish(context: OperationContext, edit: Edit, summary: Summary) -> None:
+async def finish(
+    context: OperationContext,
+    series: Row,
+    definition: Definition,
+    until: datetime,
+    summary: Summary,
+    *,
+    columns: Values,
+) -> None:
     """Store until when dates exist, redirect the former slug, and publish or schedule what belongs to the series."""
-    tx, series = context.transaction, edit.series
-    until = edit.until if has_dates_after(edit.definition, edit.until) else None
-    await series_store.set_created_until(tx, series["id"], until)
-    if "slug" in edit.columns and permissions.is_published(series):
+    tx = context.transaction
+    created_until = until if has_dates_after(definition, until) else None
+    await series_store.set_created_until(tx, series["id"], created_until)
+    if "slug" in columns and permissions.is_published(series):
         await slug_redirects.add_redirect(tx, "series", series["slug"], series["id"])
     if summary.event_ids:
         await publish_with_event(tx, context.actor, EVENTS, summary.event_ids[0])
-    status, run_at = edit.definition.template["status"], edit.columns.get("published_at", series["published_at"])
-    if status == "future" and (series["status"] != "future" or "published_at" in edit.columns):
+    status, run_at = definition.template["status"], columns.get("published_at", series["published_at"])
+    if status == "future" and (series["status"] != "future" or "published_at" in columns):
         await jobs.enqueue(tx, jobs.Task.PUBLISH, {"kind": "series", "record_id": series["id"]}, run_at=run_at)  # type: ignore[arg-type]
 
 
@@ -371,13 +371,8 @@ async def trash_dates(context: OperationContext, target: Target) -> Summary:
     if after is not None:
         edit = Edit(series, after, matches, occurrences, frozenset(), {}, keep_until(series))
         return await write_edit(context, edit, replaces_own=True)
-    slug = await records.find_free_slug(tx, "series", str(series["slug"]) + "__trashed", series["id"])
-    changed: dict[LiteralString, object] = {
-        "status": "trash",
-        "trashed_status": series["status"],
-        "trashed_at": tx.now,
-        "slug": slug,
-    }
-    cause = await write_series(tx, series, changed)
-    write = SeriesWrite(series["id"], slug, series["published_at"], before, cause, context.actor, replaces_own=True)
+    cause = await trash_series(tx, series)
+    write = SeriesWrite(
+        series["id"], series["slug"], series["published_at"], before, cause, context.actor, replaces_own=True
+    )
     return await write_dates(tx, write, matches, {})

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kalends.core import errors, times
 from kalends.core.errors import InvalidValue
 from kalends.core.recurrence import Rule, read_rule, read_rule_object
-from kalends.core.series import Date, Definition, Shift, content_at
+from kalends.core.series import Date, Definition, Shift, content_at, find_part
 from kalends.core.times import DateTimeInput
 from kalends.kinds.events import EVENTS, build_time_columns
 from kalends.kinds.kind import Link
@@ -37,6 +37,16 @@ def read_slots(name: str, values: Iterable[Any], date: Date, now: datetime) -> l
         return [_read_slot(value, date, now) for value in values]
     except InvalidValue as error:
         raise errors.invalid_params({name: errors.for_param(name, error.message)}) from error
+
+
+def read_slots_of(name: str, values: Iterable[Any], definition: Definition, now: datetime) -> list[datetime]:
+    """Read dates of an existing series as slots. A day without a time means the time of the part in force."""
+    first = Date(definition.parts[0].start, definition.parts[0])
+    rough = read_slots(name, values, first, now)
+    parts = [find_part(definition, datetime.combine(slot.date(), time.max)) for slot in rough]
+    return [
+        read_slots(name, [value], Date(part.start, part), now)[0] for value, part in zip(values, parts, strict=True)
+    ]
 
 
 def _read_slot(value: Any, date: Date, now: datetime) -> datetime:
@@ -68,6 +78,9 @@ async def read_content(
     values = await EVENTS.writes.to_columns(build_write_context(context, content, row, record_id))
     if values.get("status") == "trash":
         raise errors.invalid("status", "must not be trash; send DELETE instead.")
+    if row is not None and "status" in arguments:
+        # The first date may have this status already, but later dates another one.
+        values = {"status": row["status"], **values}
     columns: dict[str, Any] = {**values, **_link_columns(links.ids)}
     return ContentInput(
         encode_content(columns),

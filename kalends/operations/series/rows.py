@@ -4,6 +4,7 @@ from typing import Any, Final, LiteralString
 
 from kalends.core import errors
 from kalends.core.series import Definition
+from kalends.core.slugs import TRASHED_SUFFIX
 from kalends.kinds.kind import Values
 from kalends.kinds.series import SERIES
 from kalends.operations import permissions
@@ -46,8 +47,8 @@ def _copied_columns(definition: Definition) -> Values:
     return {name: template[name] for name in COPIED_COLUMNS}
 
 
-async def write_series(tx: Transaction, row: Row, changed: Values) -> int:
-    """Log and write changed columns of a series; return the revision."""
+async def write_series(tx: Transaction, row: Row, changed: Values, *, cause: int | None = None) -> int:
+    """Log and write changed columns of a series; return the revision. `cause` is that of another series."""
     revision = tx.changes.record(
         SERIES.name,
         row["id"],
@@ -55,12 +56,20 @@ async def write_series(tx: Transaction, row: Row, changed: Values) -> int:
         before=encode_columns({name: row[name] for name in changed if name in row}),
         after=encode_columns({**changed}),
         was_public=permissions.is_public(row),
+        cause=cause,
     )
     sequence: Values = {"sequence": revision} if SEQUENCE_COLUMNS & set(changed) else {}
     await records.change(
         tx, SERIES.name, row["id"], {**changed, **sequence, "revision": revision, "modified_utc": tx.now}
     )
     return revision
+
+
+async def trash_series(tx: Transaction, row: Row, *, cause: int | None = None) -> int:
+    """Move the row of a series to the trash; return the revision."""
+    slug = await records.find_free_slug(tx, "series", str(row["slug"]) + TRASHED_SUFFIX, row["id"])
+    changed: Values = {"status": "trash", "trashed_status": row["status"], "trashed_at": tx.now, "slug": slug}
+    return await write_series(tx, row, changed, cause=cause)
 
 
 def choose_action(row: Row, changed: Values) -> Any:

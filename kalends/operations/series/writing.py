@@ -66,6 +66,7 @@ class SeriesWrite:
     edited_fields: frozenset[str] = frozenset()
     replaces_own: bool = False  # own fields that are edited give way
     sets_publication_date: bool = False
+    is_limited: bool = True  # whether the number of dates is limited
 
 
 async def write_dates(
@@ -74,18 +75,42 @@ async def write_dates(
     """Write matched events: change, create, restore from the trash, or move to the trash."""
     summary = Summary()
     matches = [_take_from_trash(match, trashed) for match in matches]
-    _check_limits(write, matches)
+    if write.is_limited:
+        _check_limits(write, matches)
     for match in matches:
         if match.row is not None and not match.slot_only:
-            _check_permission(write, match.row)
+            check_permission(write.actor, match.row)
     _check_losses(write, matches, summary)
-    await _free_slots(tx, write, matches)
     contents = await resolve_contents(tx, write.definition, [match.date for match in matches if match.date])
     await _write_changes(tx, write, matches, contents, summary)
     await _create_events(
         tx, write, [match.date for match in matches if match.row is None and match.date], contents, summary
     )
+    await vacate_slots(tx, write.series_id, [match.date.slot for match in matches if match.date], write.cause)
     return summary
+
+
+async def vacate_slots(tx: Transaction, series_id: int, slots: Sequence[datetime], cause: int | None) -> None:
+    """Take events in the trash out of a series if another event has their slot now."""
+    where = Sql(
+        """r.site_id = ? AND r.series_id = ? AND r.status = 'trash' AND r.slot = ANY(?)
+            AND EXISTS (SELECT FROM events o WHERE o.site_id = r.site_id AND o.series_id = r.series_id
+                AND o.slot = r.slot AND o.id <> r.id)""",
+        tx.site.id,
+        series_id,
+        list(slots),
+    )
+    rows = await tx.fetch_all(EVENTS.select(where))
+    await detach_events(tx, rows, cause)
+
+
+async def detach_events(tx: Transaction, rows: Sequence[Row], cause: int | None) -> list[PreparedChange]:
+    """Make events independent of their series."""
+    outside: Values = {"series_id": None, "slot": None, "own_fields": None}
+    prepared = [prepare_change(EVENTS, tx, row, outside, {}, cause=cause) for row in rows]
+    changes = [change for change in prepared if change is not None]
+    await write_prepared(tx, changes)
+    return changes
 
 
 def _take_from_trash(match: Match, trashed: Mapping[datetime, Row]) -> Match:
@@ -113,30 +138,11 @@ def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
         )
 
 
-async def _free_slots(tx: Transaction, write: SeriesWrite, matches: Sequence[Match]) -> None:
-    """Take events in the trash out of the series if others get their slots; raise if an active event has one."""
-    slots = [match.date.slot for match in matches if match.date and _is_new_slot(match)]
-    if not slots:
-        return
-    moved = [match.row["id"] for match in matches if match.row is not None]
-    where = Sql("r.site_id = ? AND r.series_id = ? AND r.slot = ANY(?)", tx.site.id, write.series_id, slots)
-    rows = await tx.fetch_all(EVENTS.select(where + Sql("AND NOT r.id = ANY(?)", moved)))
-    for row in rows:
-        if row["status"] != "trash":
-            raise errors.slot_taken(times.format_datetime(row["slot"]))
-    values: Values = {"series_id": None, "slot": None, "own_fields": None}
-    changes = [prepare_change(EVENTS, tx, row, values, {}, cause=write.cause) for row in rows]
-    await write_prepared(tx, [change for change in changes if change is not None])
-
-
-def _is_new_slot(match: Match) -> bool:
-    return match.date is not None and (match.row is None or match.row["slot"] != match.date.slot)
-
-
-def _check_permission(write: SeriesWrite, row: Row) -> None:
-    if write.actor is not None and not permissions.may_edit(write.actor, row):
+def check_permission(actor: Actor | None, row: Row) -> None:
+    """Raise if the actor may not edit this date of a series; None is a job, which may edit all."""
+    if actor is not None and not permissions.may_edit(actor, row):
         raise permissions.permission_error(
-            write.actor, Message("You are not allowed to edit event {id} of this series.", id=row["id"])
+            actor, Message("You are not allowed to edit event {id} of this series.", id=row["id"])
         )
 
 
@@ -272,7 +278,7 @@ def _plan_change(
         values.update(span_columns(date.part, date.span()))
     if write.sets_publication_date:
         values["published_at"] = write.published_at
-    values.update({"slot": date.slot, "own_fields": sorted(own) or None})
+    values.update({"series_id": write.series_id, "slot": date.slot, "own_fields": sorted(own) or None})
     values["search_text"] = _build_search_text(row, values, content)
     links = {link: ids for link, ids in content.links.items() if link.param not in own}
     return values, links
