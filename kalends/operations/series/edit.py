@@ -1,7 +1,7 @@
 """Edits of a series: all dates, or one date and the following ones; their dry run; moving them to the trash."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -29,23 +29,25 @@ from kalends.operations.quotas import count_new_record
 from kalends.operations.records import delete_record, fetch_editable_row, read_outcome, update_record
 from kalends.operations.series.create import list_dates_or_raise
 from kalends.operations.series.matching import (
+    Events,
     Match,
     Occurrences,
+    TimeChange,
     compute_horizon,
     find_first_upcoming,
     find_next,
     is_past,
     load_occurrences,
-    match_by_rule,
-    match_same,
-    match_shifted,
+    match_events,
     match_slots,
 )
 from kalends.operations.series.requests import make_event_row, parse_rule, read_content, read_shift, read_slots
 from kalends.operations.series.rows import fetch_series, trash_series, write_definition, write_series
-from kalends.operations.series.writing import SeriesWrite, Summary, write_dates
+from kalends.operations.series.writing import SeriesWrite, Summary, write_dates, write_prepared
+from kalends.operations.writes import PreparedChange, prepare_change
 from kalends.store import Row, jobs, records, slug_redirects
 from kalends.store import series as series_store
+from kalends.store.database import Transaction
 from kalends.store.series import decode_definition
 
 THIS: Final = "this"
@@ -62,7 +64,6 @@ class Target:
     series: Row
     since: datetime | None
     scope: str
-    reference: datetime | None = None  # the slot of the date that new times are given for; None: the first upcoming
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,8 @@ class Edit:
     fields: frozenset[str]
     columns: Values
     until: datetime
+    # New slots of events in the trash, by ID: they move along with their series.
+    trashed_slots: Mapping[int, datetime] = field(default_factory=dict[int, datetime])
 
 
 async def edit_event(kind: Kind, context: OperationContext) -> Outcome:
@@ -131,7 +134,7 @@ async def _fetch_target_of_event(kind: Kind, context: OperationContext, scope: s
         raise errors.invalid("scope", "must be `this`: the event does not belong to a series.")
     series = await fetch_series(context.transaction, row["series_id"])
     permissions.require_edit(context.actor, SERIES, series)
-    return Target(series, row["slot"] if scope == FOLLOWING else None, scope, row["slot"])
+    return Target(series, row["slot"] if scope == FOLLOWING else None, scope)
 
 
 async def _fetch_target(kind: Kind, context: OperationContext) -> Target:
@@ -193,7 +196,7 @@ async def _plan_edit(context: OperationContext, target: Target) -> Edit:
     rows = [row for row in occurrences.active.values() if values.get("past") or not is_past(row, tx.now)]
     first = find_first_upcoming(rows, tx.now, target.since) or target.since or before.parts[0].start
     anchor_slot = find_next(occurrences, tx.now, first)
-    anchor = date_at(before, target.reference or anchor_slot)
+    anchor = date_at(before, anchor_slot)
     event_row = make_event_row(series, before, anchor)
     content = await read_content(context, values, event_row, series["id"])
     change = read_shift(context, event_row, anchor)
@@ -206,44 +209,17 @@ async def _plan_edit(context: OperationContext, target: Target) -> Edit:
     until = compute_until(series, after, tx.now) if rule is not None else keep_until(series, change)
     touched = {row["id"] for row in rows}
     untouched = [row for row in occurrences.active.values() if row["id"] not in touched]
-    matches = _match(Change(change, rule, times_since), Events(rows, untouched), after, until, tx.now)
+    matches = match_events(TimeChange(change, rule, times_since), Events(rows, untouched), after, until, tx.now)
     if change is not None and change.delta:
-        matches += match_slots([*untouched, *occurrences.trashed.values()], after, change, times_since)
+        matches += match_slots(untouched, after, change, times_since)
     columns = await _read_series_columns(context, target, content.published_at)
     fields = content.fields | ({TIMES} if change is not None or rule is not None else frozenset())
-    return Edit(series, after, matches, occurrences, frozenset(fields), columns, until)
+    trashed_slots = _move_trashed(occurrences, change, times_since) if change is not None else {}
+    return Edit(series, after, matches, occurrences, frozenset(fields), columns, until, trashed_slots)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """New times, a new rule or both, and the slot from which on; None: all dates."""
-
-    shift: Shift | None
-    rule: Rule | None
-    since: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Events:
-    """The events that an edit changes, and those that have taken place."""
-
-    changed: Sequence[Row]
-    past: Sequence[Row]
-
-
-def _match(change: Change, events: Events, after: Definition, until: datetime, now: datetime) -> list[Match]:
-    """Match events with their dates after an edit."""
-    if change.rule is None and change.shift is None:
-        return match_same(events.changed, after)
-    if change.rule is None:
-        return match_shifted(events.changed, after, change.shift or Shift(timedelta()), change.since)
-    # Dates that were moved from the past to later times are not dates of the new rule.
-    earlier = [row for row in events.changed if change.since is not None and row["slot"] < change.since]
-    later = events.changed[len(earlier) :]
-    moved = change.shift or Shift(timedelta())
-    taken = {move_slot(row["slot"], moved, change.since) for row in events.past}
-    since = _moved(change.since, change.shift)
-    return match_same(earlier, after) + match_by_rule(later, after, until, since, now, taken=taken)
+def _move_trashed(occurrences: Occurrences, change: Shift, since: datetime | None) -> dict[int, datetime]:
+    return {row["id"]: move_slot(slot, change, since) for slot, row in occurrences.trashed.items()}
 
 
 def _moved(since: datetime | None, change: Shift | None) -> datetime | None:
@@ -325,9 +301,24 @@ async def write_edit(context: OperationContext, edit: Edit, *, replaces_own: boo
         sets_publication_date="published_at" in edit.columns,
     )
     await count_new_record(context, sum(match.row is None for match in edit.matches))
-    summary = await write_dates(tx, write, edit.matches, edit.occurrences.trashed)
+    trashed = await _write_trashed_slots(tx, edit, cause)
+    summary = await write_dates(tx, write, edit.matches, trashed)
     await finish(context, series, edit.definition, edit.until, summary, columns=edit.columns)
     return summary
+
+
+async def _write_trashed_slots(tx: Transaction, edit: Edit, cause: int) -> Mapping[datetime, Row]:
+    """Write the new slots of events in the trash; return these events by slot."""
+    prepared: list[PreparedChange] = []
+    trashed: dict[datetime, Any] = {}
+    for slot, row in edit.occurrences.trashed.items():
+        new_slot = edit.trashed_slots.get(row["id"], slot)
+        change = prepare_change(EVENTS, tx, row, {"slot": new_slot}, {}, cause=cause)
+        if change is not None:
+            prepared.append(change)
+        trashed[new_slot] = {**row, "slot": new_slot}
+    await write_prepared(tx, prepared)
+    return trashed
 
 
 def _check_slots(edit: Edit) -> None:

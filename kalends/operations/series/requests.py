@@ -78,6 +78,9 @@ async def read_content(
     values = await EVENTS.writes.to_columns(build_write_context(context, content, row, record_id))
     if values.get("status") == "trash":
         raise errors.invalid("status", "must not be trash; send DELETE instead.")
+    if row is not None and "status" in arguments:
+        # The first date may have this status already, but later dates another one.
+        values = {"status": row["status"], **values}
     columns: dict[str, Any] = {**values, **_link_columns(links.ids)}
     return ContentInput(
         encode_content(columns),

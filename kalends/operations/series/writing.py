@@ -81,7 +81,6 @@ async def write_dates(
         if match.row is not None and not match.slot_only:
             check_permission(write.actor, match.row)
     _check_losses(write, matches, summary)
-    await _free_slots(tx, write, matches)
     contents = await resolve_contents(tx, write.definition, [match.date for match in matches if match.date])
     await _write_changes(tx, write, matches, contents, summary)
     await _create_events(
@@ -121,8 +120,8 @@ def _take_from_trash(match: Match, trashed: Mapping[datetime, Row]) -> Match:
     return match
 
 
-def check_number(count: int) -> None:
-    """Raise if an edit changes too many dates."""
+def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
+    count = len(matches)
     if count > MAX_DATES:
         raise errors.invalid(
             "scope",
@@ -131,37 +130,12 @@ def check_number(count: int) -> None:
             count=count,
             maximum=MAX_DATES,
         )
-
-
-def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
-    count = len(matches)
-    check_number(count)
     if len(str(write.definition.template["description"])) * count > MAX_TEXT:
         raise errors.invalid(
             "description",
             "is too long for {count} dates. Shorten it or create fewer dates.",
             count=count,
         )
-
-
-async def _free_slots(tx: Transaction, write: SeriesWrite, matches: Sequence[Match]) -> None:
-    """Take events in the trash out of the series if others get their slots; raise if an active event has one."""
-    slots = [match.date.slot for match in matches if match.date and _is_new_slot(match)]
-    if not slots:
-        return
-    moved = [match.row["id"] for match in matches if match.row is not None]
-    where = Sql("r.site_id = ? AND r.series_id = ? AND r.slot = ANY(?)", tx.site.id, write.series_id, slots)
-    rows = await tx.fetch_all(EVENTS.select(where + Sql("AND NOT r.id = ANY(?)", moved)))
-    for row in rows:
-        if row["status"] != "trash":
-            raise errors.slot_taken(times.format_datetime(row["slot"]))
-    values: Values = {"series_id": None, "slot": None, "own_fields": None}
-    changes = [prepare_change(EVENTS, tx, row, values, {}, cause=write.cause) for row in rows]
-    await write_prepared(tx, [change for change in changes if change is not None])
-
-
-def _is_new_slot(match: Match) -> bool:
-    return match.date is not None and (match.row is None or match.row["slot"] != match.date.slot)
 
 
 def check_permission(actor: Actor | None, row: Row) -> None:
@@ -251,15 +225,13 @@ async def _write_changes(
         if match.row is None:
             continue
         content = contents[match.date.slot] if match.date is not None else None
-        if match.date is not None:
-            _note_kept_fields(summary, write, match.row)
         values, links = _plan_change(tx, write, match, content)
         values.update(slugs.get(match.row["id"], {}))
         change = prepare_change(EVENTS, tx, match.row, values, links, cause=write.cause)
         if change is not None:
             prepared.append(change)
             if not match.slot_only:
-                _summarize(summary, match, change)
+                _summarize(summary, write, match, change)
         if match.date is not None and not match.slot_only:
             summary.event_ids.append(match.row["id"])
     await write_prepared(tx, prepared)
@@ -333,19 +305,15 @@ async def _choose_slugs(tx: Transaction, matches: Sequence[Match]) -> dict[int, 
     return {event_id: {"slug": slug} for event_id, slug in free.items()}
 
 
-def _note_kept_fields(summary: Summary, write: SeriesWrite, row: Row) -> None:
-    """Add an event to the summary that keeps fields of its own, even if nothing else of it changes."""
-    kept = write.edited_fields & set(row["own_fields"] or ())
-    if kept and not write.replaces_own:
-        summary.kept_own.append(describe_own(row, kept))
-
-
-def _summarize(summary: Summary, match: Match, change: PreparedChange) -> None:
+def _summarize(summary: Summary, write: SeriesWrite, match: Match, change: PreparedChange) -> None:
     row, date = change.row, match.date
+    kept = write.edited_fields & set(row["own_fields"] or ())
     if date is None:
         summary.trashed += 1
     else:
         summary.changed += 1
+    if kept and not write.replaces_own:
+        summary.kept_own.append(describe_own(row, kept))
     start = change.changed.get("start_local", row["start_local"])
     summary.dates.append(
         {
