@@ -184,8 +184,10 @@ class SeriesModel:
         begin = anchor
         shifted = timedelta()
         if moves:
-            begin = anchor if edit.time_of_day is None else datetime.combine(anchor.date(), edit.time_of_day.time())
-            shifted = begin - anchor
+            if edit.time_of_day is not None:
+                # The new time is that of the edited date; others move by the same difference.
+                shifted = datetime.combine(edit.reference.date(), edit.time_of_day.time()) - edit.reference
+            begin = anchor + shifted
             self._shift(times_since, shifted, edit)
             for event in self.events.values():
                 if event not in upcoming and (edit.since is None or event.slot >= edit.since):
@@ -358,6 +360,7 @@ class ScopeEdit:
     """An edit of all dates (`since` is None) or from a slot on."""
 
     since: datetime | None
+    reference: datetime = datetime.min  # the slot of the edited date
     fields: dict[str, Any] = field(default_factory=dict)
     time_of_day: datetime | None = None
     length: timedelta | None = None

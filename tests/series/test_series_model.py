@@ -307,7 +307,7 @@ class SeriesComparison(RuleBasedStateMachine):
         response = self.request(EDITOR, "PATCH", path, json=body)
         changed = self.model.copy()
         try:
-            changed.edit_scope(ScopeEdit(**{**edit.__dict__, "since": since}), self.now)
+            changed.edit_scope(ScopeEdit(**{**edit.__dict__, "since": since, "reference": event.slot}), self.now)
         except Refused as refusal:
             expected = (refusal.status, refusal.code)
             assert (response.status_code, response.json()["code"]) == expected, response.text

@@ -64,6 +64,7 @@ class Target:
     series: Row
     since: datetime | None
     scope: str
+    reference: datetime | None = None  # the slot of the date that new times are given for; None: the first upcoming
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ async def _fetch_target_of_event(kind: Kind, context: OperationContext, scope: s
         raise errors.invalid("scope", "must be `this`: the event does not belong to a series.")
     series = await fetch_series(context.transaction, row["series_id"])
     permissions.require_edit(context.actor, SERIES, series)
-    return Target(series, row["slot"] if scope == FOLLOWING else None, scope)
+    return Target(series, row["slot"] if scope == FOLLOWING else None, scope, row["slot"])
 
 
 async def _fetch_target(kind: Kind, context: OperationContext) -> Target:
@@ -196,7 +197,7 @@ async def _plan_edit(context: OperationContext, target: Target) -> Edit:
     rows = [row for row in occurrences.active.values() if values.get("past") or not is_past(row, tx.now)]
     first = find_first_upcoming(rows, tx.now, target.since) or target.since or before.parts[0].start
     anchor_slot = find_next(occurrences, tx.now, first)
-    anchor = date_at(before, anchor_slot)
+    anchor = date_at(before, target.reference or anchor_slot)
     event_row = make_event_row(series, before, anchor)
     content = await read_content(context, values, event_row, series["id"])
     change = read_shift(context, event_row, anchor)

@@ -120,8 +120,8 @@ def _take_from_trash(match: Match, trashed: Mapping[datetime, Row]) -> Match:
     return match
 
 
-def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
-    count = len(matches)
+def check_number(count: int) -> None:
+    """Raise if an edit changes too many dates."""
     if count > MAX_DATES:
         raise errors.invalid(
             "scope",
@@ -130,6 +130,11 @@ def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
             count=count,
             maximum=MAX_DATES,
         )
+
+
+def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
+    count = len(matches)
+    check_number(count)
     if len(str(write.definition.template["description"])) * count > MAX_TEXT:
         raise errors.invalid(
             "description",
@@ -227,11 +232,13 @@ async def _write_changes(
         content = contents[match.date.slot] if match.date is not None else None
         values, links = _plan_change(tx, write, match, content)
         values.update(slugs.get(match.row["id"], {}))
+        if match.date is not None and not match.slot_only:
+            _note_kept_fields(summary, write, match.row)
         change = prepare_change(EVENTS, tx, match.row, values, links, cause=write.cause)
         if change is not None:
             prepared.append(change)
             if not match.slot_only:
-                _summarize(summary, write, match, change)
+                _summarize(summary, match, change)
         if match.date is not None and not match.slot_only:
             summary.event_ids.append(match.row["id"])
     await write_prepared(tx, prepared)
@@ -305,15 +312,19 @@ async def _choose_slugs(tx: Transaction, matches: Sequence[Match]) -> dict[int, 
     return {event_id: {"slug": slug} for event_id, slug in free.items()}
 
 
-def _summarize(summary: Summary, write: SeriesWrite, match: Match, change: PreparedChange) -> None:
-    row, date = change.row, match.date
+def _note_kept_fields(summary: Summary, write: SeriesWrite, row: Row) -> None:
+    """List a date that keeps fields of its own, even if nothing else of it changes."""
     kept = write.edited_fields & set(row["own_fields"] or ())
+    if kept and not write.replaces_own:
+        summary.kept_own.append(describe_own(row, kept))
+
+
+def _summarize(summary: Summary, match: Match, change: PreparedChange) -> None:
+    row, date = change.row, match.date
     if date is None:
         summary.trashed += 1
     else:
         summary.changed += 1
-    if kept and not write.replaces_own:
-        summary.kept_own.append(describe_own(row, kept))
     start = change.changed.get("start_local", row["start_local"])
     summary.dates.append(
         {
