@@ -137,15 +137,18 @@ async def _total_beyond_offset(tx: Transaction, kind: Kind, query: ListQuery, cl
 
 
 async def _fetch_rows_and_total(tx: Transaction, page: Sql, total: Sql) -> tuple[list[Row], int]:
-    """Fetch both in one statement, which represents an empty page as a row without an ID."""
+    """Fetch both in one statement, which represents an empty page as a row without an ID.
+
+    Series have a column `total` of their own.
+    """
     rows = await tx.fetch_all(
-        Sql("SELECT t.total, p.* FROM (SELECT (")
+        Sql("SELECT t.list_total, p.* FROM (SELECT (")
         + total
-        + Sql(") AS total) t LEFT JOIN LATERAL (")
+        + Sql(") AS list_total) t LEFT JOIN LATERAL (")
         + page
         + Sql(") p ON true")
     )
-    return (rows if rows[0]["id"] is not None else []), rows[0]["total"]
+    return (rows if rows[0]["id"] is not None else []), rows[0]["list_total"]
 
 
 def build_list_query(kind: Kind, context: OperationContext) -> ListQuery:
