@@ -63,7 +63,7 @@ setup-s3:
 # Run the tests of races, crashes, isolation, hostile requests, models and caches with many more cases
 soak *paths:
     #!/usr/bin/env bash
-    [ $# -gt 0 ] || set -- tests/core tests/lifecycle tests/lists tests/robustness tests/security tests/speed tests/varnish tests/media tests/feeds tests/pages
+    [ $# -gt 0 ] || set -- tests/core tests/lifecycle tests/lists tests/robustness tests/security tests/series tests/speed tests/varnish tests/media tests/feeds tests/pages
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
 # Check style, types and import contracts
@@ -110,6 +110,10 @@ bench-console *arguments:
 # Measure the pages of the console at 20,000 events: --events N, --requests N
 bench-console-pages *arguments:
     uv run python -m bench.console_pages "$@"
+
+# Measure edits of series, new series, undo, previews and the nightly job: --quick, --events N, --rounds N
+bench-series *arguments:
+    uv run python -m bench.series "$@"
 
 # Generate docs/settings.md and docs/reference from the code
 reference:

@@ -521,6 +521,7 @@ def _select_message(messages: Mapping[str, Message], singular: str) -> Message:
 UNKNOWN_IDS: Final = {
     "venues": N_("there is no venue with ID {ids}."),
     "organizers": N_("there is no organizer with ID {ids}."),
+    "series": N_("there is no series with ID {ids}."),
     "categories": N_("there is no category with ID {ids}."),
     "tags": N_("there is no tag with ID {ids}."),
 }

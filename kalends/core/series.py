@@ -4,17 +4,16 @@ A slot is the local time that a rule gives to a date. It identifies the date wit
 been moved to another time.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID, uuid5
 
 from kalends.core import times
 from kalends.core.errors import InvalidValue
-from kalends.core.recurrence import Rule, check_start, end_before, expand, period_of, rest_from, shift_rule
+from kalends.core.recurrence import Rule, check_start, end_before, expand, rest_from, shift_rule
 from kalends.core.times import DateTimeInput, Span
 
 # Rules that give no date for this long after a slot give none at all, as far as edits are concerned.
@@ -63,7 +62,7 @@ class Date:
     def span(self) -> Span:
         """Return the start and end of the event. The length is that of the local times.
 
-        On the night of a clock change an end may fall before its start, which then is the end as well.
+        When daylight saving time begins, an end may fall before its start, which then is the end as well.
         """
         start = DateTimeInput(self.slot, None, False)
         end = DateTimeInput(self.slot + self.part.length, None, False)
@@ -129,8 +128,26 @@ def find_part(definition: Definition, slot: datetime) -> Part:
 
 def date_at(definition: Definition, slot: datetime) -> Date:
     """Return the date with this slot, with the part whose rule gives it or, for an added date, the one in force."""
-    given = (part for part in definition.parts if slot in part.slots(slot, slot))
-    return Date(slot, next(given, None) or find_part(definition, slot))
+    return dates_at(definition, [slot])[0]
+
+
+def dates_at(definition: Definition, slots: Sequence[datetime]) -> list[Date]:
+    """Return the dates with these slots. Each rule is expanded once."""
+    given = find_given(definition, slots)
+    return [Date(slot, given.get(slot) or find_part(definition, slot)) for slot in slots]
+
+
+def find_given(definition: Definition, slots: Sequence[datetime]) -> dict[datetime, Part]:
+    """Return those of the slots that rules give, with the first part that does."""
+    if not slots:
+        return {}
+    wanted, first, last = frozenset(slots), min(slots), max(slots)
+    given: dict[datetime, Part] = {}
+    for part in definition.parts:
+        for slot in part.slots(last, first):
+            if slot in wanted:
+                given.setdefault(slot, part)
+    return given
 
 
 def content_at(definition: Definition, slot: datetime) -> dict[str, Any]:
@@ -156,12 +173,12 @@ def has_dates_after(definition: Definition, instant: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A change of the times of dates: they move by `delta`, and last `length`."""
+    """A change of the times of dates: they move by `delta`, and last `length`. Parts keep what is None."""
 
     delta: timedelta
-    length: timedelta
-    timezone: str
-    all_day: bool
+    length: timedelta | None = None
+    timezone: str | None = None
+    all_day: bool | None = None
 
 
 def change_content(definition: Definition, values: Mapping[str, Any], since: datetime | None = None) -> Definition:
@@ -187,7 +204,7 @@ def shift(
 
     A move to other days changes rules that name days, unless `keep_rule`.
     """
-    definition, index = _split(definition, since)
+    definition, index = begin_part(definition, since)
     shifted = [_shift_part(part, change, keep_rule=keep_rule) for part in definition.parts[index:]]
     return replace(
         definition,
@@ -211,7 +228,7 @@ def change_rule(
 
     Later parts are replaced, unless `keep_later_parts`: then the rule ends before the next one.
     """
-    definition, index = _split(definition, since)
+    definition, index = begin_part(definition, since)
     parts, later = definition.parts[:index], definition.parts[index + 1 :]
     base = definition.parts[min(index, len(definition.parts) - 1)]
     begin = base.start if since is None else max(since, base.start) if index < len(definition.parts) else since
@@ -229,7 +246,7 @@ def change_rule(
 
 def end_series(definition: Definition, slot: datetime) -> Definition | None:
     """End the series before a slot; return None if no date is left."""
-    definition, index = _split(definition, slot)
+    definition, index = begin_part(definition, slot)
     added = tuple(entry for entry in definition.added if entry < slot)
     if not index and not added:
         return None
@@ -244,81 +261,29 @@ def end_series(definition: Definition, slot: datetime) -> Definition | None:
 
 def change_dates(definition: Definition, add: Iterable[datetime] = (), remove: Iterable[datetime] = ()) -> Definition:
     """Add dates that no rule gives or that were removed, and leave out others."""
+    add, remove = list(add), list(remove)
     added, removed = set(definition.added), set(definition.removed)
+    given = find_given(definition, [*add, *remove])
     for slot in add:
         removed.discard(slot)
-        if not is_given(definition, slot):
+        if slot not in given:
             added.add(slot)
     for slot in remove:
         added.discard(slot)
-        if is_given(definition, slot):
+        if slot in given:
             removed.add(slot)
     return replace(definition, added=tuple(sorted(added)), removed=tuple(sorted(removed)))
 
 
 def is_given(definition: Definition, slot: datetime) -> bool:
     """Return whether a rule gives this slot."""
-    return any(slot in part.slots(slot, slot) for part in definition.parts)
-
-
-# Pairing -------------------------------------------------------------------------------------
-
-
-def pair_slots(old: Sequence[datetime], new: Sequence[Date]) -> list[tuple[datetime | None, Date | None]]:
-    """Pair the slots of existing events with new dates: same slot, same day, same period of the rule, in order."""
-    pairs: list[tuple[datetime | None, Date | None]] = []
-    left_old, left_new = list(old), list(new)
-    for key in (_identity, _day):
-        found, left_old, left_new = _pair_by(left_old, left_new, key, _by_slot(key))
-        pairs += found
-    # The periods are those of the new rule, so that old slots are grouped by it as well.
-    for rule in dict.fromkeys(date.part.rule for date in left_new if date.part.rule is not None):
-        dates = [date for date in left_new if date.part.rule == rule]
-        found, left_old, unused = _pair_by(
-            left_old, dates, partial(period_of, rule), _by_slot(partial(period_of, rule))
-        )
-        pairs += found
-        left_new = [date for date in left_new if date.part.rule != rule or date in unused]
-    return [*pairs, *[(slot, None) for slot in left_old], *[(None, date) for date in left_new]]
-
-
-def _pair_by(
-    old: list[datetime],
-    new: list[Date],
-    old_key: Callable[[datetime], Hashable],
-    new_key: Callable[[Date], Hashable],
-) -> tuple[list[tuple[datetime | None, Date | None]], list[datetime], list[Date]]:
-    waiting: dict[Hashable, list[Date]] = {}
-    for date in reversed(new):
-        waiting.setdefault(new_key(date), []).append(date)
-    pairs: list[tuple[datetime | None, Date | None]] = []
-    left_old: list[datetime] = []
-    for slot in old:
-        dates = waiting.get(old_key(slot))
-        if dates:
-            pairs.append((slot, dates.pop()))
-        else:
-            left_old.append(slot)
-    left = {date.slot for dates in waiting.values() for date in dates}
-    return pairs, left_old, [date for date in new if date.slot in left]
-
-
-def _by_slot(key: Callable[[datetime], Hashable]) -> Callable[[Date], Hashable]:
-    return lambda date: key(date.slot)
-
-
-def _identity(slot: datetime) -> Hashable:
-    return slot
-
-
-def _day(slot: datetime) -> Hashable:
-    return slot.date()
+    return slot in find_given(definition, [slot])
 
 
 # Helpers of edits ----------------------------------------------------------------------------
 
 
-def _split(definition: Definition, since: datetime | None) -> tuple[Definition, int]:
+def begin_part(definition: Definition, since: datetime | None) -> tuple[Definition, int]:
     """Make a part begin at the first date from a slot on; return its index, which may be behind the last part."""
     if since is None:
         return definition, 0
@@ -356,7 +321,12 @@ def _shift_part(part: Part, change: Shift, *, keep_rule: bool) -> Part:
     days = (start.date() - part.start.date()).days
     rule = shift_rule(part.rule, days) if part.rule is not None and days and not keep_rule else part.rule
     return replace(
-        part, rule=rule, start=start, end=start + change.length, timezone=change.timezone, all_day=change.all_day
+        part,
+        rule=rule,
+        start=start,
+        end=start + (part.length if change.length is None else change.length),
+        timezone=part.timezone if change.timezone is None else change.timezone,
+        all_day=part.all_day if change.all_day is None else change.all_day,
     )
 
 

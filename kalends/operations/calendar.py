@@ -81,6 +81,7 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
             "r.end_utc, "
             "r.start_local::date AS first_day, " + EFFECTIVE_END + "::date AS last_day, "
             "r.password_hash IS NULL AS is_open, r.password_hash IS NULL AND r.all_day AS all_day, "
+            "r.password_hash IS NULL AND r.series_id IS NOT NULL AS repeats, "
             "r.password_hash IS NULL AND r.sticky AS sticky, r.password_hash IS NULL AND r.featured AS featured, "
             "CASE WHEN r.password_hash IS NULL THEN r.event_status ELSE 'scheduled' END AS event_status FROM"
         )

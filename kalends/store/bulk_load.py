@@ -25,7 +25,7 @@ LARGE_TABLES: Final[tuple[LiteralString, ...]] = (
 )
 SMALL_TABLES: Final[tuple[LiteralString, ...]] = (
     *("venues", "organizers", "categories", "tags", "series"),
-    *("event_days", "series_days", "series_steps", "sites"),
+    *("event_days", "link_days", "series_days", "series_steps", "sites"),
 )
 # From this number of new events, and if there are fewer already, indexes are built after loading.
 MIN_EVENTS_TO_DROP_INDEXES: Final = 5_000

@@ -77,11 +77,11 @@ def _encode(value: object) -> str:
 
 
 async def list_caused_changes(tx: Transaction, cause: int) -> list[Record]:
-    """Return the changes of events that a change of their series caused, in order."""
+    """Return the changes of events and of other series that a change of a series caused, in order."""
     return await tx.fetch_all(
         Sql(
-            """SELECT revision, record_id, action, before, after FROM changes
-                WHERE site_id = ? AND cause = ? AND kind = 'events' ORDER BY revision""",
+            """SELECT revision, kind, record_id, action, before, after FROM changes
+                WHERE site_id = ? AND cause = ? ORDER BY revision""",
             tx.site.id,
             cause,
         )

@@ -62,6 +62,7 @@ class CardList:
     past_url: str = ""
     upcoming_url: str = ""
     cache_tags: tuple[str, ...] = ()
+    first_only: "QuickFilter | None" = None  # None if no event of the page belongs to a series
 
     @property
     def cards(self) -> list[Card]:

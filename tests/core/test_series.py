@@ -28,9 +28,9 @@ from kalends.core.series import (
     has_dates_after,
     is_given,
     list_dates,
-    pair_slots,
     shift,
 )
+from kalends.core.series_pairing import pair_slots
 from tests.core.random_rules import make_rule
 from tests.soak import scaled
 

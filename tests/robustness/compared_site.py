@@ -45,13 +45,13 @@ def comparable_fields(body: dict[str, Any], kind: str) -> dict[str, Any]:
 class ComparedSite:
     """A new site in the one database, behind an application in this process."""
 
-    def __init__(self, database_url: str, runner: asyncio.Runner, transport: httpx.ASGITransport) -> None:
+    def __init__(
+        self, database_url: str, runner: asyncio.Runner, transport: httpx.ASGITransport, path: str = API_PATH
+    ) -> None:
         tenant = add_tenant(database_url, ROLES)
         self.id, self.database_url = tenant.id, database_url
         self._users, self._runner = tenant.users, runner
-        self._client = httpx.AsyncClient(
-            transport=transport, base_url=f"http://{tenant.host}{API_PATH}", trust_env=False
-        )
+        self._client = httpx.AsyncClient(transport=transport, base_url=f"http://{tenant.host}{path}", trust_env=False)
 
     def request(self, actor: Actor, method: str, path: str, **options: Any) -> httpx.Response:
         auth = self._users[actor.login] if actor.login else None

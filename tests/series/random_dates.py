@@ -25,14 +25,19 @@ _INSERT = """
 """
 
 
+PART = """{"uid": "00000000-0000-4000-8000-000000000000", "rule": "", "timezone": "UTC", "all_day": false,
+    "start": "2000-01-01T00:00:00", "end": "2000-01-01T01:00:00"}"""
+
+
 def add_series(app: RunningApp) -> None:
     app.sql(
         """INSERT INTO series (site_id, id, uid, revision, author_id, status, slug, published_at, modified_utc, parts,
                 template, title)
             SELECT 1, n, gen_random_uuid(), n, (SELECT min(id) FROM users), 'publish', 'series-' || n, now(), now(),
-                '[{}]', '{}', 'Series' FROM generate_series($1::int, $2::int) n""",
+                jsonb_build_array($3::jsonb), '{}', 'Series' FROM generate_series($1::int, $2::int) n""",
         SERIES[0],
         SERIES[-1],
+        PART,
     )
 
 

@@ -74,17 +74,19 @@ def _find_days(rule: Rule, start: date, first: int, last: int) -> Iterator[int]:
         return
     find_days, begin = _make_finder(rule, start), period_number(rule, start.toordinal())
     max_periods, empty_years = MAX_PERIODS[rule.frequency], 0
-    # A week may begin in the year before.
-    for year in range(date.fromordinal(first).year - 1, date.fromordinal(last).year + 1):
-        new_year = find_first_day(year)
+    first_year = date.fromordinal(first).year - (rule.frequency == "weekly")  # A week may begin in the year before.
+    new_year = find_first_day(first_year)
+    for year in range(first_year, date.fromordinal(last).year + 1):
+        kind = KINDS_OF_YEARS[year % _CYCLE]
         distance = (begin - first_period(rule, year, new_year)) % rule.interval
-        days = find_days(KINDS_OF_YEARS[year % _CYCLE], distance) if distance < max_periods else ()
+        days = find_days(kind, distance) if distance < max_periods else ()
         empty_years = 0 if days else empty_years + 1
         if empty_years > _CYCLE * rule.interval:
             return
         for day in days:
             if first <= new_year + day <= last:
                 yield new_year + day
+        new_year += kind.length
 
 
 def _make_finder(rule: Rule, start: date) -> Callable[[YearKind, int], Sequence[int]]:

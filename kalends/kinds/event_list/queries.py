@@ -16,6 +16,8 @@ from kalends.kinds.event_list.first_dates import (
     select_singles,
     uses_steps,
 )
+from kalends.kinds.event_list.link_pages import plan_link_page
+from kalends.kinds.event_list.link_totals import build_link_total_query
 from kalends.kinds.event_list.order import (
     ORDERS,
     build_order_by,
@@ -56,17 +58,19 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
     )
 
 
-def _plan_page(query: ListQuery, window: Window, clauses: list[Clause], limit: int) -> list[tuple[Sql, Sql]]:
+def _plan_page(query: ListQuery, window: Window, clauses: list[Clause], count: int) -> list[tuple[Sql, Sql]]:
+    """Return the branches of a list. The first one reads a link in its order, if possible."""
     if hides_subsequent(query):
-        return plan_first_dates(query, window, clauses, limit)
+        return plan_first_dates(query, window, clauses, count)
     if read_order(query)[0] == "end_date" and window.start_from is not None:
         # Implied by the start, but it tells the planner where to begin in the index by end.
         clauses = [*clauses, Sql("r.end_utc >= ?", window.start_from)]
-    return plan_branches(query, window, clauses)
+    starting, *others = plan_branches(query, window, clauses)
+    return [plan_link_page(query, window, clauses, count) or starting, *others]
 
 
 def build_event_total_query(_: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Build the query of the exact total. Without other filters it sums the counters per day."""
+    """Build the query of the exact total: a sum over days without other filters or with one link, else a count."""
     window = build_window(query)
     if not hides_subsequent(query):
         return _build_total(query, window, clauses)
@@ -77,10 +81,10 @@ def build_event_total_query(_: Kind, query: ListQuery, clauses: list[Clause]) ->
 
 
 def _build_total(query: ListQuery, window: Window, clauses: list[Clause]) -> Sql:
-    is_counted = query.statuses is not None and WITH_HIDDEN not in query.values
-    if is_counted and not any(map(has_condition, clauses)):
-        total = _build_total_by_days(query, window)
-        if total is not None:
+    if query.statuses is not None and WITH_HIDDEN not in query.values:
+        conditions = [clause for clause in clauses if has_condition(clause)]
+        by_days = _build_total_by_days if not conditions else build_link_total_query
+        if (total := by_days(query, window, conditions)) is not None:
             return total
     branches = [
         Sql("(SELECT count(*) FROM") + source + Sql("WHERE") + where + Sql(")")
@@ -89,7 +93,7 @@ def _build_total(query: ListQuery, window: Window, clauses: list[Clause]) -> Sql
     return Sql("SELECT") + join(" + ", branches)
 
 
-def _build_total_by_days(query: ListQuery, window: Window) -> Sql | None:
+def _build_total_by_days(query: ListQuery, window: Window, _: list[Clause]) -> Sql | None:
     is_contained = window.start_to is None and window.end_from is None
     is_overlapping = window.start_from is None and window.end_to is None
     if is_contained:

@@ -80,23 +80,23 @@ def _by_hidden(query: ListQuery, window: Window, clauses: list[Clause]) -> tuple
     return Sql("events r"), and_([*common, *window.clauses(), *row_conditions(clauses)])
 
 
+def listed_conditions(query: ListQuery) -> list[Sql]:
+    return [Sql("r.site_id = ?", query.site.id), query.visible, Sql("NOT r.hide_from_listings")]
+
+
 def _plan_listed(query: ListQuery, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:
     common = listed_conditions(query)
     if "include" in query.values:
         return [(Sql("events r"), and_([*common, *row_conditions(clauses)]))]
     later, running = split_window(window)
-    branches = [_by_start(query, common, later, clauses)]
+    branches = [by_start(query, common, later, clauses)]
     if running is not None:
         branches.append((select_running(running, common), and_([Sql("true"), *row_conditions(clauses)])))
     return branches
 
 
-def listed_conditions(query: ListQuery) -> list[Sql]:
-    return [Sql("r.site_id = ?", query.site.id), query.visible, Sql("NOT r.hide_from_listings")]
-
-
 def split_window(window: Window) -> tuple[Window, Window | None]:
-    """Return the window of the events that start in the period, and of those that are running when it begins."""
+    """Return the window of the events that start in it, and that of the events that already run when it begins."""
     start_from, end_from = window.start_from, window.end_from
     if end_from is None:
         return window, None
@@ -116,7 +116,8 @@ def select_running(window: Window, conditions: list[Sql]) -> Sql:
     return still_running(end_from, window.start_from, and_([*conditions, *window.clauses()]))
 
 
-def _by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
+def by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
+    """Select the events that start in the window, through the index of series, a link, the words or the start."""
     series = [clause for clause in clauses if isinstance(clause, SeriesCondition)]
     links = [clause for clause in clauses if isinstance(clause, LinkCondition)]
     words = [clause for clause in clauses if isinstance(clause, TextCondition)]
@@ -141,6 +142,12 @@ def _by_series(query: ListQuery, series: SeriesCondition, window: Window) -> Sql
 
 def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> Sql:
     """Match the events of all links through the link indexes, which contain start and visibility of each event."""
+    limits = link_limits(query, window)
+    return Sql("r.id = ANY(ARRAY(") + join(" INTERSECT ", [link.event_ids() + limits for link in links]) + Sql("))")
+
+
+def link_limits(query: ListQuery, window: Window) -> Sql:
+    """Return the conditions for links `l` whose events may be in the window."""
     limits = Sql("")
     if query.statuses == ["publish"]:
         limits += Sql("AND l.listed")
@@ -148,7 +155,7 @@ def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> S
         limits += Sql("AND l.start_utc >= ?", window.start_from)
     if window.last_start is not None:
         limits += Sql("AND l.start_utc <= ?", window.last_start)
-    return Sql("r.id = ANY(ARRAY(") + join(" INTERSECT ", [link.event_ids() + limits for link in links]) + Sql("))")
+    return limits
 
 
 def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sql:

@@ -7,7 +7,16 @@ from typing import Any, Final
 from kalends.core import credentials, errors, times
 from kalends.core.errors import InvalidValue
 from kalends.core.recurrence import check_start
-from kalends.core.series import Date, Definition, Part, SlotTaken, change_dates, has_dates_after, is_given, list_dates
+from kalends.core.series import (
+    Date,
+    Definition,
+    Part,
+    SlotTaken,
+    change_dates,
+    find_given,
+    has_dates_after,
+    list_dates,
+)
 from kalends.core.slugs import make_slug
 from kalends.kinds.events import EVENTS, build_time_columns
 from kalends.kinds.kind import Kind, Values
@@ -18,7 +27,7 @@ from kalends.operations.linked_drafts import publish_with_event
 from kalends.operations.quotas import count_new_record
 from kalends.operations.records import read_outcome
 from kalends.operations.series.matching import Match, compute_horizon
-from kalends.operations.series.requests import parse_rule, read_content, read_slots
+from kalends.operations.series.requests import parse_rule, read_content, read_nominal, read_slots
 from kalends.operations.series.rows import COPIED_COLUMNS
 from kalends.operations.series.single import too_many_removed
 from kalends.operations.series.writing import SeriesWrite, Summary, write_dates
@@ -60,7 +69,8 @@ async def create_series(kind: Kind, context: OperationContext) -> Outcome:
 def read_part(context: OperationContext, series_id: int) -> Part:
     """Read the first date and the rule."""
     columns: Any = build_time_columns(build_write_context(context, context.values, None, series_id))
-    start, end, zone = columns["start_local"], columns["end_local"], columns["timezone"]
+    start, end = read_nominal(context, context.values, columns)
+    zone = columns["timezone"]
     rule = parse_rule(context.values["rule"], zone) if "rule" in context.values else None
     if rule is None and "add_dates" not in context.values:
         raise errors.missing_params(["rule"])
@@ -78,8 +88,9 @@ def read_dates(context: OperationContext, definition: Definition) -> Definition:
     first = Date(definition.parts[0].start, definition.parts[0])
     add = read_slots("add_dates", values.get("add_dates", ()), first, now)
     remove = read_slots("remove_dates", values.get("remove_dates", ()), first, now)
+    given = find_given(definition, remove)
     for slot in remove:
-        if not is_given(definition, slot) and slot not in definition.added:
+        if slot not in given and slot not in definition.added:
             raise errors.invalid(
                 "remove_dates", "{date} is not a date of this series.", date=times.format_datetime(slot)
             )

@@ -1,8 +1,8 @@
 """Edits of a series: all dates, or one date and the following ones; their dry run; moving them to the trash."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from kalends.core import errors, times
@@ -33,24 +33,26 @@ from kalends.operations.series.matching import (
     Occurrences,
     compute_horizon,
     find_first_upcoming,
+    find_next,
     is_past,
     load_occurrences,
     match_by_rule,
     match_same,
     match_shifted,
+    match_slots,
 )
 from kalends.operations.series.requests import make_event_row, parse_rule, read_content, read_shift, read_slots
 from kalends.operations.series.rows import fetch_series, trash_series, write_definition, write_series
-from kalends.operations.series.writing import SeriesWrite, Summary, write_dates, write_prepared
-from kalends.operations.writes import PreparedChange, prepare_change
+from kalends.operations.series.writing import SeriesWrite, Summary, write_dates
 from kalends.store import Row, jobs, records, slug_redirects
 from kalends.store import series as series_store
-from kalends.store.database import Transaction
 from kalends.store.series import decode_definition
 
 THIS: Final = "this"
 FOLLOWING: Final = "following"
 ALL: Final = "all"
+# All dates of a series exist: it has none after this instant.
+COMPLETE: Final = datetime(times.LAST_YEAR - 1, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,6 @@ class Edit:
     fields: frozenset[str]
     columns: Values
     until: datetime
-    # New slots of events in the trash, by ID: they move along with their series.
-    trashed_slots: Mapping[int, datetime] = field(default_factory=dict[int, datetime])
 
 
 async def edit_event(kind: Kind, context: OperationContext) -> Outcome:
@@ -191,33 +191,59 @@ async def _plan_edit(context: OperationContext, target: Target) -> Edit:
     before = decode_definition(series)
     occurrences = await load_occurrences(tx, series["id"], target.since)
     rows = [row for row in occurrences.active.values() if values.get("past") or not is_past(row, tx.now)]
-    anchor_slot = find_first_upcoming(rows, tx.now, target.since) or target.since or before.parts[0].start
+    first = find_first_upcoming(rows, tx.now, target.since) or target.since or before.parts[0].start
+    anchor_slot = find_next(occurrences, tx.now, first)
     anchor = date_at(before, target.reference or anchor_slot)
     event_row = make_event_row(series, before, anchor)
     content = await read_content(context, values, event_row, series["id"])
     change = read_shift(context, event_row, anchor)
     rule = (
-        parse_rule(values["rule"], change.timezone if change else anchor.part.timezone) if "rule" in values else None
+        parse_rule(values["rule"], (change and change.timezone) or anchor.part.timezone) if "rule" in values else None
     )
     times_since = _choose_times_since(before, target, anchor_slot, occurrences, tx.now)
     after = change_content(before, content.values, target.since) if content.values else before
     after = _change_times(after, change, rule, times_since, target)
-    until = compute_until(series, after, tx.now)
-    matches = (
-        match_by_rule(rows, after, until, _moved(times_since, change), tx.now)
-        if rule is not None
-        else match_shifted(rows, after, change, times_since)
-        if change is not None
-        else match_same(rows, after)
-    )
+    until = compute_until(series, after, tx.now) if rule is not None else keep_until(series, change)
+    touched = {row["id"] for row in rows}
+    untouched = [row for row in occurrences.active.values() if row["id"] not in touched]
+    matches = _match(Change(change, rule, times_since), Events(rows, untouched), after, until, tx.now)
+    if change is not None and change.delta:
+        matches += match_slots([*untouched, *occurrences.trashed.values()], after, change, times_since)
     columns = await _read_series_columns(context, target, content.published_at)
     fields = content.fields | ({TIMES} if change is not None or rule is not None else frozenset())
-    trashed_slots = _move_trashed(occurrences, change, times_since) if change is not None and rule is None else {}
-    return Edit(series, after, matches, occurrences, frozenset(fields), columns, until, trashed_slots)
+    return Edit(series, after, matches, occurrences, frozenset(fields), columns, until)
 
 
-def _move_trashed(occurrences: Occurrences, change: Shift, since: datetime | None) -> dict[int, datetime]:
-    return {row["id"]: move_slot(slot, change, since) for slot, row in occurrences.trashed.items()}
+@dataclass(frozen=True, slots=True)
+class Change:
+    """New times, a new rule or both, and the slot from which on; None: all dates."""
+
+    shift: Shift | None
+    rule: Rule | None
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The events that an edit changes, and those that have taken place."""
+
+    changed: Sequence[Row]
+    past: Sequence[Row]
+
+
+def _match(change: Change, events: Events, after: Definition, until: datetime, now: datetime) -> list[Match]:
+    """Match events with their dates after an edit."""
+    if change.rule is None and change.shift is None:
+        return match_same(events.changed, after)
+    if change.rule is None:
+        return match_shifted(events.changed, after, change.shift or Shift(timedelta()), change.since)
+    # Dates that were moved from the past to later times are not dates of the new rule.
+    earlier = [row for row in events.changed if change.since is not None and row["slot"] < change.since]
+    later = events.changed[len(earlier) :]
+    moved = change.shift or Shift(timedelta())
+    taken = {move_slot(row["slot"], moved, change.since) for row in events.past}
+    since = _moved(change.since, change.shift)
+    return match_same(earlier, after) + match_by_rule(later, after, until, since, now, taken=taken)
 
 
 def _moved(since: datetime | None, change: Shift | None) -> datetime | None:
@@ -256,6 +282,15 @@ def compute_until(series: Row, definition: Definition, now: datetime) -> datetim
     return max(horizon, series["created_until"] or horizon)
 
 
+def keep_until(series: Row, change: Shift | None = None) -> datetime:
+    """Return the instant before which dates exist after an edit that creates none.
+
+    A shift may move dates that do not exist yet before that instant, so the job looks at the last days again.
+    """
+    until: datetime = series["created_until"] or COMPLETE
+    return until if change is None else until - timedelta(days=1) + min(change.delta, timedelta())
+
+
 async def _read_series_columns(context: OperationContext, target: Target, published_at: datetime | None) -> Values:
     """Return the columns of a series that are no part of its definition."""
     values: Values = {}
@@ -290,24 +325,9 @@ async def write_edit(context: OperationContext, edit: Edit, *, replaces_own: boo
         sets_publication_date="published_at" in edit.columns,
     )
     await count_new_record(context, sum(match.row is None for match in edit.matches))
-    trashed = await _write_trashed_slots(tx, edit, cause)
-    summary = await write_dates(tx, write, edit.matches, trashed)
+    summary = await write_dates(tx, write, edit.matches, edit.occurrences.trashed)
     await finish(context, series, edit.definition, edit.until, summary, columns=edit.columns)
     return summary
-
-
-async def _write_trashed_slots(tx: Transaction, edit: Edit, cause: int) -> Mapping[datetime, Row]:
-    """Write the new slots of events in the trash; return these events by slot."""
-    prepared: list[PreparedChange] = []
-    trashed: dict[datetime, Any] = {}
-    for slot, row in edit.occurrences.trashed.items():
-        new_slot = edit.trashed_slots.get(row["id"], slot)
-        change = prepare_change(EVENTS, tx, row, {"slot": new_slot}, {}, cause=cause)
-        if change is not None:
-            prepared.append(change)
-        trashed[new_slot] = {**row, "slot": new_slot}
-    await write_prepared(tx, prepared)
-    return trashed
 
 
 def _check_slots(edit: Edit) -> None:
@@ -358,7 +378,7 @@ async def trash_dates(context: OperationContext, target: Target) -> Summary:
     after = end_series(before, since) if target.scope == FOLLOWING and since is not None else None
     matches = [Match(row, None) for row in rows]
     if after is not None:
-        edit = Edit(series, after, matches, occurrences, frozenset(), {}, compute_until(series, after, tx.now))
+        edit = Edit(series, after, matches, occurrences, frozenset(), {}, keep_until(series))
         return await write_edit(context, edit, replaces_own=True)
     cause = await trash_series(tx, series)
     write = SeriesWrite(

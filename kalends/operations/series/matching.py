@@ -1,12 +1,13 @@
 """The events of a series, matched with the dates that they are to have after an edit."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from kalends.core import times
-from kalends.core.series import Date, Definition, Shift, date_at, list_dates, move_slot, pair_slots
+from kalends.core.series import Date, Definition, Shift, dates_at, list_dates, move_slot
+from kalends.core.series_pairing import pair_slots
 from kalends.kinds.events import EVENTS
 from kalends.store import Row
 from kalends.store.database import Transaction
@@ -26,10 +27,14 @@ class Occurrences:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An event and the date that it gets. Without a date it goes to the trash; without an event, it is created."""
+    """An event and the date that it gets. Without a date it goes to the trash; without an event, it is created.
+
+    `slot_only`: the event stays as it is, because it has taken place or is in the trash, but its slot moves along.
+    """
 
     row: Row | None
     date: Date | None
+    slot_only: bool = False
 
 
 async def load_occurrences(tx: Transaction, series_id: int, since: datetime | None = None) -> Occurrences:
@@ -55,6 +60,22 @@ def find_first_upcoming(rows: Iterable[Row], now: datetime, since: datetime | No
     return min(slots, default=None)
 
 
+def find_next(occurrences: Occurrences, now: datetime, anchor: datetime) -> datetime:
+    """Return the first slot of an upcoming date behind those that have taken place at their slots, from `anchor` on.
+
+    A date that was moved to a later time may be upcoming though its slot lies before them.
+    """
+    over = [slot for slot, row in occurrences.active.items() if is_past(row, now) and not _has_own_times(row)]
+    last = max(over, default=None)
+    upcoming = (slot for slot, row in occurrences.active.items() if not is_past(row, now))
+    slots = (slot for slot in upcoming if last is None or slot > last)
+    return min((slot for slot in slots if slot >= anchor), default=anchor)
+
+
+def _has_own_times(row: Row) -> bool:
+    return "times" in (row["own_fields"] or ())
+
+
 def compute_horizon(now: datetime, start: datetime, months: int = HORIZON_MONTHS) -> datetime:
     """Return the instant before which the dates of a series are created; a late start postpones it."""
     begin = max(now, start).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -66,20 +87,37 @@ def compute_horizon(now: datetime, start: datetime, months: int = HORIZON_MONTHS
 
 def match_same(rows: Sequence[Row], definition: Definition) -> list[Match]:
     """Match each event with the date of its slot."""
-    return [Match(row, date_at(definition, row["slot"])) for row in rows]
+    dates = dates_at(definition, [row["slot"] for row in rows])
+    return [Match(row, date) for row, date in zip(rows, dates, strict=True)]
 
 
 def match_shifted(rows: Sequence[Row], definition: Definition, change: Shift, since: datetime | None) -> list[Match]:
     """Match each event with its date after a shift, to which its slot moves along."""
-    return [Match(row, date_at(definition, move_slot(row["slot"], change, since))) for row in rows]
+    dates = dates_at(definition, [move_slot(row["slot"], change, since) for row in rows])
+    return [Match(row, date) for row, date in zip(rows, dates, strict=True)]
+
+
+def match_slots(rows: Iterable[Row], definition: Definition, change: Shift, since: datetime | None) -> list[Match]:
+    """Match events that an edit does not change with their slots after a shift."""
+    return [replace(match, slot_only=True) for match in match_shifted([*rows], definition, change, since)]
 
 
 def match_by_rule(
-    rows: Sequence[Row], definition: Definition, until: datetime, since: datetime | None, now: datetime
+    rows: Sequence[Row],
+    definition: Definition,
+    until: datetime,
+    since: datetime | None,
+    now: datetime,
+    *,
+    taken: Collection[datetime] = (),
 ) -> list[Match]:
-    """Match events with the dates of a new rule. Dates without an event that lie in the past are left out."""
+    """Match events with the dates of a new rule. Dates without an event that lie in the past are left out.
+
+    So are the slots in `taken`, which events have that were moved to the past.
+    """
     by_slot = {row["slot"]: row for row in rows}
-    pairs = pair_slots(list(by_slot), list_dates(definition, until, since))
+    dates = [date for date in list_dates(definition, until, since) if date.slot not in taken]
+    pairs = pair_slots(list(by_slot), dates)
     matches = [Match(by_slot[slot] if slot is not None else None, date) for slot, date in pairs]
     return [match for match in matches if match.row is not None or not has_ended(match.date, now)]
 

@@ -8,6 +8,7 @@ from typing import Any, Final, LiteralString
 from kalends.core.record_types import Event, Series, SeriesReference
 from kalends.core.series import Definition, date_at
 from kalends.kinds.events import EVENTS, build_event
+from kalends.kinds.posts import IMAGE_COLUMN
 from kalends.operations.context import OperationContext
 from kalends.operations.feeds import build_feed_events, read_sequences
 from kalends.operations.records import make_render_context
@@ -152,7 +153,8 @@ async def _build_contents(context: OperationContext, series: Series, row: Row) -
     definition = decode_definition(row)
     slots = [definition.parts[0].start, *[change.since for change in definition.content_changes]]
     made: list[Any] = [make_event_row(row, definition, date_at(definition, slot)) for slot in slots]
-    rows = [{**entry, "uid": row["uid"], "series_id": None} for entry in made]
+    images = await _load_images(context, {entry["image_id"] for entry in made})
+    rows = [{**entry, "uid": row["uid"], "series_id": None, "image": images.get(entry["image_id"])} for entry in made]
     render_context = await make_render_context(EVENTS, context, rows, is_readable=True)  # type: ignore[arg-type]
     return [
         (
@@ -161,6 +163,20 @@ async def _build_contents(context: OperationContext, series: Series, row: Row) -
         )
         for slot, entry in zip(slots, rows, strict=True)
     ]
+
+
+async def _load_images(context: OperationContext, image_ids: set[int | None]) -> dict[int, str]:
+    """Load images as the column of a post has them."""
+    site_id = context.transaction.site.id
+    rows = await context.transaction.fetch_all(
+        Sql("SELECT r.image_id, " + IMAGE_COLUMN + " AS image")
+        + Sql(
+            "FROM (SELECT ?::bigint AS site_id, unnest(?::bigint[]) AS image_id) r",
+            site_id,
+            [entry for entry in image_ids if entry is not None],
+        )
+    )
+    return {row["image_id"]: row["image"] for row in rows}
 
 
 def _is_public(content: Any, series: Series) -> bool:

@@ -107,6 +107,19 @@ def make_event_row(series: Row, definition: Definition, date: Date) -> Any:
     }
 
 
+def read_nominal(
+    context: OperationContext, arguments: Mapping[str, Any], columns: Mapping[str, Any]
+) -> tuple[datetime, datetime]:
+    """Return start and end as they were written: a clock change moves the first date alone, not the slots of all."""
+    local: dict[str, datetime] = {"start_date": columns["start_local"], "end_date": columns["end_local"]}
+    for name in local:
+        if arguments.get(name) is not None and not columns["all_day"]:
+            moment = times.make_absolute(arguments[name], context.transaction.now, columns["timezone"])
+            if moment.offset is None and not moment.is_date_only:
+                local[name] = moment.wall
+    return local["start_date"], local["end_date"]
+
+
 def read_shift(context: OperationContext, row: Any, date: Date) -> Shift | None:
     """Return by how much a request moves a date, given by its row; None if it does not change times."""
     arguments = {name: value for name, value in context.values.items() if name in TIME_PARAMS}
@@ -116,9 +129,15 @@ def read_shift(context: OperationContext, row: Any, date: Date) -> Shift | None:
         if isinstance(arguments.get(name), time):
             arguments[name] = DateTimeInput(datetime.combine(wall.date(), arguments[name]), None, False)
     columns: Any = build_time_columns(build_write_context(context, arguments, row, row["id"]))
-    start, end = columns["start_local"], columns["end_local"]
+    start, end = read_nominal(context, arguments, columns)
     nominal = date.span()
-    # An edit that does not name the start keeps it, even where a clock change has moved it.
+    # An edit that does not name the start keeps it, even where daylight saving time has moved it.
     start = date.slot if start == nominal.start.wall else start
     end = date.slot + date.part.length if end == nominal.end.wall and start == date.slot else end
-    return Shift(start - date.slot, end - start, columns["timezone"], columns["all_day"])
+    length, all_day = end - start, columns["all_day"]
+    return Shift(
+        start - date.slot,
+        length if "end_date" in arguments or length != date.part.length else None,
+        columns["timezone"] if "timezone" in arguments else None,
+        all_day if all_day != date.part.all_day else None,
+    )

@@ -78,9 +78,10 @@ async def write_dates(
     if write.is_limited:
         _check_limits(write, matches)
     for match in matches:
-        if match.row is not None:
+        if match.row is not None and not match.slot_only:
             check_permission(write.actor, match.row)
     _check_losses(write, matches, summary)
+    await _free_slots(tx, write, matches)
     contents = await resolve_contents(tx, write.definition, [match.date for match in matches if match.date])
     await _write_changes(tx, write, matches, contents, summary)
     await _create_events(
@@ -120,8 +121,8 @@ def _take_from_trash(match: Match, trashed: Mapping[datetime, Row]) -> Match:
     return match
 
 
-def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
-    count = len(matches)
+def check_number(count: int) -> None:
+    """Raise if an edit changes too many dates."""
     if count > MAX_DATES:
         raise errors.invalid(
             "scope",
@@ -130,12 +131,37 @@ def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
             count=count,
             maximum=MAX_DATES,
         )
+
+
+def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
+    count = len(matches)
+    check_number(count)
     if len(str(write.definition.template["description"])) * count > MAX_TEXT:
         raise errors.invalid(
             "description",
             "is too long for {count} dates. Shorten it or create fewer dates.",
             count=count,
         )
+
+
+async def _free_slots(tx: Transaction, write: SeriesWrite, matches: Sequence[Match]) -> None:
+    """Take events in the trash out of the series if others get their slots; raise if an active event has one."""
+    slots = [match.date.slot for match in matches if match.date and _is_new_slot(match)]
+    if not slots:
+        return
+    moved = [match.row["id"] for match in matches if match.row is not None]
+    where = Sql("r.site_id = ? AND r.series_id = ? AND r.slot = ANY(?)", tx.site.id, write.series_id, slots)
+    rows = await tx.fetch_all(EVENTS.select(where + Sql("AND NOT r.id = ANY(?)", moved)))
+    for row in rows:
+        if row["status"] != "trash":
+            raise errors.slot_taken(times.format_datetime(row["slot"]))
+    values: Values = {"series_id": None, "slot": None, "own_fields": None}
+    changes = [prepare_change(EVENTS, tx, row, values, {}, cause=write.cause) for row in rows]
+    await write_prepared(tx, [change for change in changes if change is not None])
+
+
+def _is_new_slot(match: Match) -> bool:
+    return match.date is not None and (match.row is None or match.row["slot"] != match.date.slot)
 
 
 def check_permission(actor: Actor | None, row: Row) -> None:
@@ -232,8 +258,9 @@ async def _write_changes(
         change = prepare_change(EVENTS, tx, match.row, values, links, cause=write.cause)
         if change is not None:
             prepared.append(change)
-            _summarize(summary, match, change)
-        if match.date is not None:
+            if not match.slot_only:
+                _summarize(summary, match, change)
+        if match.date is not None and not match.slot_only:
             summary.event_ids.append(match.row["id"])
     await write_prepared(tx, prepared)
 
@@ -266,6 +293,8 @@ def _plan_change(
     row, date = match.row, match.date
     if row is None:
         raise AssertionError("a change without an event")
+    if match.slot_only and date is not None:
+        return {"slot": date.slot}, {}
     if date is None or content is None:
         return {"status": "trash", "trashed_status": row["status"], "trashed_at": tx.now}, {}
     own = set(row["own_fields"] or ()) - (write.edited_fields if write.replaces_own else frozenset())
@@ -294,7 +323,7 @@ async def _choose_slugs(tx: Transaction, matches: Sequence[Match]) -> dict[int, 
     """Return the slugs of events that go to the trash or come back from there."""
     wanted: dict[int, str] = {}
     for match in matches:
-        if match.row is None or not match.row["slug"]:
+        if match.row is None or match.slot_only or not match.row["slug"]:
             continue
         if match.date is None and match.row["status"] != "trash":
             wanted[match.row["id"]] = match.row["slug"] + TRASHED_SUFFIX

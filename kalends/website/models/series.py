@@ -11,6 +11,7 @@ from kalends.core.messages import gettext_noop as N_
 from kalends.core.record_types import Event, Series, SeriesReference
 from kalends.core.series import LAST_SLOT, Date, Part
 from kalends.core.times import local_of
+from kalends.http.rule_texts import describe_rule
 from kalends.website.models.cards import When, format_time_range, make_when, read_title
 from kalends.website.models.page_locale import PageLocale
 from kalends.website.models.states import Badge, make_state_badge
@@ -99,6 +100,10 @@ def describe_current_rules(parts: Sequence[Part], now: datetime, locale: PageLoc
 
 def describe_part(part: Part, now: datetime, locale: PageLocale) -> str:
     """Describe the rule of a part; if no sentence does, by its next dates."""
+    rule, start = part.rule, part.start.date()
+    text = describe_rule(rule, start, locale.language, str(locale.locale)) if rule is not None else None
+    if text is not None:
+        return text
     dates = list(islice(_list_upcoming(part, now), MAX_NAMED_DATES))
     return locale.join(locale.bare_day(slot.date()) for slot in dates)
 
