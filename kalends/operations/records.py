@@ -137,18 +137,15 @@ async def _total_beyond_offset(tx: Transaction, kind: Kind, query: ListQuery, cl
 
 
 async def _fetch_rows_and_total(tx: Transaction, page: Sql, total: Sql) -> tuple[list[Row], int]:
-    """Fetch both in one statement, which represents an empty page as a row without an ID.
-
-    Series have a column `total` of their own.
-    """
+    """Fetch both in one statement, which represents an empty page as a row without an ID."""
     rows = await tx.fetch_all(
-        Sql("SELECT t.list_total, p.* FROM (SELECT (")
+        Sql("SELECT t.total, p.* FROM (SELECT (")
         + total
-        + Sql(") AS list_total) t LEFT JOIN LATERAL (")
+        + Sql(") AS total) t LEFT JOIN LATERAL (")
         + page
         + Sql(") p ON true")
     )
-    return (rows if rows[0]["id"] is not None else []), rows[0]["list_total"]
+    return (rows if rows[0]["id"] is not None else []), rows[0]["total"]
 
 
 def build_list_query(kind: Kind, context: OperationContext) -> ListQuery:

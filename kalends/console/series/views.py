@@ -71,7 +71,7 @@ def _make_row(console_request: ConsoleRequest, row: Row, locale: PageLocale) -> 
         id=row["id"],
         title=to_plain_text(row["title"]),
         rule=describe_rule(part.rule, part.start, locale),
-        upcoming=row["upcoming"],
+        upcoming=row["upcoming_count"],
         period=locale.days(first.date(), last.date()) if first and last else "",
         status=row["status"],
         label=STATUS_NAMES[row["status"]],
