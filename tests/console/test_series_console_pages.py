@@ -7,7 +7,7 @@ import pytest
 
 from tests.api.running_app import RunningApp
 from tests.console.console_client import ConsoleClient, Page
-from tests.series.series_client import SeriesClient
+from tests.series.series_client import EXTENSION, SeriesClient
 
 TUESDAYS = {
     "start_date": "2031-01-07 19:30:00",
@@ -156,3 +156,11 @@ def test_long_series_has_pages_of_dates(editor: ConsoleClient, api: SeriesClient
     last = -(-series["total"] // 50)
     assert "Planned" in editor.page(f"{path}?page={last}").text
     assert "There are no dates." in editor.page(f"{path}?show=past").text
+
+
+def test_list_of_series_counts_series(editor: ConsoleClient, api: SeriesClient) -> None:
+    """The total of a list is that of series, not that of their dates."""
+    api.create(title="Rowing", **TUESDAYS)
+    total = len(api.caller.get(f"{EXTENSION}/series?per_page=50").json()["series"])
+    assert api.caller.get(f"{EXTENSION}/series?per_page=1").headers["x-wp-total"] == str(total)
+    assert "There are no series here." in editor.page("/console/series?status=private").text

@@ -16,6 +16,7 @@ from kalends.console.field_texts import LABELS as FIELD_LABELS
 from kalends.console.rendering import show
 from kalends.console.request import ConsoleRequest, field_errors, form_error
 from kalends.console.series.repeat_options import make_options
+from kalends.console.series.texts import name_fields
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
@@ -170,6 +171,7 @@ async def show_form(console_request: ConsoleRequest, context: OperationContext, 
         describe_event=lambda event: format_moment(locale, event.start_local),
         describe_draft=lambda draft: format_saved(console_request, locale, draft.saved_at),
         repeat_options=make_options(locale),
+        own_fields=name_fields((row["own_fields"] if row else None) or (), locale),
         is_restored=page.draft_key != "" or page.originals is not None,
     )
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from kalends.console.event_form.script_views import respond_json
-from kalends.console.event_form.values import EventValues, make_new_values, overlay, shift_days, to_params
+from kalends.console.event_form.values import EventValues, make_new_values, overlay, to_params
 from kalends.console.field_texts import make_locale
 from kalends.console.request import ConsoleRequest, ConsoleRoute
 from kalends.console.series.repeat import (
@@ -55,13 +55,12 @@ async def preview_repeat(console_request: ConsoleRequest) -> Response:
 
 
 def move_start(values: EventValues, repeat: RepeatValues, start: date) -> date:
-    """Move the dates of a form to the first date of its rule. The rule of a series may change to other days."""
+    """Move the start of a form to the first date of its rule. The rule of a series may change to other days."""
     rule = parse_rule(make_rule(repeat, start), "UTC")
     first = next(expand(rule, datetime.combine(start, time()), LAST_SLOT), None)
-    if first is not None:
-        values.end_day = values.end_day or values.start_day
-        shift_days(values, (first.date() - start).days)
-    return read_day(values.start_day) or start
+    day = first.date() if first is not None else start
+    values.start_day = day.isoformat()
+    return day
 
 
 async def _preview(

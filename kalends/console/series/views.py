@@ -18,6 +18,7 @@ from kalends.core.errors import ApiError
 from kalends.core.html.text import to_plain_text
 from kalends.core.messages import Message
 from kalends.core.params import MAX_ID
+from kalends.core.recurrence import rest_from
 from kalends.core.series import Definition, date_at, find_part
 from kalends.kinds.series import SERIES
 from kalends.operations import permissions
@@ -70,7 +71,7 @@ def _make_row(console_request: ConsoleRequest, row: Row, locale: PageLocale) -> 
         id=row["id"],
         title=to_plain_text(row["title"]),
         rule=describe_rule(part.rule, part.start, locale),
-        upcoming=row["upcoming"],
+        upcoming=row["upcoming_count"],
         period=locale.days(first.date(), last.date()) if first and last else "",
         status=row["status"],
         label=STATUS_NAMES[row["status"]],
@@ -151,15 +152,17 @@ async def _make_rule_form(
     upcoming = [entry["slot"] for entry in active if entry["end_utc"] >= tx.now]
     slot = find_first_upcoming(active, tx.now) or definition.parts[-1].start
     part, span = find_part(definition, slot), date_at(definition, slot).span()
+    # A rule with a number of dates counts those that are left.
+    rule = rest_from(part.rule, part.start, slot) if part.rule is not None else None
+    known = make_values(rule, part.start) if rule is not None else None
     return {
-        "repeat": repeat or make_values(part.rule, part.start) or RepeatValues(),
-        "is_known": part.rule is not None and make_values(part.rule, part.start) is not None,
+        "repeat": repeat or known or RepeatValues(),
+        "is_known": known is not None,
         "slots": [
             (times.format_datetime(entry), format_wall(times.format_datetime(entry), locale)) for entry in upcoming
         ],
         "day": span.start.wall.date().isoformat(),
         "start_time": f"{span.start.wall:%H:%M}",
-        "end_day": span.end.wall.date().isoformat(),
         "end_time": f"{span.end.wall:%H:%M}",
         "timezone": part.timezone,
         "all_day": "true" if part.all_day else "false",

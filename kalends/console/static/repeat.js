@@ -2,6 +2,8 @@
 import { debounce } from "./api.js";
 
 const DELAY = 300;
+// The fields that determine the dates.
+const NEEDED = /^(repeat\[|(start|end)_|timezone$|all_day$|moves_start$|from$)/;
 
 /** Show a choice by its text from the server; choices that do not fit the first date disappear. */
 function nameDays(select, days) {
@@ -59,8 +61,7 @@ function connect(box) {
     request?.abort();
     if (!field("frequency").value) return;
     request = new AbortController();
-    const isNeeded = (name) => /^(repeat\[|(start|end)_|timezone$|all_day$)/.test(name);
-    const body = new URLSearchParams([...new FormData(form)].filter(([name]) => isNeeded(name)));
+    const body = new URLSearchParams([...new FormData(form)].filter(([name]) => NEEDED.test(name)));
     try {
       const response = await fetch(box.dataset.path, { method: "POST", headers: { Accept: "application/json" }, body, signal: request.signal, redirect: "error" });
       if (!response.ok) return;
@@ -69,11 +70,20 @@ function connect(box) {
       fill(result, data);
     } catch { return; }
   }, DELAY);
-  const update = () => { toggle(); preview(); };
+  const update = ({ target }) => {
+    if (!NEEDED.test(target.name)) return;
+    toggle();
+    preview();
+  };
   form.addEventListener("input", update);
   form.addEventListener("change", update);
+  // Another rule from a date on is derived from this date.
+  form.elements.from?.addEventListener("change", ({ target }) => {
+    form.elements.start_day.value = target.value.slice(0, 10) || form.elements.start_day.defaultValue;
+  });
   for (const list of box.querySelectorAll("[data-days]")) growList(list);
-  update();
+  toggle();
+  preview();
 }
 
 for (const box of document.querySelectorAll("[data-repeat]")) connect(box);
