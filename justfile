@@ -107,6 +107,10 @@ bench-fairness *arguments:
 bench-console *arguments:
     uv run python -m bench.console_editors "$@"
 
+# Measure the pages of the console at 20,000 events: --events N, --requests N
+bench-console-pages *arguments:
+    uv run python -m bench.console_pages "$@"
+
 # Measure edits of series, new series, undo, previews and the nightly job: --quick, --events N, --rounds N
 bench-series *arguments:
     uv run python -m bench.series "$@"

@@ -1,13 +1,14 @@
 """Many people edit in the console at once: autosave must neither raise revisions nor slow down the readers.
 
 wrk reads public pages and lists without editors and with them, in alternation. Each editor saves a draft every three
-seconds, as the form of an event does while somebody types. In the end the server is killed and the drafts are read:
-nothing older than the last acknowledged autosave may be stored.
+seconds, as the form of an event does while somebody types. In the end the server is killed while all of them save,
+and the drafts are read: nothing older than the last acknowledged autosave may be stored.
 The exit code is 1 if a revision was raised, a draft was lost, or p99 of the readers exceeds the limit.
 """
 
 import argparse
 import asyncio
+import math
 import secrets
 import statistics
 import sys
@@ -27,6 +28,7 @@ from bench.load import Processes, Sample, run_wrk
 from bench.seeded_sites import NS, find_cluster, make_site, start_server
 from kalends.http.sessions import COOKIE
 from kalends.operations import sessions
+from tests.servers import Server
 
 SAVE_INTERVAL = 3.0
 READERS = 8
@@ -45,6 +47,7 @@ class Editor:
     key: str
     delay: float  # before the first autosave, so that they are spread evenly
     acknowledged: int = 0
+    saved_at: float = 0.0  # when the last acknowledged autosave was sent
     latencies: list[float] = field(default_factory=list[float])
 
 
@@ -59,7 +62,7 @@ def main() -> int:
         editors = add_sessions(site.url, arguments.editors)
         before = read_revision(site.url)
         quiet, busy = _measure(server.base_url, processes, editors, arguments)
-        server.kill()
+        killed_at = asyncio.run(kill_while_editing(server, editors))
         lost = find_lost(site.url, editors)
         raised = read_revision(site.url) - before
     latencies = sorted(latency for editor in editors for latency in editor.latencies)
@@ -67,7 +70,8 @@ def main() -> int:
     p95 = latencies[int(len(latencies) * 0.95)] if latencies else 0.0
     console.print(f"{arguments.editors} editors, {saved} autosaves, p95 of autosave {p95 * 1000:.0f} ms")
     console.print(f"p99 of readers: {quiet:.1f} ms without editors, {busy:.1f} ms with them ({busy / quiet:.2f} ×)")
-    console.print(f"revisions raised: {raised}; drafts lost after kill -9: {lost}")
+    unsaved = max(killed_at - editor.saved_at for editor in editors)
+    console.print(f"revisions raised: {raised}; drafts lost after kill -9: {lost}; unsaved typing ≤ {unsaved:.2f} s")
     is_slow = busy > quiet * MAX_RATIO + SLACK_MS
     return 1 if raised or lost or is_slow or not saved else 0
 
@@ -86,8 +90,8 @@ def _read_arguments() -> argparse.Namespace:
     return arguments
 
 
-def add_sessions(site_url: str, count: int) -> list[Editor]:
-    """Add editors with a session each, as signing in would; signing in itself is not measured."""
+def add_sessions(site_url: str, count: int, role: str = "editor") -> list[Editor]:
+    """Add users with a session each, as signing in would; signing in itself is not measured."""
     editors = [
         Editor(secrets.token_urlsafe(32), f"bench-{number}", SAVE_INTERVAL * number / count)
         for number in range(count)
@@ -95,9 +99,9 @@ def add_sessions(site_url: str, count: int) -> list[Editor]:
     with psycopg.connect(site_url, autocommit=True) as connection:
         for number, editor in enumerate(editors):
             connection.execute(
-                """INSERT INTO users (site_id, id, login, role) SELECT min(id), %s, %s, 'editor' FROM sites
-                    ON CONFLICT DO NOTHING""",
-                [FIRST_USER_ID + number, f"bench-{number}"],
+                """INSERT INTO users (site_id, id, login, role) SELECT min(id), %s, %s, %s FROM sites
+                    ON CONFLICT (site_id, id) DO UPDATE SET role = excluded.role""",
+                [FIRST_USER_ID + number, f"bench-{number}", role],
             )
             connection.execute(
                 """INSERT INTO sessions (site_id, token_hash, user_id, created_at, seen_at, reauthenticated_at,
@@ -150,8 +154,21 @@ async def edit(client: httpx.AsyncClient, editor: Editor, ends_at: float) -> Non
         response = await client.post(f"/console/drafts/events/{editor.key}", json=body, headers=headers)
         response.raise_for_status()
         editor.latencies.append(time.perf_counter() - started)
-        editor.acknowledged = number
+        editor.acknowledged, editor.saved_at = number, started
         await asyncio.sleep(SAVE_INTERVAL)
+
+
+async def kill_while_editing(server: Server, editors: list[Editor]) -> float:
+    """Kill the server after each editor has saved at least once more, and return the time of it."""
+    async with httpx.AsyncClient(base_url=server.base_url, timeout=30) as client:
+        editing = [asyncio.create_task(edit(client, editor, math.inf)) for editor in editors]
+        await asyncio.sleep(SAVE_INTERVAL * 2.5)
+        killed_at = time.perf_counter()
+        await asyncio.to_thread(server.kill)
+        results = await asyncio.gather(*editing, return_exceptions=True)
+    if unexpected := [error for error in results if not isinstance(error, httpx.TransportError)]:
+        raise AssertionError(f"not the end of the server: {unexpected[0]!r}")
+    return killed_at
 
 
 def find_lost(site_url: str, editors: list[Editor]) -> int:

@@ -174,7 +174,7 @@ class Application:
         """Handle a request, cache the response if that is allowed, and send it. `error` becomes the response."""
         context, cached = inbound.context, None
         response = await self._handle(inbound, error)
-        self._add_headers(inbound, response)
+        _add_headers(self._config.headers, inbound, response)
         if context is not None and store is not None:
             cached = make_cached_response(context, response)
             store(cached)
@@ -219,19 +219,6 @@ class Application:
         if path.startswith(f"{media_files.PREFIX}/"):
             return await media_files.serve_file(self._state, request, host)
         raise errors.no_route()
-
-    def _add_headers(self, inbound: InboundRequest, response: Response) -> None:
-        policy, context = self._config.headers, inbound.context
-        policy.add_common(response, context, inbound.request_id)
-        if context is None:
-            return
-        if isinstance(context, ApiRequest):
-            add_headers(context, response, policy.vary)
-        elif isinstance(context, PageRequest):
-            response.headers["Vary"] = policy.vary
-        else:
-            return  # Scripts of other origins have no access to the console.
-        response.headers.update(cors.make_headers(inbound.request, policy.origins))
 
     def _run_in_background(self, work: Awaitable[None]) -> None:
         task = asyncio.create_task(self._log_failures(work))
@@ -437,3 +424,18 @@ def _group_by_root(mounts: Sequence[Mount]) -> dict[str, dict[str, Interface]]:
         if root and root != mount.prefix.lower():
             roots.setdefault(root, {})[mount.namespace] = mount.interface
     return roots
+
+
+def _add_headers(policy: HeaderPolicy, inbound: InboundRequest, response: Response) -> None:
+    """Add the headers that every response of this kind of request has."""
+    context = inbound.context
+    policy.add_common(response, context, inbound.request_id)
+    if context is None:
+        return
+    if isinstance(context, ApiRequest):
+        add_headers(context, response, policy.vary)
+    elif isinstance(context, PageRequest):
+        response.headers["Vary"] = policy.vary
+    else:
+        return  # Scripts of other origins have no access to the console.
+    response.headers.update(cors.make_headers(inbound.request, policy.origins))

@@ -5,6 +5,7 @@ The caller of a write is authenticated before anything expensive happens.
 
 import asyncio
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -21,7 +22,7 @@ from kalends.core import errors, times
 from kalends.core.errors import ApiError
 from kalends.core.params import find_missing, read_list, read_params
 from kalends.core.zones import offset_of
-from kalends.http import language, media_files, requests, responses
+from kalends.http import language, requests, responses
 from kalends.http.auth import (
     WrongCredentials,
     authenticate_session,
@@ -233,20 +234,10 @@ async def _run(api_request: ApiRequest, endpoint: Endpoint, context: OperationCo
 def _make_context(
     api_request: ApiRequest, endpoint: Endpoint, tx: Transaction, sent: OperationInput
 ) -> OperationContext:
-    base_url = api_request.base_url(tx.site.base_url)
     known_names = {p.name for p in endpoint.params} - {"page"}
     record_id, slug = locate(api_request.path_params)
-    return OperationContext(
-        transaction=tx,
-        actor=api_request.actor,
-        base_url=base_url,
-        api_url=base_url + api_request.canonical_prefix,
-        extension_url=base_url + api_request.prefix,
-        media_url=api_request.state.media_url or base_url + media_files.PREFIX,
-        client_ip=api_request.client_ip,
-        max_daily_records=api_request.state.max_daily_records,
-        representation_cache=api_request.state.representation_cache,
-        library=api_request.state.library,
+    return replace(
+        api_request.operation_context(tx, api_request.prefix),
         upload=sent.upload,
         fetched_images=sent.fetched_images,
         values=sent.values,

@@ -16,6 +16,7 @@ from kalends.kinds.series import ADD_DATES, REMOVE_DATES, RULE, SERIES, TIME_PAR
 from kalends.operations.records import list_records, read_record
 from kalends.operations.series.create import create_series
 from kalends.operations.series.dates import edit_dates
+from kalends.operations.series.division import KEPT, dissolve_series, merge_series, split_series
 from kalends.operations.series.edit import ALL, FOLLOWING, THIS, delete_event, delete_series, edit_event, edit_series
 from kalends.operations.series.membership import OWN_FIELDS, convert_event, detach_event, follow_series
 from kalends.operations.series.occurrences import STATES, list_occurrences
@@ -80,6 +81,15 @@ DATES_PARAMS: Final = (
     DRY_RUN,
 )
 CONVERT_PARAMS: Final = (replace(RULE, required=True), ADD_DATES, REMOVE_DATES, DRY_RUN)
+SPLIT_PARAMS: Final = (param("from", DATE_TIME, "The first date of the second series", required=True), DRY_RUN)
+MERGE_PARAMS: Final = (
+    param("series", params.integer(minimum=1), "The ID of the series whose dates are taken over", required=True),
+    DRY_RUN,
+)
+DISSOLVE_PARAMS: Final = (
+    param("keep", params.one_of(*KEPT), "The events that stay: all, upcoming ones, or the next one", default="all"),
+    DRY_RUN,
+)
 FIELDS: Final = param("fields", params.several_of(*OWN_FIELDS), "The fields to give up; by default all")
 OPTIONS: Final = (DRY_RUN, OVERRIDES, PAST)
 EVENT_EDIT: Final = (*_edit_params(EVENTS), RULE, EVENT_SCOPE, *OPTIONS)
@@ -98,6 +108,9 @@ def make_series_routes() -> tuple[Route, ...]:
         Route(r"/events/(?P<id>\d+)/series", (_event_action("convertEvent", convert_event, CONVERT_PARAMS),)),
         Route(r"/events/(?P<id>\d+)/detach", (_event_action("detachEvent", detach_event, (DRY_RUN,)),)),
         Route(r"/events/(?P<id>\d+)/follow", (_event_action("followSeries", follow_series, (FIELDS, DRY_RUN)),)),
+        Route(r"/series/(?P<id>\d+)/split", (_action("splitSeries", split_series, SPLIT_PARAMS, (errors.MISSING,)),)),
+        Route(r"/series/(?P<id>\d+)/merge", (_action("mergeSeries", merge_series, MERGE_PARAMS, (errors.MISSING,)),)),
+        Route(r"/series/(?P<id>\d+)/dissolve", (_action("dissolveSeries", dissolve_series, DISSOLVE_PARAMS),)),
         Route("/series/by-slug/(?P<slug>[^/]+)", (_read_one("readSeriesBySlug", SLUG),)),
         Route(
             r"/events/(?P<id>\d+)",

@@ -26,6 +26,7 @@ def add_demo_records(
     organizers: Annotated[int | None, typer.Option(help="Number of organizers.", min=0)] = None,
     categories: Annotated[int | None, typer.Option(help="Number of categories.", min=1)] = None,
     tags: Annotated[int | None, typer.Option(help="Number of tags.", min=0)] = None,
+    series: Annotated[int, typer.Option(help="Number of weekly series, with 20 further events each.", min=0)] = 0,
     seed: Annotated[
         int, typer.Option(help="Seed of the random generator; the same seed generates the same records.")
     ] = 1,
@@ -48,6 +49,7 @@ def add_demo_records(
         organizers=organizers,
         categories=categories,
         tags=tags,
+        series=series,
         seed=seed,
         today=today.date() if today else None,
     )
@@ -57,7 +59,7 @@ def add_demo_records(
     typer.echo(
         f"Created {counts.events:,} events, {counts.upcoming:,} of them upcoming; {counts.venues:,} venues, "
         f"{counts.organizers:,} organizers, {counts.categories:,} categories, {counts.tags:,} tags, "
-        f"in {elapsed:.1f} s."
+        f"{f'{counts.series:,} series, ' if counts.series else ''}in {elapsed:.1f} s."
     )
 
 

@@ -25,6 +25,7 @@ NOTICES: Final = {
     "published": N_("Published."),
     "trashed": N_("Moved to the trash."),
     "restored": N_("Restored."),
+    "series-created": N_("Saved. The series and its dates are listed here."),
     "undone": N_("The change was undone."),
     "nothing-selected": N_("No event was selected."),
     "filter-saved": N_("The filter was saved."),

@@ -1,8 +1,8 @@
 """A request to the console, its routes, and the access that they require."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -13,9 +13,9 @@ from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.languages import find_language
 from kalends.core.messages import Message
-from kalends.core.params import RepeatedValues, read_params
+from kalends.core.params import Param, RepeatedValues, read_params
 from kalends.core.roles import ROLES
-from kalends.http import language, media_files, requests, sessions
+from kalends.http import language, requests, sessions
 from kalends.http.auth import authenticate_session
 from kalends.http.context import RequestContext
 from kalends.http.password_guesses import hash_new_passwords
@@ -150,17 +150,8 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         upload: StoredImage | None = None,
     ) -> OperationContext:
         """Return the context of an operation. A `revision` is the one that the record must still have."""
-        base_url = self.base_url(tx.site.base_url)
-        return OperationContext(
-            transaction=tx,
-            actor=self.actor,
-            base_url=base_url,
-            api_url=base_url + self.canonical_prefix,
-            extension_url=base_url + self.extension_prefix,
-            media_url=self.state.media_url or base_url + media_files.PREFIX,
-            client_ip=self.client_ip,
-            max_daily_records=self.state.max_daily_records,
-            library=self.state.library,
+        return replace(
+            self.operation_context(tx, self.extension_prefix),
             values=values or {},
             record_id=record_id,
             upload=upload,
@@ -190,12 +181,14 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
         *,
         record_id: int | None = None,
         revision: int | None = None,
+        params: Sequence[Param] | None = None,
     ) -> Outcome:
         """Run a write of the API with these parameters, in a transaction of its own.
 
-        The parameters are those of the API and are validated as there, so errors name the same parameters.
+        The parameters are those of the API and are validated as there, so errors name the same parameters. `params`
+        declares them if they are not those of the kind.
         """
-        values = read_params(kind.fields, dict(raw), update=record_id is not None)
+        values = read_params(params or kind.fields, dict(raw), update=record_id is not None)
         await hash_new_passwords(self.site, values)
         async with self.write() as tx:
             await tx.lock_site(self.actor.user_id)
@@ -224,11 +217,22 @@ def sign_in_url(request: Request) -> str:
     return f"{SIGN_IN}?next={quote(request.scope['path'] + (f'?{query}' if query else ''), safe='/')}"
 
 
+def form_error(error: ApiError) -> Message:
+    """Return the message above a form: of rejected fields only that they are to be corrected, as each has its own."""
+    return Message("Nothing was saved. Correct these fields:") if field_errors(error) else error.message
+
+
+def _without_name(message: Message) -> Message:
+    """Return the problem of a parameter without its name, because a form shows it beside the field."""
+    problem = message.values.get("problem") if message.text == errors.FOR_PARAM else None
+    return problem if isinstance(problem, Message) else message
+
+
 def field_errors(error: ApiError) -> dict[str, Message]:
     """Return the messages of an error by parameter: why each value was rejected."""
     params = error.data.get("params")
     if isinstance(params, dict):
-        return dict(params)  # pyright: ignore[reportUnknownArgumentType]
+        return {str(name): _without_name(message) for name, message in params.items()}  # pyright: ignore
     if isinstance(params, list):
         return {str(name): Message("This field is required.") for name in params}  # pyright: ignore
     return {}

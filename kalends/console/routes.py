@@ -21,6 +21,9 @@ from kalends.console.event_table import bulk_views
 from kalends.console.event_table import views as event_table_views
 from kalends.console.records import edit_views, list_views, media_views, merge_views
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
+from kalends.console.series import date_views, preview_views
+from kalends.console.series import edit_views as series_edit_views
+from kalends.console.series import views as series_views
 
 ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     ConsoleRoute("/?", home_views.show_home, min_role="subscriber"),
@@ -35,6 +38,10 @@ ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     *event_form_views.ROUTES,
     *script_views.ROUTES,
     *preview.ROUTES,
+    *preview_views.ROUTES,
+    *series_views.ROUTES,
+    *series_edit_views.ROUTES,
+    *date_views.ROUTES,
     *map_views.ROUTES,
     *list_views.ROUTES,
     *edit_views.ROUTES,

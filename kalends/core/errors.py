@@ -167,8 +167,11 @@ def unknown_term(kind: str, value: object) -> ApiError:
     return invalid(kind, UNKNOWN_TERMS[kind], value=value)
 
 
+FOR_PARAM: Final = N_("`{name}`: {problem}")
+
+
 def for_param(name: str, message: Message) -> Message:
-    return Message("`{name}`: {problem}", name=name, problem=message)
+    return Message(FOR_PARAM, name=name, problem=message)
 
 
 def invalid_params(problems: Mapping[str, Message]) -> ApiError:
@@ -417,6 +420,13 @@ def too_large(limit: int) -> ApiError:
     return ApiError(413, "rest_body_too_large", Message("The request body exceeds {limit} bytes.", limit=limit))
 
 
+def draft_too_long(maximum: int) -> ApiError:
+    message = Message(
+        "The unsaved changes have more than {maximum} characters and cannot be kept. Save them.", maximum=maximum
+    )
+    return ApiError(413, "rest_body_too_large", message)
+
+
 def head_too_large(limit: int) -> ApiError:
     return ApiError(431, "rest_head_too_large", Message("The request headers exceed {limit} bytes.", limit=limit))
 
@@ -511,6 +521,7 @@ def _select_message(messages: Mapping[str, Message], singular: str) -> Message:
 UNKNOWN_IDS: Final = {
     "venues": N_("there is no venue with ID {ids}."),
     "organizers": N_("there is no organizer with ID {ids}."),
+    "series": N_("there is no series with ID {ids}."),
     "categories": N_("there is no category with ID {ids}."),
     "tags": N_("there is no tag with ID {ids}."),
 }

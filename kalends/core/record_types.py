@@ -11,7 +11,7 @@ from typing import Any, dataclass_transform
 
 from kalends.core.cost import NO_CURRENCY, Currency
 from kalends.core.event_states import MOVED_ONLINE, SCHEDULED
-from kalends.core.series import Definition
+from kalends.core.series import Definition, Part
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -119,6 +119,9 @@ class SeriesReference:
     id: int
     slug: str
     url: str
+    uid: str
+    title: str  # HTML
+    parts: tuple[Part, ...]  # its rules
     slot: datetime
     own_fields: tuple[str, ...]
 

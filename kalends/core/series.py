@@ -62,7 +62,7 @@ class Date:
     def span(self) -> Span:
         """Return the start and end of the event. The length is that of the local times.
 
-        On the night of a clock change an end may fall before its start, which then is the end as well.
+        When daylight saving time begins, an end may fall before its start, which then is the end as well.
         """
         start = DateTimeInput(self.slot, None, False)
         end = DateTimeInput(self.slot + self.part.length, None, False)
@@ -204,7 +204,7 @@ def shift(
 
     A move to other days changes rules that name days, unless `keep_rule`.
     """
-    definition, index = _split(definition, since)
+    definition, index = begin_part(definition, since)
     shifted = [_shift_part(part, change, keep_rule=keep_rule) for part in definition.parts[index:]]
     return replace(
         definition,
@@ -228,7 +228,7 @@ def change_rule(
 
     Later parts are replaced, unless `keep_later_parts`: then the rule ends before the next one.
     """
-    definition, index = _split(definition, since)
+    definition, index = begin_part(definition, since)
     parts, later = definition.parts[:index], definition.parts[index + 1 :]
     base = definition.parts[min(index, len(definition.parts) - 1)]
     begin = base.start if since is None else max(since, base.start) if index < len(definition.parts) else since
@@ -246,7 +246,7 @@ def change_rule(
 
 def end_series(definition: Definition, slot: datetime) -> Definition | None:
     """End the series before a slot; return None if no date is left."""
-    definition, index = _split(definition, slot)
+    definition, index = begin_part(definition, slot)
     added = tuple(entry for entry in definition.added if entry < slot)
     if not index and not added:
         return None
@@ -283,7 +283,7 @@ def is_given(definition: Definition, slot: datetime) -> bool:
 # Helpers of edits ----------------------------------------------------------------------------
 
 
-def _split(definition: Definition, since: datetime | None) -> tuple[Definition, int]:
+def begin_part(definition: Definition, since: datetime | None) -> tuple[Definition, int]:
     """Make a part begin at the first date from a slot on; return its index, which may be behind the last part."""
     if since is None:
         return definition, 0

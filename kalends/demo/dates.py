@@ -24,7 +24,7 @@ def plan_days(chance: Chance, past: int, upcoming: int) -> list[int]:
     """
     days = [-1 - int(chance() * DAYS_BACK) for _ in range(past)]
     days += [int(DAYS_AHEAD * chance() ** 2.5) for _ in range(upcoming)]
-    return sorted(_pack(_publication_time(chance, day), day) for day in days)
+    return sorted(pack(_publication_time(chance, day), day) for day in days)
 
 
 def unpack(plan: int) -> tuple[int, int]:
@@ -32,7 +32,8 @@ def unpack(plan: int) -> tuple[int, int]:
     return plan >> _BITS, (plan & ((1 << _BITS) - 1)) - _MIDDLE
 
 
-def _pack(published: int, day: int) -> int:
+def pack(published: int, day: int) -> int:
+    """Return the publication time and the day of an event as one number."""
     return published << _BITS | (day + _MIDDLE)
 
 

@@ -101,11 +101,11 @@ class EventBuilder:
             (
                 site_id,
                 event_id,
-                self._make_uid(published_at, event_id),
+                self.make_uid(published_at, event_id),
                 revision,
                 pick(chance, self.authors),
                 status,
-                self._free_slug(title.slug or str(event_id)) if has_slug else "",
+                self.free_slug(title.slug or str(event_id)) if has_slug else "",
                 published_at,
                 modified,
                 title.written,
@@ -177,7 +177,7 @@ class EventBuilder:
             return tag_ids if other in tag_ids else [*tag_ids, other]
         return tag_ids
 
-    def _free_slug(self, base: str) -> str:
+    def free_slug(self, base: str) -> str:
         """Return the slug that the API would choose: with the first free number."""
         n = self.slug_counts.get(base, 0) + 1
         slug = base if n == 1 else add_number(base, n)
@@ -188,7 +188,7 @@ class EventBuilder:
         self.used_slugs.add(slug)
         return slug
 
-    def _make_uid(self, published_at: datetime, event_id: int) -> UUID:
+    def make_uid(self, published_at: datetime, event_id: int) -> UUID:
         """Return a UUID of version 7 for the publication time, which is the same for the same seed.
 
         The event ID keeps it unique if the same seed is used twice on one site.

@@ -19,6 +19,14 @@ from kalends.core.slugs import make_slug
 from kalends.demo.dates import DAYS_BACK, plan_days
 from kalends.demo.events import CHUNK, EVENT_COLUMNS, LINK_COLUMNS, Chunk, DemoVenue, EventBuilder
 from kalends.demo.places import LANGUAGES, TOWNS, Town
+from kalends.demo.series import (
+    AVERAGE_DATES,
+    DATE_COLUMNS,
+    SERIES_CHUNK,
+    SERIES_COLUMNS,
+    build_series_chunk,
+    plan_series,
+)
 from kalends.demo.texts import Chance, Writer, fill_sentence, pick
 from kalends.demo.words import AUDIENCES, MORE_TAGS, THEMES
 from kalends.kinds import BY_NAME
@@ -42,6 +50,7 @@ class DemoOptions:
     organizers: int | None = None
     categories: int | None = None
     tags: int | None = None
+    series: int = 0
     seed: int = 1
     today: date | None = None
 
@@ -54,6 +63,7 @@ class DemoCounts:
     organizers: int
     categories: int
     tags: int
+    series: int = 0
 
 
 def resolve_counts(options: DemoOptions) -> DemoCounts:
@@ -69,6 +79,7 @@ def resolve_counts(options: DemoOptions) -> DemoCounts:
         organizers=_or_default(options.organizers, min(5 + events // 50, 2000)),
         categories=_or_default(options.categories, min(12 + events // 100, 60)),
         tags=_or_default(options.tags, min(30 + events // 50, 300)),
+        series=options.series,
     )
     if not 0 <= upcoming <= events <= MAX_EVENTS:
         raise InvalidValue(f"There can be up to {MAX_EVENTS} events, and no more upcoming ones than events.")
@@ -100,7 +111,8 @@ async def seed(
         today = options.today or date.today()  # noqa: DTZ011  The local day of the operator.
         return times.day_begins(times.DateTimeInput(datetime.combine(today, time()), None, True), site.timezone)
 
-    async with bulk_load.open_bulk_load(database_url, site_key, counts.events, start_of_today) as load:
+    size = counts.events + counts.series * AVERAGE_DATES
+    async with bulk_load.open_bulk_load(database_url, site_key, size, start_of_today) as load:
         await _add_records(load, counts, options.seed, on_progress)
         await load.restore_indexes(on_progress)
     await bulk_load.vacuum_tables(database_url, on_progress)
@@ -132,7 +144,38 @@ async def _add_records(load: BulkLoad, counts: DemoCounts, seed: int, on_progres
         used_slugs=await bulk_load.list_slugs(tx),
     )
     plans = plan_days(chance, counts.events - counts.upcoming, counts.upcoming)
-    await _copy_events(load, builder, plans, on_progress)
+    if plans:
+        await _copy_events(load, builder, plans, on_progress)
+    await _copy_series(load, builder, plan_series(chance, counts.series), on_progress)
+
+
+async def _copy_series(
+    load: BulkLoad, builder: EventBuilder, plans: list[int], on_progress: ProgressCallback
+) -> None:
+    changes = load.transaction.changes
+    for offset in range(0, len(plans), SERIES_CHUNK):
+        chunk = await asyncio.to_thread(
+            build_series_chunk,
+            builder,
+            plans[offset : offset + SERIES_CHUNK],
+            changes.last_post_id,
+            changes.revision,
+        )
+        await load.copy("series", SERIES_COLUMNS, chunk.series)
+        await load.copy("events", DATE_COLUMNS, chunk.dates.events)
+        for table, rows in chunk.dates.links.items():
+            await load.copy(table, LINK_COLUMNS[table], rows)
+        await load.copy(
+            "changes",
+            ("site_id", "revision", "kind", "record_id", "action", "user_id", "changed_at", "cause"),
+            [
+                (changes.site_id, revision, kind, number, "create", changes.user_id, changes.now, cause)
+                for kind, number, revision, cause in chunk.log
+            ],
+        )
+        changes.last_post_id += len(chunk.log)
+        changes.revision += len(chunk.log)
+        on_progress("series", min(offset + SERIES_CHUNK, len(plans)), len(plans))
 
 
 async def _copy_events(

@@ -90,20 +90,27 @@ def end_calendar() -> str:
 
 def write_event(event: Event, sequence: int, marked_title: str = "") -> str:
     """Write an event as an anonymous visitor sees it. `marked_title` is its title with its state."""
-    modified = _format_utc(max(record.modified_utc for record in (event, *event.venues, *event.organizers)))
+    return write_component(event, sequence, marked_title, event.uid, format_times(event))
+
+
+def write_component(event: Event, sequence: int, marked_title: str, uid: str, time_lines: Iterable[str]) -> str:
+    """Write an event with these lines for its times, which may be those of a series."""
+    modified = format_utc(max(record.modified_utc for record in (event, *event.venues, *event.organizers)))
     lines = [
         "BEGIN:VEVENT",
-        f"UID:{event.uid}",
+        f"UID:{uid}",
         f"DTSTAMP:{modified}",
         f"LAST-MODIFIED:{modified}",
-        f"CREATED:{_format_utc(event.date_utc)}",
+        f"CREATED:{format_utc(event.date_utc)}",
         f"SEQUENCE:{sequence}",
         f"STATUS:{STATUSES.get(event.event_status, 'CONFIRMED')}",
         "TRANSP:TRANSPARENT",
-        *_time_lines(event),
+        *time_lines,
         f"SUMMARY:{escape(marked_title or to_plain_text(event.title))}",
         f"URL:{_clean_uri(event.url)}",
     ]
+    if event.series:
+        lines.append(f"REFID:{event.series.uid}")  # RFC 9253: readers may group the dates of a series.
     lines += _description_lines(event)
     lines += _location_lines(event)
     if event.categories:
@@ -119,7 +126,7 @@ def write_event(event: Event, sequence: int, marked_title: str = "") -> str:
 
 
 def write_cancelled(event: CancelledEvent, calendar: Calendar) -> str:
-    modified = _format_utc(event.modified_utc)
+    modified = format_utc(event.modified_utc)
     return _join_lines(
         [
             "BEGIN:VEVENT",
@@ -129,7 +136,7 @@ def write_cancelled(event: CancelledEvent, calendar: Calendar) -> str:
             f"SEQUENCE:{event.sequence}",
             "STATUS:CANCELLED",
             "TRANSP:TRANSPARENT",
-            *_time_lines(event.times),
+            *format_times(event.times),
             f"SUMMARY:{escape(calendar.cancelled_title)}",
             "END:VEVENT",
         ]
@@ -170,19 +177,19 @@ def _collect_zones(times: Iterable[Times | Event]) -> dict[str, tuple[datetime, 
         if row.all_day:
             continue
         for local, utc in ((row.start_local, row.start_utc), (row.end_local, row.end_utc)):
-            if _is_unambiguous(local, utc, row.timezone):
+            if is_unambiguous(local, utc, row.timezone):
                 first, last = spans.get(row.timezone, (utc, utc))
                 spans[row.timezone] = (min(first, utc), max(last, utc))
     return spans
 
 
-def _is_unambiguous(local: datetime, utc: datetime, zone: str) -> bool:
+def is_unambiguous(local: datetime, utc: datetime, zone: str) -> bool:
     """Return whether all readers derive this instant from the wall time and the name of the zone.
 
     They do not for an ambiguous wall time (readers differ on which of the two is meant), for one in a gap, in a zone
     with a fixed offset, and in years whose rules are unknown.
     """
-    if not FIRST_INSTANT <= utc < LAST_INSTANT or not _IANA_NAME.fullmatch(zone):
+    if not FIRST_INSTANT <= utc < LAST_INSTANT or not is_named(zone):
         return False
     try:
         return utc_of(local, zone) == utc == utc_of(local, zone, fold=1)
@@ -190,31 +197,36 @@ def _is_unambiguous(local: datetime, utc: datetime, zone: str) -> bool:
         return False
 
 
-def _time_lines(times: Times | Event) -> Iterator[str]:
+def is_named(zone: str) -> bool:
+    """Return whether readers know the zone by its name."""
+    return bool(_IANA_NAME.fullmatch(zone))
+
+
+def format_times(times: Times | Event) -> Iterator[str]:
     if times.all_day:
-        yield f"DTSTART;VALUE=DATE:{_format_day(times.start_local.date())}"
-        yield f"DTEND;VALUE=DATE:{_format_day(times.end_local.date() + timedelta(days=1))}"
+        yield f"DTSTART;VALUE=DATE:{format_day(times.start_local.date())}"
+        yield f"DTEND;VALUE=DATE:{format_day(times.end_local.date() + timedelta(days=1))}"
         return
-    yield "DTSTART" + _format_time(times.start_local, times.start_utc, times.timezone)
+    yield "DTSTART" + format_time(times.start_local, times.start_utc, times.timezone)
     if times.end_utc > times.start_utc:
-        yield "DTEND" + _format_time(times.end_local, times.end_utc, times.timezone)
+        yield "DTEND" + format_time(times.end_local, times.end_utc, times.timezone)
 
 
-def _format_time(local: datetime, utc: datetime, zone: str) -> str:
-    if _is_unambiguous(local, utc, zone):
-        return f";TZID={zone}:{_compact_datetime(local)}"
-    return f":{_format_utc(utc)}"
+def format_time(local: datetime, utc: datetime, zone: str) -> str:
+    if is_unambiguous(local, utc, zone):
+        return f";TZID={zone}:{compact_datetime(local)}"
+    return f":{format_utc(utc)}"
 
 
-def _format_day(day: date) -> str:
+def format_day(day: date) -> str:
     return day.isoformat().replace("-", "")
 
 
-def _format_utc(utc: datetime) -> str:
-    return f"{_compact_datetime(utc.astimezone(UTC))}Z"
+def format_utc(utc: datetime) -> str:
+    return f"{compact_datetime(utc.astimezone(UTC))}Z"
 
 
-def _compact_datetime(value: datetime) -> str:
+def compact_datetime(value: datetime) -> str:
     """Format a date-time as in 20270401T193000; `strftime` would not pad years before 1000."""
     text = value.isoformat()
     return f"{text[:4]}{text[5:7]}{text[8:10]}T{text[11:13]}{text[14:16]}{text[17:19]}"

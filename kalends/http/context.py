@@ -17,6 +17,7 @@ from kalends.http.account_passwords import AccountPasswords
 from kalends.http.health import WorkerWatch
 from kalends.http.request_head import Corrections
 from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
+from kalends.operations.context import OperationContext
 from kalends.operations.media.library import Library
 from kalends.operations.representation_cache import RepresentationCache
 from kalends.store.database import Database, Transaction
@@ -24,6 +25,7 @@ from kalends.store.sessions import Session
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
 from kalends.store.sites import Site
 
+MEDIA_PREFIX: Final = "/media"
 # Feeds and sitemaps that a process renders concurrently; each takes seconds of CPU time.
 FEED_LIMITS = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
 
@@ -171,6 +173,22 @@ class RequestContext[R: MatchedRoute]:
             writing=writing,
             anonymous=not (self.credentials or self.session_token),
             client_ip=self.client_ip,
+        )
+
+    def operation_context(self, tx: Transaction, extension_prefix: str = "") -> OperationContext:
+        """Return the context of an operation in a transaction, without the parameters of the operation."""
+        base_url = self.base_url(tx.site.base_url)
+        return OperationContext(
+            transaction=tx,
+            actor=self.actor,
+            base_url=base_url,
+            api_url=base_url + self.canonical_prefix,
+            extension_url=base_url + extension_prefix if extension_prefix else "",
+            media_url=self.state.media_url or base_url + MEDIA_PREFIX,
+            client_ip=self.client_ip,
+            max_daily_records=self.state.max_daily_records,
+            representation_cache=self.state.representation_cache,
+            library=self.state.library,
         )
 
 

@@ -11,10 +11,10 @@ from starlette.responses import FileResponse, Response
 from kalends.adapters.file_store import IMMUTABLE_CACHE_CONTROL, get_mime_type
 from kalends.core import errors
 from kalends.core.image_types import read_key
-from kalends.http.context import AppState
+from kalends.http.context import MEDIA_PREFIX, AppState
 from kalends.http.responses import is_known_etag, split_etags
 
-PREFIX: Final = "/media"
+PREFIX: Final = MEDIA_PREFIX
 HEADERS: Final = {
     "Cache-Control": IMMUTABLE_CACHE_CONTROL,
     "Content-Disposition": "inline",

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import LiteralString
 
+import orjson
+
 from kalends.core import credentials, errors, params, times
 from kalends.core.cost import NO_CURRENCY, Currency, format_cost
 from kalends.core.errors import InvalidValue
@@ -35,6 +37,7 @@ from kalends.kinds.posts import (
     serialize_post,
 )
 from kalends.store import Row
+from kalends.store.series import decode_parts
 
 FLAGS: tuple[LiteralString, ...] = ("show_map", "show_map_link", "hide_from_listings", "sticky", "featured")
 STATE_COLUMNS: tuple[LiteralString, ...] = ("event_status", "status_reason", "online_url")
@@ -101,13 +104,18 @@ def build_event(row: Row, context: RenderContext) -> Event:
 
 def _build_series_reference(row: Row, context: RenderContext) -> SeriesReference | None:
     """Return the series of an event; None if the event is public and the series is not."""
-    if row["series_id"] is None or (row["status"] == "publish" and row["series_status"] != "publish"):
+    if row["series_id"] is None:
         return None
-    slug = row["series_slug"]
+    facts = orjson.loads(row["series_facts"])
+    if row["status"] == "publish" and facts["status"] != "publish":
+        return None
     return SeriesReference(
         id=row["series_id"],
-        slug=slug,
-        url=f"{context.base_url}/series/{slug}/",
+        slug=facts["slug"],
+        url=f"{context.base_url}/series/{facts['slug']}/",
+        uid=facts["uid"],
+        title=facts["title"],
+        parts=decode_parts(facts["parts"]),
         slot=row["slot"],
         own_fields=tuple(row["own_fields"] or ()),
     )
@@ -310,9 +318,6 @@ def _clean_excerpt(value: str, limit: int = 64_000) -> str:
     return clean_html(value, limit)
 
 
-_SERIES_COLUMN: LiteralString = "CASE WHEN r.series_id IS NOT NULL THEN (SELECT "
-_OF_SERIES: LiteralString = " FROM series s WHERE s.site_id = r.site_id AND s.id = r.series_id) END"
-
 EVENTS = Kind(
     name="events",
     singular="event",
@@ -367,8 +372,10 @@ EVENTS = Kind(
             *("uid", "excerpt", *LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "cost", "website", "ticket_url"),
             *(*FLAGS, *STATE_COLUMNS, *CURRENCY_COLUMNS, "password_hash", "series_id", "slot", "own_fields"),
             computed={
-                "series_slug": _SERIES_COLUMN + "s.slug" + _OF_SERIES,
-                "series_status": _SERIES_COLUMN + "s.status" + _OF_SERIES,
+                "series_facts": """CASE WHEN r.series_id IS NOT NULL THEN (
+                    SELECT jsonb_build_object('uid', s.uid, 'slug', s.slug, 'status', s.status, 'title', s.title,
+                        'parts', s.parts::text)::text
+                    FROM series s WHERE s.site_id = r.site_id AND s.id = r.series_id) END""",
                 "venue_ids": """ARRAY(SELECT l.venue_id FROM event_venues l
                     WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",
                 "organizer_ids": """ARRAY(SELECT l.organizer_id FROM event_organizers l

@@ -1,12 +1,13 @@
-"""Structured data (schema.org, JSON-LD) of an event, a venue or an organizer, in plain text."""
+"""Structured data (schema.org, JSON-LD) of an event, a series, a venue or an organizer, in plain text."""
 
 from typing import Any, Final
 
 from kalends.core.event_states import CANCELLED, MOVED_ONLINE, POSTPONED, SCHEDULED, SOLD_OUT
 from kalends.core.html.sanitize import to_plain_text
-from kalends.core.record_types import Event, Organizer, Venue
+from kalends.core.record_types import Event, Organizer, Series, Venue
 from kalends.core.times import format_datetime, in_zone
 from kalends.kinds.kind import JsonObject, RenderContext
+from kalends.kinds.series_json_ld import describe_event_series
 
 CONTEXT: Final = {"@context": "https://schema.org"}
 MAX_TEXT_LENGTH: Final = 5000
@@ -46,7 +47,20 @@ def describe_event(event: Event, context: RenderContext) -> JsonObject:
     offers = _build_offers(event, context)
     if offers:
         json_ld["offers"] = offers
+    if series := event.series:
+        json_ld["superEvent"] = describe_event_series(series.title, series.url, series.parts)
     return json_ld
+
+
+def describe_series(series: Series, context: RenderContext) -> JsonObject:
+    """Describe a series with what its dates have in common, and its rules."""
+    content = describe_event(series.content, context)
+    kept = ("description", "eventAttendanceMode", "image", "location", "organizer", "offers")
+    return {
+        **CONTEXT,
+        **describe_event_series(series.title, series.url, series.definition.parts),
+        **{name: content[name] for name in kept if name in content},
+    }
 
 
 def _find_attendance_mode(event: Event) -> str:

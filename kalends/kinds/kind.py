@@ -135,8 +135,26 @@ class TextCondition:
     row_condition: Sql
 
 
-# The condition of a filter. Two types can be looked up in more than one way: see event_list.window.plan_branches.
-Clause = Sql | LinkCondition | TextCondition
+@dataclass(frozen=True, slots=True)
+class SeriesCondition:
+    """Condition "event is a date of any of these series"."""
+
+    ids: list[int]
+
+    def row_condition(self) -> Sql:
+        return Sql("r.series_id = ANY(?)", self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordCondition:
+    """Condition "the event has no password, or the caller may read it in full"."""
+
+    row_condition: Sql
+    protected: bool | None  # whether it matches all protected events or none of them; None: some
+
+
+# The condition of a filter. Three types can be looked up in more than one way: see event_list.window.plan_branches.
+Clause = Sql | LinkCondition | SeriesCondition | TextCondition | PasswordCondition
 # Builds the condition of a filter from the value of its parameter. An empty fragment is no condition.
 ClauseBuilder = Callable[[Any, ListQuery], Awaitable[Clause]]
 
@@ -152,9 +170,9 @@ def row_conditions(clauses: list[Clause]) -> list[Sql]:
 
 
 def _row_condition(clause: Clause) -> Sql:
-    if isinstance(clause, LinkCondition):
+    if isinstance(clause, LinkCondition | SeriesCondition):
         return clause.row_condition()
-    return clause.row_condition if isinstance(clause, TextCondition) else clause
+    return clause if isinstance(clause, Sql) else clause.row_condition
 
 
 @dataclass(frozen=True, slots=True)

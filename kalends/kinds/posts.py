@@ -30,17 +30,18 @@ from kalends.kinds.terms import build_event_link_clause
 from kalends.store import Row, records, users
 from kalends.store.sql import Sql, and_
 
-# The columns that the JSON of every post needs.
-POST_COLUMNS = Columns(
-    *("id", "revision", "author_id", "status", "trashed_status", "slug", "published_at", "modified_utc", "title"),
-    *("description", "image_id"),
-    computed={
-        "image": """CASE WHEN r.image_id IS NOT NULL THEN (
+# The image of a post, as JSON.
+IMAGE_COLUMN: LiteralString = """CASE WHEN r.image_id IS NOT NULL THEN (
             SELECT jsonb_build_object('url', m.url, 'id', m.id, 'extension', m.extension, 'width', m.width,
                 'height', m.height, 'filesize', m.filesize, 'sizes', m.sizes, 'alt_text', m.alt_text,
                 'caption', m.caption, 'focus_x', m.focus_x, 'focus_y', m.focus_y)
             FROM media m WHERE m.site_id = r.site_id AND m.id = r.image_id) END"""
-    },
+
+# The columns that the JSON of every post needs.
+POST_COLUMNS = Columns(
+    *("id", "revision", "author_id", "status", "trashed_status", "slug", "published_at", "modified_utc", "title"),
+    *("description", "image_id"),
+    computed={"image": IMAGE_COLUMN},
 )
 
 DESCRIPTION = param("description", params.text(clean_html), "The description")

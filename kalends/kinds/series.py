@@ -109,8 +109,8 @@ def build_series(row: Row, context: RenderContext) -> Series:
         definition=definition,
         first_local=row["first_local"],
         last_local=row["last_local"],
-        total=row["total"],
-        upcoming=row["upcoming"],
+        total=row["date_count"],
+        upcoming=row["upcoming_count"],
         created_until=row["created_until"],
     )
 
@@ -191,14 +191,13 @@ def _make_dates_type(maximum: int) -> Type:
             raise InvalidValue("must have at most {maximum} dates.", maximum=maximum)
         return [DATE_TIME.read(entry) for entry in entries]
 
-    return Type(
-        {"type": "array", "items": {"type": "string"}, "maxItems": maximum}, read, null_value=(), accepts_lists=True
-    )
+    schema = {"type": "array", "items": {"type": "string"}}
+    return Type(schema, read, null_value=(), accepts_lists=True, exact_schema={**schema, "maxItems": maximum})
 
 
 RULE: Final = param(
     "rule",
-    Type({"type": ["string", "object"]}, _read_rule),
+    Type({"type": "string"}, _read_rule, exact_schema={"type": ["string", "object"]}),
     "When it repeats: an RRULE of RFC 5545, or an object with `frequency`, `interval`, `weekdays` and others",
 )
 ADD_DATES: Final = param("add_dates", _make_dates_type(MAX_ADDED), "Further dates, which the rule does not give")
@@ -226,8 +225,8 @@ SERIES = Kind(
                 "password_hash": "decode(r.template ->> 'password_hash', 'hex')",
                 "first_local": "(SELECT min(e.start_local) " + _OCCURRENCES + ")",
                 "last_local": "(SELECT max(e.start_local) " + _OCCURRENCES + ")",
-                "total": "(SELECT count(*) " + _OCCURRENCES + ")",
-                "upcoming": "(SELECT count(*) " + _OCCURRENCES + " AND e.end_utc >= now())",
+                "date_count": "(SELECT count(*) " + _OCCURRENCES + ")",
+                "upcoming_count": "(SELECT count(*) " + _OCCURRENCES + " AND e.end_utc >= now())",
             },
         ),
         from_row=build_series,

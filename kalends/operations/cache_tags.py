@@ -32,6 +32,7 @@ FILTER_KINDS = {
         "organizer": "organizers",
         "geoloc": "venues",
         "geoloc_lat": "venues",
+        "series": "series",
     },
     **{kind: {"event": "events", "has_events": "events"} for kind in ("venues", "organizers")},
     **{kind: {"event": "events", "post": "events"} for kind in ("categories", "tags")},
@@ -100,9 +101,11 @@ def _list_references(kind: Kind, rows: list[Row]) -> list[tuple[str, int]]:
     are not public are included, because the response changes when they are published.
     """
     references = {(kind.name, row["id"]): None for row in rows}
-    unprotected = [row for row in rows if row.get("password_hash") is None] if kind.is_event else []
+    unprotected = [row for row in rows if row.get("password_hash") is None] if kind.links else []
     for link in kind.links:
         references.update({(link.kind, entry): None for row in unprotected for entry in row[f"{link.column}s"]})
+    if kind.is_event:
+        references.update({("series", row["series_id"]): None for row in unprotected if row["series_id"] is not None})
     return list(references)
 
 

@@ -18,6 +18,7 @@ from kalends.kinds.event_list.window import plan_branches
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Clause, Columns, Filter, Kind, ListQuery
 from kalends.kinds.organizers import ORGANIZERS
+from kalends.kinds.series import SERIES
 from kalends.kinds.venues import VENUES
 from kalends.operations.context import OperationContext
 from kalends.operations.records import build_clauses, build_list_query, fetch_visible_row
@@ -80,6 +81,7 @@ async def list_days(context: OperationContext, first: date, last: date, max_per_
             "r.end_utc, "
             "r.start_local::date AS first_day, " + EFFECTIVE_END + "::date AS last_day, "
             "r.password_hash IS NULL AS is_open, r.password_hash IS NULL AND r.all_day AS all_day, "
+            "r.password_hash IS NULL AND r.series_id IS NOT NULL AS repeats, "
             "r.password_hash IS NULL AND r.sticky AS sticky, r.password_hash IS NULL AND r.featured AS featured, "
             "CASE WHEN r.password_hash IS NULL THEN r.event_status ELSE 'scheduled' END AS event_status FROM"
         )
@@ -189,7 +191,7 @@ async def list_main_categories(context: OperationContext, since: datetime, limit
 async def find_record_url(context: OperationContext, post_id: int) -> tuple[str, str] | None:
     """Find the collection and slug of a published post by its ID, or by that of a record that was merged into it."""
     tx = context.transaction
-    for kind in (EVENTS, VENUES, ORGANIZERS):
+    for kind in (EVENTS, VENUES, ORGANIZERS, SERIES):
         slug = await tx.fetch_value(
             Sql(
                 "SELECT slug FROM " + kind.name + " WHERE site_id = ? AND id = ? AND status = 'publish'",

@@ -99,7 +99,7 @@ async def _visibility_conditions(kind: Kind, context: OperationContext) -> list[
         clauses.append(Sql("(NOT r.hide_from_listings OR") + permissions.editable_condition(context.actor) + Sql(")"))
         clauses += row_conditions(await _build_link_clauses(kind, context))
         if kind.reads.password_guarded_filters & set(context.values):
-            clauses.append(event_passwords.unlocked_condition(context))
+            clauses.append(event_passwords.unlocked_condition(context).row_condition)
     return clauses
 
 

@@ -34,7 +34,7 @@ def _read_pairs(value: object) -> list[tuple[str, str]]:
             case _:
                 raise errors.invalid("fields", "must be a list of pairs.")
     if sum(len(name) + len(text) for name, text in pairs) > MAX_CHARACTERS:
-        raise errors.too_large(MAX_CHARACTERS)
+        raise errors.draft_too_long(MAX_CHARACTERS)
     return [(name, text) for name, text in pairs if name not in LEFT_OUT]
 
 

@@ -5,7 +5,7 @@ from typing import Final
 from kalends.core import credentials, errors
 from kalends.core.throttle import Limit, rate_limit_key, seconds_to_wait
 from kalends.kinds.event_passwords import HASHES, hash_fast
-from kalends.kinds.kind import Actor
+from kalends.kinds.kind import Actor, PasswordCondition
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
 from kalends.store import Row, users
@@ -71,11 +71,20 @@ def locked_ids(context: OperationContext, rows: list[Row]) -> frozenset[int]:
     )
 
 
-def unlocked_condition(context: OperationContext) -> Sql:
+def unlocked_condition(context: OperationContext) -> PasswordCondition:
     """Restrict to events that this caller can read in full; otherwise filters would disclose protected fields."""
     hashes = _password_hashes(context)
     by_password = Sql("OR r.password_hash = ANY(?)", hashes) if hashes else Sql("")
-    return Sql("(r.password_hash IS NULL OR") + permissions.editable_condition(context.actor) + by_password + Sql(")")
+    editable = permissions.editable_condition(context.actor)
+    condition = Sql("(r.password_hash IS NULL OR") + editable + by_password + Sql(")")
+    return PasswordCondition(condition, _unlocks_protected(context.actor, hashes))
+
+
+def _unlocks_protected(actor: Actor, hashes: list[bytes]) -> bool | None:
+    """Return whether the caller can read all protected events or none of them; None: some."""
+    if permissions.rank(actor) >= permissions.EDITOR:
+        return True
+    return None if hashes or permissions.rank(actor) >= permissions.CONTRIBUTOR else False
 
 
 def _password_hashes(context: OperationContext) -> list[bytes]:

@@ -29,7 +29,7 @@ LACKING: Final = ("image", "venue")
 COLUMNS: Final = Columns(
     *("id", "revision", "author_id", "status", "trashed_status", "slug", "published_at", "modified_utc", "title"),
     *("image_id", "start_local", "end_local", "timezone", "all_day", "start_utc", "end_utc", "featured"),
-    *("hide_from_listings", "event_status", "password_hash"),
+    *("hide_from_listings", "event_status", "password_hash", "series_id"),
     computed={
         "venue_ids": """ARRAY(SELECT l.venue_id FROM event_venues l
             WHERE l.site_id = r.site_id AND l.event_id = r.id ORDER BY l.position)""",

@@ -12,6 +12,7 @@ from kalends.core.slugs import TRASHED_SUFFIX, normalize_lookup
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.kinds.event_list.dates import build_window, has_dates
+from kalends.kinds.event_list.first_dates import HIDE_SUBSEQUENT
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import row_conditions
 from kalends.operations import cache_tags
@@ -25,7 +26,7 @@ from kalends.store.sql import Sql, and_
 MAX_EVENTS: Final = 5000
 # How long a feed announces the cancellation of an event.
 WITHDRAWN_PERIOD: Final = timedelta(days=30)
-MAX_WITHDRAWN: Final = 500
+MAX_WITHDRAWN: Final = 5000
 # Events that are built without yielding to the event loop.
 BATCH_SIZE: Final = 25
 WITHDRAWN_COLUMNS: Final = (
@@ -90,7 +91,9 @@ async def _find_around_today(
     past: list[Row] = []
     if len(upcoming) < limit and not upcoming_only:
         since = {"overlaps_from": DateTimeInput(last_month, None, True)}
-        past = await _find_rows(context, {**since, **past_filters(context)}, limit - len(upcoming))
+        # Past dates stay in the calendars of subscribers, whatever was the first date at the time.
+        filters = {**since, **past_filters(context), HIDE_SUBSEQUENT: False}
+        past = await _find_rows(context, filters, limit - len(upcoming))
     return [*reversed(past), *upcoming], _find_midnight(context)
 
 

@@ -11,6 +11,7 @@ from kalends.core.html.sanitize import fold, to_plain_text
 from kalends.core.search import like_pattern
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME
+from kalends.kinds.event_list.filters import RESOLVED_SERIES
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind
 from kalends.operations.context import OperationContext
@@ -52,6 +53,8 @@ async def resolve_filters(context: OperationContext) -> tuple[OperationContext, 
         named[name] = matches = await _find_named(context, BY_NAME[LINKS[name]], values[name])
         unknown += [str(entry) for entry in values[name] if entry not in matches]
         values[name] = list(dict.fromkeys(entry.id for entry in matches.values()))
+    if values.get("series"):
+        named["series"], values[RESOLVED_SERIES] = await _find_series(context, values["series"])
     near = values.pop("near", "")
     place = await find_place(context, near) if near else None
     if place is not None:
@@ -93,6 +96,26 @@ async def _find_merged(context: OperationContext, kind: Kind, entries: Sequence[
         keys |= {normalize_lookup(str(entry)): entry for entry in entries}
     rows = await slug_redirects.find_current(context.transaction, kind.name, list(keys), is_post=kind.is_post)
     return {keys[row["key"]]: NamedRecord(row["id"], to_plain_text(row["name"])) for row in rows}
+
+
+async def _find_series(context: OperationContext, ids: Sequence[int]) -> tuple[dict[Value, NamedRecord], list[int]]:
+    """Find the public series among these, and the IDs of those that are or were public.
+
+    A feed announces that the dates of a series in the trash are cancelled.
+    """
+    rows = await context.transaction.fetch_all(
+        Sql(
+            """SELECT r.id, r.title, r.status FROM series r WHERE r.site_id = ? AND r.id = ANY(?)
+                AND CASE WHEN r.status = 'trash' THEN r.trashed_status ELSE r.status END = 'publish'""",
+            context.transaction.site.id,
+            ids,
+        )
+    )
+    public = [row for row in rows if row["status"] == "publish"]
+    named: dict[Value, NamedRecord] = {
+        row["id"]: NamedRecord(row["id"], to_plain_text(row["title"])) for row in public
+    }
+    return named, [row["id"] for row in rows]
 
 
 async def find_place(context: OperationContext, name: str) -> tuple[float, float] | None:

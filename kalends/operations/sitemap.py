@@ -1,16 +1,24 @@
 """All public URLs of a site in stable parts: posts by ranges of IDs, then terms."""
 
+from datetime import timedelta
 from typing import Final, LiteralString
 
+from kalends.core import times
 from kalends.kinds import BY_NAME
 from kalends.operations.context import OperationContext
 from kalends.store.sql import Sql
 
-# IDs per part. Events, venues and organizers share one sequence of IDs.
+# IDs per part. Events, series, venues and organizers share one sequence of IDs.
 PART_SIZE: Final = 10_000
 MAX_TERMS: Final = 20_000
+# The period from today whose dates of series are listed; the page of a series links to the others.
+DATES_PERIOD: Final = timedelta(days=92)
 POSTS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
-    ("events", "AND r.listed AND r.password_hash IS NULL"),
+    (
+        "events",
+        "AND r.listed AND r.password_hash IS NULL AND (r.series_id IS NULL OR r.end_utc >= ? AND r.start_utc < ?)",
+    ),
+    ("series", "AND r.status = 'publish' AND r.template ->> 'password_hash' IS NULL"),
     ("venues", "AND r.status = 'publish'"),
     ("organizers", "AND r.status = 'publish'"),
 )
@@ -26,6 +34,8 @@ async def count_parts(context: OperationContext) -> int:
 async def list_posts(context: OperationContext, part: int) -> list[tuple[str, str]]:
     """List the URLs of one part with the dates of their last change."""
     entries: list[tuple[str, str]] = []
+    today = times.next_midnight(context.transaction.now, context.transaction.site.timezone) - timedelta(days=1)
+    period = (today, today + DATES_PERIOD)
     for name, visible in POSTS:
         rows = await context.transaction.fetch_all(
             Sql(
@@ -34,6 +44,7 @@ async def list_posts(context: OperationContext, part: int) -> list[tuple[str, st
                 context.transaction.site.id,
                 part * PART_SIZE,
                 (part + 1) * PART_SIZE,
+                *(period if name == "events" else ()),
             )
         )
         singular = BY_NAME[name].singular

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kalends.core.record_types import Event, Organizer, Term, Venue
+from kalends.core.record_types import Event, Organizer, Series, Term, Venue
 from kalends.kinds.events import EVENTS, build_event
 from kalends.kinds.kind import Kind
 from kalends.kinds.organizers import ORGANIZERS
+from kalends.kinds.series import SERIES, build_series
 from kalends.kinds.venues import VENUES
 from kalends.operations import cache_tags
 from kalends.operations.context import OperationContext, PageInfo
@@ -38,6 +39,16 @@ async def read_locked_event(context: OperationContext) -> Event:
     """Read the public part of a protected event: its title and time."""
     row = await fetch_visible_row(EVENTS, context)
     return build_event(row, await make_render_context(EVENTS, context, [row]))
+
+
+async def read_series(context: OperationContext) -> RecordRead[Series]:
+    return await _read(SERIES, context)
+
+
+async def read_locked_series(context: OperationContext) -> Series:
+    """Read the public part of a protected series: its title and the time of its first date."""
+    row = await fetch_visible_row(SERIES, context)
+    return build_series(row, await make_render_context(SERIES, context, [row]))
 
 
 async def read_venue(context: OperationContext) -> RecordRead[Venue]:

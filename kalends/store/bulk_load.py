@@ -23,7 +23,10 @@ LARGE_TABLES: Final[tuple[LiteralString, ...]] = (
     "event_tags",
     "changes",
 )
-SMALL_TABLES: Final[tuple[LiteralString, ...]] = ("venues", "organizers", "categories", "tags", "event_days", "sites")
+SMALL_TABLES: Final[tuple[LiteralString, ...]] = (
+    *("venues", "organizers", "categories", "tags", "series"),
+    *("event_days", "link_days", "series_days", "series_steps", "sites"),
+)
 # From this number of new events, and if there are fewer already, indexes are built after loading.
 MIN_EVENTS_TO_DROP_INDEXES: Final = 5_000
 
@@ -87,7 +90,10 @@ async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
     rows = await connection.fetch(_DROPPABLE, list(LARGE_TABLES))
     for row in rows:
         await connection.execute(row["removal"])
-    return [row["creation"] for row in rows]
+    # This trigger needs the index of series.
+    await connection.execute("ALTER TABLE events DISABLE TRIGGER series_steps_insert")
+    rebuild = ["ALTER TABLE events ENABLE TRIGGER series_steps_insert", "SELECT rebuild_series_steps()"]
+    return [*[row["creation"] for row in rows], *rebuild]
 
 
 async def vacuum_tables(database_url: str, on_progress: ProgressCallback) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, LiteralString
 
 import orjson
@@ -19,7 +20,7 @@ DEFINITION_COLUMNS: tuple[LiteralString, ...] = ("parts", "template", "content_c
 def decode_definition(row: Record | Mapping[str, Any]) -> Definition:
     """Return the definition that a row contains."""
     return Definition(
-        parts=tuple(_decode_part(part) for part in orjson.loads(row["parts"])),
+        parts=decode_parts(row["parts"]),
         template=orjson.loads(row["template"]),
         content_changes=tuple(
             ContentChange(datetime.fromisoformat(change["from"]), change["set"])
@@ -41,6 +42,12 @@ def encode_definition(definition: Definition) -> dict[LiteralString, Any]:
         "added": list(definition.added),
         "removed": list(definition.removed),
     }
+
+
+@lru_cache(maxsize=2048)
+def decode_parts(encoded: str) -> tuple[Part, ...]:
+    """Decode the rules of a series. They are cached, because all events of a list have the same ones."""
+    return tuple(map(_decode_part, orjson.loads(encoded)))
 
 
 def _decode_part(part: Mapping[str, Any]) -> Part:
@@ -70,11 +77,11 @@ def _encode(value: object) -> str:
 
 
 async def list_caused_changes(tx: Transaction, cause: int) -> list[Record]:
-    """Return the changes of events that a change of their series caused, in order."""
+    """Return the changes of events and of other series that a change of a series caused, in order."""
     return await tx.fetch_all(
         Sql(
-            """SELECT revision, record_id, action, before, after FROM changes
-                WHERE site_id = ? AND cause = ? AND kind = 'events' ORDER BY revision""",
+            """SELECT revision, kind, record_id, action, before, after FROM changes
+                WHERE site_id = ? AND cause = ? ORDER BY revision""",
             tx.site.id,
             cause,
         )

@@ -31,7 +31,7 @@ PAGE_TYPE: Final = "text/html; charset=utf-8"
 FILTERS: Final = frozenset(row.name for row in FEED_PARAMS) | {"near"}
 COORDINATES: Final = ("geoloc_lat", "geoloc_lng")
 RADIUS_PARAMS: Final = ("near", *COORDINATES, "geoloc_radius")
-KEPT_PARAMS: Final = FILTERS | {"page", "per_page", "past"}
+KEPT_PARAMS: Final = FILTERS | {"page", "per_page", "past", "after"}
 # Each catalogue names its own language in this sentence.
 LANGUAGE_OFFER: Final = N_("This page in English")
 HOME_PATHS: Final = ("/", "/events/")

@@ -21,6 +21,7 @@ from kalends.kinds.kind import JsonObject
 from kalends.kinds.tags import TAGS
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext
+from kalends.operations.series.public_dates import find_position
 from kalends.operations.typed_records import (
     list_terms,
     read_event,
@@ -35,8 +36,9 @@ from kalends.website.list_views import list_cards
 from kalends.website.models.cards import FREE_TEXT, When, make_page_image, make_when, pick_hue, read_title, shorten
 from kalends.website.models.description_html import adapt
 from kalends.website.models.discovery import WHOLE_API, ApiAddress
+from kalends.website.models.series import ONE_OF, SeriesNote, describe_move, describe_rule_at, make_date_link
 from kalends.website.models.states import ONLINE, Badge, make_state_badge
-from kalends.website.models.urls import has_page, make_calendar_links
+from kalends.website.models.urls import has_page, make_calendar_links, readable_slug
 from kalends.website.pages import EventPage, Facts, Line, MessagePage, NamedUrls, RecordPage
 
 MAX_SIMILAR: Final = 3
@@ -80,18 +82,19 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
         has_month=has_page(when.first),
         state=None if is_past and event.event_status == SOLD_OUT else state,
         reason=event.reason,
-        badges=_make_badges(page, event, is_past=is_past),
+        badges=make_badges(page, event, is_past=is_past),
         image=image,
-        description=adapt(event.description or event.excerpt, _own_hosts(page)),
+        description=adapt(event.description or event.excerpt, find_own_hosts(page)),
         calendar_links=make_calendar_links(event),
         ticket_url="" if event.event_status in (CANCELLED, SOLD_OUT) else event.ticket_url,
-        facts=_event_facts(page, event),
-        points=_event_points(event, page) if event.show_map else "",
+        facts=make_event_facts(page, event),
+        points=make_event_points(event, page) if event.show_map else "",
         similar=similar,
         hue=pick_hue(event.categories[0].id if event.categories else None),
-        categories=[(term.name, _category_url(page, term)) for term in event.categories],
+        categories=[(term.name, make_category_url(page, term)) for term in event.categories],
         tags=[(term.name, page.links.top_level(f"/tag/{term.slug}/")) for term in event.tags],
         json_ld=orjson.dumps(_json_ld(event, context)).decode(),
+        series=await _make_series_note(page, event) if event.series else None,
     )
     return show_page(
         page,
@@ -193,7 +196,7 @@ async def _show_record(
         image=page_image,
         facts=facts,
         points=points,
-        description=adapt(to_paragraphs(text), _own_hosts(page)) if text else Markup(),
+        description=adapt(to_paragraphs(text), find_own_hosts(page)) if text else Markup(),
         subcategories=subcategories,
         json_ld=orjson.dumps(json_ld).decode() if json_ld else "",
     )
@@ -224,6 +227,29 @@ async def _password_page(page: PageContext) -> PageResponse:
     return show_page(page, model, status=403, is_cacheable=False, api_address=ApiAddress.of_event(event.id))
 
 
+async def _make_series_note(page: PageContext, event: Event) -> SeriesNote | None:
+    """Return the place of an event in its series."""
+    series, locale, now = event.series, page.locale, page.context.transaction.now
+    if series is None:
+        return None
+    position = await find_position(page.context, event, series)
+    before, after = (
+        make_date_link(page.links.event(found.slug), found.start_local, label, locale) if found else None
+        for found, label in (
+            (position.before, N_("Previous date: {when}")),
+            (position.after, N_("Next date: {when}")),
+        )
+    )
+    return SeriesNote(
+        rule=describe_rule_at(series, now, locale),
+        count=locale.text(ONE_OF, count=position.total) if position.is_complete and position.total > 1 else "",
+        moved_from=describe_move(event, series, locale),
+        before=before,
+        after=after,
+        url=page.links.top_level(f"/series/{readable_slug(series.slug)}/"),
+    )
+
+
 def _with_values(context: OperationContext, **values: Any) -> OperationContext:
     return replace(context, slug=None, values=values)
 
@@ -234,7 +260,7 @@ def _summary(event: Event, when: When) -> str:
     return shorten(text or " · ".join([when.text, *map(format_address, event.places)]), MAX_SUMMARY)
 
 
-def _make_badges(page: PageContext, event: Event, *, is_past: bool) -> list[Badge]:
+def make_badges(page: PageContext, event: Event, *, is_past: bool) -> list[Badge]:
     badges = [
         (is_past, Badge(N_("This event has ended."))),
         (event.featured and not is_past, Badge(N_("Featured"), "is-featured")),
@@ -252,12 +278,12 @@ def _json_ld(event: Event, context: OperationContext) -> JsonObject:
     return json_ld
 
 
-def _own_hosts(page: PageContext) -> frozenset[str]:
+def find_own_hosts(page: PageContext) -> frozenset[str]:
     host = page.request.request.headers.get("host", "").lower()
     return frozenset((host, urlsplit(page.context.base_url).netloc.lower()))
 
 
-def _event_facts(page: PageContext, event: Event) -> Facts:
+def make_event_facts(page: PageContext, event: Event) -> Facts:
     links = page.links
     facts: list[tuple[str, list[Line]]] = []
     if event.online_url:
@@ -313,7 +339,7 @@ def map_link(venue: Venue) -> str:
     return f"https://www.openstreetmap.org/search?query={quote(', '.join(address_lines(venue)))}"
 
 
-def _event_points(event: Event, page: PageContext) -> str:
+def make_event_points(event: Event, page: PageContext) -> str:
     venues = [venue for venue in event.places if venue.coordinates and venue.show_map]
     return _format_points(venues) if venues and page.request.map_settings.tiles_url else ""
 
@@ -323,6 +349,6 @@ def _format_points(venues: list[Venue]) -> str:
     return orjson.dumps(points).decode()
 
 
-def _category_url(page: PageContext, term: Term) -> str:
+def make_category_url(page: PageContext, term: Term) -> str:
     """Return a URL with the slug only; the category page redirects to the full path."""
     return page.links.top_level(f"/events/category/{term.slug}/")

@@ -13,9 +13,11 @@ from kalends.core.messages import Translate
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param
 from kalends.core.record_types import Event
+from kalends.core.times import next_midnight
 from kalends.feeds import ics, syndication
 from kalends.http.language import translator
 from kalends.kinds.event_list.filters import EVENT_FILTERS
+from kalends.kinds.event_list.first_dates import HIDE_SUBSEQUENT
 from kalends.kinds.events import EVENTS
 from kalends.operations import cache_tags, feeds, sitemap
 from kalends.operations.context import OperationContext
@@ -43,7 +45,7 @@ async def show_calendar(page_request: PageRequest, context: OperationContext, _:
     """Return a list as iCalendar, rendered in batches so that other requests are not blocked."""
     feed = await feeds.find_feed(context)
     calendar = _make_calendar(page_request, context)
-    cancelled = [_make_cancelled(row) for row in feed.withdrawn]
+    cancelled = await asyncio.to_thread(lambda: [_make_cancelled(row) for row in feed.withdrawn])
     spans = [_make_times(row) for row in feed.rows]
     # Collecting the time zones of thousands of events takes long enough to block the event loop.
     times = [*spans, *[event.times for event in cancelled]]
@@ -51,7 +53,7 @@ async def show_calendar(page_request: PageRequest, context: OperationContext, _:
     translate = translator(page_request.language)
     async for batch in feeds.build_feed_events(context, feed.rows):
         parts += [ics.write_event(event, feed.sequences[event.id], _mark(event, translate)) for event in batch]
-    parts += [ics.write_cancelled(event, calendar) for event in cancelled]
+    parts += await asyncio.to_thread(lambda: [ics.write_cancelled(event, calendar) for event in cancelled])
     parts.append(ics.end_calendar())
     return PageResponse(
         await asyncio.to_thread("".join(parts).encode), CALENDAR_TYPE, feed.expires_at, feed.cache_tags,
@@ -136,8 +138,10 @@ def _make_times(row: Row) -> ics.Times:
 async def show_syndication_feed(
     page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
 ) -> PageResponse:
-    """Return the next events of a list as RSS, Atom or JSON Feed."""
-    feed = await feeds.find_feed(context, MAX_FEED_ITEMS, upcoming_only=True)
+    """Return the next events of a list as RSS, Atom or JSON Feed: the next date of each series, unless the request
+    asks for all dates or for certain series."""
+    values = {HIDE_SUBSEQUENT: "series" not in context.values, **context.values}
+    feed = await feeds.find_feed(replace(context, values=values), MAX_FEED_ITEMS, upcoming_only=True)
     site = context.transaction.site
     locale = make_page_locale(page_request.language, site.language, translator(page_request.language))
     items: list[syndication.Item] = []
@@ -172,7 +176,10 @@ async def show_sitemap(
     if number >= await sitemap.count_parts(context):
         raise errors.no_route()
     first = [(f"{context.base_url}/events/", "")] if number == 0 else []
-    return _xml_response(context, syndication.write_sitemap(first + await sitemap.list_posts(context, number)))
+    urls = first + await sitemap.list_posts(context, number)
+    # The period whose dates are listed moves at midnight.
+    midnight = next_midnight(context.transaction.now, context.transaction.site.timezone)
+    return replace(_xml_response(context, syndication.write_sitemap(urls)), expires_at=midnight)
 
 
 async def show_term_sitemap(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -192,7 +199,7 @@ async def show_robots(page_request: PageRequest, context: OperationContext, _: d
 
 def _xml_response(context: OperationContext, text: str) -> PageResponse:
     site_id = context.transaction.site.id
-    kinds = ("events", "venues", "organizers", "categories", "tags")
+    kinds = ("events", "series", "venues", "organizers", "categories", "tags")
     cache_tags = (f"s{site_id}", *[f"s{site_id}-{kind}" for kind in kinds])
     return PageResponse(text, "application/xml; charset=utf-8", None, cache_tags)
 

@@ -9,6 +9,7 @@ from typing import Final
 from kalends.core.html.sanitize import to_plain_text
 from kalends.core.messages import gettext_noop as N_
 from kalends.http.requests import base_name
+from kalends.kinds.event_list.first_dates import HIDE_SUBSEQUENT
 from kalends.operations import calendar, facets
 from kalends.operations.context import OperationContext
 from kalends.operations.facets import FacetRecord
@@ -37,12 +38,13 @@ CHOICES: Final = (
     ("venue", "venues", N_("Venue"), "id"),
     ("organizer", "organizers", N_("Organizer"), "id"),
 )
-LABELS: Final = {name: label for name, _, label, _ in CHOICES}
+LABELS: Final = {**{name: label for name, _, label, _ in CHOICES}, "series": N_("Series")}
 FROM, UNTIL = N_("From"), N_("Until")
 DATES: Final = {
     "start_date": FROM, "starts_after": FROM, "ends_after": FROM, "overlaps_from": FROM,
     "end_date": UNTIL, "starts_before": UNTIL, "ends_before": UNTIL, "overlaps_to": UNTIL,
 }  # fmt: skip
+FIRST_ONLY: Final = N_("Only the first date of each series")
 Pair = tuple[str, str]
 
 
@@ -61,7 +63,7 @@ def _split_filter(page: PageContext, pair: Pair, others: list[Pair]) -> Iterator
     name, value = base_name(pair[0]), pair[1]
     if name == "search":
         yield value, others
-    elif name in LINKS or name == "event_status":
+    elif name in LINKS or name in ("event_status", "series"):
         entries = [entry.strip() for entry in value.split(",") if entry.strip()]
         for entry in entries:
             rest = ",".join(other for other in entries if other != entry)
@@ -70,6 +72,8 @@ def _split_filter(page: PageContext, pair: Pair, others: list[Pair]) -> Iterator
         yield f"{page.locale.text(DATES[name])}: {page.locale.bare_day(day)}", others
     elif name == "free" and page.context.values.get(name) is True:
         yield page.locale.text(N_("Free")), others
+    elif name == HIDE_SUBSEQUENT and page.context.values.get(name) is True:
+        yield page.locale.text(FIRST_ONLY), others
     elif name == "near":
         yield value, [other for other in others if other[0] not in RADIUS_PARAMS]
     elif name == "geoloc_lat":
@@ -147,14 +151,20 @@ def make_quick_filters(page: PageContext, path: str) -> list[QuickFilter]:
         (N_("This weekend"), {"overlaps_from": saturday.isoformat(), "overlaps_to": sunday.isoformat()}),
         (N_("Free"), {"free": "1"}),
     ]
+    return [_make_quick_filter(page, path, name, pairs) for name, pairs in rows]
+
+
+def make_first_only_filter(page: PageContext, path: str) -> QuickFilter:
+    """Return the link that reduces a list to the first date of each series."""
+    return _make_quick_filter(page, path, FIRST_ONLY, {HIDE_SUBSEQUENT: "1"})
+
+
+def _make_quick_filter(page: PageContext, path: str, name: str, pairs: dict[str, str]) -> QuickFilter:
     current = page.links.filters
-    result: list[QuickFilter] = []
-    for name, pairs in rows:
-        is_active = pairs.items() <= dict(current).items()
-        others = [(key, value) for key, value in current if key not in pairs]
-        links = page.links.with_filters([*others, *([] if is_active else pairs.items())])
-        result.append(QuickFilter(page.locale.text(name), links.url(path), is_active))
-    return result
+    is_active = pairs.items() <= dict(current).items()
+    others = [(key, value) for key, value in current if key not in pairs]
+    links = page.links.with_filters([*others, *([] if is_active else pairs.items())])
+    return QuickFilter(page.locale.text(name), links.url(path), is_active)
 
 
 def _choice_key(record: FacetRecord, key: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from kalends.core import errors
 from kalends.core.params import Param, read_params
 from kalends.core.throttle import rate_limit_key
-from kalends.http import language, media_files, requests, responses
+from kalends.http import language, requests, responses
 from kalends.http.context import RequestContext
 from kalends.http.password_guesses import admit_password
 from kalends.http.request_head import NO_CORRECTIONS, Corrections
@@ -144,17 +144,7 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
 
 def make_context(page_request: PageRequest, tx: Transaction, values: dict[str, Any]) -> OperationContext:
     """Return the operation context of an anonymous user."""
-    base_url = page_request.base_url(tx.site.base_url)
-    return OperationContext(
-        transaction=tx,
-        actor=page_request.actor,
-        base_url=base_url,
-        api_url=base_url + page_request.canonical_prefix,
-        media_url=page_request.state.media_url or base_url + media_files.PREFIX,
-        client_ip=page_request.client_ip,
-        representation_cache=page_request.state.representation_cache,
-        values=values,
-    )
+    return replace(page_request.operation_context(tx), values=values)
 
 
 def respond(page_request: PageRequest, page_response: PageResponse) -> Response:

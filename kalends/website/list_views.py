@@ -12,6 +12,7 @@ from kalends.core.html.sanitize import clean_plain
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import Param
 from kalends.core.record_types import Event
+from kalends.kinds.event_list.first_dates import HIDE_SUBSEQUENT
 from kalends.kinds.kind import PAGING
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext, PageInfo
@@ -20,7 +21,15 @@ from kalends.operations.page_filters import list_towns
 from kalends.operations.typed_records import RecordList, list_events
 from kalends.website.context import PageContext, make_date_filter, make_page_context, show_page, with_values
 from kalends.website.feed_views import FEED_PARAMS, PAST
-from kalends.website.filter_views import CHOICES, FIND, make_category_nav, make_chips, make_facets, make_quick_filters
+from kalends.website.filter_views import (
+    CHOICES,
+    FIND,
+    make_category_nav,
+    make_chips,
+    make_facets,
+    make_first_only_filter,
+    make_quick_filters,
+)
 from kalends.website.handler import PageRequest, PageResponse
 from kalends.website.models.cards import Card, group_by_day
 from kalends.website.models.page_budget import MAX_CARDS_BYTES, MAX_RESULTS_BYTES, trim
@@ -117,6 +126,7 @@ async def list_cards(
     found = await list_events(replace(context, values=values), with_total=counted)
     cards = make_cards(page, found, budget)
     heading = N_("Past events") if is_past else N_("Upcoming events")
+    has_series = HIDE_SUBSEQUENT in values or any(card.repeats for card in cards)
     return CardList(
         heading=page.locale.gettext(heading if not has_dates else N_("Events")),
         groups=_name_groups(page, group_by_day(cards, None if is_past or has_dates else page.today)),
@@ -125,6 +135,7 @@ async def list_cards(
         past_url="" if is_past or has_dates else page.links.url(path, ("past", "1")),
         upcoming_url=page.links.url(path) if is_past else "",
         cache_tags=found.cache_tags,
+        first_only=make_first_only_filter(page, path) if has_series and not is_past else None,
     )
 
 
@@ -144,6 +155,8 @@ def _make_list_values(page: PageContext, context: OperationContext) -> dict[str,
     """Return the parameters of the list: without dates, it has the current and upcoming or the past events."""
     values = dict(context.values)
     if values.pop("past", False):
+        # The first of all past dates is of no interest.
+        values.pop(HIDE_SUBSEQUENT, None)
         # The exact limit of the other case would make dates of the request exact, too.
         has_dates = calendar.DATE_PARAMS & set(values)
         day_before = {"ends_before": make_date_filter(page.today - DAY), "order": "desc"}

@@ -18,6 +18,7 @@ from kalends.website.models.grid import Day
 from kalends.website.models.highlights import Highlights
 from kalends.website.models.month_cells import Slot
 from kalends.website.models.page_locale import PageLocale
+from kalends.website.models.series import DateItem, RuleLine, SeriesNote
 from kalends.website.models.states import Badge
 from kalends.website.models.urls import UrlBuilder
 from kalends.website.models.week import HourGrid
@@ -61,6 +62,7 @@ class CardList:
     past_url: str = ""
     upcoming_url: str = ""
     cache_tags: tuple[str, ...] = ()
+    first_only: "QuickFilter | None" = None  # None if no event of the page belongs to a series
 
     @property
     def cards(self) -> list[Card]:
@@ -217,6 +219,37 @@ class EventPage(Page):
     categories: NamedUrls
     tags: NamedUrls
     json_ld: str
+    series: SeriesNote | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesPage(Page):
+    template: ClassVar[str] = "series.html"
+    styles: ClassVar[tuple[str, ...]] = ("event.css", "map.css")
+    kind: str = "series-page"
+    rules: Sequence[RuleLine]
+    timezone: str
+    state: Badge | None  # None: the dates take place as announced
+    reason: str
+    badges: Sequence[Badge]
+    description: Markup
+    calendar_url: str
+    series_links: UrlBuilder  # of the list of the dates, for subscriptions
+    ticket_url: str
+    facts: Facts
+    points: str  # JSON for the map; empty: no map
+    hue: int
+    categories: NamedUrls
+    tags: NamedUrls
+    json_ld: str
+    dates: Sequence[DateItem] = ()
+    dates_heading: str = ""
+    empty_text: str = ""  # a message ID, shown instead of an empty list
+    next_url: str = ""  # of the next page of dates
+    first_url: str = ""  # of the first page, on other pages
+    past_url: str = ""  # on pages of upcoming dates, if there are past ones
+    upcoming_url: str = ""  # on pages of past dates
+    has_more: bool = False  # further dates will exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

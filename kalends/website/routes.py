@@ -17,6 +17,7 @@ from kalends.kinds.categories import CATEGORIES
 from kalends.kinds.event_passwords import PASSWORD
 from kalends.kinds.events import EVENTS
 from kalends.kinds.organizers import ORGANIZERS
+from kalends.kinds.series import SERIES
 from kalends.kinds.tags import TAGS
 from kalends.kinds.venues import VENUES
 from kalends.operations.context import OperationContext
@@ -48,6 +49,7 @@ from kalends.website.redirects import (
     redirect_former_slug,
     redirect_permanent_link,
 )
+from kalends.website.series_views import SERIES_PARAMS, show_series, show_series_calendar
 
 ASSETS: Final = "/assets/"
 EMBED: Final = "/embed"
@@ -103,6 +105,8 @@ ROUTES: Final[tuple[PageRoute, ...]] = (
     PageRoute(r"/events/map/", list_views.show_map, list_views.LIST_PARAMS),
     PageRoute(r"/events/search/", list_views.show_search, list_views.LIST_PARAMS, extra_names=list_views.FIND_PARAMS),
     PageRoute(rf"/event/{SLUG}/", detail_views.show_event, (PASSWORD,), accepts_post=True, kind=EVENTS),
+    PageRoute(rf"/series/{SLUG}/", show_series, SERIES_PARAMS, accepts_post=True, kind=SERIES),
+    PageRoute(r"/series/(?P<slug>[^/]+)\.ics", show_series_calendar, is_page=False, kind=SERIES, is_feed=True),
     PageRoute(rf"/venue/{SLUG}/", detail_views.show_venue, list_views.LIST_PARAMS, kind=VENUES),
     PageRoute(rf"/organizer/{SLUG}/", detail_views.show_organizer, list_views.LIST_PARAMS, kind=ORGANIZERS),
     PageRoute(rf"/events/category/{PATH}/", detail_views.show_category, list_views.LIST_PARAMS, kind=CATEGORIES),

@@ -42,7 +42,7 @@ def open_console(
     """Yield a page that is signed in. The test fails if the browser reports any error."""
     with open_browser_page(chromium, script=script, base_url=server.base_url, **options) as browser:
         page = browser.page
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(30_000)
         page.goto("/console/sign-in?next=/console/account")
         page.fill("#login", login)
         page.fill("#password", PASSWORD)

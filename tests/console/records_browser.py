@@ -71,7 +71,7 @@ def open_console(
     context.add_cookies([{**cookie, "httpOnly": True, "sameSite": "Lax"}])  # type: ignore[list-item]
     context.add_init_script("window.pwned = () => { console.error('script of a record ran') }")
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(30_000)
     opened = ConsolePage(page, context, [])
     page.on("pageerror", lambda error: opened.reports.append(str(error)))
     page.on("console", lambda entry: opened.reports.append(entry.text) if entry.type == "error" else None)

@@ -116,7 +116,7 @@ def open_rich_texts(chromium: Browser, values: Sequence[str], **options: Any) ->
     """Open a page with fields; fail on any error, including reports of the policy, and if a hostile script ran."""
     with open_browser_page(chromium, **options) as browser:
         page = browser.page
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(30_000)
         page.route(f"{ADDRESS}/**", lambda route: serve(route, values))
         page.goto(f"{ADDRESS}/console/events/1")
         yield [RichTextField(page, number) for number in range(len(values))]

@@ -14,6 +14,7 @@ from kalends.http.sessions import COOKIE
 from kalends.operations.sessions import hash_token
 from tests.api.running_app import API_PATH, User
 from tests.conftest import replace_database, temporary_database
+from tests.console.submitted_pages import PageRequest, add_link, make_submitted_pages
 from tests.old_site.client_requests import PNG
 from tests.pages.browser_page import find_violations
 from tests.pages.payloads import PAYLOADS
@@ -24,15 +25,23 @@ from tests.soak import SOAK
 TOKEN = "token-of-the-tests"
 HOSTILE = "\"'><img src=x onerror=pwned()><script>pwned()</script>"
 RECORD_PAGES = {
-    "events": ("", "/history", "/preview"),
+    "events": ("", "/history", "/preview", "/repeat"),
+    "series": ("",),
     "venues": ("", "/history", "/merge"),
     "organizers": ("", "/history", "/merge"),
     "categories": ("", "/delete", "/merge"),
     "tags": ("", "/delete", "/merge"),
 }
 TABLES = (
-    *("/console/events", "/console/events?rows=500&period=all", "/console/events/new", "/console/venues"),
-    *("/console/organizers", "/console/categories", "/console/tags", "/console/media", "/console/trash"),
+    *("/console/events", "/console/events?per_page=500&period=all", "/console/events/new", "/console/venues"),
+    *(
+        "/console/series",
+        "/console/organizers",
+        "/console/categories",
+        "/console/tags",
+        "/console/media",
+        "/console/trash",
+    ),
     *("/console/people", "/console/people/new", "/console/people/1", "/console/settings"),
     *("/console/settings/appearance", "/console/account", "/console/confirm", "/console/sign-in", "/console/reset"),
 )
@@ -59,14 +68,16 @@ CHECK_SCRIPT = """() => {
 class Console:
     server: Server
     ids: dict[str, list[int]]
+    submitted: list[PageRequest]
 
     @property
-    def pages(self) -> list[str]:
-        """Return the tables, and the pages of the first record of each kind."""
+    def pages(self) -> list[PageRequest]:
+        """Return the tables, the pages of the first record of each kind, and those after forms."""
         records = [
             f"/console/{kind}/{self.ids[kind][0]}{page}" for kind, pages in RECORD_PAGES.items() for page in pages
         ]
-        return [*TABLES, *records, f"/console/media/{self.ids['media'][0]}"]
+        paths = [*TABLES, *records, f"/console/media/{self.ids['media'][0]}"]
+        return [*map(PageRequest, paths), *self.submitted]
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +95,15 @@ def console(
             upload = {"file": ("x.png", PNG, "image/png")}
             texts = {"title": HOSTILE, "alt_text": HOSTILE, "caption": HOSTILE}
             assert client.post("/api/kalends/v1/media", files=upload, data=texts).status_code == 201
+            dates = {"start_date": "2031-01-07 19:30", "end_date": "2031-01-07 21:00", "rule": "FREQ=WEEKLY;COUNT=3"}
+            series = {"title": HOSTILE, **dates, "timezone": "Europe/Berlin", "status": "publish"}
+            assert client.post("/api/kalends/v1/series", json=series).status_code == 201
             client.patch(f"{API_PATH}/events/{find_ids(url, 'events')[0]}", json={"title": f"Changed {HOSTILE}"})
         with psycopg.connect(url, autocommit=True) as connection:
             fill_accounts(connection, users["administrator"].id)
-        kinds = [*RECORD_PAGES, "media"]
-        yield Console(server, {kind: find_ids(url, kind) for kind in kinds})
+        ids = {kind: find_ids(url, kind) for kind in [*RECORD_PAGES, "media"]}
+        submitted = make_submitted_pages(server.base_url, TOKEN, ids, users["contributor"].id, HOSTILE)
+        yield Console(server, ids, submitted)
         server.stop()
 
 
@@ -103,10 +118,12 @@ def fill_accounts(connection: psycopg.Connection[tuple[object, ...]], user_id: i
     connection.execute("UPDATE sites SET name = %s", [HOSTILE])
     connection.execute("UPDATE users SET display_name = left(%s || id, 200), email = id || '@example.org'", [HOSTILE])
     connection.execute("UPDATE application_passwords SET name = left(%s || id, 100)", [HOSTILE])
+    # The proof of identity outlasts a soak.
     connection.execute(
-        "INSERT INTO sessions VALUES (1, %s, %s, now(), now(), now(), '127.0.0.1', %s)",
+        "INSERT INTO sessions VALUES (1, %s, %s, now(), now(), now() + interval '1 day', '127.0.0.1', %s)",
         [hash_token(TOKEN), user_id, HOSTILE],
     )
+    add_link(connection, user_id)
     connection.execute("INSERT INTO saved_filters VALUES (1, %s, left(%s, 100), 'search=x')", [user_id, HOSTILE])
     connection.execute(
         "INSERT INTO passkeys VALUES (1, %s, %s, %s, 0, %s, now(), NULL)", [b"a", user_id, b"b", HOSTILE]
@@ -128,24 +145,27 @@ def test_hostile_texts_run_nothing(chromium: Browser, console: Console, with_pol
     page.on("console", lambda message: problems.append(message.text) if "Policy" in message.text else None)
     page.add_init_script("window.pwned = () => { window.isPwned = true }; window.alert = window.pwned")
     step = 1 if SOAK else 25
-    more = [f"/console/{kind}/{number}" for kind in RECORD_PAGES for number in console.ids[kind][1::step]]
+    numbers = [(kind, number) for kind in RECORD_PAGES for number in console.ids[kind][1::step]]
+    more = [PageRequest(f"/console/{kind}/{number}") for kind, number in numbers]
     if with_policy and not SOAK:
         more = more[:2]
-    for path in [*console.pages, *more]:
-        response = page.goto(console.server.base_url + path)
-        assert response is not None
-        assert response.status in (200, 401), (path, response.status)
-        assert page.evaluate("window.isPwned") is None, path
-        if not path.endswith("/preview"):
-            assert page.evaluate(CHECK_SCRIPT) == [], path
-        assert problems == [], path
-    assert len(console.ids["events"]) == len(PAYLOADS)
+    for request in [*console.pages, *more]:
+        response = request.open(page, console.server.base_url)
+        assert response.status in (request.status, 401), (request, response.status)
+        assert page.evaluate("window.isPwned") is None, request
+        if not request.path.endswith("/preview"):
+            assert page.evaluate(CHECK_SCRIPT) == [], request
+        assert problems == [], request
+    assert len(console.ids["events"]) == len(PAYLOADS) + 3
     page.context.close()
 
 
-def test_pages_are_accessible(chromium: Browser, console: Console) -> None:
+@pytest.mark.parametrize(
+    "languages", [[language] for language in LANGUAGES] if SOAK else [list(LANGUAGES)], ids=",".join
+)
+def test_pages_are_accessible(chromium: Browser, console: Console, languages: list[str]) -> None:
     """Check each page in one language, colour scheme and width, in turn; a soak checks all combinations."""
-    combinations = list(product(LANGUAGES, ("light", "dark"), (320, 1280)))
+    combinations = list(product(languages, ("light", "dark"), (320, 1280)))
     pages = {
         (scheme, width): open_page(
             chromium, console, color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True
@@ -153,14 +173,17 @@ def test_pages_are_accessible(chromium: Browser, console: Console) -> None:
         for scheme, width in product(("light", "dark"), (320, 1280))
     }
     faults: list[str] = []
-    for number, path in enumerate(path for path in console.pages if not path.endswith("/preview")):
+    for page in pages.values():
+        page.goto(f"{console.server.base_url}/console/account")  # Forms are sent from a page of the server.
+    for number, request in enumerate(row for row in console.pages if not row.path.endswith("/preview")):
         # 7 is prime to the number of combinations.
         for language, scheme, width in combinations if SOAK else [combinations[7 * number % len(combinations)]]:
             page = pages[scheme, width]
-            page.goto(f"{console.server.base_url}{path}{'&' if '?' in path else '?'}lang={language}")
+            response = request.open(page, console.server.base_url, f"lang={language}")
+            assert response.status in (request.status, 401), request
             wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
             found = [*find_violations(page), *(["scrolls sideways"] if wide else [])]
-            faults += [f"{path} {language} {scheme} {width}: {fault}" for fault in found]
+            faults += [f"{request} {language} {scheme} {width}: {fault}" for fault in found]
     for page in pages.values():
         page.context.close()
     assert faults == []

@@ -165,7 +165,7 @@ def test_errors_are_shown_at_their_fields(app: RunningApp, editor: ConsoleClient
     params = api.json()["data"]["params"]
     assert set(params) == {"website", "currency_code"}
     for message in params.values():
-        assert message in shown.text
+        assert message.partition(": ")[2] in shown.text  # The form shows it at the field, without its name.
     assert 'id="website-error"' in response.text
     assert 'href="#currency_code"' in response.text
     assert shown.fields["title"] == ["Bad"]
@@ -281,7 +281,7 @@ def test_picture_is_uploaded_and_described(app: RunningApp, author: ConsoleClien
     assert (changed["image"]["alt_text"], changed["title"]) == ("Two bells", "More pictures")
     files = {"file": ("bell.jpg", b"no image", "image/jpeg")}
     rejected = author.request("POST", path, data=author.page(path).form(action="save"), files=files)
-    assert (rejected.status_code, 'id="file-error" role="alert">`file`' in rejected.text) == (400, True)
+    assert (rejected.status_code, 'id="file-error" role="alert">' in rejected.text) == (400, True)
     saved_id(save(author, path, author.page(path), action="save", image="0"))
     assert read_event(app, record_id)["image"] is False
 

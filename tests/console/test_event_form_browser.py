@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, Response, expect
+from playwright.sync_api import Browser, Page, Response, Route, expect
 
 from kalends.http.language import LANGUAGES
 from tests.api.running_app import API_PATH, User
@@ -271,12 +271,46 @@ def test_venue_is_chosen_by_keyboard_and_shown_on_a_map(server: Server, browser:
         expect(page.locator("#venue")).to_have_value("Riverside Stage (Ulm)")
         expect(page.locator("#venue")).to_have_attribute("aria-expanded", "false")
         assert page.input_value("[name=venue_ref]") == f"{venue['id']}|Riverside Stage (Ulm)"
-        frame = page.frame_locator("#venue-map")
-        expect(frame.locator("text=The map loads images from tiles.example.")).to_be_visible()
+        expect(
+            page.frame_locator("#venue-map").locator("text=The map loads images from tiles.example.")
+        ).to_be_visible()
         page.fill("#title", "River music")
         page.fill("[name=start_day]", "2031-08-02")
         expect(page.locator("[data-check=missing]")).to_contain_text("a picture")
         page.keyboard.press("Escape")
+
+
+def test_map_shows_the_chosen_venue(server: Server, browser: Browser, api: httpx.Client) -> None:
+    first = create(api, "venues", venue="North Quay", geo_lat=53.5, geo_lng=10.0)
+    create(api, "venues", venue="South Quay", geo_lat=48.1, geo_lng=11.5)
+    create(api, "venues", venue="Unmapped Quay")
+    event = make_event(api, "Harbour day", venue=first["id"])
+    with open_console(browser, server) as opened:
+        page, tiles = opened.page, list[str]()
+
+        def serve_tile(route: Route) -> None:
+            tiles.append(route.request.url)
+            route.fulfill(body=make_image("PNG", 256, 256), content_type="image/png")
+
+        page.context.route("https://tiles.example/**", serve_tile)
+        page.goto(f"/console/events/{event['id']}")
+        markers = page.frame_locator("#venue-map").locator(".map-marker")
+        page.frame_locator("#venue-map").get_by_role("button", name="Show the map").click()
+        expect(markers).to_have_attribute("aria-label", "North Quay")
+        expect(markers).to_be_in_viewport()
+        # The browser remembers the consent to load tiles.
+        choose_venue(page, "South Quay")
+        expect(markers).to_have_attribute("aria-label", "South Quay")
+        expect(markers).to_be_in_viewport()
+        assert tiles
+        choose_venue(page, "Unmapped Quay")
+        expect(page.locator("#venue-map")).to_be_hidden()
+
+
+def choose_venue(page: Page, name: str) -> None:
+    page.fill("#venue", "")
+    page.locator("#venue").press_sequentially(name)
+    page.click(f"[role=option]:has-text('{name}')")
 
 
 def test_warnings_preview_and_drafts_with_script(server: Server, browser: Browser, api: httpx.Client) -> None:
@@ -301,6 +335,53 @@ def test_warnings_preview_and_drafts_with_script(server: Server, browser: Browse
         expect(page.locator("#title")).to_have_value("Poetry night again")
     assert api.get("/changes?since=0").json() == revision
     assert api.get(f"/events/{event['id']}").json()["title"] == "Reading"
+
+
+def write_summary(page: Page, text: str) -> None:
+    """Enter a text at once, because typing a long one takes seconds."""
+    page.locator("#excerpt").evaluate("(field, text) => { field.value = text }", text)
+    page.locator("#excerpt").dispatch_event("input")
+
+
+def test_long_text_is_kept(server: Server, browser: Browser, api: httpx.Client) -> None:
+    event, text = make_event(api, "Long"), "Lorem ipsum. " * 8000
+    path = f"/console/events/{event['id']}"
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.goto(path)
+        write_summary(page, text)
+        expect(page.locator("[data-autosave]")).to_contain_text("Unsaved changes kept at")
+        page.goto(f"{path}?draft={event['id']}")
+        assert len(page.input_value("#excerpt")) == len(text)
+        # A beacon cannot carry the text, so the browser keeps it when the page is left at once.
+        write_summary(page, f"{text}Amen.")
+        with page.expect_response(f"**/console/drafts/events/{event['id']}") as resent:
+            page.goto(path)
+        assert resent.value.status == 200
+        page.goto(f"{path}?draft={event['id']}")
+        assert page.input_value("#excerpt")[-5:] == "Amen."
+
+
+@pytest.mark.parametrize(
+    ("length", "message"),
+    [
+        (400_000, "The unsaved changes have more than 400000 characters and cannot be kept."),
+        (2_200_000, "The request body exceeds 2097152 bytes."),
+    ],
+)
+def test_text_beyond_the_maximum_is_explained(
+    server: Server, browser: Browser, api: httpx.Client, length: int, message: str
+) -> None:
+    event = make_event(api, f"Too long {length}")
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.goto(f"/console/events/{event['id']}")
+        write_summary(page, "x" * length)
+        expect(page.locator("[data-autosave]")).to_contain_text(message)
+        page.goto("about:blank")
+        # Chromium reports the status of each refused draft.
+        assert all("status of 413" in text for text in opened.errors), opened.errors
+        opened.errors.clear()
 
 
 def test_changes_by_others_are_noticed(server: Server, browser: Browser, api: httpx.Client) -> None:

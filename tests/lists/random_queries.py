@@ -224,12 +224,21 @@ ALL_PARAMS: tuple[ParamGenerator, ...] = (
 
 
 def make_total_query(seed: int, dataset: Dataset) -> Query:
-    """Only dates and statuses, by those whose total is summed up from the counters of days."""
+    """Only dates, statuses and one linked record, by those whose total is summed up from the counters of days."""
     rng = Random(seed)
     window = rng.choice((make_window, make_window, make_wide_window, make_narrow_window))(rng, dataset)
     role = rng.choice(("anonymous", "editor"))
     statuses = make_statuses(rng, dataset) if role == "editor" and rng.random() < 0.7 else []
-    return Query("events", role, (*window, *statuses, ("per_page", "1")))
+    link = make_single_link(rng, dataset) if rng.random() < 0.6 else []
+    return Query("events", role, (*window, *statuses, *link, ("per_page", "1")))
+
+
+def make_single_link(rng: Random, dataset: Dataset) -> Params:
+    name, kind = rng.choice(
+        (("venue", "venues"), ("organizer", "organizers"), ("categories", "categories"), ("tags", "tags"))
+    )
+    ids = [str(record.id) for record in getattr(dataset, kind)]
+    return [(name, rng.choice(ids))] if ids else []
 
 
 def make_wide_window(rng: Random, dataset: Dataset) -> Params:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.api.conftest import StartApp, start_app, start_app_for_module
 from tests.api.running_app import RunningApp, User
@@ -44,6 +44,8 @@ def demo_calendar(
 def chromium() -> Iterator[Browser]:
     """Start Chromium per module: while Playwright runs, no other test of the process can run an event loop."""
     assert Path(CHROMIUM).exists(), f"{CHROMIUM} is missing: apt-get install chromium, or set KALENDS_CHROMIUM"
+    # On a busy machine, an upload or a request of a page can take longer than the default of five seconds.
+    expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from kalends.kinds.events import EVENTS
 from tests.conftest import replace_database, temporary_database
@@ -34,6 +35,12 @@ ADD_EVENTS = """
         SELECT s.at AS start_at, s.at + CASE WHEN n %% 1000 = 0 THEN n %% 31 * interval '1 day'
             ELSE (1 + n %% 3) * interval '1 hour' END AS end_at) t
 """
+ADD_CATEGORY = """
+    INSERT INTO categories (site_id, id, revision, name, name_folded, slug) VALUES (1, 1, 1, 'All', 'all', 'all');
+    INSERT INTO event_categories (site_id, event_id, category_id, position, start_utc, listed, published)
+    SELECT site_id, id, 1, 1, start_utc, true, true FROM events
+"""
+TABLES = ("events", "event_categories", "link_days")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +50,9 @@ def short_events_url(postgres_url: str, template_database: str) -> Iterator[str]
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("INSERT INTO users (site_id, id, login, role) VALUES (1, 1, 'editor', 'editor')")
             connection.execute(ADD_EVENTS, {"now": NOW, "count": EVENT_COUNT})
-            connection.execute("VACUUM (ANALYZE) events")
+            connection.execute(ADD_CATEGORY)
+            for table in TABLES:
+                connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(table)))
         yield url
 
 
@@ -77,3 +86,16 @@ async def test_lists_with_both_dates_use_index(name: str, repetitions: int, shor
     for actor in (ANONYMOUS, EDITOR):
         statements = await short_events.collect_plans(EVENTS, WINDOWS[name], actor, repetitions)
         assert not find_problems(statements)
+
+
+@pytest.mark.parametrize("repetitions", [1, REPETITIONS])
+@pytest.mark.parametrize("name", WINDOWS)
+async def test_lists_of_large_category_do_not_read_all_its_events(
+    name: str, repetitions: int, short_events: PlanCollector
+) -> None:
+    """The page is read from the link index, and the total is a sum over at most two years of days."""
+    for order in ("asc", "desc"):
+        raw = {**WINDOWS[name], "categories": "1", "order": order}
+        for statement in await short_events.collect_plans(EVENTS, raw, repetitions=repetitions):
+            nodes = [node for node in statement.nodes() if node.get("Relation Name") in TABLES]
+            assert sum(node["Actual Rows"] * node["Actual Loops"] for node in nodes) < 1200, statement.outline()

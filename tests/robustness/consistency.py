@@ -31,6 +31,21 @@ COUNTER_QUERIES: dict[str, LiteralString] = {
             SELECT status, day, starts, ends FROM event_days
             WHERE site_id = %(site)s AND (starts <> 0 OR ends <> 0))
         (TABLE counted EXCEPT TABLE kept) UNION ALL (TABLE kept EXCEPT TABLE counted)""",
+    "days of links differ from their events": """
+        WITH counted AS (
+            SELECT l.kind::text, l.record_id, e.status, (e.start_utc AT TIME ZONE 'UTC')::date AS day,
+                count(*) AS starts, count(e.password_hash) AS protected
+            FROM (SELECT site_id, event_id, 'v' AS kind, venue_id AS record_id FROM event_venues
+                UNION ALL SELECT site_id, event_id, 'o', organizer_id FROM event_organizers
+                UNION ALL SELECT site_id, event_id, 'c', category_id FROM event_categories
+                UNION ALL SELECT site_id, event_id, 't', tag_id FROM event_tags) l
+            JOIN events e ON e.site_id = l.site_id AND e.id = l.event_id
+            WHERE e.site_id = %(site)s AND NOT e.hide_from_listings
+            GROUP BY l.kind, l.record_id, e.status, day),
+        kept AS (
+            SELECT kind::text, record_id, status, day, starts::bigint, protected::bigint FROM link_days
+            WHERE site_id = %(site)s AND (starts <> 0 OR protected <> 0))
+        (TABLE counted EXCEPT TABLE kept) UNION ALL (TABLE kept EXCEPT TABLE counted)""",
 }
 CONSISTENCY_QUERIES: dict[str, LiteralString] = {
     **COUNTER_QUERIES,

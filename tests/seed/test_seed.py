@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 
 import psycopg
@@ -150,3 +151,21 @@ def test_upcoming_is_number_or_share(text: str, number: int | None) -> None:
 def test_invalid_upcoming_is_rejected() -> None:
     with pytest.raises(InvalidValue):
         parse_upcoming("many", 1000)
+
+
+@pytest.mark.parametrize("threshold", [100, 100_000])
+def test_series_have_their_dates(database_url: str, monkeypatch: pytest.MonkeyPatch, threshold: int) -> None:
+    monkeypatch.setattr(bulk_load, "MIN_EVENTS_TO_DROP_INDEXES", threshold)
+    create_demo_data(database_url, replace(SMALL_OPTIONS, events=100, series=30))
+    assert_consistent(database_url)
+    assert column(database_url, "SELECT count(*) FROM series") == [30]
+    (dates,) = column(database_url, "SELECT count(*) FROM events WHERE series_id IS NOT NULL")
+    assert 30 * 15 < dates < 30 * 25
+    members = "events WHERE series_id IS NOT NULL AND listed AND password_hash IS NULL"
+    steps = "SELECT (SELECT count(*) FROM series_steps) - (SELECT count(*) FROM " + members + ")"
+    assert column(database_url, steps) == [0]
+    weekly = "SELECT count(*) FROM series_steps WHERE gap_class <> 99 AND start_utc - previous_start < '6 days'"
+    assert column(database_url, weekly) == [0]
+    assert column(database_url, "SELECT count(*) FROM series_steps WHERE gap_class = 99") == column(
+        database_url, "SELECT count(DISTINCT series_id) FROM " + members
+    )

@@ -43,8 +43,12 @@ class SeriesClient:
 
     def revision(self, series_id: int) -> int:
         """Return the revision of the site after the last change of a series and its dates."""
+        return self.history(series_id)[0]
+
+    def history(self, series_id: int) -> list[int]:
+        """Return the revisions of a series, newest first."""
         history = self.caller.get(f"{EXTENSION}/series/{series_id}/history").json()["history"]
-        return int(history[0]["revision"])
+        return [change["revision"] for change in history]
 
     def restore(self, series_id: int, **fields: object) -> Any:
         return self.post(f"/series/{series_id}/restore", **fields)

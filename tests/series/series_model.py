@@ -184,8 +184,9 @@ class SeriesModel:
         begin = anchor
         shifted = timedelta()
         if moves:
-            begin = anchor if edit.time_of_day is None else datetime.combine(anchor.date(), edit.time_of_day.time())
-            shifted = begin - anchor
+            if edit.time_of_day is not None:
+                shifted = datetime.combine(edit.reference.date(), edit.time_of_day.time()) - edit.reference
+            begin = anchor + shifted
             self._shift(times_since, shifted, edit)
             for event in self.events.values():
                 if event not in upcoming and (edit.since is None or event.slot >= edit.since):
@@ -358,6 +359,7 @@ class ScopeEdit:
     """An edit of all dates (`since` is None) or from a slot on."""
 
     since: datetime | None
+    reference: datetime = datetime.min  # the slot of the date that new times are given for
     fields: dict[str, Any] = field(default_factory=dict)
     time_of_day: datetime | None = None
     length: timedelta | None = None

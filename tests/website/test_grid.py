@@ -97,6 +97,7 @@ def make(**changes: Any) -> Entry:
         "last_day": date(2031, 3, 14),
         "category_id": None,
         "featured": True,
+        "repeats": False,
         "event_status": "scheduled",
         **changes,
     }

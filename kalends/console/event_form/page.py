@@ -14,7 +14,8 @@ from kalends.console.event_form.checks import MISSING_LABELS, Checks, find_time_
 from kalends.console.event_form.values import EventValues, make_originals
 from kalends.console.field_texts import LABELS as FIELD_LABELS
 from kalends.console.rendering import show
-from kalends.console.request import ConsoleRequest, field_errors
+from kalends.console.request import ConsoleRequest, field_errors, form_error
+from kalends.console.series.repeat_options import make_options
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
@@ -48,6 +49,9 @@ LABELS: Final = {
     "date": N_("Publication date"),
     "file": N_("Picture"),
     "image_alt": N_("What does the picture show?"),
+    "rule": N_("Repeat"),
+    "add_dates": N_("Further dates"),
+    "remove_dates": N_("Dates that are left out"),
 }
 
 
@@ -165,6 +169,7 @@ async def show_form(console_request: ConsoleRequest, context: OperationContext, 
         has_map=bool(console_request.map_settings.tiles_url),
         describe_event=lambda event: format_moment(locale, event.start_local),
         describe_draft=lambda draft: format_saved(console_request, locale, draft.saved_at),
+        repeat_options=make_options(locale),
         is_restored=page.draft_key != "" or page.originals is not None,
     )
 
@@ -182,7 +187,7 @@ async def show_form_again(
     """Render the form with the reasons why it was not saved."""
     status = error.status if 400 <= error.status < 500 else 400
     return await show_form(
-        console_request, context, replace(page, error=error.message, errors=field_errors(error), status=status)
+        console_request, context, replace(page, error=form_error(error), errors=field_errors(error), status=status)
     )
 
 

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from kalends.console.event_form.when import combine, end_of, find_offset, split_date
+from kalends.console.series.repeat import RepeatValues, read_repeat
 from kalends.core.event_states import SCHEDULED
 from kalends.core.html.sanitize import fold, to_paragraphs
 from kalends.core.times import local_of
@@ -90,6 +91,7 @@ class EventValues:
     organizer: list[Pick] = field(default_factory=list[Pick])
     new_venue: dict[str, str] = field(default_factory=dict[str, str])
     new_organizer: dict[str, str] = field(default_factory=dict[str, str])
+    repeat: RepeatValues = field(default_factory=RepeatValues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,8 @@ def overlay(values: EventValues, form: Mapping[str, Any]) -> None:
         values.categories = sorted({int(entry) for entry in _texts(form["categories"]) if entry.isdecimal()})
     for name in ("venue", "organizer"):
         _overlay_picks(values, name, form)
+    if "repeat" in form:
+        values.repeat = read_repeat(form)
     _overlay_params(values, form)
 
 

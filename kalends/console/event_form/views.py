@@ -3,29 +3,36 @@
 from dataclasses import replace
 from typing import Any, Final
 
+import orjson
 from starlette.responses import Response
 
 from kalends.console import conflicts
 from kalends.console.event_form.actions import STATUSES
 from kalends.console.event_form.checks import check_event, find_open_problems
+from kalends.console.event_form.kept_form import keep_form
 from kalends.console.event_form.loading import load_linked, load_new_values, resolve_names
 from kalends.console.event_form.page import KIND, FormPage, load_drafts, show_form, show_form_again
 from kalends.console.event_form.preview import preview_unsaved, show_preview_error
 from kalends.console.event_form.submission import Submission, load_submission
 from kalends.console.event_form.uploads import add_picture, read_form
-from kalends.console.event_form.values import make_values
+from kalends.console.event_form.values import IMAGE_PARAMS, make_values
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute, redirect
+from kalends.console.series.repeat import make_params
+from kalends.console.series.scopes import SAVE, TRASH, Decision, ScopedEdit, ask_scope, read_decision, save_scoped
 from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message
 from kalends.http.requests import parse_nested
 from kalends.kinds.events import EVENTS
 from kalends.kinds.media import MEDIA
+from kalends.kinds.series import SERIES
 from kalends.operations import permissions, records
 from kalends.operations.context import OperationContext, Outcome
 from kalends.operations.history import restore_record
 from kalends.operations.media.library import StoredImage
 from kalends.operations.records import create_record, delete_record, update_record
+from kalends.operations.series.create import create_series
+from kalends.operations.series.edit import THIS
 from kalends.store import drafts
 
 EVENTS_PATH: Final = f"{PREFIX}/events"
@@ -94,6 +101,8 @@ async def _receive(console_request: ConsoleRequest, record_id: int | None) -> Re
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx)
         submission = await load_submission(console_request, context, console_request.form, record_id)
+    if (decision := read_decision(console_request.form)) is not None:
+        return await save_decision(console_request, submission, decision)
     if record_id is not None and action in ("trash", "restore"):
         return await _change_trash(console_request, submission, action)
     if (choices := conflicts.read_choices(console_request.form)) is not None:
@@ -132,28 +141,43 @@ async def _save(
     params = submission.find_params()
     if action in STATUSES:
         params["status"] = STATUSES[action]
-    outcome = await _write(console_request, submission, params)
-    return await _finish(console_request, submission, outcome)
+    return await _write(console_request, submission, params)
 
 
-async def _write(console_request: ConsoleRequest, submission: Submission, params: dict[str, Any]) -> Outcome:
-    """Create the event, or change it if it still has the revision that the form was opened at."""
+async def _write(
+    console_request: ConsoleRequest, submission: Submission, params: dict[str, Any], merged: str = ""
+) -> Response:
+    """Create the event or series, or change the event if it still has the revision that the form was opened at.
+
+    An event that belongs to a series is saved by the page that this returns.
+    """
+    if submission.record_id is None and submission.values.repeat.is_on:
+        return await _create_series(console_request, submission, params)
     if submission.record_id is None:
-        return await console_request.perform(create_record, EVENTS, params)
-    return await console_request.perform(
+        return await finish(console_request, submission, await console_request.perform(create_record, EVENTS, params))
+    if (edit := make_edit(submission, SAVE, params)) is not None:
+        is_kept = await keep_form(console_request, submission)
+        return await ask_scope(console_request, replace(edit, is_kept=is_kept))
+    outcome = await console_request.perform(
         update_record, EVENTS, params, record_id=submission.record_id, revision=submission.base_revision
     )
+    return await finish(console_request, submission, outcome, merged)
 
 
-async def _finish(
+async def _create_series(console_request: ConsoleRequest, submission: Submission, params: dict[str, Any]) -> Response:
+    values = submission.values
+    outcome = await console_request.perform(
+        create_series, SERIES, params | make_params(values.repeat, values.start_day)
+    )
+    return await finish_series(console_request, submission, outcome.body["id"], "series-created")
+
+
+async def finish(
     console_request: ConsoleRequest, submission: Submission, outcome: Outcome, merged: str = ""
 ) -> Response:
     """Describe the picture, remove the draft, and continue with the page of the event."""
     record_id: int = outcome.body["id"]
-    is_described = await _describe_image(console_request, submission)
-    async with console_request.write() as tx:
-        keys = [str(record_id), submission.draft_key]
-        await drafts.remove_drafts(tx, console_request.actor.user_id or 0, KIND, keys)
+    is_described = await _clean_up(console_request, submission)
     was = submission.row["status"] if submission.row else ""
     status: str = outcome.body["status"]
     notice = SAVED_NOTICES.get(status, "saved") if status != was else "saved"
@@ -162,6 +186,23 @@ async def _finish(
     elif "tags" in outcome.ignored_params:
         notice = "tags-left-out"
     return redirect(f"{EVENTS_PATH}/{record_id}{f'?merged={merged}' if merged else ''}", notice)
+
+
+async def finish_series(
+    console_request: ConsoleRequest, submission: Submission, series_id: int, notice: str
+) -> Response:
+    """Describe the picture, remove the draft, and continue with the page of the series."""
+    await _clean_up(console_request, submission)
+    return redirect(f"{PREFIX}/series/{series_id}", notice)
+
+
+async def _clean_up(console_request: ConsoleRequest, submission: Submission) -> bool:
+    """Save what belongs to the picture and remove the draft; return False if the user may not change the picture."""
+    is_described = await _describe_image(console_request, submission)
+    keys = [str(submission.record_id or ""), submission.draft_key]
+    async with console_request.write() as tx:
+        await drafts.remove_drafts(tx, console_request.actor.user_id or 0, KIND, [key for key in keys if key])
+    return is_described
 
 
 async def _describe_image(console_request: ConsoleRequest, submission: Submission) -> bool:
@@ -179,6 +220,8 @@ async def _describe_image(console_request: ConsoleRequest, submission: Submissio
 
 
 async def _change_trash(console_request: ConsoleRequest, submission: Submission, action: str) -> Response:
+    if action == TRASH and (edit := make_edit(submission, TRASH, {})) is not None:
+        return await ask_scope(console_request, edit)
     operation = delete_record if action == "trash" else restore_record
     await console_request.perform(
         operation, EVENTS, {}, record_id=submission.record_id, revision=submission.base_revision
@@ -219,19 +262,51 @@ async def _save_merged(console_request: ConsoleRequest, submission: Submission, 
     if merge.conflicts:
         return conflicts.show_conflict(console_request, EVENTS, submission.record_id, merge, mine)
     submission.base_revision = merge.revision
-    outcome = await _write(console_request, submission, merge.values)
-    return await _finish(console_request, submission, outcome, ",".join(merge.merged_names))
+    return await _write(console_request, submission, merge.values, ",".join(merge.merged_names))
 
 
 async def _save_choices(console_request: ConsoleRequest, submission: Submission, choices: dict[str, Any]) -> Response:
     """Save the versions that the user chose on the page about a conflict."""
     try:
-        outcome = await _write(console_request, submission, choices)
+        return await _write(console_request, submission, choices)
     except ApiError as error:
         if error.status != 412:
             raise
-        return await _save_merged(console_request, submission, choices)
-    return await _finish(console_request, submission, outcome)
+    return await _save_merged(console_request, submission, choices)
+
+
+# Events of a series --------------------------------------------------------------------------
+
+
+def make_edit(submission: Submission, action: str, params: dict[str, Any]) -> ScopedEdit | None:
+    """Return the edit whose scope the user has to choose; None if it can only be this event."""
+    row = submission.row
+    if row is None or row["series_id"] is None or row["status"] == "trash":
+        return None
+    image = {name: str(getattr(submission.values, name)) for name in ("image", *IMAGE_PARAMS)}
+    originals = {name: submission.originals[name] for name in IMAGE_PARAMS if name in submission.originals}
+    hidden = {**image, "originals": orjson.dumps(originals).decode()} if submission.find_image_params() else {}
+    edit = ScopedEdit(row, action, params, submission.base_revision, hidden)
+    return edit if edit.needs_scope else None
+
+
+async def save_decision(console_request: ConsoleRequest, submission: Submission, decision: Decision) -> Response:
+    """Save with the scope that the user chose. If something has changed meanwhile, the page appears again."""
+    edit = make_edit(submission, decision.action, decision.params)
+    if edit is None:
+        raise errors.precondition_failed()
+    try:
+        outcome = await save_scoped(console_request, edit, decision)
+    except ApiError as error:
+        if error.status == 412 and decision.action == SAVE:
+            return await _save_merged(console_request, submission, decision.params)
+        if error.status not in (409, 412):
+            raise
+        return await ask_scope(console_request, edit, error.message)
+    if decision.action == SAVE and decision.scope == THIS:
+        return await finish(console_request, submission, outcome)
+    notice = "saved" if decision.action == SAVE else "trashed"
+    return await finish_series(console_request, submission, edit.row["series_id"], notice)
 
 
 ROUTES: Final = (

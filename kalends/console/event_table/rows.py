@@ -33,6 +33,7 @@ class TableRow:
     day: str
     hours: str
     zone: str  # empty if it is the one of the site
+    series_id: int | None  # if the user may change the event
     venue: str
     categories: str
     badges: tuple[Badge, ...]
@@ -95,6 +96,7 @@ def _build_row(context: RowContext, row: Row) -> TableRow:
         day=day,
         hours=hours,
         zone=row["timezone"] if row["timezone"] != context.timezone else "",
+        series_id=row["series_id"] if may_edit else None,
         venue="" if is_locked else _join(page.venues, row["venue_ids"]),
         categories="" if is_locked else _join(page.categories, row["category_ids"]),
         badges=_list_badges(context, row, is_locked=is_locked),

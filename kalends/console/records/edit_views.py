@@ -13,7 +13,7 @@ from kalends.console.records.list_views import find_form
 from kalends.console.records.options import load_options
 from kalends.console.records.values import find_changes, read_defaults, read_row, read_submitted, read_version
 from kalends.console.rendering import show
-from kalends.console.request import ConsoleRequest, ConsoleRoute, field_errors, redirect
+from kalends.console.request import ConsoleRequest, ConsoleRoute, field_errors, form_error, redirect
 from kalends.core.errors import ApiError
 from kalends.core.html.sanitize import to_plain_text
 from kalends.kinds.kind import Kind
@@ -185,7 +185,7 @@ async def show_form(
         loaded=loaded,
         map_url=make_map_url(console_request, texts),
         base_revision=(read_revision(console_request) or row["revision"]) if row else "",
-        error=error.message if error else None,
+        error=form_error(error) if error else None,
         errors=errors,
         statuses=STATUS_FILTERS,
         labels={name: label for name, label in form.labels.items() if name in errors},

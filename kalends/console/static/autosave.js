@@ -6,6 +6,9 @@ const MAX_BEACON = 60000;
 // Fields that are not kept.
 const LEFT_OUT = ["new_password", "image_search"];
 
+/** An error whose message comes from the server. */
+class Refusal extends Error {}
+
 /** Keep the unsaved changes of a form as a draft of the user; nothing is saved to the record. */
 export function startAutosave(form) {
   const status = form.querySelector("[data-autosave]");
@@ -28,14 +31,14 @@ export function startAutosave(form) {
     try {
       const headers = { "Content-Type": "application/json", Accept: "application/json" };
       const response = await fetch(url, { method: "POST", headers, body: body(), signal: request.signal, redirect: "error" });
-      if (!response.ok) throw new Error(String(response.status));
+      if (!response.ok) throw new Refusal((await response.json()).message);
       last = current;
       const time = new Date().toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit" });
       status.textContent = saved.replace("{time}", time);
     } catch (error) {
       if (error.name === "AbortError") return;
       keepLocally();
-      status.textContent = failed;
+      status.textContent = error instanceof Refusal ? error.message : failed;
     }
   };
   const keepLocally = () => { try { localStorage.setItem(stored, body()); } catch { return; } };

@@ -6,7 +6,6 @@ from itertools import takewhile
 
 from kalends.core.errors import InvalidValue
 from kalends.core.recurrence.expansion import expand
-from kalends.core.recurrence.periods import LAST_DAY
 from kalends.core.recurrence.rules import Rule, Weekday
 
 
@@ -47,4 +46,4 @@ def _count_before(rule: Rule, start: datetime, slot: datetime) -> int:
 
 
 def _shift_day(day: date, days: int) -> date:
-    return date.fromordinal(min(max(1, day.toordinal() + days), LAST_DAY))
+    return date.fromordinal(min(max(1, day.toordinal() + days), date.max.toordinal()))

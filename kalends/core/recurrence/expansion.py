@@ -1,44 +1,37 @@
 """Expansion of rules to dates.
 
-Each period between the start and the end is visited at most once, so the time that an expansion takes is bounded,
-whatever the rule is.
+Each year from the start, or from the first date that is wanted, to the end is visited once, and the days of each kind
+of year are computed once. So the time that an expansion takes is bounded, whatever the rule is.
 """
 
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import date, datetime
+from functools import cache
 from itertools import islice
-from math import gcd
 from typing import Final
 
 from kalends.core.errors import InvalidValue
 from kalends.core.recurrence.periods import (
-    DaysIn,
-    days_in_day,
-    days_in_month,
-    days_in_week,
-    days_in_year,
+    KINDS_OF_YEARS,
+    MAX_PERIODS,
+    YearKind,
+    find_days_by_period,
+    find_first_day,
+    first_period,
     period_number,
 )
 from kalends.core.recurrence.rules import Rule
 
-# The calendar repeats after 400 years: these are their periods. If as many periods have no date, none has.
-_CYCLES: Final = {"daily": 146_097, "weekly": 20_871, "monthly": 4_800, "yearly": 400}
-_DAYS_IN: Final[dict[str, Callable[[Rule, date], DaysIn]]] = {
-    "daily": days_in_day,
-    "weekly": days_in_week,
-    "monthly": days_in_month,
-    "yearly": days_in_year,
-}
+# The calendar repeats after 400 years. With an interval, so do the dates after as many times 400 years.
+_CYCLE: Final = 400
 # The years in which `check_start` searches the first date: 29 February on a given weekday occurs within 40 years.
 _SEARCHED_YEARS: Final = 40
-_EVERY_DAY: Final = tuple(range(1, 32))
 
 
 def expand(rule: Rule, start: datetime, until: datetime, *, after: datetime | None = None) -> Iterator[datetime]:
     """Yield the dates of a rule from `start` to `until` in order, in local time, at the time of day of `start`.
 
-    `after` leaves out earlier dates. Their periods are skipped without a visit, unless `COUNT` has to count them.
+    `after` leaves out earlier dates. Their years are skipped without a visit, unless `COUNT` has to count them.
     The start itself is a date only if the rule gives it.
     """
     first = start.toordinal()
@@ -76,35 +69,37 @@ def period_of(rule: Rule, slot: datetime) -> Hashable:
 
 
 def _find_days(rule: Rule, start: date, first: int, last: int) -> Iterator[int]:
-    """Yield the days from `first` to `last`."""
+    """Yield the days from `first` to `last`, both of which are days of the calendar unless `first` is the later."""
     if first > last:
-        return iter(())
-    if rule.frequency == "daily" and rule.interval < 31 and (rule.months or rule.month_days):
-        return _find_days_by_month(rule, start, first, last)
-    return _visit_periods(rule, start, first, last)
-
-
-def _find_days_by_month(rule: Rule, start: date, first: int, last: int) -> Iterator[int]:
-    """Yield the days of a daily rule that is limited to few days, without a visit of every day."""
-    if rule.set_positions and not {1, -1} & {*rule.set_positions}:
-        return iter(())  # The set of a day has a single date.
-    monthly = replace(
-        rule, frequency="monthly", interval=1, month_days=rule.month_days or _EVERY_DAY, set_positions=()
-    )
-    begin = start.toordinal()
-    return (day for day in _visit_periods(monthly, start, first, last) if (day - begin) % rule.interval == 0)
-
-
-def _visit_periods(rule: Rule, start: date, first: int, last: int) -> Iterator[int]:
-    begin = period_number(rule, start.toordinal())
-    skipped = -((begin - period_number(rule, first)) // rule.interval)
-    cycle = _CYCLES[rule.frequency] // gcd(_CYCLES[rule.frequency], rule.interval)
-    find_days, empty = _DAYS_IN[rule.frequency](rule, start), 0
-    for number in range(begin + skipped * rule.interval, period_number(rule, last) + 1, rule.interval):
-        days = find_days(number)
-        empty = 0 if days else empty + 1
-        if empty > cycle:
+        return
+    find_days, begin = _make_finder(rule, start), period_number(rule, start.toordinal())
+    max_periods, empty_years = MAX_PERIODS[rule.frequency], 0
+    first_year = date.fromordinal(first).year - (rule.frequency == "weekly")  # A week may begin in the year before.
+    new_year = find_first_day(first_year)
+    for year in range(first_year, date.fromordinal(last).year + 1):
+        kind = KINDS_OF_YEARS[year % _CYCLE]
+        distance = (begin - first_period(rule, year, new_year)) % rule.interval
+        days = find_days(kind, distance) if distance < max_periods else ()
+        empty_years = 0 if days else empty_years + 1
+        if empty_years > _CYCLE * rule.interval:
             return
         for day in days:
-            if first <= day <= last:
-                yield day
+            if first <= new_year + day <= last:
+                yield new_year + day
+        new_year += kind.length
+
+
+def _make_finder(rule: Rule, start: date) -> Callable[[YearKind, int], Sequence[int]]:
+    """Return a function that finds the days in a kind of year, given the first period that the interval selects."""
+
+    @cache
+    def find_by_period(kind: YearKind) -> dict[int, Sequence[int]]:
+        return find_days_by_period(rule, start, kind)
+
+    @cache
+    def find_days(kind: YearKind, first_period: int) -> Sequence[int]:
+        by_period = find_by_period(kind)
+        periods = range(first_period, MAX_PERIODS[rule.frequency], rule.interval)
+        return [day for period in periods for day in by_period.get(period, ())]
+
+    return find_days

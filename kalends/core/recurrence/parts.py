@@ -93,7 +93,7 @@ def _read_until(text: str, name: str, zone: str) -> date:
         raise InvalidValue(
             "`{name}` must be a date such as 20270503, or a time such as 20270503T170000Z.", name=name
         ) from None
-    if not match["utc"]:
+    if not match["utc"] or day in (date.min, date.max):  # The calendar has no day before or after these.
         return day
     instant = datetime(day.year, day.month, day.day, int(match["hour"]), int(match["minute"]), tzinfo=UTC)
     return local_of(instant, zone).date()

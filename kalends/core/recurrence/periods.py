@@ -1,26 +1,38 @@
 """Periods and the days that a rule gives in them.
 
 Days are ordinals of `datetime.date`; day 1 is a Monday. Periods have numbers, too: those of days, weeks, months or
-years. The days in a month depend only on its length and first weekday, and those in a year only on the weekday of
-1 January and on whether it is a leap year, so each of these cases is computed once per expansion.
+years. What a rule gives in a year depends only on the weekday of 1 January and on whether it is a leap year, so
+there are fourteen kinds of years. Functions for a kind of year count days and periods from 0; the first week is the
+first one that begins in the year.
 """
 
 from calendar import isleap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import date
-from functools import cache
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 from kalends.core.recurrence.rules import Rule, Weekday
 
-LAST_DAY: Final = date.max.toordinal()
 MONTHS: Final = range(1, 13)
-_MONTH_LENGTHS: Final = {
-    is_leap: (31, 29 if is_leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31) for is_leap in (False, True)
-}
+MAX_PERIODS: Final = {"daily": 366, "weekly": 53, "monthly": 12, "yearly": 1}  # in a year
+_EVERY_DAY: Final = range(1, 32)
 
-type DaysIn = Callable[[int], Sequence[int]]
+type DaysByPeriod = Iterator[tuple[int, Sequence[int]]]
+
+
+class YearKind(NamedTuple):
+    weekday: int
+    is_leap: bool
+
+    @property
+    def length(self) -> int:
+        return 366 if self.is_leap else 365
+
+    def find_months(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the number, the first day and the length of each month."""
+        lengths = (31, 29 if self.is_leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+        return zip(MONTHS, accumulate(lengths, initial=0), lengths, strict=False)
 
 
 def period_number(rule: Rule, day: int) -> int:
@@ -33,129 +45,113 @@ def period_number(rule: Rule, day: int) -> int:
     return moment.year if rule.frequency == "yearly" else moment.year * 12 + moment.month - 1
 
 
-def days_in_day(rule: Rule, start: date) -> DaysIn:
-    """Return a function that gives a day if it satisfies all parts of the rule."""
-    weekdays = {weekday.day for weekday in rule.weekdays} or range(7)
+def first_period(rule: Rule, year: int, first_day: int) -> int:
+    """Return the number of the first period that begins in a year."""
+    if rule.frequency == "daily":
+        return first_day
+    if rule.frequency == "weekly":
+        return (first_day + 5 - rule.week_start) // 7
+    return year if rule.frequency == "yearly" else year * 12
+
+
+def find_first_day(year: int) -> int:
+    """Return 1 January, also of the year 0, in which the first week of the calendar may begin."""
+    past = year - 1
+    return past * 365 + past // 4 - past // 100 + past // 400 + 1
+
+
+# The calendar repeats after 400 years, which are 20,871 weeks.
+KINDS_OF_YEARS: Final = tuple(YearKind((find_first_day(year) - 1) % 7, isleap(year)) for year in range(400))
+
+
+def find_days_by_period(rule: Rule, start: date, kind: YearKind) -> dict[int, Sequence[int]]:
+    """Return the days that a rule gives in a kind of year, in order, for each period that has any."""
+    return {period: days for period, days in _FINDERS[rule.frequency](rule, start, kind) if days}
+
+
+def _find_by_day(rule: Rule, start: date, kind: YearKind) -> DaysByPeriod:
     if rule.set_positions and not {1, -1} & {*rule.set_positions}:
-        return lambda day: ()  # The set of a day has a single date.
-
-    def find(day: int) -> Sequence[int]:
-        return (day,) if (day - 1) % 7 in weekdays and _is_in_month(rule, date.fromordinal(day)) else ()
-
-    return find
+        return  # There is one date in a day.
+    for _, days in _find_in_months(rule, kind, rule.months, rule.month_days or _EVERY_DAY):
+        for day in days:
+            yield day, (day,)
 
 
-def days_in_week(rule: Rule, start: date) -> DaysIn:
+def _find_by_week(rule: Rule, start: date, kind: YearKind) -> DaysByPeriod:
     weekdays = {weekday.day for weekday in rule.weekdays} or {start.weekday()}
     offsets = sorted((weekday - rule.week_start) % 7 for weekday in weekdays)
-
-    def find(number: int) -> Sequence[int]:
-        first = number * 7 + 1 + rule.week_start
+    # The last week may end in January of the next year.
+    months = [month for month, _, length in kind.find_months() for _ in range(length)] + [1] * 6
+    for week, first in enumerate(range((rule.week_start - kind.weekday) % 7, kind.length, 7)):
         days = [first + offset for offset in offsets]
-        return _pick(_limit_to_months(days, rule.months) if rule.months else days, rule.set_positions)
-
-    return find
-
-
-def days_in_month(rule: Rule, start: date) -> DaysIn:
-    @cache
-    def find_offsets(weekday: int, length: int) -> Sequence[int]:
-        return _pick(sorted(_month_offsets(rule, start, weekday, length)), rule.set_positions)
-
-    def find(number: int) -> Sequence[int]:
-        year, month = divmod(number, 12)
-        if rule.months and month + 1 not in rule.months:
-            return ()
-        first = date(year, month + 1, 1).toordinal()
-        offsets = find_offsets((first - 1) % 7, _MONTH_LENGTHS[isleap(year)][month])
-        return [first + offset for offset in offsets]
-
-    return find
+        if rule.months:
+            days = [day for day in days if months[day] in rule.months]
+        yield week, _pick(days, rule.set_positions)
 
 
-def days_in_year(rule: Rule, start: date) -> DaysIn:
-    @cache
-    def find_offsets(weekday: int, is_leap: bool) -> Sequence[int]:
-        return _pick(sorted(_year_offsets(rule, start, weekday, is_leap)), rule.set_positions)
-
-    def find(year: int) -> Sequence[int]:
-        first = date(year, 1, 1).toordinal()
-        return [first + offset for offset in find_offsets((first - 1) % 7, isleap(year))]
-
-    return find
+def _find_by_month(rule: Rule, start: date, kind: YearKind) -> DaysByPeriod:
+    for month, days in _find_in_months(rule, kind, rule.months, _find_month_days(rule, start)):
+        yield month - 1, _pick(days, rule.set_positions)
 
 
-def _is_in_month(rule: Rule, day: date) -> bool:
-    """Return whether a day satisfies `months` and `month_days`."""
-    if rule.months and day.month not in rule.months:
-        return False
-    length = _MONTH_LENGTHS[isleap(day.year)][day.month - 1]
-    return not rule.month_days or day.day in rule.month_days or day.day - length - 1 in rule.month_days
-
-
-def _limit_to_months(days: Sequence[int], months: tuple[int, ...]) -> Sequence[int]:
-    """Return the days of a week that are in the months."""
-    inside = [day for day in days if 1 <= day <= LAST_DAY]
-    ends = {date.fromordinal(day).month in months for day in (inside[0], inside[-1])} if inside else {False}
-    if len(ends) == 1:  # A week touches at most two months, so both of its ends decide for the days between.
-        return inside if ends == {True} else ()
-    return [day for day in inside if date.fromordinal(day).month in months]
-
-
-def _year_offsets(rule: Rule, start: date, weekday: int, is_leap: bool) -> set[int]:
-    """Return the days that a rule gives in a year, as distances from 1 January, before `set_positions`."""
+def _find_by_year(rule: Rule, start: date, kind: YearKind) -> DaysByPeriod:
     if rule.weekdays and not rule.months:
         # Without months the weekdays are numbered within the year; days of the month only limit them.
-        days = _weekday_offsets(rule.weekdays, weekday, 366 if is_leap else 365)
-        return days & _days_of_months(is_leap, rule.month_days) if rule.month_days else days
+        days = _find_weekdays(rule.weekdays, kind.weekday, kind.length)
+        yield 0, _pick(sorted(days & _limit_to_month_days(rule, kind)), rule.set_positions)
+        return
     months = rule.months or (MONTHS if rule.month_days else (start.month,))
-    return {
-        begin + offset
-        for month, (begin, length) in enumerate(_spans_of_months(is_leap), 1)
-        if month in months
-        for offset in _month_offsets(rule, start, (weekday + begin) % 7, length)
-    }
+    found = _find_in_months(rule, kind, months, _find_month_days(rule, start))
+    yield 0, _pick([day for _, days in found for day in days], rule.set_positions)
 
 
-def _days_of_months(is_leap: bool, month_days: tuple[int, ...]) -> set[int]:
-    return {
-        begin + offset
-        for begin, length in _spans_of_months(is_leap)
-        for offset in _month_day_offsets(month_days, length)
-    }
+_FINDERS: Final[dict[str, Callable[[Rule, date, YearKind], DaysByPeriod]]] = {
+    "daily": _find_by_day,
+    "weekly": _find_by_week,
+    "monthly": _find_by_month,
+    "yearly": _find_by_year,
+}
 
 
-def _spans_of_months(is_leap: bool) -> Iterator[tuple[int, int]]:
-    """Yield the distance from 1 January and the length of each month."""
-    lengths = _MONTH_LENGTHS[is_leap]
-    return zip(accumulate(lengths, initial=0), lengths, strict=False)
+def _find_month_days(rule: Rule, start: date) -> Collection[int]:
+    return rule.month_days or (_EVERY_DAY if rule.weekdays else (start.day,))
 
 
-def _month_offsets(rule: Rule, start: date, weekday: int, length: int) -> set[int]:
-    """Return the days that a rule gives in a month, as distances from the first, before `set_positions`."""
-    if not rule.weekdays:
-        return _month_day_offsets(rule.month_days or (start.day,), length)
-    days = _weekday_offsets(rule.weekdays, weekday, length)
-    return days & _month_day_offsets(rule.month_days, length) if rule.month_days else days
+def _limit_to_month_days(rule: Rule, kind: YearKind) -> set[int]:
+    month_days = rule.month_days or _EVERY_DAY
+    return {first + day for _, first, length in kind.find_months() for day in _find_positions(month_days, length)}
 
 
-def _month_day_offsets(month_days: tuple[int, ...], length: int) -> set[int]:
-    offsets = {number - 1 if number > 0 else length + number for number in month_days}
-    return {offset for offset in offsets if 0 <= offset < length}
+def _find_in_months(
+    rule: Rule, kind: YearKind, months: Collection[int], month_days: Collection[int]
+) -> Iterator[tuple[int, list[int]]]:
+    """Yield the months with the days that are among the month days and the weekdays of the rule."""
+    for month, first, length in kind.find_months():
+        if month in (months or MONTHS):
+            days = _find_positions(month_days, length)
+            if rule.weekdays:
+                days &= _find_weekdays(rule.weekdays, (kind.weekday + first) % 7, length)
+            yield month, [first + day for day in sorted(days)]
 
 
-def _weekday_offsets(weekdays: tuple[Weekday, ...], first_weekday: int, length: int) -> set[int]:
+def _find_weekdays(weekdays: Iterable[Weekday], first_weekday: int, length: int) -> set[int]:
     """Return the days of a month or year that are one of the weekdays."""
-    offsets: set[int] = set()
+    days: set[int] = set()
     for weekday in weekdays:
         every = range((weekday.day - first_weekday) % 7, length, 7)
-        offsets |= {*every} if weekday.ordinal is None else {*_pick(every, (weekday.ordinal,))}
-    return offsets
+        if weekday.ordinal is None:
+            days.update(every)
+        elif abs(weekday.ordinal) <= len(every):
+            days.add(every[weekday.ordinal - (weekday.ordinal > 0)])
+    return days
 
 
-def _pick(days: Sequence[int], positions: tuple[int, ...]) -> Sequence[int]:
-    """Return the days at the positions, which count from 1, or from the end if negative; without any, all days."""
-    if not positions:
-        return days
-    indices = {position - 1 if position > 0 else len(days) + position for position in positions}
-    return [days[index] for index in sorted(indices) if 0 <= index < len(days)]
+def _pick(days: Sequence[int], positions: Collection[int]) -> Sequence[int]:
+    """Return the days at the positions; without positions, all days."""
+    return [days[index] for index in sorted(_find_positions(positions, len(days)))] if positions else days
+
+
+def _find_positions(positions: Iterable[int], length: int) -> set[int]:
+    """Return the indices of positions that count from 1, or from the end if negative."""
+    indices = (position - 1 if position > 0 else length + position for position in positions)
+    return {index for index in indices if 0 <= index < length}

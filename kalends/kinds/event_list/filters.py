@@ -1,6 +1,6 @@
 """The list parameters of events, each with the function that builds its condition."""
 
-from typing import Any, LiteralString
+from typing import Any, Final, LiteralString
 
 from kalends.core import errors, params
 from kalends.core.errors import InvalidValue
@@ -9,6 +9,7 @@ from kalends.core.params import BOOLEAN, DATE_TIME, Type, param
 from kalends.core.slugs import normalize_lookup
 from kalends.core.times import day_begins, day_ends
 from kalends.core.zones import SECOND
+from kalends.kinds.event_list.first_dates import HIDE_SUBSEQUENT
 from kalends.kinds.event_list.order import ORDERS, read_by_order, read_cursor, read_order, read_radius
 from kalends.kinds.event_list.window import Bound, read_by_window
 from kalends.kinds.kind import (
@@ -17,6 +18,7 @@ from kalends.kinds.kind import (
     Filter,
     LinkCondition,
     ListQuery,
+    SeriesCondition,
     TextCondition,
     read_by_permissions,
     validates_only,
@@ -25,6 +27,9 @@ from kalends.kinds.kind import (
 from kalends.kinds.posts import SEARCH, search_clause
 from kalends.kinds.terms import find_event
 from kalends.store.sql import Sql
+
+# Not an API parameter: the IDs of the parameter `series` that a page or feed has found, which rejects no others.
+RESOLVED_SERIES: Final = "resolved_series"
 
 
 def _make_link_clause(name: str, kind: LiteralString, table: LiteralString, column: LiteralString) -> ClauseBuilder:
@@ -86,6 +91,25 @@ async def _category_clause(terms: list[int | str], query: ListQuery) -> Clause:
 
 async def _tag_clause(terms: list[int | str], query: ListQuery) -> Clause:
     return LinkCondition(query.site.id, "event_tags", "tag_id", await _resolve_terms(query, "tags", terms))
+
+
+async def _series_clause(ids: list[int], query: ListQuery) -> Clause:
+    """Match the dates of series. One that the caller may not read is unknown: its existence is not public."""
+    if RESOLVED_SERIES in query.values:
+        return SeriesCondition(query.values[RESOLVED_SERIES])
+    rows = await query.transaction.fetch_all(
+        Sql("SELECT r.id FROM series r WHERE r.site_id = ? AND r.id = ANY(?) AND", query.site.id, ids)
+        + query.readable
+    )
+    known = {row["id"] for row in rows}
+    if unknown := [str(entry) for entry in ids if entry not in known]:
+        raise errors.unknown_ids("series", "series", ", ".join(unknown))
+    return SeriesCondition(ids)
+
+
+async def read_by_first_dates(_: Any, __: ListQuery) -> Clause:
+    """Return no condition: `first_dates.plan_first_dates` applies the parameter to the whole list."""
+    return Sql("")
 
 
 async def _parent_clause(value: int, query: ListQuery) -> Clause:
@@ -193,6 +217,7 @@ PASSWORD_GUARDED_FILTERS = frozenset(
         "tags",
         "venue",
         "organizer",
+        "series",
         "featured",
         "ticketed",
         "free",
@@ -237,7 +262,9 @@ EVENT_FILTERS: tuple[Filter, ...] = (
     Filter(param("include", params.ids(), "Only these IDs; date filters are then ignored"),
            value_clause(lambda value: Sql("r.id = ANY(?)", value))),
     Filter(param("series", params.ids(), "Events of any of these series", is_extension=True),
-           value_clause(lambda value: Sql("r.series_id = ANY(?)", value))),
+           _series_clause),
+    Filter(param(HIDE_SUBSEQUENT, BOOLEAN, "Of each series only the first date of the list; false: no filter",
+                 is_extension=True), read_by_first_dates),
     Filter(param("post_parent", params.integer(minimum=1), "Events whose post parent is this ID"), _parent_clause),
     Filter(param("ticketed", BOOLEAN, "Only events with tickets; false: no filter"),
            value_clause(_ticketed_clause)),

@@ -9,6 +9,15 @@ from typing import LiteralString
 
 from kalends.core.zones import SECOND
 from kalends.kinds.event_list.dates import build_window
+from kalends.kinds.event_list.first_dates import (
+    count_first_dates,
+    hides_subsequent,
+    plan_first_dates,
+    select_singles,
+    uses_steps,
+)
+from kalends.kinds.event_list.link_pages import plan_link_page
+from kalends.kinds.event_list.link_totals import build_link_total_query
 from kalends.kinds.event_list.order import (
     ORDERS,
     build_order_by,
@@ -29,9 +38,6 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
     extra_columns: LiteralString = ", p.distance" if orderby == "distance" else ""
     by_cursor = "cursor" in query.values
     window = build_window(query)
-    if orderby == "end_date" and window.start_from is not None:
-        # Implied by the start, but it tells the planner where to begin in the index by end.
-        clauses = [*clauses, Sql("r.end_utc >= ?", window.start_from)]
     # One extra row shows whether there is a next page.
     limit, offset = (query.per_page + 1, 0) if by_cursor else (query.per_page, query.offset)
     distance = join_distance(query, window.start_from, window.last_start)
@@ -39,7 +45,7 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
         Sql("(SELECT " + keys + " FROM") + source + distance + Sql("WHERE") + where
         + (Sql("AND") + cursor_condition(query) if by_cursor else Sql(""))
         + Sql("ORDER BY") + build_order_by(query, "r.") + Sql("LIMIT ?)", offset + limit)
-        for source, where in plan_branches(query, window, clauses)
+        for source, where in _plan_page(query, window, clauses, offset + limit)
     ]  # fmt: skip
     return (
         Sql("SELECT " + kind.reads.columns.sql + extra_columns + " FROM (SELECT * FROM (")
@@ -52,13 +58,33 @@ def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) 
     )
 
 
+def _plan_page(query: ListQuery, window: Window, clauses: list[Clause], count: int) -> list[tuple[Sql, Sql]]:
+    """Return the branches of a list. The first one reads a link in its order, if possible."""
+    if hides_subsequent(query):
+        return plan_first_dates(query, window, clauses, count)
+    if read_order(query)[0] == "end_date" and window.start_from is not None:
+        # Implied by the start, but it tells the planner where to begin in the index by end.
+        clauses = [*clauses, Sql("r.end_utc >= ?", window.start_from)]
+    starting, *others = plan_branches(query, window, clauses)
+    return [plan_link_page(query, window, clauses, count) or starting, *others]
+
+
 def build_event_total_query(_: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
-    """Build the query of the exact total. Without other filters it sums the counters per day."""
+    """Build the query of the exact total: a sum over days without other filters or with one link, else a count."""
     window = build_window(query)
-    is_counted = query.statuses is not None and WITH_HIDDEN not in query.values
-    if is_counted and not any(map(has_condition, clauses)):
-        total = _build_total_by_days(query, window)
-        if total is not None:
+    if not hides_subsequent(query):
+        return _build_total(query, window, clauses)
+    first_dates = count_first_dates(query, window, clauses)
+    if not uses_steps(query, clauses):
+        return Sql("SELECT") + first_dates
+    return Sql("SELECT (") + _build_total(select_singles(query), window, []) + Sql(") +") + first_dates
+
+
+def _build_total(query: ListQuery, window: Window, clauses: list[Clause]) -> Sql:
+    if query.statuses is not None and WITH_HIDDEN not in query.values:
+        conditions = [clause for clause in clauses if has_condition(clause)]
+        by_days = _build_total_by_days if not conditions else build_link_total_query
+        if (total := by_days(query, window, conditions)) is not None:
             return total
     branches = [
         Sql("(SELECT count(*) FROM") + source + Sql("WHERE") + where + Sql(")")
@@ -67,7 +93,7 @@ def build_event_total_query(_: Kind, query: ListQuery, clauses: list[Clause]) ->
     return Sql("SELECT") + join(" + ", branches)
 
 
-def _build_total_by_days(query: ListQuery, window: Window) -> Sql | None:
+def _build_total_by_days(query: ListQuery, window: Window, _: list[Clause]) -> Sql | None:
     is_contained = window.start_to is None and window.end_from is None
     is_overlapping = window.start_from is None and window.end_to is None
     if is_contained:
@@ -151,15 +177,15 @@ def _count_since(query: ListQuery, side: str, instant: datetime | None) -> Sql:
 
 
 def _sum_days(query: ListQuery, counter: LiteralString, since: datetime | None) -> Sql:
+    days = _sum_counter(query, "event_days", counter, since, Sql("AND d.status = ANY(?)", list(query.statuses or ())))
+    if not hides_subsequent(query):
+        return days
+    return Sql("(") + days + Sql("-") + _sum_counter(query, "series_days", counter, since, Sql("")) + Sql(")")
+
+
+def _sum_counter(
+    query: ListQuery, table: LiteralString, counter: LiteralString, since: datetime | None, more: Sql
+) -> Sql:
     later = Sql("AND d.day >= ?", since.date()) if since is not None else Sql("")
-    return (
-        Sql(
-            "(SELECT coalesce(sum(d."
-            + counter
-            + "), 0)::bigint FROM event_days d WHERE d.site_id = ? AND d.status = ANY(?)",
-            query.site.id,
-            list(query.statuses or ()),
-        )
-        + later
-        + Sql(")")
-    )
+    total: LiteralString = "(SELECT coalesce(sum(d." + counter + "), 0)::bigint FROM " + table
+    return Sql(total + " d WHERE d.site_id = ?", query.site.id) + more + later + Sql(")")

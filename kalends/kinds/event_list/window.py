@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
-from kalends.kinds.kind import Clause, LinkCondition, ListQuery, TextCondition, row_conditions
+from kalends.kinds.kind import Clause, LinkCondition, ListQuery, SeriesCondition, TextCondition, row_conditions
 from kalends.store.sql import Sql, and_, join
 
 DAY: Final = timedelta(days=1)
@@ -67,8 +67,8 @@ async def read_by_window(_: Any, __: ListQuery) -> Clause:
 def plan_branches(query: ListQuery, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:
     """Return disjoint branches of a list, each with its source `r` and its conditions.
 
-    Each branch forces the index that finds its events, whatever the planner estimates: the index of a link, else
-    that of the words, else that of the order. Only events inside the window are read.
+    Each branch forces the index that finds its events, whatever the planner estimates: the index of series, else
+    that of a link, else that of the words, else that of the order. Only events inside the window are read.
     """
     listed = _plan_listed(query, window, clauses)
     return [*listed, _by_hidden(query, window, clauses)] if WITH_HIDDEN in query.values else listed
@@ -80,29 +80,50 @@ def _by_hidden(query: ListQuery, window: Window, clauses: list[Clause]) -> tuple
     return Sql("events r"), and_([*common, *window.clauses(), *row_conditions(clauses)])
 
 
+def listed_conditions(query: ListQuery) -> list[Sql]:
+    return [Sql("r.site_id = ?", query.site.id), query.visible, Sql("NOT r.hide_from_listings")]
+
+
 def _plan_listed(query: ListQuery, window: Window, clauses: list[Clause]) -> list[tuple[Sql, Sql]]:
-    common = [Sql("r.site_id = ?", query.site.id), query.visible, Sql("NOT r.hide_from_listings")]
+    common = listed_conditions(query)
     if "include" in query.values:
         return [(Sql("events r"), and_([*common, *row_conditions(clauses)]))]
+    later, running = split_window(window)
+    branches = [by_start(query, common, later, clauses)]
+    if running is not None:
+        branches.append((select_running(running, common), and_([Sql("true"), *row_conditions(clauses)])))
+    return branches
+
+
+def split_window(window: Window) -> tuple[Window, Window | None]:
+    """Return the window of the events that start in it, and that of the events that already run when it begins."""
     start_from, end_from = window.start_from, window.end_from
     if end_from is None:
-        return [_by_start(query, common, window, clauses)]
+        return window, None
     border = end_from - SECOND if window.include_zero_length else end_from
     if start_from is not None and start_from >= border:
-        return [_by_start(query, common, replace(window, end_from=None), clauses)]
+        return replace(window, end_from=None), None
     later = replace(window, start_from=border, end_from=None)
     if border <= EARLIEST:
-        return [_by_start(query, common, later, clauses)]
+        return later, None
     before = border - SECOND
-    running = replace(window, start_to=before if window.start_to is None else min(before, window.start_to))
-    source = _still_running(end_from, start_from, and_([*common, *running.clauses()]))
-    return [_by_start(query, common, later, clauses), (source, and_([Sql("true"), *row_conditions(clauses)]))]
+    return later, replace(window, start_to=before if window.start_to is None else min(before, window.start_to))
 
 
-def _by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
+def select_running(window: Window, conditions: list[Sql]) -> Sql:
+    """Select the events of a window that are running at its `end_from`."""
+    end_from = window.end_from or EARLIEST
+    return still_running(end_from, window.start_from, and_([*conditions, *window.clauses()]))
+
+
+def by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[Clause]) -> tuple[Sql, Sql]:
+    """Select the events that start in the window, through the index of series, a link, the words or the start."""
+    series = [clause for clause in clauses if isinstance(clause, SeriesCondition)]
     links = [clause for clause in clauses if isinstance(clause, LinkCondition)]
     words = [clause for clause in clauses if isinstance(clause, TextCondition)]
     where = [*common, *window.clauses()]
+    if series:
+        return _by_series(query, series[0], window), and_([*where, *row_conditions(clauses)])
     if links:
         others = row_conditions([clause for clause in clauses if not isinstance(clause, LinkCondition)])
         return Sql("events r"), and_([*where, *others, _by_links(query, links, window)])
@@ -112,8 +133,21 @@ def _by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list
     return Sql("events r"), and_([*where, *row_conditions(clauses)])
 
 
+def _by_series(query: ListQuery, series: SeriesCondition, window: Window) -> Sql:
+    """Select the dates of series. OFFSET 0 forces their index, because a series has few dates."""
+    limits = Window(start_from=window.start_from, start_to=window.last_start).clauses()
+    conditions = [Sql("r.site_id = ? AND r.series_id IS NOT NULL", query.site.id), series.row_condition(), *limits]
+    return Sql("(SELECT * FROM events r WHERE") + and_(conditions) + Sql("OFFSET 0) r")
+
+
 def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> Sql:
     """Match the events of all links through the link indexes, which contain start and visibility of each event."""
+    limits = link_limits(query, window)
+    return Sql("r.id = ANY(ARRAY(") + join(" INTERSECT ", [link.event_ids() + limits for link in links]) + Sql("))")
+
+
+def link_limits(query: ListQuery, window: Window) -> Sql:
+    """Return the conditions for links `l` whose events may be in the window."""
     limits = Sql("")
     if query.statuses == ["publish"]:
         limits += Sql("AND l.listed")
@@ -121,7 +155,7 @@ def _by_links(query: ListQuery, links: list[LinkCondition], window: Window) -> S
         limits += Sql("AND l.start_utc >= ?", window.start_from)
     if window.last_start is not None:
         limits += Sql("AND l.start_utc <= ?", window.last_start)
-    return Sql("r.id = ANY(ARRAY(") + join(" INTERSECT ", [link.event_ids() + limits for link in links]) + Sql("))")
+    return limits
 
 
 def _by_text(query: ListQuery, words: list[TextCondition], window: Window) -> Sql:
@@ -153,7 +187,7 @@ def months_between(first: datetime | None, last: datetime | None) -> list[int] |
     return keys
 
 
-def _still_running(instant: datetime, start_from: datetime | None, where: Sql) -> Sql:
+def still_running(instant: datetime, start_from: datetime | None, where: Sql) -> Sql:
     """Select the events that run at an instant: those of duration class n began less than 2^n hours before it.
 
     OFFSET 0 forces one lookup per class. The planner would otherwise read all past events in the order of the list.

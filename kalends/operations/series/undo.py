@@ -53,6 +53,7 @@ class Restoration:
 
     series: dict[str, Any] = field(default_factory=dict[str, Any])
     events: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
+    others: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])  # other series
     conflicts: dict[int, set[str]] = field(default_factory=dict[int, set[str]])
 
 
@@ -65,13 +66,10 @@ async def restore_series(kind: Kind, context: OperationContext) -> Outcome:
 async def _restore(context: OperationContext, series: Row) -> Summary:
     tx, revision = context.transaction, context.values.get("revision")
     if revision is None:
-        rows = await _load_rows(tx, series["id"], [])
-        restoration = await _read_trash(context, series, rows)
+        restoration, rows = await _read_trash(context, series)
     else:
         changes = await _list_changes(context, series, revision)
-        caused = [await series_store.list_caused_changes(tx, change["revision"]) for change in changes]
-        rows = await _load_rows(tx, series["id"], [entry["record_id"] for entries in caused for entry in entries])
-        restoration = _undo(changes, caused, rows)
+        restoration, rows = await _read_changes(tx, series, changes)
     _check_conflicts(context, restoration, rows)
     _check_permissions(context, restoration, rows)
     return await _write_back(context, series, restoration, rows)
@@ -88,28 +86,27 @@ async def _load_rows(tx: Transaction, series_id: int, event_ids: Iterable[int]) 
 # What is undone ------------------------------------------------------------------------------
 
 
-async def _read_trash(context: OperationContext, series: Row, rows: Mapping[int, Row]) -> Restoration:
+async def _read_trash(context: OperationContext, series: Row) -> tuple[Restoration, dict[int, Row]]:
     """Return the restoration of a series in the trash, with the dates that went there together with it."""
+    tx = context.transaction
     if series["status"] != "trash":
         raise errors.missing_params(["revision"])
-    together = await _find_trashed_dates(context.transaction, series)
-    events = {
-        row["id"]: {"status": row["trashed_status"] or "draft"}
-        for row in rows.values()
-        if row["id"] in together and row["status"] == "trash"
-    }
-    return Restoration({"status": series["trashed_status"] or "draft"}, events)
-
-
-async def _find_trashed_dates(tx: Transaction, series: Row) -> set[int]:
-    """Return the events that went to the trash together with their series."""
     changes = await history.list_record_changes(tx, SERIES.name, series["id"])
-    cause = next((change["revision"] for change in changes if change["action"] == "trash"), None)
-    if cause is not None:
-        caused = await series_store.list_caused_changes(tx, cause)
-        return {change["record_id"] for change in caused if change["action"] == "trash"}
+    if trashing := [change for change in changes if change["action"] == "trash"][:1]:
+        return await _read_changes(tx, series, trashing)
     # The change log no longer contains it.
-    return await series_store.list_trashed_together(tx, series["id"])
+    rows = await _load_rows(tx, series["id"], [])
+    together = await series_store.list_trashed_together(tx, series["id"])
+    events = {event_id: {"status": rows[event_id]["trashed_status"] or "draft"} for event_id in together}
+    return Restoration({"status": series["trashed_status"] or "draft"}, events), rows
+
+
+async def _read_changes(tx: Transaction, series: Row, changes: Sequence[Row]) -> tuple[Restoration, dict[int, Row]]:
+    """Return what undoing these changes, given newest first, writes back, and the events."""
+    caused = [await series_store.list_caused_changes(tx, change["revision"]) for change in changes]
+    event_ids = [entry["record_id"] for entries in caused for entry in entries if entry["kind"] == EVENTS.name]
+    rows = await _load_rows(tx, series["id"], event_ids)
+    return _undo(changes, caused, rows), rows
 
 
 async def _list_changes(context: OperationContext, series: Row, revision: int) -> list[Row]:
@@ -131,10 +128,17 @@ def _undo(changes: Sequence[Row], caused: Sequence[Sequence[Row]], rows: Mapping
     for change, entries in zip(changes, caused, strict=True):
         restoration.series.update(read_logged(change["before"]))
         for entry in reversed(entries):
-            row = rows.get(entry["record_id"])
-            if row is not None:
+            if entry["kind"] == SERIES.name:
+                _undo_other(restoration, entry)
+            elif (row := rows.get(entry["record_id"])) is not None:
                 _undo_event(restoration, row, entry)
     return restoration
+
+
+def _undo_other(restoration: Restoration, entry: Row) -> None:
+    """Undo the change of another series: one that was split off goes to the trash, a merged one comes back."""
+    columns = {"status": "trash"} if entry["action"] == "create" else read_logged(entry["before"])
+    restoration.others.setdefault(entry["record_id"], {}).update(columns)
 
 
 def _undo_event(restoration: Restoration, row: Row, entry: Row) -> None:
@@ -190,6 +194,7 @@ async def _write_back(
     tx = context.transaction
     existing = await ExistingRecords.load(tx, [restoration.series, *restoration.events.values()])
     cause = await write_series(tx, series, await _build_series_columns(tx, series, restoration.series, existing))
+    await _write_others(context, restoration, existing, cause)
     prepared = await _prepare_events(tx, restoration, rows, existing, cause)
     await write_prepared(tx, prepared)
     current = {**rows, **{change.row["id"]: _apply(change) for change in prepared}}
@@ -198,6 +203,21 @@ async def _write_back(
         _merge(summary, await _complete_dates(context, restored, current, cause))
     summary.kept_own = _describe_conflicts(restoration, rows)
     return summary
+
+
+async def _write_others(
+    context: OperationContext, restoration: Restoration, existing: ExistingRecords, cause: int
+) -> None:
+    """Write back other series, from which the edit took dates or to which it gave some."""
+    tx = context.transaction
+    for series_id, columns in restoration.others.items():
+        row = await tx.fetch_one(SERIES.select(Sql("r.site_id = ? AND r.id = ?", tx.site.id, series_id)))
+        if row is None:
+            continue
+        permissions.require_edit(context.actor, SERIES, row)
+        values = await _build_series_columns(tx, row, columns, existing)
+        if values:
+            await write_series(tx, row, values, cause=cause)
 
 
 async def _build_series_columns(

@@ -25,6 +25,7 @@ MAX_TITLE: Final = 160  # columns
 NIGHT: Final = timedelta(hours=6, seconds=1)
 RANGE: Final = " – "
 FREE_TEXT: Final = N_("Free")
+REPEATS: Final = N_("repeats")
 _SPACED_SIGN: Final = re.compile(r" (?=[:;!?»])|(?<=«) ")
 
 
@@ -84,6 +85,7 @@ class Card:
     latitude: float | None
     longitude: float | None
     state: Badge | None = None  # None: the event takes place as announced
+    repeats: str = ""  # for screen readers, if the event belongs to a series
 
 
 def make_card(event: Event, locale: PageLocale, links: UrlBuilder, zone: str) -> Card:
@@ -106,6 +108,7 @@ def make_card(event: Event, locale: PageLocale, links: UrlBuilder, zone: str) ->
         latitude=venue.latitude if venue else None,
         longitude=venue.longitude if venue else None,
         state=make_state_badge(event.event_status, locale.translate),
+        repeats=locale.text(REPEATS) if event.series else "",
     )
 
 

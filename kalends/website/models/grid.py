@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final, Protocol
 
 from kalends.core.times import abbreviation, offset_of, utc_of
-from kalends.website.models.cards import pick_hue, read_title, shorten
+from kalends.website.models.cards import REPEATS, pick_hue, read_title, shorten
 from kalends.website.models.page_locale import PageLocale
 from kalends.website.models.states import Badge, make_state_badge
 from kalends.website.models.urls import UrlBuilder
@@ -32,6 +32,7 @@ class Entry:
     hue: int
     featured: bool
     state: Badge | None = None  # None: the event takes place as announced
+    repeats: str = ""  # for screen readers, if the event belongs to a series
 
 
 @dataclass(slots=True)
@@ -94,6 +95,7 @@ def make_entry(row: Row, locale: PageLocale, links: UrlBuilder, zone: str) -> En
         hue=pick_hue(row["category_id"]),
         featured=row["featured"],
         state=make_state_badge(row["event_status"], locale.translate),
+        repeats=locale.text(REPEATS) if row["repeats"] else "",
     )
 
 

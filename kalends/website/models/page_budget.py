@@ -29,6 +29,7 @@ SPACE_BYTES: Final = 48
 MORE_BYTES: Final = 115
 TILE_BYTES: Final = 370
 STATE_BYTES: Final = 45  # in addition to the label of the badge
+REPEATS_BYTES: Final = 35  # in addition to the text of the mark
 
 
 def trim(cards: Sequence[Card], budget: int) -> list[Card]:
@@ -82,7 +83,9 @@ def _measure_entry(entry: Entry) -> int:
 
 
 def _measure_state(shown: Card | Entry) -> int:
-    return STATE_BYTES + _count_bytes(shown.state.label) if shown.state else 0
+    """Measure the badge of the state and the mark of a series."""
+    state = STATE_BYTES + _count_bytes(shown.state.label) if shown.state else 0
+    return state + (REPEATS_BYTES + _count_bytes(shown.repeats) if shown.repeats else 0)
 
 
 def _count_bytes(text: str) -> int:

@@ -1,5 +1,6 @@
 """Localization of pages: translations, and dates and times in the format of the language (CLDR, through Babel)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from functools import cache, lru_cache
@@ -15,6 +16,7 @@ from babel.dates import (
     get_datetime_format,
     get_day_names,
 )
+from babel.lists import format_list
 from markupsafe import Markup, escape
 
 from kalends.core.messages import Translate
@@ -73,6 +75,10 @@ class PageLocale:
         if first == last:
             return self.day(first)
         return _interval(str(self.locale), first, last)
+
+    def join(self, texts: Iterable[str]) -> str:
+        """Join texts as in "one, two and three"."""
+        return format_list(list(texts), locale=self.locale)
 
     def range(self, start: datetime, end: datetime, *, year: bool) -> str:
         """Format a range of date-times, each with its day."""

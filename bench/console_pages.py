@@ -1,0 +1,177 @@
+"""The time of the server for pages of the console: wall-clock time of requests one after the other, and CPU time.
+
+`just bench-console-pages` uses 20,000 events; `--events 200000` builds a larger site. The exit code is 1 if p95 of
+a page exceeds its limit.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+from rich.console import Console
+from rich.table import Table
+
+from bench.console_editors import add_sessions
+from bench.load import Processes
+from bench.seeded_sites import find_cluster, make_site, start_server
+from kalends.http.sessions import COOKIE
+from tests.console.console_client import Page
+
+MAX_MS = 100.0
+MAX_TABLE_MS = 300.0
+TABLE = "/console/events?per_page=500&period=all"
+DRAFT = {"fields": [["title", "Concert"], ["description", "<p>Text of the event.</p>" * 20]]}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A page: how it is requested, and the limit of p95 in milliseconds."""
+
+    name: str
+    send: Callable[[httpx.Client, int], httpx.Response]
+    prepare: Callable[[httpx.Client, int], Any] | None = None
+    max_ms: float = MAX_MS
+
+
+@dataclass(frozen=True)
+class Result:
+    """Milliseconds per request: percentiles of the elapsed time, and the mean of the CPU time."""
+
+    case: Case
+    p50: float
+    p95: float
+    server_cpu: float
+    database_cpu: float
+    kilobytes: float
+
+    @property
+    def is_slow(self) -> bool:
+        return self.p95 > self.case.max_ms
+
+
+def open_page(path: str) -> Callable[[httpx.Client, int], httpx.Response]:
+    return lambda client, event_id: client.get(path.format(id=event_id))
+
+
+def read_form(client: httpx.Client, event_id: int) -> dict[str, Any]:
+    return Page.parse(client.get(f"/console/events/{event_id}").raise_for_status().text).form()
+
+
+class FormCase:
+    """A form that is read from its page before each request, which is not measured, and then sent."""
+
+    def __init__(self, path: str, **changes: Any) -> None:
+        self.path, self.changes = path, changes
+        self._form: dict[str, Any] = {}
+
+    def prepare(self, client: httpx.Client, event_id: int) -> None:
+        self._form = {**read_form(client, event_id), **self.changes}
+
+    def send(self, client: httpx.Client, event_id: int) -> httpx.Response:
+        number = time.monotonic_ns()
+        return client.post(self.path.format(id=event_id), data={**self._form, "title": f"Concert {number}"})
+
+
+def make_cases() -> Iterator[Case]:
+    yield Case("event form", open_page("/console/events/{id}"))
+    yield Case("form of a new event", open_page("/console/events/new"))
+    for name, form in (
+        ("save an event", FormCase("/console/events/{id}", action="save")),
+        ("checks while typing", FormCase("/console/events/checks")),
+    ):
+        yield Case(name, form.send, form.prepare)
+    yield Case("autosave", lambda client, event_id: client.post(f"/console/drafts/events/{event_id}", json=DRAFT))
+    yield Case("history", open_page("/console/events/{id}/history"))
+    yield Case("table of events", open_page("/console/events"))
+    yield Case("table, 500 rows", open_page(TABLE), max_ms=MAX_TABLE_MS)
+    yield Case("table, 500 drafts", open_page(f"{TABLE}&status=draft"), max_ms=MAX_TABLE_MS)
+    yield Case("table, search", open_page("/console/events?period=all&search=concert"))
+    for path in ("venues", "categories", "media", "people", "settings", "settings/appearance", "account"):
+        yield Case(path, open_page(f"/console/{path}"))
+
+
+def measure(
+    case: Case, client: httpx.Client, event_ids: list[int], read_cpu: Callable[[], tuple[float, float]]
+) -> Result:
+    """Send a request for each event, after one that is not counted.
+
+    `read_cpu` returns the seconds of the server and of the database so far.
+    """
+    elapsed: list[float] = []
+    size, server, database = 0, 0.0, 0.0
+    for event_id in (event_ids[0], *event_ids):
+        if case.prepare:
+            case.prepare(client, event_id)
+        before, started = read_cpu(), time.perf_counter()
+        response = case.send(client, event_id)
+        elapsed.append(time.perf_counter() - started)
+        after = read_cpu()
+        if response.status_code not in (200, 303):
+            raise AssertionError(f"{case.name}: {response.status_code} {response.text[:500]}")
+        size, server, database = len(response.content), server + after[0] - before[0], database + after[1] - before[1]
+    times = sorted(1000 * seconds for seconds in elapsed[1:])
+    mean = 1000 / len(elapsed)
+    return Result(
+        case, times[len(times) // 2], times[int(len(times) * 0.95)], server * mean, database * mean, size / 1000
+    )
+
+
+def open_client(base_url: str, site_url: str) -> httpx.Client:
+    token = add_sessions(site_url, 1, "administrator")[0].token
+    headers = {"Cookie": f"{COOKIE}={token}", "Sec-Fetch-Site": "same-origin"}
+    return httpx.Client(base_url=base_url, headers=headers, timeout=60)
+
+
+def find_event_ids(site_url: str, count: int) -> list[int]:
+    """Return published events with a venue, spread over the whole site."""
+    with psycopg.connect(site_url) as connection:
+        rows = connection.execute(
+            """SELECT e.id FROM events e
+                WHERE e.listed AND EXISTS (SELECT FROM event_venues l WHERE l.event_id = e.id)
+                ORDER BY md5(e.id::text) LIMIT %s""",
+            [count],
+        ).fetchall()
+    return [row[0] for row in rows]
+
+
+def main() -> int:
+    arguments = _read_arguments()
+    with ExitStack() as stack:
+        cluster = find_cluster(arguments.directory, stack)
+        site = make_site(cluster, arguments.events)
+        server = start_server(site, arguments.directory / "console.log", stack, megabytes=64)
+        processes = Processes(cluster.pid, server.process.pid)
+        client = stack.enter_context(open_client(server.base_url, site.url))
+        ids = find_event_ids(site.url, arguments.requests)
+        results = [measure(case, client, ids, processes.seconds) for case in make_cases()]
+    Console(width=120).print(_make_table(results, arguments.events))
+    return 1 if any(result.is_slow for result in results) else 0
+
+
+def _make_table(results: list[Result], events: int) -> Table:
+    table = Table(title=f"Pages of the console at {events:,} events, in milliseconds")
+    for name in ("page", "p50", "p95", "limit", "CPU of the server", "CPU of the database", "kB"):
+        table.add_column(name, justify="left" if name == "page" else "right")
+    for row in results:
+        values = (row.p50, row.p95, row.case.max_ms, row.server_cpu, row.database_cpu, row.kilobytes)
+        table.add_row(row.case.name, *(f"{value:.1f}" for value in values), style="red" if row.is_slow else "")
+    return table
+
+
+def _read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=20_000)
+    parser.add_argument("--requests", type=int, default=100, help="of each page")
+    parser.add_argument("--directory", type=Path, default=Path(".local/speed"), help="where the databases are kept")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

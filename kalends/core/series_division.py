@@ -1,0 +1,105 @@
+"""Dividing a series into two, and joining two series. Everything here is a value."""
+
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+
+from kalends.core.recurrence import Rule
+from kalends.core.series import (
+    LAST_SLOT,
+    ContentChange,
+    Definition,
+    Part,
+    begin_part,
+    content_at,
+    end_series,
+    find_part,
+)
+
+# Dates that are compared to find out whether one rule gives the dates of two.
+COMPARED_DATES = 1100
+
+
+def split_definition(definition: Definition, slot: datetime, uid: str) -> tuple[Definition, Definition] | None:
+    """Return the series before a slot and the one from it on; None if one of them would have no dates."""
+    head = end_series(definition, slot)
+    if head is None:
+        return None
+    divided, index = begin_part(definition, slot)
+    added = tuple(entry for entry in definition.added if entry >= slot)
+    parts = divided.parts[index:] or _make_single_part(definition, added)
+    if not parts:
+        return None
+    tail = Definition(
+        (replace(parts[0], uid=uid), *parts[1:]),
+        content_at(definition, slot),
+        tuple(change for change in definition.content_changes if change.since > slot),
+        added,
+        tuple(entry for entry in definition.removed if entry >= slot),
+    )
+    return head, tail
+
+
+def _make_single_part(definition: Definition, added: tuple[datetime, ...]) -> tuple[Part, ...]:
+    """Return a part without a rule for the first of the added dates."""
+    if not added:
+        return ()
+    part = find_part(definition, added[0])
+    return (replace(part, rule=None, start=added[0], end=added[0] + part.length),)
+
+
+def is_before(first: Definition, second: Definition) -> bool:
+    """Return whether all dates of a series, also those that are left out, are before the first one of another."""
+    begin = second.parts[0].start
+    if any(slot >= begin for slot in (*first.added, *first.removed)) or any(slot < begin for slot in second.added):
+        return False
+    return not any(next(part.slots(LAST_SLOT, begin), None) for part in first.parts)
+
+
+def join_definitions(first: Definition, second: Definition) -> Definition:
+    """Return the series with the dates of one and then those of the other."""
+    begin = second.parts[0].start
+    content = content_at(first, begin)
+    different = {name: value for name, value in second.template.items() if content.get(name) != value}
+    change = (ContentChange(begin, different),) if different else ()
+    return Definition(
+        _join_parts(first.parts, second.parts),
+        first.template,
+        (*first.content_changes, *change, *second.content_changes),
+        tuple(sorted({*first.added, *second.added})),
+        tuple(sorted({*first.removed, *second.removed})),
+    )
+
+
+def _join_parts(first: tuple[Part, ...], second: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Join two lists of parts; where one rule gives the dates of two neighbours, they become one part."""
+    joined = _join(first[-1], second[0])
+    return (*first[:-1], joined, *second[1:]) if joined is not None else (*first, *second)
+
+
+def _join(head: Part, tail: Part) -> Part | None:
+    if head.rule is None or tail.rule is None or not _has_same_form(head, tail):
+        return None
+    count = (head.rule.count or 0) + tail.rule.count if tail.rule.count else None
+    candidate = replace(head, rule=replace(tail.rule, count=count))
+    expected = [*islice(head.slots(LAST_SLOT), COMPARED_DATES), *islice(tail.slots(LAST_SLOT), COMPARED_DATES)]
+    given = list(islice(candidate.slots(LAST_SLOT), len(expected) + 1))
+    return candidate if given[: len(expected)] == expected and _ends_alike(given, expected) else None
+
+
+def _ends_alike(given: list[datetime], expected: list[datetime]) -> bool:
+    return len(given) == len(expected) or len(expected) >= COMPARED_DATES
+
+
+def _has_same_form(head: Part, tail: Part) -> bool:
+    """Return whether two parts differ only in their dates."""
+    return (head.length, head.timezone, head.all_day, _without_end(head.rule)) == (
+        tail.length,
+        tail.timezone,
+        tail.all_day,
+        _without_end(tail.rule),
+    )
+
+
+def _without_end(rule: Rule | None) -> Rule | None:
+    return replace(rule, count=None, until=None) if rule is not None else None

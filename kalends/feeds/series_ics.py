@@ -1,0 +1,217 @@
+"""A series in iCalendar by its rules: one VEVENT with RRULE for each section, with its exceptions.
+
+Readers disagree about some rules and about times on the nights of clock changes. What they would misread is written
+as an exception, or as a VEVENT without a rule and with the UID of the event.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from typing import Final
+
+from kalends.core.record_types import Event
+from kalends.core.recurrence import Rule, format_rule, is_ambiguous
+from kalends.core.series import LAST_SLOT, Part
+from kalends.core.zones import local_of, utc_of
+from kalends.feeds import ics
+from kalends.feeds.series_sections import Section, describe_content, start_part_at
+
+DAY: Final = timedelta(days=1)
+# The time zone of a rule without an end is described for as many years after the last date that exists as an event.
+ZONE_YEARS: Final = 20
+UTC_NAME: Final = "Etc/UTC"  # with a VTIMEZONE, as other zones
+# Later ends are written as none, because they may have no instant in UTC.
+LAST_UNTIL: Final = date(9000, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesDate:
+    """A public date of a series. `title` is marked with the state of the event."""
+
+    slot: datetime
+    event: Event
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesCalendar:
+    """A series to write. All dates before `created_until` are in `dates`; None: all dates of the series."""
+
+    sections: Sequence[Section]
+    dates: Mapping[datetime, SeriesDate]
+    removed: Sequence[datetime]
+    created_until: datetime | None
+    sequence: int
+    titles: Mapping[str, str]  # of sections, marked with their state, by their UIDs
+
+
+@dataclass(frozen=True, slots=True)
+class _Master:
+    """A section that is written with its rule, from its first regular date on."""
+
+    section: Section
+    slots: Sequence[datetime]  # those that exist as events, or could
+    excluded: Sequence[datetime]
+
+
+def write_series(calendar: ics.Calendar, series: SeriesCalendar) -> str:
+    """Write a series as a calendar."""
+    planned = [_plan_master(series, section) for section in series.sections]
+    masters = [master for master in planned if master is not None]
+    repeated = {slot for master in masters for slot in master.slots}
+    added, singles = _divide_others(
+        series, masters, [date for date in series.dates.values() if date.slot not in repeated]
+    )
+    if any(master.section.part.timezone == "UTC" for master in masters):
+        calendar = replace(calendar, timezone="UTC")  # Readers move rules in UTC to the zone of the calendar.
+    parts = [ics.begin_calendar(calendar, _collect_times(series, masters))]
+    for master in masters:
+        parts += _write_master(series, master, added.get(master.section.part.uid, []))
+    parts += [
+        ics.write_component(row.event, series.sequence, row.title, row.event.uid, ics.format_times(row.event))
+        for row in singles
+    ]
+    return "".join([*parts, ics.end_calendar()])
+
+
+# Planning ------------------------------------------------------------------------------------
+
+
+def _list_slots(part: Part, created_until: datetime | None) -> list[datetime]:
+    until = LAST_SLOT if created_until is None else local_of(created_until, part.timezone)
+    return list(part.slots(until))
+
+
+def _plan_master(series: SeriesCalendar, section: Section) -> _Master | None:
+    """Return the section from its first regular date on; None if it cannot be written with its rule."""
+    part, slots = section.part, _list_slots(section.part, series.created_until)
+    if section.content is None or part.rule is None or is_ambiguous(part.rule) or not _has_name(part):
+        return None
+    regular = (index for index, slot in enumerate(slots) if _is_regular(part, series.dates.get(slot)))
+    first = next(regular, None)
+    if first is None or (series.created_until is None and first == len(slots) - 1):
+        return None
+    slots = slots[first:]
+    rest = replace(section, part=start_part_at(part, slots[0]))
+    later = [slot for slot in series.removed if slot > slots[-1] and slot in part.slots(slot, slot)]
+    return _Master(rest, slots, [*[slot for slot in slots if slot not in series.dates], *later])
+
+
+def _has_name(part: Part) -> bool:
+    """Return whether readers know the zone in which the rule is expanded."""
+    return part.all_day or ics.is_named(_name_zone(part.timezone))
+
+
+def _name_zone(zone: str) -> str:
+    return UTC_NAME if zone == "UTC" else zone
+
+
+def _is_regular(part: Part, row: SeriesDate | None) -> bool:
+    """Return whether all readers derive the times of an event from its slot and the length of the part."""
+    if row is None:
+        return False
+    event, end = row.event, row.slot + part.length
+    if event.all_day or part.all_day:
+        days = (event.start_local.date(), event.end_local.date())
+        return event.all_day == part.all_day and days == (row.slot.date(), end.date())
+    zone = _name_zone(part.timezone)
+    return (
+        (event.start_local, event.end_local, event.timezone) == (row.slot, end, part.timezone)
+        and event.end_utc - event.start_utc == part.length
+        and ics.is_unambiguous(event.start_local, event.start_utc, zone)
+        and ics.is_unambiguous(event.end_local, event.end_utc, zone)
+    )
+
+
+def _divide_others(
+    series: SeriesCalendar, masters: Sequence[_Master], others: Iterable[SeriesDate]
+) -> tuple[dict[str, list[datetime]], list[SeriesDate]]:
+    """Divide dates outside of the rules into those that are written as RDATE, by UID of the section, and others."""
+    taken = {slot.date() for master in masters for slot in (*master.slots, *master.excluded)}
+    added: dict[str, list[datetime]] = {}
+    singles: list[SeriesDate] = []
+    for row in others:
+        master = next((master for master in reversed(masters) if master.slots[0] < row.slot), None)
+        if master is not None and _is_plain(master.section, row) and not taken & _list_near_days(row.slot):
+            added.setdefault(master.section.part.uid, []).append(row.slot)
+            taken.add(row.slot.date())
+        else:
+            singles.append(row)
+    return added, singles
+
+
+def _list_near_days(slot: datetime) -> set[date]:
+    """Return the days on which another date makes readers lose an added one."""
+    return {slot.date() - DAY, slot.date(), slot.date() + DAY}
+
+
+def _is_plain(section: Section, row: SeriesDate) -> bool:
+    """Return whether a date has the times and the content of its section."""
+    content = section.content
+    return (
+        content is not None
+        and _is_regular(section.part, row)
+        and describe_content(row.event) == describe_content(content)
+    )
+
+
+def _collect_times(series: SeriesCalendar, masters: Sequence[_Master]) -> Iterator[ics.Times | Event]:
+    """Yield the times in whose zones something is written, up to the year until which rules are likely expanded."""
+    yield from (row.event for row in series.dates.values())
+    for part in (master.section.part for master in masters if not master.section.part.all_day):
+        yield _make_times(part.start, part.timezone)
+        if series.created_until is not None:
+            year = series.created_until.year + ZONE_YEARS
+            last = min(year, part.rule.until.year + 1 if part.rule and part.rule.until else year)
+            yield _make_times(datetime(last, 1, 1, 12), part.timezone)
+
+
+def _make_times(moment: datetime, zone: str) -> ics.Times:
+    utc = utc_of(moment, zone)
+    return ics.Times(moment, moment, utc, utc, _name_zone(zone), all_day=False)
+
+
+# Writing -------------------------------------------------------------------------------------
+
+
+def _write_master(series: SeriesCalendar, master: _Master, added: Sequence[datetime]) -> Iterator[str]:
+    part, content = master.section.part, master.section.content
+    if content is None or part.rule is None:
+        raise AssertionError("a master without a rule or content")
+    title = series.titles.get(part.uid, "")
+    yield ics.write_component(
+        content, series.sequence, title, part.uid, _master_lines(part, part.rule, master, added)
+    )
+    for slot in master.slots:
+        row = series.dates.get(slot)
+        if row is not None and not _is_plain(master.section, row):
+            lines = [f"RECURRENCE-ID{_format_slot(part, slot)}", *ics.format_times(row.event)]
+            yield ics.write_component(row.event, series.sequence, row.title, part.uid, lines)
+
+
+def _master_lines(part: Part, rule: Rule, master: _Master, added: Sequence[datetime]) -> Iterator[str]:
+    yield f"DTSTART{_format_slot(part, part.start)}"
+    if part.all_day:
+        yield f"DTEND{_format_slot(part, part.end + DAY)}"
+    elif part.end > part.start:
+        yield f"DTEND{_format_slot(part, part.end)}"
+    yield f"RRULE:{_format_rule(rule, part)}"
+    yield from (f"EXDATE{_format_slot(part, slot)}" for slot in master.excluded)
+    yield from (f"RDATE{_format_slot(part, slot)}" for slot in added)
+
+
+def _format_slot(part: Part, slot: datetime) -> str:
+    if part.all_day:
+        return f";VALUE=DATE:{ics.format_day(slot.date())}"
+    return f";TZID={_name_zone(part.timezone)}:{ics.compact_datetime(slot)}"
+
+
+def _format_rule(rule: Rule, part: Part) -> str:
+    """Format a rule with its last day as the last second of that day, in UTC; with whole days, as a day."""
+    text = format_rule(replace(rule, until=None))
+    if rule.until is None or rule.until > LAST_UNTIL:
+        return text
+    end = datetime.combine(rule.until, time(23, 59, 59))
+    return (
+        f"{text};UNTIL={ics.format_day(rule.until) if part.all_day else ics.format_utc(utc_of(end, part.timezone))}"
+    )

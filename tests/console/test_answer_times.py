@@ -1,0 +1,66 @@
+"""Signing in and requesting a new password take the same time for known and unknown logins."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.api.conftest import StartApp
+from tests.api.running_app import HOST, RunningApp
+from tests.api.test_statement_counts import statements
+from tests.console.console_client import ConsoleClient, set_passwords
+from tests.soak import SOAK, scaled
+
+__all__ = ["statements"]
+
+FORMS = {"/console/sign-in": {"password": "wrong"}, "/console/reset": {}}
+LOGINS = ("author", "nobody", "author@example.org", "nobody@example.org")
+# Seconds. Caches that other programs use as well make the time of a hash vary.
+MAX_DIFFERENCE = {"/console/sign-in": 0.005 if SOAK else 0.02, "/console/reset": 0.005}
+
+
+@pytest.fixture(scope="module")
+def app(start_app_for_module: StartApp) -> RunningApp:
+    """Return an application that can send e-mails; no worker sends them."""
+    environment = {"KALENDS_SMTP_URL": "smtp://127.0.0.1:1", "KALENDS_BASE_URL": f"https://{HOST}"}
+    started = start_app_for_module(environment)
+    set_passwords(started)
+    return started
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_known_and_unknown_logins_take_the_same_time(
+    app: RunningApp, report: Callable[[object], None], path: str
+) -> None:
+    """Compare the lowest CPU times of alternating requests: other programs only make them longer."""
+    times: dict[str, list[float]] = {login: [] for login in LOGINS}
+    for _ in range(scaled(7, 30)):
+        for login, row in times.items():
+            row.append(measure(app, path, login))
+    lowest = {login: min(row) for login, row in times.items()}
+    report(", ".join(f"{login} {1000 * seconds:.1f} ms" for login, seconds in lowest.items()))
+    assert max(lowest.values()) - min(lowest.values()) < MAX_DIFFERENCE[path]
+    jobs = app.sql("SELECT count(*) AS n FROM procrastinate_jobs WHERE task_name = 'send_email'")
+    assert (jobs[0]["n"] > 0) == (path == "/console/reset")
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_known_and_unknown_logins_run_the_same_statements(app: RunningApp, statements: list[str], path: str) -> None:
+    runs = set[tuple[str, ...]]()
+    for login in LOGINS:
+        measure(app, path, login)
+        runs.add(tuple(statements))
+        statements.clear()
+    assert len(runs) == 1
+    assert all(runs)
+
+
+def measure(app: RunningApp, path: str, login: str) -> float:
+    """Return the CPU time of one request. Earlier ones must not throttle it."""
+    app.sql("DELETE FROM login_failures")
+    client = ConsoleClient(app)
+    started = time.process_time()
+    response = client.post(path, {"login": login, **FORMS[path]})
+    elapsed = time.process_time() - started
+    assert response.status_code == (401 if FORMS[path] else 200)
+    return elapsed

@@ -1,0 +1,235 @@
+"""Series in Chromium: a weekly course from its creation to undo, by mouse and by keyboard."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.api.running_app import API_PATH, User
+from tests.conftest import replace_database, temporary_database
+from tests.console.form_browser import open_console, prepare_site
+from tests.console.test_event_form_browser import collect_files, measure, measure_languages
+from tests.pages.browser_page import find_violations
+from tests.servers import Server
+
+TITLES = ("Course by mouse", "Course by keyboard")
+
+
+@pytest.fixture(scope="module")
+def server(
+    postgres_url: str, user_template: tuple[str, dict[str, User]], start_server: Callable[..., Server]
+) -> Iterator[Server]:
+    template, _ = user_template
+    with temporary_database(postgres_url, template=template) as name:
+        url = replace_database(postgres_url, name)
+        prepare_site(url, timezone="Europe/Berlin", name="Lindenstadt")
+        started = start_server(url)
+        yield started
+        started.stop()
+
+
+@pytest.fixture(scope="module")
+def api(server: Server, user_template: tuple[str, dict[str, User]]) -> Iterator[httpx.Client]:
+    editor = user_template[1]["editor"]
+    with httpx.Client(base_url=server.base_url, auth=(editor.login, editor.password), timeout=30) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def browser(server: Server, api: httpx.Client, chromium: Browser) -> Browser:
+    """Return Chromium, started after everything that runs an event loop."""
+    return chromium
+
+
+def read_events(api: httpx.Client, page: Page) -> list[dict[str, Any]]:
+    """Return the events of the series whose page is open."""
+    series_id = page.url.partition("?")[0].rpartition("/")[2]
+    query = {"series": series_id, "start_date": "2031-01-01", "end_date": "2032-01-01", "per_page": "50"}
+    events: list[dict[str, Any]] = api.get(f"{API_PATH}/events", params=query).json()["events"]
+    return events
+
+
+class Mouse:
+    """Somebody who clicks."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    def press(self, selector: str) -> None:
+        self.page.click(selector)
+
+    def choose(self, selector: str, value: str) -> None:
+        self.page.select_option(selector, value)
+
+
+class Keyboard(Mouse):
+    """Somebody who uses keys only, once a control has the focus."""
+
+    def press(self, selector: str) -> None:
+        control = self.page.locator(selector).first
+        control.focus()
+        is_link = control.evaluate("node => node.tagName === 'A'")
+        self.page.keyboard.press("Enter" if is_link else "Space")
+
+    def choose(self, selector: str, value: str) -> None:
+        select = self.page.locator(selector)
+        select.focus()
+        self.page.keyboard.press("Home")
+        for _ in range(20):
+            if select.input_value() == value:
+                return
+            self.page.keyboard.press("ArrowDown")
+        raise AssertionError(f"{selector} has no {value}")
+
+
+def create_course(person: Mouse, title: str) -> None:
+    """Create six Tuesdays, and watch the preview."""
+    page = person.page
+    page.goto("/console/events/new")
+    page.fill("#title", title)
+    page.fill("[name=start_day]", "2031-01-07")
+    person.press("summary:text-is('Repeat')")
+    preview = page.locator("[data-result]")
+    expect(page.locator("[name='repeat[interval]']")).to_be_hidden()
+    person.choose("#repeat-frequency", "weekly")
+    expect(preview.locator("li")).to_have_count(5)
+    expect(preview.locator("[data-text]")).to_have_text("Every Tuesday")
+    person.choose("#repeat-ends", "count")
+    page.fill("#repeat-count", "6")
+    expect(preview).to_contain_text("6 dates, the last one on Tue, Feb 11, 2031")
+    person.press(".form-actions [value=publish]")
+    page.wait_for_url("**/console/series/*?notice=series-created")
+
+
+def change_date(person: Mouse, day: str, change: Callable[[Page], object], scope: str, action: str = "save") -> None:
+    """Open a date of the series, change it and choose a scope."""
+    page = person.page
+    series = page.url.partition("?")[0]
+    person.press(f".series-dates a:has-text('{day}')")
+    page.wait_for_url("**/console/events/*")
+    change(page)
+    person.press(f".form-actions [value={action}]")
+    expect(page.locator("h1")).to_contain_text("Which dates")
+    person.press(f"[name=scope][value={scope}]")
+    person.press("main form .buttons button")
+    page.wait_for_url("**notice=*")
+    page.goto(series)
+
+
+def cancel(page: Page) -> None:
+    page.click("summary:has-text('Cancelled, postponed')")
+    page.select_option("#event_status", "canceled")
+
+
+@pytest.mark.parametrize("kind", [Mouse, Keyboard])
+def test_course_is_created_changed_and_undone(
+    server: Server, browser: Browser, api: httpx.Client, kind: type[Mouse]
+) -> None:
+    with open_console(browser, server) as opened:
+        page, person = opened.page, kind(opened.page)
+        create_course(person, f"Course by {kind.__name__}")
+        expect(page.locator("main")).to_contain_text("Every Tuesday, 6 times")
+        change_date(person, "Jan 14", lambda page: page.fill("[name=start_day]", "2031-01-15"), "this")
+        expect(page.locator(".series-dates")).to_contain_text("moved from Tue, Jan 14, 2031")
+        change_date(person, "Jan 21", cancel, "this")
+        change_date(person, "Jan 28", lambda page: page.fill("#title", "Advanced course"), "following")
+        titles = [event["title"] for event in read_events(api, page)]
+        assert titles[3:] == ["Advanced course"] * 3
+        assert titles[0] != "Advanced course"
+        person.press(".edits button")
+        page.wait_for_url("**?notice=undone")
+        events = read_events(api, page)
+        assert {event["title"] for event in events} == {titles[0]}
+        assert [event["start_date"][:10] for event in events[:3]] == ["2031-01-07", "2031-01-15", "2031-01-21"]
+        assert [event["event_status"] for event in events[:4]] == ["scheduled", "scheduled", "canceled", "scheduled"]
+
+
+def test_preview_warns_and_explains_at_once(server: Server, browser: Browser) -> None:
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.goto("/console/events/new")
+        page.fill("[name=start_day]", "2031-01-31")
+        page.click("summary:text-is('Repeat')")
+        page.select_option("#repeat-frequency", "monthly")
+        expect(page.locator("[data-warnings]")).to_contain_text("Months without this day have no date.")
+        options = page.locator("#repeat-day option:not([disabled])")
+        expect(options).to_have_text(
+            [
+                "On day 31 of every month",
+                "On the last Friday of every month",
+                "On the last day of every month",
+            ]
+        )
+        page.select_option("#repeat-frequency", "weekly")
+        page.check("[name='repeat[weekdays][]'][value=monday]")
+        expect(page.locator("[data-error]")).to_contain_text("2031-01-31 is not a date of this rule.")
+        page.click("summary:text-is('Further dates')")
+        dates = page.locator("[name='repeat[add][]']")
+        dates.nth(1).fill("2031-02-05")
+        dates.nth(1).dispatch_event("change")
+        expect(dates).to_have_count(3)
+
+
+def save_shot(page: Page, name: str) -> None:
+    if folder := os.environ.get("SERIES_SHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+def assert_usable(page: Page, width: int, name: str) -> None:
+    save_shot(page, f"{name}-{width}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    assert find_violations(page) == [], name
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (1280, "light")])
+def test_pages_are_accessible_and_small(
+    server: Server, browser: Browser, api: httpx.Client, width: int, scheme: str
+) -> None:
+    fields = {"title": f"Choir {width}", "start_date": "2031-01-07 19:30", "end_date": "2031-01-07 21:00"}
+    rule = {"rule": "FREQ=WEEKLY;BYDAY=TU;COUNT=9", "remove_dates": ["2031-01-21"], "timezone": "Europe/Berlin"}
+    series = api.post("/api/kalends/v1/series", json={**fields, **rule, "status": "publish"}).json()
+    first, second = (entry["event"] for entry in series["occurrences"][:2])
+    own = {"title": "Choir with guests", "start_date": "2031-01-15 18:00"}
+    api.patch(f"/api/kalends/v1/events/{second}", json=own)
+    options: dict[str, Any] = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
+    with open_console(browser, server, **options) as opened:
+        page, files = opened.page, collect_files(opened.page)
+        page.goto("/console/events/new")
+        page.locator(".rich-text-content").wait_for()
+        sizes = measure(files)
+        page_sizes = measure_languages(page)
+        assert sum(sizes.values()) - sizes["new"] + max(page_sizes.values()) < 60_000, (sizes, page_sizes)
+        page.fill("[name=start_day]", "2031-01-31")
+        page.click("summary:text-is('Repeat')")
+        page.select_option("#repeat-frequency", "monthly")
+        expect(page.locator("[data-dates] li")).to_have_count(5)
+        assert_usable(page, width, "editor-monthly")
+        page.select_option("#repeat-frequency", "weekly")
+        page.click("summary:text-is('Further dates')")
+        expect(page.locator("[data-text]")).to_have_text("Every Friday")
+        assert_usable(page, width, "editor-weekly")
+        page.goto(f"/console/series/{series['id']}")
+        assert_usable(page, width, "series")
+        page.click("summary:text-is('Change the rule')")
+        page.select_option("#from", index=2)
+        page.fill("[name='repeat[interval]']", "2")
+        expect(page.locator("[data-text]")).to_have_text("Every second week on Tuesday, 9 times")
+        assert_usable(page, width, "series-rule")
+        page.click("text=Show the effect")
+        expect(page.locator("h1")).to_have_text("Change the rule")
+        page.click("summary:text-is('Show the dates')")
+        assert_usable(page, width, "series-confirm")
+        page.goto(f"/console/events/{first}")
+        page.fill("#title", "Large choir")
+        page.fill("[name=start_time]", "20:00")
+        page.click(".form-actions [value=save]")
+        expect(page.locator("h1")).to_have_text("Which dates change?")
+        assert_usable(page, width, "scope")
+        page.goto("/console/series")
+        assert_usable(page, width, "series-list")
+        page.goto("/console/events?period=all")
+        assert_usable(page, width, "events")

@@ -1,0 +1,103 @@
+"""Splitting, merging and dissolving series."""
+
+from typing import Any
+
+import pytest
+
+from tests.api.running_app import Caller, assert_error
+from tests.series.series_client import EXTENSION, SeriesClient, strip_revisions
+
+
+@pytest.fixture
+def client(editor: Caller) -> SeriesClient:
+    return SeriesClient(editor)
+
+
+def identity(events: list[Any]) -> list[Any]:
+    return [(event["id"], event["slug"], event["uid"], event["start_date"], event["title"]) for event in events]
+
+
+def state(client: SeriesClient, series_id: int) -> Any:
+    return strip_revisions(client.read(series_id)), [strip_revisions(event) for event in client.events(series_id)]
+
+
+@pytest.mark.parametrize(
+    "rule", ["FREQ=WEEKLY", "FREQ=WEEKLY;COUNT=17", "FREQ=WEEKLY;BYDAY=TU,TH;UNTIL=20270401", "FREQ=MONTHLY;COUNT=9"]
+)
+def test_a_split_series_is_merged_again(client: SeriesClient, rule: str) -> None:
+    series = client.create(title="Split", rule=rule, add_dates=["2027-01-09", "2027-03-27"])
+    events = client.events(series["id"])
+    client.edit(events[5]["id"], "this", title="Own")
+    client.post(f"/series/{series['id']}/dates", remove=[events[4]["start_date"]])
+    before = state(client, series["id"])
+    events = client.events(series["id"])
+    result = client.post(f"/series/{series['id']}/split", **{"from": events[3]["start_date"]})
+    new = result["new_series"]["id"]
+    assert identity(client.events(series["id"])) == identity(events[:3])
+    assert identity(client.events(new))[:20] == identity(events[3:])[:20]
+    client.post(f"/series/{series['id']}/merge", series=new)
+    assert state(client, series["id"]) == before
+    assert client.read(new)["status"] == "trash"
+
+
+def test_split_and_merge_are_undone(client: SeriesClient) -> None:
+    series = client.create(title="Undone")
+    events = client.events(series["id"])
+    first = client.revision(series["id"])
+    before = state(client, series["id"])
+    result = client.post(f"/series/{series['id']}/split", **{"from": events[3]["start_date"]})
+    second, new = client.revision(series["id"]), result["new_series"]["id"]
+    divided = state(client, series["id"]), state(client, new)
+    client.restore(series["id"], revision=first)
+    assert state(client, series["id"]) == before
+    assert (client.events(new), client.read(new)["status"]) == ([], "trash")
+    client.restore(series["id"], revision=second)
+    assert (state(client, series["id"]), state(client, new)) == divided
+    client.post(f"/series/{series['id']}/merge", series=new)
+    client.restore(series["id"], revision=client.history(series["id"])[1])
+    assert (state(client, series["id"]), state(client, new)) == divided
+
+
+def test_a_series_between_the_dates_of_another_becomes_added_dates(client: SeriesClient, editor: Caller) -> None:
+    series = client.create(title="Weekly")
+    start = {"start_date": "2027-01-07 18:00", "end_date": "2027-01-07 19:00"}
+    other = client.create(title="Extra", rule="FREQ=WEEKLY;COUNT=3", **start)
+    extra = client.events(other["id"])
+    client.post(f"/series/{series['id']}/merge", series=other["id"])
+    events = client.events(series["id"])
+    assert (len(events), client.read(series["id"])["added"]) == (20, [event["start_date"] for event in extra])
+    assert identity(extra) == identity([event for event in events if event["title"] == "Extra"])
+    assert events[1]["series"]["own"] == ["times", "title"]
+
+
+def test_series_with_a_common_date_are_not_merged(client: SeriesClient, editor: Caller) -> None:
+    first, second = client.create(title="First"), client.create(title="Second")
+    endless = client.create(
+        title="Endless", rule="FREQ=WEEKLY", start_date="2027-01-08 10:00", end_date="2027-01-08 11:00"
+    )
+    path = f"{EXTENSION}/series/{first['id']}/merge"
+    assert_error(editor.post(path, {"series": second["id"]}), 409, "series_slot_taken")
+    for other in (endless["id"], first["id"], 999_999):
+        assert_error(editor.post(path, {"series": other}), 400, "rest_invalid_param", "series")
+
+
+@pytest.mark.parametrize("date", ["2027-01-05", "2027-01-06"])
+def test_a_series_is_split_at_one_of_its_dates(client: SeriesClient, editor: Caller, date: str) -> None:
+    series = client.create(title="Wrong")
+    response = editor.post(f"{EXTENSION}/series/{series['id']}/split", {"from": date})
+    assert_error(response, 400, "rest_invalid_param", "from")
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("all", 17), ("upcoming", 17), ("next", 1)])
+def test_a_dissolved_series_leaves_its_events(client: SeriesClient, editor: Caller, keep: str, kept: int) -> None:
+    series = client.create(title=f"Dissolved {keep}")
+    before = state(client, series["id"])
+    events = client.events(series["id"])
+    summary = client.post(f"/series/{series['id']}/dissolve", keep=keep)
+    assert (summary["changed"], summary["trashed"]) == (kept, 17 - kept)
+    left = [editor.get(f"/events/{event['id']}") for event in events]
+    assert [response.status_code for response in left] == [200] * kept + [403] * (17 - kept)
+    assert {response.json()["series"] for response in left[:kept]} == {None}
+    assert_error(editor.post(f"{EXTENSION}/series/{series['id']}/dissolve"), 410, "series-is-in-trash")
+    client.restore(series["id"])
+    assert state(client, series["id"]) == before
