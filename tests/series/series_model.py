@@ -360,7 +360,7 @@ class ScopeEdit:
     """An edit of all dates (`since` is None) or from a slot on."""
 
     since: datetime | None
-    reference: datetime = datetime.min  # the slot of the edited date
+    reference: datetime = datetime.min  # the slot of the date that new times are given for
     fields: dict[str, Any] = field(default_factory=dict)
     time_of_day: datetime | None = None
     length: timedelta | None = None

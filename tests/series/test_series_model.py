@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
@@ -307,7 +307,7 @@ class SeriesComparison(RuleBasedStateMachine):
         response = self.request(EDITOR, "PATCH", path, json=body)
         changed = self.model.copy()
         try:
-            changed.edit_scope(ScopeEdit(**{**edit.__dict__, "since": since, "reference": event.slot}), self.now)
+            changed.edit_scope(replace(edit, since=since, reference=event.slot), self.now)
         except Refused as refusal:
             expected = (refusal.status, refusal.code)
             assert (response.status_code, response.json()["code"]) == expected, response.text

@@ -1,7 +1,7 @@
 """Edits of a series: all dates, or one date and the following ones; their dry run; moving them to the trash."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from kalends.core.series import (
     date_at,
     end_series,
     has_dates_after,
-    move_slot,
     shift,
 )
 from kalends.kinds.events import EVENTS
@@ -43,11 +42,9 @@ from kalends.operations.series.matching import (
 )
 from kalends.operations.series.requests import make_event_row, parse_rule, read_content, read_shift, read_slots
 from kalends.operations.series.rows import fetch_series, trash_series, write_definition, write_series
-from kalends.operations.series.writing import SeriesWrite, Summary, write_dates, write_prepared
-from kalends.operations.writes import PreparedChange, prepare_change
+from kalends.operations.series.writing import SeriesWrite, Summary, write_dates
 from kalends.store import Row, jobs, records, slug_redirects
 from kalends.store import series as series_store
-from kalends.store.database import Transaction
 from kalends.store.series import decode_definition
 
 THIS: Final = "this"
@@ -78,8 +75,6 @@ class Edit:
     fields: frozenset[str]
     columns: Values
     until: datetime
-    # New slots of events in the trash, by ID: they move along with their series.
-    trashed_slots: Mapping[int, datetime] = field(default_factory=dict[int, datetime])
 
 
 async def edit_event(kind: Kind, context: OperationContext) -> Outcome:
@@ -212,15 +207,10 @@ async def _plan_edit(context: OperationContext, target: Target) -> Edit:
     untouched = [row for row in occurrences.active.values() if row["id"] not in touched]
     matches = match_events(TimeChange(change, rule, times_since), Events(rows, untouched), after, until, tx.now)
     if change is not None and change.delta:
-        matches += match_slots(untouched, after, change, times_since)
+        matches += match_slots([*untouched, *occurrences.trashed.values()], after, change, times_since)
     columns = await _read_series_columns(context, target, content.published_at)
     fields = content.fields | ({TIMES} if change is not None or rule is not None else frozenset())
-    trashed_slots = _move_trashed(occurrences, change, times_since) if change is not None else {}
-    return Edit(series, after, matches, occurrences, frozenset(fields), columns, until, trashed_slots)
-
-
-def _move_trashed(occurrences: Occurrences, change: Shift, since: datetime | None) -> dict[int, datetime]:
-    return {row["id"]: move_slot(slot, change, since) for slot, row in occurrences.trashed.items()}
+    return Edit(series, after, matches, occurrences, frozenset(fields), columns, until)
 
 
 def _moved(since: datetime | None, change: Shift | None) -> datetime | None:
@@ -302,24 +292,9 @@ async def write_edit(context: OperationContext, edit: Edit, *, replaces_own: boo
         sets_publication_date="published_at" in edit.columns,
     )
     await count_new_record(context, sum(match.row is None for match in edit.matches))
-    trashed = await _write_trashed_slots(tx, edit, cause)
-    summary = await write_dates(tx, write, edit.matches, trashed)
+    summary = await write_dates(tx, write, edit.matches, edit.occurrences.trashed)
     await finish(context, series, edit.definition, edit.until, summary, columns=edit.columns)
     return summary
-
-
-async def _write_trashed_slots(tx: Transaction, edit: Edit, cause: int) -> Mapping[datetime, Row]:
-    """Write the new slots of events in the trash; return these events by slot."""
-    prepared: list[PreparedChange] = []
-    trashed: dict[datetime, Any] = {}
-    for slot, row in edit.occurrences.trashed.items():
-        new_slot = edit.trashed_slots.get(row["id"], slot)
-        change = prepare_change(EVENTS, tx, row, {"slot": new_slot}, {}, cause=cause)
-        if change is not None:
-            prepared.append(change)
-        trashed[new_slot] = {**row, "slot": new_slot}
-    await write_prepared(tx, prepared)
-    return trashed
 
 
 def _check_slots(edit: Edit) -> None:
@@ -328,7 +303,8 @@ def _check_slots(edit: Edit) -> None:
     moved = {match.row["id"] for match in edit.matches if match.row is not None}
     taken = {row["slot"] for row in edit.occurrences.active.values() if row["id"] not in moved}
     for match in edit.matches:
-        if match.date is None:
+        # An event in the trash leaves the series when another one gets its slot.
+        if match.date is None or (match.slot_only and match.row and match.row["status"] == "trash"):
             continue
         if match.date.slot in taken:
             raise errors.slot_taken(times.format_datetime(match.date.slot))
