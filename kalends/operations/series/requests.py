@@ -52,8 +52,20 @@ def read_slots_of(name: str, values: Iterable[Any], definition: Definition, now:
 def _read_slot(value: Any, date: Date, now: datetime) -> datetime:
     moment = times.make_absolute(value, now, date.part.timezone)
     if moment.is_date_only or date.part.all_day:
-        return datetime.combine(moment.wall.date(), date.slot.time())
-    return times.resolve(moment, date.part.timezone).wall if moment.offset is not None else moment.wall
+        return _check_slot(datetime.combine(moment.wall.date(), date.slot.time()), date)
+    wall = times.resolve(moment, date.part.timezone).wall if moment.offset is not None else moment.wall
+    return _check_slot(wall, date)
+
+
+def _check_slot(slot: datetime, date: Date) -> datetime:
+    """Raise unless a date that begins at this slot is within the years of events."""
+    try:
+        years = slot.year, (slot + date.part.length).year
+    except OverflowError:
+        years = slot.year, times.LAST_YEAR
+    if not 1 < years[0] <= years[1] < times.LAST_YEAR:
+        raise InvalidValue("must be a date between the years 1 and {last}.", last=times.LAST_YEAR)
+    return slot
 
 
 @dataclass(frozen=True, slots=True)
