@@ -53,6 +53,9 @@ PATH_MARKERS = {
     "robustness/test_site_against_model.py": ["exhaustive"],
     "security": ["exhaustive"],
     "seed": ["process"],
+    "series/test_series_horizon.py": ["process"],
+    "series/test_series_model.py": ["exhaustive"],
+    "series/test_series_robustness.py": ["process"],
     "speed": ["process"],
 }
 FIXTURE_MARKERS = {

@@ -66,6 +66,17 @@ DAY_EVENTS: Final = replace(
 )
 
 
+async def _other_series_clause(series_id: int, _: ListQuery) -> Clause:
+    return Sql("r.series_id IS DISTINCT FROM ?", series_id)
+
+
+# Events with a filter that leaves out the dates of a series.
+OTHER_EVENTS: Final = replace(
+    EVENTS,
+    filters=(*EVENTS.filters, Filter(Param("other_series", Type({}, lambda value: value), ""), _other_series_clause)),
+)
+
+
 async def list_days(context: OperationContext, first: date, last: date, max_per_day: int) -> list[Row]:
     """List the events of a range of days: all multi-day events, and the first few of each day with their number.
 
@@ -137,16 +148,17 @@ async def find_day_after(context: OperationContext, last: date) -> date | None:
 
 
 async def list_similar(context: OperationContext, event: Event, limit: int) -> list[Event]:
-    """List the next events in the same categories, then at the same venues, then any."""
+    """List the next events in the same categories, then at the same venues, then any; no dates of its own series."""
     attempts: list[dict[str, Any]] = []
+    others = {"other_series": event.series.id} if event.series else {}
     if event.categories:
         attempts.append({"categories": [term.id for term in event.categories]})
     if event.venues:
         attempts.append({"venue": [venue.id for venue in event.venues]})
     similar: dict[int, Event] = {}
     for filters in (*attempts, {}):
-        values = {**filters, "per_page": limit + 1}
-        found = await list_events(replace(context, values=values, slug=None), with_total=False)
+        values = {**filters, **others, "per_page": limit + 1}
+        found = await list_events(replace(context, values=values, slug=None), kind=OTHER_EVENTS, with_total=False)
         for other in found.records:
             similar.setdefault(other.id, other)
         similar.pop(event.id, None)

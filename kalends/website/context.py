@@ -14,6 +14,7 @@ from kalends.core.times import DateInput, DateTimeInput
 from kalends.http.language import DEFAULT, LANGUAGES, find_language, translator
 from kalends.http.requests import base_name
 from kalends.kinds.event_list.dates import find_relative_expiry
+from kalends.kinds.event_list.first_dates import HIDE_SUBSEQUENT
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext
 from kalends.operations.page_filters import ResolvedFilters
@@ -34,6 +35,8 @@ RADIUS_PARAMS: Final = ("near", *COORDINATES, "geoloc_radius")
 KEPT_PARAMS: Final = FILTERS | {"page", "per_page", "past", "after"}
 # Each catalogue names its own language in this sentence.
 LANGUAGE_OFFER: Final = N_("This page in English")
+# Filters without effect on the views of a period.
+LIST_FILTERS: Final = calendar.DATE_PARAMS | {HIDE_SUBSEQUENT}
 HOME_PATHS: Final = ("/", "/events/")
 
 
@@ -95,7 +98,7 @@ def make_page_context(
     filters = [
         (name, value)
         for name, value in page_request.query
-        if value and base_name(name) in FILTERS and (keep_dates or base_name(name) not in calendar.DATE_PARAMS)
+        if value and base_name(name) in FILTERS and (keep_dates or base_name(name) not in LIST_FILTERS)
     ]
     if "near" in dict(filters):
         filters = [pair for pair in filters if pair[0] not in COORDINATES]

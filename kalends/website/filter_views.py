@@ -151,20 +151,14 @@ def make_quick_filters(page: PageContext, path: str) -> list[QuickFilter]:
         (N_("This weekend"), {"overlaps_from": saturday.isoformat(), "overlaps_to": sunday.isoformat()}),
         (N_("Free"), {"free": "1"}),
     ]
-    return [_make_quick_filter(page, path, name, pairs) for name, pairs in rows]
-
-
-def make_first_only_filter(page: PageContext, path: str) -> QuickFilter:
-    """Return the link that reduces a list to the first date of each series."""
-    return _make_quick_filter(page, path, FIRST_ONLY, {HIDE_SUBSEQUENT: "1"})
-
-
-def _make_quick_filter(page: PageContext, path: str, name: str, pairs: dict[str, str]) -> QuickFilter:
     current = page.links.filters
-    is_active = pairs.items() <= dict(current).items()
-    others = [(key, value) for key, value in current if key not in pairs]
-    links = page.links.with_filters([*others, *([] if is_active else pairs.items())])
-    return QuickFilter(page.locale.text(name), links.url(path), is_active)
+    result: list[QuickFilter] = []
+    for name, pairs in rows:
+        is_active = pairs.items() <= dict(current).items()
+        others = [(key, value) for key, value in current if key not in pairs]
+        links = page.links.with_filters([*others, *([] if is_active else pairs.items())])
+        result.append(QuickFilter(page.locale.text(name), links.url(path), is_active))
+    return result
 
 
 def _choice_key(record: FacetRecord, key: str) -> str:

@@ -27,7 +27,6 @@ from kalends.website.filter_views import (
     make_category_nav,
     make_chips,
     make_facets,
-    make_first_only_filter,
     make_quick_filters,
 )
 from kalends.website.handler import PageRequest, PageResponse
@@ -126,7 +125,7 @@ async def list_cards(
     found = await list_events(replace(context, values=values), with_total=counted)
     cards = make_cards(page, found, budget)
     heading = N_("Past events") if is_past else N_("Upcoming events")
-    has_series = HIDE_SUBSEQUENT in values or any(card.repeats for card in cards)
+    can_reduce = not (is_past or values.get(HIDE_SUBSEQUENT)) and any(card.repeats for card in cards)
     return CardList(
         heading=page.locale.gettext(heading if not has_dates else N_("Events")),
         groups=_name_groups(page, group_by_day(cards, None if is_past or has_dates else page.today)),
@@ -135,7 +134,7 @@ async def list_cards(
         past_url="" if is_past or has_dates else page.links.url(path, ("past", "1")),
         upcoming_url=page.links.url(path) if is_past else "",
         cache_tags=found.cache_tags,
-        first_only=make_first_only_filter(page, path) if has_series and not is_past else None,
+        first_only_url=page.links.url(path, (HIDE_SUBSEQUENT, 1)) if can_reduce else "",
     )
 
 

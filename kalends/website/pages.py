@@ -62,7 +62,7 @@ class CardList:
     past_url: str = ""
     upcoming_url: str = ""
     cache_tags: tuple[str, ...] = ()
-    first_only: "QuickFilter | None" = None  # None if no event of the page belongs to a series
+    first_only_url: str = ""  # empty if no event of the page belongs to a series, or if the filter is active
 
     @property
     def cards(self) -> list[Card]:

@@ -1,6 +1,7 @@
 """The page of a series, and the place of a date among the others on its own page."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -215,6 +216,17 @@ def test_event_without_series_has_no_note(app: RunningApp, client: SeriesClient)
     assert "All dates" not in text
     assert "superEvent" not in text
     assert "superEvent" not in client.caller.get(f"/events/{event['id']}").text
+
+
+def test_similar_events_are_not_dates_of_the_same_series(app: RunningApp, client: SeriesClient) -> None:
+    day = (datetime.now(UTC) + timedelta(days=3)).date()
+    series = client.create(
+        title="Yoga", start_date=f"{day} 10:00", end_date=f"{day} 11:00", rule="FREQ=DAILY;COUNT=9"
+    )
+    later = day + timedelta(days=30)
+    client.caller.create("events", title="Once", start_date=f"{later} 10:00", end_date=f"{later} 11:00")
+    similar = get_page(app, f"/event/{client.events(series['id'])[0]['slug']}/").partition('class="similar"')[2]
+    assert re.findall(r'<h3><a href="/event/([^"]+)/">', similar) == ["once"]
 
 
 # Structured data -----------------------------------------------------------------------------

@@ -184,8 +184,10 @@ class SeriesModel:
         begin = anchor
         shifted = timedelta()
         if moves:
-            begin = anchor if edit.time_of_day is None else datetime.combine(anchor.date(), edit.time_of_day.time())
-            shifted = begin - anchor
+            if edit.time_of_day is not None:
+                # The new time is that of the edited date; others move by the same difference.
+                shifted = datetime.combine(edit.reference.date(), edit.time_of_day.time()) - edit.reference
+            begin = anchor + shifted
             self._shift(times_since, shifted, edit)
             for event in self.events.values():
                 if event not in upcoming and (edit.since is None or event.slot >= edit.since):
@@ -318,6 +320,36 @@ class SeriesModel:
         self.removed.discard(event.slot)
         if event.slot not in self.segment_at(event.slot).slots(event.slot):
             self.added.add(event.slot)
+        # It comes back as it was: what the series has changed meanwhile is its own.
+        content, segment = self.content_at(event.slot), self.segment_at(event.slot)
+        event.own = {name for name in content if event.fields[name] != content[name]}
+        if (event.start, event.end, event.zone) != (event.slot, event.slot + segment.length, segment.zone):
+            event.own.add(TIMES)
+
+    def detach(self, event: Occurrence) -> None:
+        self.trash_one(event)
+        del self.events[event.id]
+
+    def follow(self, event: Occurrence) -> None:
+        self._apply(event, event.slot, ScopeEdit(None, fields=self.template, zone=event.zone, replaces=True))
+
+    def add_date(self, slot: datetime) -> None:
+        """Add a date that is none yet. If its event is in the trash, it comes back."""
+        trashed = [event for event in self.events.values() if event.trashed and event.slot == slot]
+        self.removed.discard(slot)
+        if slot not in self.segment_at(slot).slots(slot):
+            self.added.add(slot)
+        for event in trashed:
+            self._apply(event, slot, ScopeEdit(None))
+
+    def undo_to(self, earlier: "SeriesModel", now: datetime) -> "SeriesModel":
+        """Return the series as it was. Events that were created since go to the trash."""
+        created = [event for event_id, event in self.events.items() if event_id not in earlier.events]
+        result = earlier.copy()
+        result.events |= {event.id: replace(event, trashed=True) for event in created}
+        result.created_until = self.created_until
+        result.create_until(result.horizon(now))
+        return result
 
     def copy(self) -> "SeriesModel":
         return deepcopy(self)
@@ -328,6 +360,7 @@ class ScopeEdit:
     """An edit of all dates (`since` is None) or from a slot on."""
 
     since: datetime | None
+    reference: datetime = datetime.min  # the slot of the date that new times are given for
     fields: dict[str, Any] = field(default_factory=dict)
     time_of_day: datetime | None = None
     length: timedelta | None = None

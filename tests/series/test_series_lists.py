@@ -121,7 +121,7 @@ def test_list_page_can_be_reduced_to_first_dates(app: RunningApp, client: Series
     path, _, query = switch[1].partition("?")
     reduced = get(app, path, query)
     assert (page.count('<article class="card'), reduced.count('<article class="card')) == (12, 2)
-    assert 'aria-current="true">Only the first date of each series' in reduced
+    assert 'aria-label="Remove filter: Only the first date of each series"' in reduced
     assert reduced.count('<i class="repeats"><b>repeats</b></i>') == 1
     month = get(app, f"/events/month/{START:%Y-%m}/")
     assert '<i class="repeats"><b>repeats</b></i>' in month

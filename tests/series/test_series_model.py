@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
@@ -78,7 +78,8 @@ class SeriesComparison(RuleBasedStateMachine):
         self.now = BEGIN
         self.model: SeriesModel
         self.identities: dict[int, tuple[str, str]] = {}
-        self.tags: dict[str, int] = {}
+        # The series before the last edit of several dates, and the revision of the site.
+        self.undoable: tuple[SeriesModel, int] | None = None
 
     @initialize(text=rules, day=st.integers(-60, 30), clock=clocks, length=lengths, zone=zones, more=contents,
                 repeats=st.booleans())  # fmt: skip
@@ -143,6 +144,16 @@ class SeriesComparison(RuleBasedStateMachine):
         self.model.trash_one(event)
         self._compare(before, {event.id})
 
+    @precondition(lambda self: any(event.trashed for event in self.model.events.values()))
+    @rule(index=indexes)
+    def restore_this(self, index: int) -> None:
+        before, trashed = self._before(), [event for event in self.model.events.values() if event.trashed]
+        event = trashed[index % len(trashed)]
+        response = self.request(EDITOR, "POST", f"/events/{event.id}/restore")
+        assert response.status_code == 200, response.text
+        self.model.restore_one(event)
+        self._compare(before, {event.id})
+
     # Scopes ------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.model.active())
@@ -182,6 +193,65 @@ class SeriesComparison(RuleBasedStateMachine):
             self.model.create_until(self.model.created_until)
         self._compare(before)
 
+    @precondition(lambda self: self.undoable is not None)
+    @rule(twice=st.booleans())
+    def undo(self, twice: bool) -> None:
+        """Undo the last scope edit; undo of undo brings it back."""
+        earlier, revision = self.undoable or (self.model, 0)
+        later, before = self.model.copy(), self._before()
+        for target, number in [(earlier, revision), (later, before.revision)][: 1 + twice]:
+            current = self._before()
+            response = self.request(EDITOR, "POST", f"/series/{self.model.id}/restore", json={"revision": number})
+            assert response.status_code == 200, response.text
+            self.model = self.model.undo_to(target, self.now)
+            self._adopt_new_events()
+            self._compare(current)
+
+    @precondition(lambda self: self.model.active())
+    @rule(index=indexes)
+    def follow(self, index: int) -> None:
+        event, before = self._pick(index), self._before()
+        response = self.request(EDITOR, "POST", f"/events/{event.id}/follow")
+        assert response.status_code == 200, response.text
+        self.model.follow(event)
+        self._compare(before, {event.id})
+
+    @precondition(lambda self: len(self.model.active()) > 2)
+    @rule(index=indexes)
+    def detach(self, index: int) -> None:
+        event, before = self._pick(index), self._before()
+        response = self.request(EDITOR, "POST", f"/events/{event.id}/detach")
+        assert response.status_code == 200, response.text
+        self.model.detach(event)
+        self._compare(before)
+
+    @precondition(lambda self: len(self.model.active()) > 2)
+    @rule(index=indexes)
+    def remove_date(self, index: int) -> None:
+        event, before = self._pick(index), self._before()
+        if event.slot not in self.model.dates():
+            return
+        body = {"remove": [str(event.slot)]}
+        response = self.request(EDITOR, "POST", f"/series/{self.model.id}/dates", json=body)
+        assert response.status_code == 200, response.text
+        self.model.trash_one(event)
+        self._compare(before, {event.id})
+
+    @rule(index=indexes, days=st.integers(3, 60), clock=clocks, is_removed=st.booleans())
+    def add_date(self, index: int, days: int, clock: str, is_removed: bool) -> None:
+        before, removed = self._before(), sorted(self.model.removed)
+        slot = datetime.combine(self.now.date() + timedelta(days=days), datetime.strptime(clock, "%H:%M").time())
+        if is_removed and removed:
+            slot = removed[index % len(removed)]
+        if slot in self.model.dates() or slot in {event.slot for event in self.model.active()}:
+            return
+        response = self.request(EDITOR, "POST", f"/series/{self.model.id}/dates", json={"add": [str(slot)]})
+        assert response.status_code == 200, response.text
+        self.model.add_date(slot)
+        self._adopt_new_events()
+        ids = {event.id for event in self.model.events.values() if event.slot == slot}
+        self._compare(before, ids)
+
     # Others ------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.model.active())
@@ -199,6 +269,7 @@ class SeriesComparison(RuleBasedStateMachine):
     @rule(days=st.sampled_from([1, 8, 40]))
     def let_time_pass(self, days: int) -> None:
         self.now += timedelta(days=days)
+        self.undoable = None
 
     @rule(twice=st.booleans())
     def run_job(self, twice: bool) -> None:
@@ -236,7 +307,7 @@ class SeriesComparison(RuleBasedStateMachine):
         response = self.request(EDITOR, "PATCH", path, json=body)
         changed = self.model.copy()
         try:
-            changed.edit_scope(ScopeEdit(**{**edit.__dict__, "since": since}), self.now)
+            changed.edit_scope(replace(edit, since=since, reference=event.slot), self.now)
         except Refused as refusal:
             expected = (refusal.status, refusal.code)
             assert (response.status_code, response.json()["code"]) == expected, response.text
@@ -244,6 +315,7 @@ class SeriesComparison(RuleBasedStateMachine):
             self._compare(before)
             return
         assert response.status_code == 200, response.text
+        self.undoable = (self.model, before.revision)
         if preview is not None:
             written = {name: value for name, value in response.json().items() if name not in ("series", "dry_run")}
             previewed = {name: value for name, value in preview.json().items() if name != "dry_run"}
@@ -263,12 +335,13 @@ class SeriesComparison(RuleBasedStateMachine):
         self.model.add_missing(new, self.now)
 
     def _before(self) -> Before:
+        self.undoable = None
         return Before(read_revision(self.site.database_url, self.site.id), self._rows())
 
     def _compare(self, before: Before, edited: set[int] | None = None) -> None:
         rows = self._rows()
         expected = {event.id: self._describe(event) for event in self.model.events.values()}
-        assert {event_id: self._read(row) for event_id, row in rows.items()} == expected
+        assert not _find_differences({event_id: self._read(row) for event_id, row in rows.items()}, expected)
         for event_id, row in rows.items():
             identity = row["slug"].removesuffix("__trashed"), row["uid"]
             assert self.identities.setdefault(event_id, identity) == identity
@@ -309,6 +382,17 @@ class SeriesComparison(RuleBasedStateMachine):
     def _sql(self, text: str, *values: object) -> list[dict[str, Any]]:
         with psycopg.connect(self.site.database_url) as connection, connection.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(text.encode(), [self.site.id, *values]).fetchall()
+
+
+def _find_differences(found: dict[int, dict[str, Any]], expected: dict[int, dict[str, Any]]) -> list[str]:
+    """Name what differs: the event, its slot, the field, its value and the expected one."""
+    return [
+        f"{event_id} at {other.get('slot')}: {name} is {one.get(name)!r}, not {other.get(name)!r}"
+        for event_id in sorted({*found, *expected})
+        for one, other in [(found.get(event_id, {}), expected.get(event_id, {}))]
+        for name in {*one, *other}
+        if one.get(name) != other.get(name)
+    ]
 
 
 def _without(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -64,6 +64,15 @@ def test_an_edit_of_the_zone_keeps_the_lengths_of_parts(client: SeriesClient) ->
     assert {event["timezone"] for event in after} == {"Europe/Lisbon"}
 
 
+def test_a_status_that_the_first_date_has_applies_to_later_dates(app: RunningApp, client: SeriesClient) -> None:
+    series = client.create(title="Statuses")
+    events = client.events(series["id"])
+    client.edit(events[9]["id"], "following", status="private")
+    assert (len(slots(app, series["id"])), len(slots(app, series["id"], "private"))) == (9, 8)
+    client.edit(events[0]["id"], "all", status="publish")
+    assert len(slots(app, series["id"])) == 17
+
+
 def test_a_date_in_the_trash_moves_along_with_its_series(
     app: RunningApp, client: SeriesClient, editor: Caller
 ) -> None:
@@ -75,6 +84,12 @@ def test_a_date_in_the_trash_moves_along_with_its_series(
     editor.post(f"{EXTENSION}/events/{event['id']}/restore")
     read = client.read(series["id"])
     assert (read["added"], read["removed"], read["total"]) == ([], [], 17)
+    # It comes back as it was, and can follow the series again.
+    restored = client.events(series["id"])[2]
+    assert (restored["start_date"], restored["series"]["own"]) == ("2027-01-19 19:30:00", ["times"])
+    editor.post(f"{EXTENSION}/events/{event['id']}/follow")
+    followed = client.events(series["id"])[2]
+    assert (followed["start_date"], followed["series"]["own"]) == ("2027-01-19 20:00:00", [])
 
 
 def test_an_event_may_get_the_slot_of_one_in_the_trash(app: RunningApp, client: SeriesClient) -> None:

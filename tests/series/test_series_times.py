@@ -106,6 +106,19 @@ def test_an_edit_of_all_dates_keeps_them_their_times(client: SeriesClient) -> No
     assert {tuple(event["series"]["own"]) for event in after} == {()}
 
 
+def test_an_end_without_a_day_is_the_next_one_after_the_start(client: SeriesClient) -> None:
+    series = client.create(
+        title="Midnight", start_date="2027-05-04 22:30:00", end_date="2027-05-05 00:30:00", rule="FREQ=WEEKLY;COUNT=3"
+    )
+    event = client.events(series["id"])[0]["id"]
+    for start, end, expected in (
+        ("21:00", "22:00", "2027-05-04 22:00:00"),
+        ("23:00", "01:00", "2027-05-05 01:00:00"),
+    ):
+        client.edit(event, "all", start_date=start, end_date=end)
+        assert client.events(series["id"])[0]["end_date"] == expected
+
+
 def test_all_day_series_are_days(client: SeriesClient) -> None:
     series = client.create(
         title="Fair", start_date="2027-03-27", end_date="2027-03-27", all_day=True, rule="FREQ=DAILY;COUNT=3"

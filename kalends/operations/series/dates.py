@@ -12,7 +12,7 @@ from kalends.kinds.series import SERIES
 from kalends.operations.context import OperationContext, Outcome
 from kalends.operations.records import fetch_editable_row
 from kalends.operations.series.create import check_number_of_dates
-from kalends.operations.series.edit import Edit, Target, compute_until, run_edit, write_edit
+from kalends.operations.series.edit import Edit, Target, keep_until, run_edit, write_edit
 from kalends.operations.series.matching import Match, Occurrences, load_occurrences
 from kalends.operations.series.requests import read_slots_of
 from kalends.operations.series.writing import Summary
@@ -69,7 +69,7 @@ def _describe_ignored(slot: datetime) -> Message:
 async def _change_dates(context: OperationContext, series: Row, request: DateRequest) -> Summary:
     tx = context.transaction
     occurrences = await load_occurrences(tx, series["id"])
-    until = compute_until(series, request.definition, tx.now)
+    until = keep_until(series)
     removed = [Match(occurrences.active[slot], None) for slot in request.remove if slot in occurrences.active]
     matches = [*removed, *_match_added(request, occurrences, until)]
     edit = Edit(series, request.definition, matches, occurrences, frozenset(), {}, until)

@@ -16,7 +16,6 @@ from kalends.core.series import (
     date_at,
     end_series,
     has_dates_after,
-    move_slot,
     shift,
 )
 from kalends.kinds.events import EVENTS
@@ -29,16 +28,16 @@ from kalends.operations.quotas import count_new_record
 from kalends.operations.records import delete_record, fetch_editable_row, read_outcome, update_record
 from kalends.operations.series.create import list_dates_or_raise
 from kalends.operations.series.matching import (
+    Events,
     Match,
     Occurrences,
+    TimeChange,
     compute_horizon,
     find_first_upcoming,
     find_next,
     is_past,
     load_occurrences,
-    match_by_rule,
-    match_same,
-    match_shifted,
+    match_events,
     match_slots,
 )
 from kalends.operations.series.requests import make_event_row, parse_rule, read_content, read_shift, read_slots
@@ -206,44 +205,12 @@ async def _plan_edit(context: OperationContext, target: Target) -> Edit:
     until = compute_until(series, after, tx.now) if rule is not None else keep_until(series, change)
     touched = {row["id"] for row in rows}
     untouched = [row for row in occurrences.active.values() if row["id"] not in touched]
-    matches = _match(Change(change, rule, times_since), Events(rows, untouched), after, until, tx.now)
+    matches = match_events(TimeChange(change, rule, times_since), Events(rows, untouched), after, until, tx.now)
     if change is not None and change.delta:
         matches += match_slots([*untouched, *occurrences.trashed.values()], after, change, times_since)
     columns = await _read_series_columns(context, target, content.published_at)
     fields = content.fields | ({TIMES} if change is not None or rule is not None else frozenset())
     return Edit(series, after, matches, occurrences, frozenset(fields), columns, until)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """New times, a new rule or both, and the slot from which on; None: all dates."""
-
-    shift: Shift | None
-    rule: Rule | None
-    since: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Events:
-    """The events that an edit changes, and those that have taken place."""
-
-    changed: Sequence[Row]
-    past: Sequence[Row]
-
-
-def _match(change: Change, events: Events, after: Definition, until: datetime, now: datetime) -> list[Match]:
-    """Match events with their dates after an edit."""
-    if change.rule is None and change.shift is None:
-        return match_same(events.changed, after)
-    if change.rule is None:
-        return match_shifted(events.changed, after, change.shift or Shift(timedelta()), change.since)
-    # Dates that were moved from the past to later times are not dates of the new rule.
-    earlier = [row for row in events.changed if change.since is not None and row["slot"] < change.since]
-    later = events.changed[len(earlier) :]
-    moved = change.shift or Shift(timedelta())
-    taken = {move_slot(row["slot"], moved, change.since) for row in events.past}
-    since = _moved(change.since, change.shift)
-    return match_same(earlier, after) + match_by_rule(later, after, until, since, now, taken=taken)
 
 
 def _moved(since: datetime | None, change: Shift | None) -> datetime | None:
@@ -336,7 +303,8 @@ def _check_slots(edit: Edit) -> None:
     moved = {match.row["id"] for match in edit.matches if match.row is not None}
     taken = {row["slot"] for row in edit.occurrences.active.values() if row["id"] not in moved}
     for match in edit.matches:
-        if match.date is None:
+        # An event in the trash leaves the series when another one gets its slot.
+        if match.date is None or (match.slot_only and match.row and match.row["status"] == "trash"):
             continue
         if match.date.slot in taken:
             raise errors.slot_taken(times.format_datetime(match.date.slot))

@@ -14,16 +14,9 @@ from typing import Final
 from kalends.core import times
 from kalends.core.errors import ApiError
 from kalends.core.series import Date, Definition, content_at, has_dates_after, list_dates
+from kalends.operations.series.contents import Content, group_by_content, resolve_all
 from kalends.operations.series.matching import Match, compute_horizon, load_occurrences
-from kalends.operations.series.writing import (
-    Content,
-    NewDate,
-    SeriesWrite,
-    create_events,
-    group_by_content,
-    resolve_all,
-    write_dates,
-)
+from kalends.operations.series.writing import NewDate, SeriesWrite, create_events, write_dates
 from kalends.store import Row
 from kalends.store import series as series_store
 from kalends.store.database import Database, Transaction

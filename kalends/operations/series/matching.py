@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from kalends.core import times
+from kalends.core.recurrence import Rule
 from kalends.core.series import Date, Definition, Shift, dates_at, list_dates, move_slot
 from kalends.core.series_pairing import pair_slots
 from kalends.kinds.events import EVENTS
@@ -135,3 +136,37 @@ def match_definition(rows: Sequence[Row], dates: Sequence[Date], now: datetime) 
         *matches,
         *[Match(None, date) for slot, date in given.items() if slot not in active and not has_ended(date, now)],
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeChange:
+    """New times, a new rule or both, and the slot from which on; None: all dates."""
+
+    shift: Shift | None
+    rule: Rule | None
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The events that an edit changes, and those that have taken place."""
+
+    changed: Sequence[Row]
+    past: Sequence[Row]
+
+
+def match_events(
+    change: TimeChange, events: Events, after: Definition, until: datetime, now: datetime
+) -> list[Match]:
+    """Match events with their dates after an edit."""
+    if change.rule is None and change.shift is None:
+        return match_same(events.changed, after)
+    if change.rule is None:
+        return match_shifted(events.changed, after, change.shift or Shift(timedelta()), change.since)
+    # Dates that were moved from the past to later times are not dates of the new rule.
+    earlier = [row for row in events.changed if change.since is not None and row["slot"] < change.since]
+    later = events.changed[len(earlier) :]
+    moved = change.shift or Shift(timedelta())
+    taken = {move_slot(row["slot"], moved, change.since) for row in events.past}
+    since = change.since + moved.delta if change.since is not None else None
+    return match_same(earlier, after) + match_by_rule(later, after, until, since, now, taken=taken)

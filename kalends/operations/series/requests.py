@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from typing import Any, Final
 
 from kalends.core import errors, times
@@ -79,6 +79,9 @@ async def read_content(
     if values.get("status") == "trash":
         raise errors.invalid("status", "must not be trash; send DELETE instead.")
     columns: dict[str, Any] = {**values, **_link_columns(links.ids)}
+    if row is not None and "status" in arguments:
+        # The first date may have this status already, but later dates another one.
+        columns.setdefault("status", row["status"])
     return ContentInput(
         encode_content(columns),
         frozenset(arguments) - OTHER_PARAMS,
@@ -120,14 +123,27 @@ def read_nominal(
     return local["start_date"], local["end_date"]
 
 
+def _find_end(date: Date, start: datetime, clock: time) -> datetime:
+    """Return the end that a time alone means: the next one after the start, unless the date lasts for days."""
+    if date.part.length >= timedelta(days=1):
+        return datetime.combine((date.slot + date.part.length).date(), clock)
+    end = datetime.combine(start.date(), clock)
+    return end if end >= start else end + timedelta(days=1)
+
+
 def read_shift(context: OperationContext, row: Any, date: Date) -> Shift | None:
     """Return by how much a request moves a date, given by its row; None if it does not change times."""
     arguments = {name: value for name, value in context.values.items() if name in TIME_PARAMS}
     if not arguments:
         return None
-    for name, wall in (("start_date", date.slot), ("end_date", date.slot + date.part.length)):
-        if isinstance(arguments.get(name), time):
-            arguments[name] = DateTimeInput(datetime.combine(wall.date(), arguments[name]), None, False)
+    if isinstance(arguments.get("start_date"), time):
+        arguments["start_date"] = DateTimeInput(
+            datetime.combine(date.slot.date(), arguments["start_date"]), None, False
+        )
+    if isinstance(arguments.get("end_date"), time):
+        given = arguments.get("start_date")
+        begin = given.wall if isinstance(given, DateTimeInput) else date.slot
+        arguments["end_date"] = DateTimeInput(_find_end(date, begin, arguments["end_date"]), None, False)
     columns: Any = build_time_columns(build_write_context(context, arguments, row, row["id"]))
     start, end = read_nominal(context, arguments, columns)
     nominal = date.span()

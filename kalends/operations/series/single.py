@@ -13,7 +13,8 @@ from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.series import decode_definition
 
-NO_CONTENT: Final[Mapping[str, Any]] = {}
+# The columns of a date that its series determines.
+DATE_COLUMNS: Final = (*CONTENT_FIELDS, *LOCAL_TIME_COLUMNS)
 
 
 async def follow_single_write(
@@ -35,8 +36,11 @@ async def follow_single_write(
         # A series that is in the trash leaves out no dates, or restoring it would not bring them back.
         if series["status"] != "trash":
             cause = await write_definition(tx, series, changed)
-    columns = {**values, **{f"{link.column}s": ids for link, ids in links.items()}}
+    columns: dict[str, Any] = {**values, **{f"{link.column}s": ids for link, ids in links.items()}}
     changed_columns = {name: value for name, value in columns.items() if name in row and row[name] != value}
+    if row["status"] == "trash":
+        # The date comes back as it was. Meanwhile its series may have changed.
+        changed_columns = {**{name: row[name] for name in DATE_COLUMNS if name in row}, **changed_columns}
     own = derive_own_fields(definition, row, changed_columns)
     return ({"own_fields": own} if own != row["own_fields"] else {}), cause
 

@@ -3,36 +3,32 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 
 from kalends.core import credentials, errors, times
 from kalends.core.messages import Message
-from kalends.core.series import Date, Definition, content_at
+from kalends.core.series import Date, Definition
 from kalends.core.slugs import TRASHED_SUFFIX, add_suffix
-from kalends.kinds import BY_NAME
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Actor, Link, Values
 from kalends.kinds.posts import build_search_text, strip_trashed_suffix
 from kalends.kinds.series import (
-    CONTENT_DEFAULTS,
     CONTENT_FIELDS,
     TIMES,
-    decode_content,
     span_columns,
 )
 from kalends.operations import permissions
+from kalends.operations.series.contents import SEARCHED_COLUMNS, Content, resolve_contents
 from kalends.operations.series.matching import Match
 from kalends.operations.writes import PreparedChange, log_new_record, prepare_change
 from kalends.store import Row, slug_redirects
 from kalends.store.database import Transaction
 from kalends.store.event_batches import find_free_slugs, insert_events, insert_links, update_events
 from kalends.store.links import replace_links
-from kalends.store.records import find_existing_ids
 from kalends.store.sql import Sql
 
 MAX_DATES: Final = 1000  # dates that one edit changes
 MAX_TEXT: Final = 20_000_000  # characters of all descriptions that one edit writes
-SEARCHED_COLUMNS: Final = ("title", "excerpt", "description")
 
 
 # Events by a link and the records that they are linked to.
@@ -74,14 +70,15 @@ async def write_dates(
 ) -> Summary:
     """Write matched events: change, create, restore from the trash, or move to the trash."""
     summary = Summary()
-    matches = [_take_from_trash(match, trashed) for match in matches]
+    moved = {match.row["id"] for match in matches if match.row is not None}
+    waiting = {slot: row for slot, row in trashed.items() if row["id"] not in moved}
+    matches = [_take_from_trash(match, waiting) for match in matches]
     if write.is_limited:
         _check_limits(write, matches)
     for match in matches:
         if match.row is not None and not match.slot_only:
             check_permission(write.actor, match.row)
     _check_losses(write, matches, summary)
-    await _free_slots(tx, write, matches)
     contents = await resolve_contents(tx, write.definition, [match.date for match in matches if match.date])
     await _write_changes(tx, write, matches, contents, summary)
     await _create_events(
@@ -144,26 +141,6 @@ def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
         )
 
 
-async def _free_slots(tx: Transaction, write: SeriesWrite, matches: Sequence[Match]) -> None:
-    """Take events in the trash out of the series if others get their slots; raise if an active event has one."""
-    slots = [match.date.slot for match in matches if match.date and _is_new_slot(match)]
-    if not slots:
-        return
-    moved = [match.row["id"] for match in matches if match.row is not None]
-    where = Sql("r.site_id = ? AND r.series_id = ? AND r.slot = ANY(?)", tx.site.id, write.series_id, slots)
-    rows = await tx.fetch_all(EVENTS.select(where + Sql("AND NOT r.id = ANY(?)", moved)))
-    for row in rows:
-        if row["status"] != "trash":
-            raise errors.slot_taken(times.format_datetime(row["slot"]))
-    values: Values = {"series_id": None, "slot": None, "own_fields": None}
-    changes = [prepare_change(EVENTS, tx, row, values, {}, cause=write.cause) for row in rows]
-    await write_prepared(tx, [change for change in changes if change is not None])
-
-
-def _is_new_slot(match: Match) -> bool:
-    return match.date is not None and (match.row is None or match.row["slot"] != match.date.slot)
-
-
 def check_permission(actor: Actor | None, row: Row) -> None:
     """Raise if the actor may not edit this date of a series; None is a job, which may edit all."""
     if actor is not None and not permissions.may_edit(actor, row):
@@ -185,56 +162,6 @@ def describe_own(row: Row, fields: Iterable[str]) -> dict[str, Any]:
     return {"event": row["id"], "slot": times.format_datetime(row["slot"]), "fields": sorted(fields)}
 
 
-# Content -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """The columns and links that the dates of a part of a series share."""
-
-    columns: Mapping[LiteralString, Any]
-    links: Mapping[Link, list[int]]
-    search_text: str
-
-
-async def resolve_contents(tx: Transaction, definition: Definition, dates: Sequence[Date]) -> dict[datetime, Content]:
-    """Return the content of each date. Linked records and images that no longer exist are left out."""
-    by_period = group_by_content(definition, dates)
-    resolved = await resolve_all(tx, [content_at(definition, slots[0]) for slots in by_period])
-    return {slot: content for slots, content in zip(by_period, resolved, strict=True) for slot in slots}
-
-
-def group_by_content(definition: Definition, dates: Iterable[Date]) -> list[list[datetime]]:
-    """Return the slots of dates, those with the same content together."""
-    bounds = [change.since for change in definition.content_changes]
-    by_period: dict[int, list[datetime]] = {}
-    for date in dates:
-        by_period.setdefault(sum(bound <= date.slot for bound in bounds), []).append(date.slot)
-    return list(by_period.values())
-
-
-async def resolve_all(tx: Transaction, contents: Sequence[Mapping[str, Any]]) -> list[Content]:
-    """Resolve contents of one or several series with one statement for each kind of linked records."""
-    complete = [{**CONTENT_DEFAULTS, **content} for content in contents]
-    images = {content["image_id"] for content in complete if content["image_id"]}
-    existing_images = await find_existing_ids(tx, "media", sorted(images)) if images else set[int]()
-    existing: dict[Link, set[int]] = {}
-    for link in EVENTS.links:
-        ids = {entry for content in complete for entry in content[f"{link.column}s"]}
-        existing[link] = await find_existing_ids(tx, BY_NAME[link.kind].name, sorted(ids)) if ids else set()
-    return [_build_content(content, existing, existing_images) for content in complete]
-
-
-def _build_content(content: Mapping[str, Any], existing: Mapping[Link, set[int]], images: set[int]) -> Content:
-    columns = decode_content(content)
-    if columns["image_id"] not in images:
-        columns["image_id"] = None
-    links = {
-        link: [entry for entry in content[f"{link.column}s"] if entry in existing[link]] for link in EVENTS.links
-    }
-    return Content(columns, links, build_search_text(columns, None, SEARCHED_COLUMNS))
-
-
 # Existing events -----------------------------------------------------------------------------
 
 
@@ -251,7 +178,7 @@ async def _write_changes(
         if match.row is None:
             continue
         content = contents[match.date.slot] if match.date is not None else None
-        if match.date is not None:
+        if match.date is not None and not match.slot_only:
             _note_kept_fields(summary, write, match.row)
         values, links = _plan_change(tx, write, match, content)
         values.update(slugs.get(match.row["id"], {}))

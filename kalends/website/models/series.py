@@ -1,7 +1,7 @@
 """Series on pages: the text of their rules, their dates, and the place of a date among the others."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Final
@@ -70,7 +70,8 @@ def make_date_item(event: Event, series: Series, locale: PageLocale, links: UrlB
     title, place = read_title(event.title), _name_places(event)
     return DateItem(
         url=links.event(event.slug),
-        when=make_when(event, locale, zone, long=True),
+        # The zone is named where it differs from that of the site; the page names it once.
+        when=replace(make_when(event, locale, zone, long=True), zone=make_when(event, locale, zone).zone),
         title=title if title != read_title(series.title) else "",
         place=place if place != _name_places(series.content) else "",
         moved_from=describe_move(event, event.series, locale) if event.series else "",
