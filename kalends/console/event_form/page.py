@@ -86,6 +86,7 @@ class FormPage:
     drafts: Sequence[Draft] = ()
     image_search: str = ""
     shows_library: bool = False
+    shows_repeat: bool = False
     status: int = 200
 
     @property
@@ -170,6 +171,7 @@ async def show_form(console_request: ConsoleRequest, context: OperationContext, 
         has_map=bool(console_request.map_settings.tiles_url),
         describe_event=lambda event: format_moment(locale, event.start_local),
         describe_draft=lambda draft: format_saved(console_request, locale, draft.saved_at),
+        shows_repeat=row is None and (page.shows_repeat or values.repeat.is_on),
         repeat_options=make_options(locale),
         own_fields=name_fields((row["own_fields"] if row else None) or (), locale),
         is_restored=page.draft_key != "" or page.originals is not None,

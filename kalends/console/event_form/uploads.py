@@ -17,7 +17,7 @@ from kalends.operations.media.records import create_media
 
 LIMITS: Final = FormLimits(fields=1000, field_bytes=1024 * 1024, total_bytes=2 * 1024 * 1024)
 # Actions of the form that do not save it, for which a picture is not stored.
-UNSAVED_ACTIONS: Final = frozenset(["preview", "trash", "find-image"])
+UNSAVED_ACTIONS: Final = frozenset(["preview", "trash", "find-image", "repeat"])
 
 
 async def read_form(console_request: ConsoleRequest) -> StoredImage | ApiError | None:

@@ -107,7 +107,9 @@ async def _receive(console_request: ConsoleRequest, record_id: int | None) -> Re
         return await _change_trash(console_request, submission, action)
     if (choices := conflicts.read_choices(console_request.form)) is not None:
         return await _save_choices(console_request, submission, choices)
-    if action == "find-image":
+    if action == "repeat":
+        submission.values.repeat.frequency = "weekly"
+    if action in ("find-image", "repeat"):
         return await _show_again(console_request, submission)
     try:
         return await _save(console_request, submission, action, picture)
@@ -236,7 +238,10 @@ async def _show_again(
 ) -> Response:
     """Show the form with the values of the user; nothing was saved."""
     page = replace(
-        submission.make_page(), image_search=console_request.form_text("image_search"), shows_library=error is None
+        submission.make_page(),
+        image_search=console_request.form_text("image_search"),
+        shows_library=console_request.form_text("action") == "find-image",
+        shows_repeat=console_request.form_text("action") == "repeat",
     )
     async with console_request.transaction() as tx:
         context = console_request.make_context(tx)
