@@ -125,7 +125,7 @@ def make_event_row(series: Row, definition: Definition, date: Date) -> Any:
 def read_nominal(
     context: OperationContext, arguments: Mapping[str, Any], columns: Mapping[str, Any]
 ) -> tuple[datetime, datetime]:
-    """Return start and end as they were written: a clock change moves the first date alone, not the slots of all."""
+    """Return start and end as they were written, because daylight saving time moves the first date alone."""
     local: dict[str, datetime] = {"start_date": columns["start_local"], "end_date": columns["end_local"]}
     for name in local:
         if arguments.get(name) is not None and not columns["all_day"]:
@@ -135,11 +135,11 @@ def read_nominal(
     return local["start_date"], local["end_date"]
 
 
-def _find_end(date: Date, start: datetime, clock: time) -> datetime:
+def _find_end(date: Date, start: datetime, time_of_day: time) -> datetime:
     """Return the end that a time alone means: the next one after the start, unless the date lasts for days."""
     if date.part.length >= timedelta(days=1):
-        return datetime.combine((date.slot + date.part.length).date(), clock)
-    end = datetime.combine(start.date(), clock)
+        return datetime.combine((date.slot + date.part.length).date(), time_of_day)
+    end = datetime.combine(start.date(), time_of_day)
     return end if end >= start else end + timedelta(days=1)
 
 
