@@ -1,6 +1,6 @@
 """The sections of the console that a user may open."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kalends.console.request import PREFIX, ConsoleRequest
@@ -15,10 +15,11 @@ class Section:
     path: str
     min_role: str = "contributor"
     is_current: bool = False
+    further_path: str = ""  # pages below it belong to the section as well
 
 
 SECTIONS: Final = (
-    Section(N_("Events"), f"{PREFIX}/events"),
+    Section(N_("Events"), f"{PREFIX}/events", further_path=f"{PREFIX}/series"),
     Section(N_("Venues"), f"{PREFIX}/venues"),
     Section(N_("Organizers"), f"{PREFIX}/organizers"),
     Section(N_("Categories"), f"{PREFIX}/categories", "author"),
@@ -35,7 +36,11 @@ def list_sections(console_request: ConsoleRequest) -> list[Section]:
         return []
     path = console_request.path
     return [
-        Section(row.name, row.path, row.min_role, is_current=path == row.path or path.startswith(f"{row.path}/"))
+        replace(row, is_current=_contains(row.path, path) or _contains(row.further_path, path))
         for row in SECTIONS
         if console_request.has_role(row.min_role)
     ]
+
+
+def _contains(section_path: str, path: str) -> bool:
+    return bool(section_path) and (path == section_path or path.startswith(f"{section_path}/"))

@@ -199,8 +199,8 @@ def test_pages_are_accessible_and_small(
     rule = {"rule": "FREQ=WEEKLY;BYDAY=TU;COUNT=9", "remove_dates": ["2031-01-21"], "timezone": "Europe/Berlin"}
     series = api.post("/api/kalends/v1/series", json={**fields, **rule, "status": "publish"}).json()
     first, second = (entry["event"] for entry in series["occurrences"][:2])
-    own = {"title": "Choir with guests", "start_date": "2031-01-15 18:00"}
-    api.patch(f"/api/kalends/v1/events/{second}", json=own)
+    own = {"title": "Choir with guests", "start_date": "2031-01-15 18:00", "end_date": "2031-01-15 20:00"}
+    assert api.patch(f"/api/kalends/v1/events/{second}", json=own).status_code == 200
     options: dict[str, Any] = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
     with open_console(browser, server, **options) as opened:
         page, files = opened.page, collect_files(opened.page)

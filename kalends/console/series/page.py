@@ -13,7 +13,6 @@ from kalends.console.history_views import ACTIONS
 from kalends.console.request import ConsoleRequest
 from kalends.console.series.texts import describe_rule, format_wall, name_fields
 from kalends.core import times
-from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.params import read_params
 from kalends.core.series import Definition, Part
@@ -209,7 +208,3 @@ def _read_content(side: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(decoded, dict):
             content.update({name: [value] for name, value in decoded.items()})  # pyright: ignore
     return content
-
-
-def describe_count(count: int) -> Message:
-    return Message("{n} dates changed.", n=count) if count != 1 else Message("One date changed.")
