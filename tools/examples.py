@@ -63,6 +63,14 @@ EVENT = {
 }
 IMAGE = {"alt_text": "A path between orchids, lit by lanterns"}
 RESTORE = {"revision": 3}
+TUESDAYS = {
+    "start_date": "2027-04-06 19:30:00",
+    "end_date": "2027-04-06 21:00:00",
+    "timezone": "Europe/Berlin",
+    "rule": {"frequency": "weekly", "weekdays": ["tuesday"], "count": 4},
+}
+SERIES = {"title": "Drawing plants", "cost": "€8", **TUESDAYS, "remove_dates": ["2027-04-20"]}
+DATES = {"add": ["2027-05-11"]}
 BATCH = {
     "operations": [
         {"method": "POST", "path": "/venues", "body": {"venue": "Library", "city": "Berlin"}},
@@ -78,6 +86,18 @@ REQUESTS = {
     "categories": CATEGORY,
     "tags": TAG,
     "media": IMAGE,
+    "series": SERIES,
+    "updateSeries": {"start_date": "20:00"},
+    "editEvent": {"start_date": "20:00", "scope": "following"},
+    "previewSeries": TUESDAYS,
+    "restoreSeries": RESTORE,
+    "changeDates": DATES,
+    "convertEvent": {"rule": "FREQ=MONTHLY;BYDAY=-1FR"},
+    "detachEvent": {"dry_run": True},
+    "followSeries": {"fields": ["title"]},
+    "splitSeries": {"from": "2027-04-27"},
+    "mergeSeries": {"series": 20},
+    "dissolveSeries": {"keep": "upcoming"},
     "runBatch": BATCH,
     "restoreEvent": RESTORE,
     "restoreVenue": RESTORE,
@@ -134,6 +154,17 @@ async def _record_responses(client: httpx.AsyncClient, admin: httpx.BasicAuth) -
         if kind in ("events", "venues", "organizers"):
             await send(f"restore{singular}", "POST", f"{EXAMPLE_EXTENSION}/{kind}/{record_id}/restore")
     await send("runBatch", "POST", f"{EXAMPLE_EXTENSION}/batch", BATCH)
+    series = f"{EXAMPLE_EXTENSION}/series"
+    await send("previewSeries", "POST", f"{series}/preview", TUESDAYS)
+    await send("createSeries", "POST", series, SERIES)
+    one = f"{series}/{responses['createSeries']['id']}"
+    await send("listSeries", "GET", series, auth=None)
+    await send("readSeries", "GET", one, auth=None)
+    await send("listOccurrences", "GET", f"{one}/occurrences", auth=None)
+    await send("updateSeries", "PATCH", one, REQUESTS["updateSeries"])
+    await send("changeDates", "POST", f"{one}/dates", DATES)
+    await send("readSeriesHistory", "GET", f"{one}/history")
+    await send("deleteSeries", "DELETE", one)
     return responses
 
 

@@ -14,6 +14,9 @@ from kalends.operations.context import OperationContext, Outcome
 
 MAX_OPERATIONS: Final = 500
 IF_MATCH: Final = "If-Match"
+NO_ROUTES: Final = Interface("", ())
+# The schemas of responses to writes that change many events.
+SERIES_SCHEMAS: Final = ("Series", "SeriesEdit")
 OPERATIONS: Final = {
     "type": "array",
     "minItems": 1,
@@ -64,13 +67,16 @@ class BatchOperation:
     if_match: frozenset[int] | None = None
 
 
-def make_params(interface: Interface) -> tuple[Param, ...]:
-    """Return the parameters of a batch whose operations are requests to this interface."""
+def make_params(interface: Interface, series: Interface = NO_ROUTES) -> tuple[Param, ...]:
+    """Return the parameters of a batch whose operations are requests to this interface.
+
+    `series` has the routes of series, and of events whose body has a `scope`.
+    """
 
     def read_operations(value: object) -> list[BatchOperation]:
         if not isinstance(value, list) or not 0 < len(value) <= MAX_OPERATIONS:  # pyright: ignore[reportUnknownArgumentType]
             raise InvalidValue("must be a list of 1 to {maximum} operations.", maximum=MAX_OPERATIONS)
-        return [_read_operation(interface, entry) for entry in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_read_operation((interface, series), entry) for entry in value]  # pyright: ignore[reportUnknownVariableType]
 
     return (
         param(
@@ -83,7 +89,7 @@ def make_params(interface: Interface) -> tuple[Param, ...]:
     )
 
 
-def _read_operation(interface: Interface, entry: object) -> BatchOperation:
+def _read_operation(interfaces: tuple[Interface, Interface], entry: object) -> BatchOperation:
     if not isinstance(entry, dict):
         raise InvalidValue("must be a list of objects with `method`, `path` and `body`.")
     fields: dict[str, Any] = entry  # pyright: ignore[reportUnknownVariableType]
@@ -93,6 +99,7 @@ def _read_operation(interface: Interface, entry: object) -> BatchOperation:
             "must contain operations with a `method` (POST, PUT, PATCH, DELETE), a `path` and an object as `body`."
         )
     values = cast("dict[str, Any]", body)
+    interface = _choose_interface(interfaces, path.removesuffix("/"), values)
     target = _find_target(interface, method, path.removesuffix("/"))
     if_match = _read_if_match(fields["if_match"]) if fields.get("if_match") is not None else None
     if isinstance(target, ApiError):
@@ -111,13 +118,21 @@ def _read_if_match(value: object) -> frozenset[int] | None:
     return frozenset([int(value)]) if value.isdecimal() else responses.read_if_match(value)
 
 
+def _choose_interface(interfaces: tuple[Interface, Interface], path: str, values: dict[str, Any]) -> Interface:
+    """Return the routes of series for their paths, and for the path of an event if the body has a scope."""
+    interface, series = interfaces
+    if interface.find(path) is None or ("scope" in values and series.find(path) is not None):
+        return series
+    return interface
+
+
 def _find_target(interface: Interface, method: str, path: str) -> BatchTarget | ApiError:
     match = interface.find(path)
     if match is None:
         return errors.no_route()
     route, path_params = match
     endpoint = route.endpoint(method)
-    if endpoint is None or endpoint.kind is None:
+    if endpoint is None or endpoint.kind is None or endpoint.is_preview:
         return errors.method_not_allowed(method, route.methods)
     return BatchTarget(endpoint, path_params)
 
@@ -138,6 +153,7 @@ async def run_batch(_: None, context: OperationContext) -> Outcome:
     """
     atomic: bool = context.values.get("atomic", True)
     results: list[dict[str, Any]] = []
+    changed_events = 0
     for number, operation in enumerate(context.values["operations"]):
         try:
             async with context.transaction.savepoint():
@@ -148,7 +164,26 @@ async def run_batch(_: None, context: OperationContext) -> Outcome:
             results.append({"status": error.status, "body": responses.error_body(error)})
         else:
             results.append({"status": outcome.status, "body": outcome.body})
+            changed_events += _count_changed_events(operation, outcome)
+            _check_changed_events(changed_events)
     return Outcome({"results": results})
+
+
+def _count_changed_events(operation: BatchOperation, outcome: Outcome) -> int:
+    """Return the number of events that an operation on a series has changed, and 1 for every other one."""
+    if isinstance(operation.target, ApiError) or operation.target.endpoint.returns not in SERIES_SCHEMAS:
+        return 1
+    counts: list[int] = [outcome.body.get(name, 0) for name in ("changed", "created", "trashed", "total")]
+    return max(1, sum(counts))
+
+
+def _check_changed_events(number: int) -> None:
+    if number > MAX_OPERATIONS:
+        raise errors.invalid(
+            "operations",
+            "must change at most {maximum} events; each date of a series counts.",
+            maximum=MAX_OPERATIONS,
+        )
 
 
 async def _run_operation(operation: BatchOperation, context: OperationContext) -> Outcome:

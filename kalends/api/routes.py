@@ -252,7 +252,7 @@ def _batch() -> Endpoint:
         ("POST",),
         batch.run_batch,
         None,
-        batch.make_params(INTERFACE),
+        batch.make_params(INTERFACE, SERIES_INTERFACE),
         operation_id="runBatch",
         summary=SUMMARIES["runBatch"],
         returns="Results",
@@ -291,6 +291,8 @@ def _term_errors(kind: Kind) -> tuple[ErrorCode, ...]:
 
 ROUTES: Final = _routes()
 INTERFACE: Final = Interface("calendar/events/v1", ROUTES)
+# The routes of series, which a batch may call as well.
+SERIES_INTERFACE: Final = Interface("kalends/v1", make_series_routes(), has_document=False)
 EXTENSION: Final = Interface("kalends/v1", _extension_routes())
 # The root of all namespaces, which has no routes.
 ROOT: Final = Interface("", (), has_document=False)

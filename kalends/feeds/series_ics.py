@@ -1,7 +1,7 @@
 """A series in iCalendar by its rules: one VEVENT with RRULE for each section, with its exceptions.
 
-Readers disagree about some rules and about times on the nights of clock changes. What they would misread is written
-as an exception, or as a VEVENT without a rule and with the UID of the event.
+Readers disagree about some rules and about times when daylight saving time begins or ends. Dates that they would
+misread are written as exceptions, or as VEVENTs without a rule and with the UID of the event.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,9 +4,12 @@ from datetime import datetime
 
 from kalends.kinds import BY_NAME
 from kalends.kinds.kind import Kind
+from kalends.kinds.series import SERIES
 from kalends.operations.linked_drafts import publish_with_due_event
+from kalends.operations.series.publication import publish_series
 from kalends.operations.writes import remove_record, write_changes
 from kalends.store import Row, history
+from kalends.store import series as series_store
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -18,6 +21,9 @@ async def publish_due(tx: Transaction, kind_name: str, record_id: int) -> bool:
     row = await _fetch_row(kind, tx, record_id, Sql("r.status = 'future' AND r.published_at <= ?", tx.now))
     if row is None:
         return False
+    if kind is SERIES:
+        await publish_series(tx, row)
+        return True
     await write_changes(kind, tx, row, {"status": "publish"}, {})
     if kind.is_event:
         await publish_with_due_event(tx, row)
@@ -29,7 +35,7 @@ async def remove_old_trash(tx: Transaction, kind_name: str, record_id: int, cuto
     kind = BY_NAME[kind_name]
     await tx.lock_site(None)
     row = await _fetch_row(kind, tx, record_id, Sql("r.status = 'trash' AND r.trashed_at < ?", cutoff))
-    if row is None:
+    if row is None or (kind is SERIES and await series_store.has_events(tx, record_id)):
         return False
     await remove_record(kind, tx, row)
     return True

@@ -11,7 +11,7 @@ from kalends.operations import permissions
 from kalends.operations.context import OperationContext, Outcome
 from kalends.operations.records import fetch_editable_row, read_outcome, remove_term
 from kalends.operations.writes import change_record
-from kalends.store import Row, link_moves, slug_redirects
+from kalends.store import Row, link_moves, series, slug_redirects
 from kalends.store.link_moves import LinkMove
 from kalends.store.sql import Sql
 
@@ -42,6 +42,7 @@ async def merge_record(kind: Kind, context: OperationContext) -> Outcome | None:
     move = LinkMove(link.table, link.column, row["id"], target["id"])
     if await link_moves.move_links(tx, move, BATCH_SIZE) == BATCH_SIZE:
         return None
+    await series.replace_linked_ids(tx, f"{link.column}s", row["id"], target["id"])
     if kind.is_post:
         await change_record(kind, context, row, {"status": "trash"})
     else:

@@ -11,7 +11,7 @@ from kalends.operations import permissions
 from kalends.operations.context import OperationContext
 from kalends.operations.media.images import resolve_image_url
 from kalends.operations.quotas import count_new_record
-from kalends.operations.series.single import follow_single_write
+from kalends.operations.series.single import follow_single_write, leave_out_deleted
 from kalends.store import Row, jobs, records, slug_redirects
 from kalends.store.change_log import Action
 from kalends.store.database import Transaction
@@ -165,6 +165,8 @@ def _has_new_slug(row: Row, changed: Values) -> bool:
 
 async def remove_record(kind: Kind, tx: Transaction, row: Row) -> None:
     """Delete a record permanently, and record a change for each event that loses a link."""
+    if kind.is_event and row["series_id"] is not None:
+        await leave_out_deleted(tx, row)
     for link in (link for other in KINDS for link in other.links if link.kind == kind.name):
         await record_linked_event_changes(tx, link.table, link.column, row["id"])
     tx.changes.record(kind.name, row["id"], "delete", was_public=permissions.is_public(row))

@@ -189,7 +189,8 @@ class Database:
         self._recovering: set[asyncio.Task[None]] = set()
         self._schema_problem: tuple[problems.Problem | None, float] = (None, -SCHEMA_CHECK_SECONDS)
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.statement_timeout * 1000)}; "
-        switch_role = f"{idle}SET LOCAL ROLE kalends_app"
+        # The estimated cost of a list with many branches would start the JIT compiler, which takes seconds.
+        switch_role = f"{idle}SET LOCAL jit = off; SET LOCAL ROLE kalends_app"
         reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
         timeout = f"SET LOCAL statement_timeout = {int(options.statement_timeout * 1000)}; "
         public_timeout = min(options.public_statement_timeout, options.statement_timeout)

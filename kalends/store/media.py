@@ -15,6 +15,7 @@ REFERENCING_TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("events", "listed"),
     ("venues", "status = 'publish'"),
     ("organizers", "status = 'publish'"),
+    ("series", "status = 'publish'"),
 )
 
 

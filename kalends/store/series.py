@@ -10,7 +10,9 @@ from asyncpg import Record
 
 from kalends.core.recurrence import format_rule, read_rule
 from kalends.core.series import ContentChange, Definition, Part
+from kalends.store import records
 from kalends.store.database import Database, Transaction
+from kalends.store.history import encode_columns
 from kalends.store.sql import Sql
 
 # The columns that together are the definition of a series.
@@ -101,6 +103,14 @@ async def list_trashed_together(tx: Transaction, series_id: int) -> set[int]:
     return {row["id"] for row in rows}
 
 
+async def has_events(tx: Transaction, series_id: int) -> bool:
+    """Return whether any event belongs to a series, also one in the trash."""
+    found = await tx.fetch_value(
+        Sql("SELECT true FROM events WHERE site_id = ? AND series_id = ? LIMIT 1", tx.site.id, series_id)
+    )
+    return bool(found)
+
+
 async def find_incomplete(database: Database, horizon: datetime, limit: int = 1000) -> list[Record]:
     """Return series of all sites whose dates before the horizon have not all been created."""
     return await database.fetch_unscoped(Sql("SELECT site_id, id FROM incomplete_series(?, ?)", horizon, limit))
@@ -149,7 +159,7 @@ async def replace_linked_ids(tx: Transaction, column: str, old_id: int, new_id: 
     """Replace the ID of a linked record in the content of all series, after it was merged into another one."""
     rows = await tx.fetch_all(
         Sql(
-            """SELECT id, template, content_changes FROM series
+            """SELECT id, status, template, content_changes FROM series
                 WHERE site_id = ? AND (template::text LIKE ? OR content_changes::text LIKE ?)""",
             tx.site.id,
             f'%"{column}"%{old_id}%',
@@ -162,15 +172,23 @@ async def replace_linked_ids(tx: Transaction, column: str, old_id: int, new_id: 
             {**change, "set": _replace_id(change["set"], column, old_id, new_id)}
             for change in orjson.loads(row["content_changes"])
         ]
-        await tx.execute(
-            Sql(
-                "UPDATE series SET template = ?::jsonb, content_changes = ?::jsonb WHERE site_id = ? AND id = ?",
-                _encode(template),
-                _encode(changes),
-                tx.site.id,
-                row["id"],
-            )
-        )
+        columns: dict[LiteralString, str] = {"template": _encode(template), "content_changes": _encode(changes)}
+        await _write_content(tx, row, columns)
+
+
+async def _write_content(tx: Transaction, row: Record, columns: Mapping[LiteralString, str]) -> None:
+    """Log and write the content of a series."""
+    before = encode_columns({name: row[name] for name in columns})
+    revision = tx.changes.record(
+        "series",
+        row["id"],
+        "update",
+        before=before,
+        after=encode_columns({**columns}),
+        was_public=row["status"] == "publish",
+    )
+    values: dict[LiteralString, object] = {**columns, "revision": revision, "modified_utc": tx.now}
+    await records.change(tx, "series", row["id"], values)
 
 
 def _replace_id(content: dict[str, Any], column: str, old_id: int, new_id: int) -> dict[str, Any]:

@@ -31,7 +31,12 @@ from kalends.store import Row
 
 PATH: Final = MEDIA_FORM.path
 # Titles of the lists of records that have an image, by kind.
-USAGE_TITLES: Final = {"events": N_("Events"), "venues": N_("Venues"), "organizers": N_("Organizers")}
+USAGE_TITLES: Final = {
+    "events": N_("Events"),
+    "venues": N_("Venues"),
+    "organizers": N_("Organizers"),
+    "series": N_("Series"),
+}
 
 
 @dataclass(frozen=True, slots=True)

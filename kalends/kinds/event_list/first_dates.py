@@ -50,8 +50,11 @@ def uses_steps(query: ListQuery, clauses: Sequence[Clause]) -> bool:
 
 
 def select_singles(query: ListQuery) -> ListQuery:
-    """Return the query of the events that count as events without a series."""
-    return replace(query, visible=query.visible + Sql("AND " + SINGLE))
+    """Return the query of the events that count as events without a series, for totals.
+
+    IS TRUE keeps the planner from using `events_single` where the index of duration classes has to be used.
+    """
+    return replace(query, visible=query.visible + Sql("AND (" + SINGLE + ") IS TRUE"))
 
 
 def plan_first_dates(query: ListQuery, window: Window, clauses: list[Clause], limit: int) -> list[tuple[Sql, Sql]]:
@@ -63,7 +66,7 @@ def plan_first_dates(query: ListQuery, window: Window, clauses: list[Clause], li
     steps = _with_columns(query, _select_steps(query, window, rest))
     others = [source for source in (_select_running(query, window), _select_next(query, window)) if source]
     return [
-        *plan_branches(select_singles(query), window, []),
+        *plan_branches(query, window, [Sql(SINGLE)]),
         *[(source, Sql("true")) for source in (steps, *others)],
     ]
 

@@ -52,8 +52,20 @@ def read_slots_of(name: str, values: Iterable[Any], definition: Definition, now:
 def _read_slot(value: Any, date: Date, now: datetime) -> datetime:
     moment = times.make_absolute(value, now, date.part.timezone)
     if moment.is_date_only or date.part.all_day:
-        return datetime.combine(moment.wall.date(), date.slot.time())
-    return times.resolve(moment, date.part.timezone).wall if moment.offset is not None else moment.wall
+        return _check_slot(datetime.combine(moment.wall.date(), date.slot.time()), date)
+    wall = times.resolve(moment, date.part.timezone).wall if moment.offset is not None else moment.wall
+    return _check_slot(wall, date)
+
+
+def _check_slot(slot: datetime, date: Date) -> datetime:
+    """Raise unless a date that begins at this slot is within the years of events."""
+    try:
+        years = slot.year, (slot + date.part.length).year
+    except OverflowError:
+        years = slot.year, times.LAST_YEAR
+    if not 1 < years[0] <= years[1] < times.LAST_YEAR:
+        raise InvalidValue("must be a date between the years 1 and {last}.", last=times.LAST_YEAR)
+    return slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +125,7 @@ def make_event_row(series: Row, definition: Definition, date: Date) -> Any:
 def read_nominal(
     context: OperationContext, arguments: Mapping[str, Any], columns: Mapping[str, Any]
 ) -> tuple[datetime, datetime]:
-    """Return start and end as they were written: a clock change moves the first date alone, not the slots of all."""
+    """Return start and end as they were written, because daylight saving time moves the first date alone."""
     local: dict[str, datetime] = {"start_date": columns["start_local"], "end_date": columns["end_local"]}
     for name in local:
         if arguments.get(name) is not None and not columns["all_day"]:
@@ -123,11 +135,11 @@ def read_nominal(
     return local["start_date"], local["end_date"]
 
 
-def _find_end(date: Date, start: datetime, clock: time) -> datetime:
+def _find_end(date: Date, start: datetime, time_of_day: time) -> datetime:
     """Return the end that a time alone means: the next one after the start, unless the date lasts for days."""
     if date.part.length >= timedelta(days=1):
-        return datetime.combine((date.slot + date.part.length).date(), clock)
-    end = datetime.combine(start.date(), clock)
+        return datetime.combine((date.slot + date.part.length).date(), time_of_day)
+    end = datetime.combine(start.date(), time_of_day)
     return end if end >= start else end + timedelta(days=1)
 
 

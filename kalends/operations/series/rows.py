@@ -36,10 +36,18 @@ async def write_definition(
     Some columns are copies from the template.
     """
     values: Values = {**_copied_columns(definition), **encode_definition(definition), **(further or {})}
+    if values["image_id"] != row["image_id"]:
+        values["image_id"] = await _find_image(tx, definition.template["image_id"])
     # JSON is compared as Kalends writes it, because PostgreSQL stores it in another form.
     stored = {**dict(row), **encode_definition(decode_definition(row))}
     changed: Values = {name: value for name, value in values.items() if stored[name] != value}
     return await write_series(tx, row, changed) if changed else None
+
+
+async def _find_image(tx: Transaction, image_id: int | None) -> int | None:
+    """Return the image of a template if it has not been deleted since."""
+    exists = image_id is not None and bool(await records.find_existing_ids(tx, "media", [image_id]))
+    return image_id if exists else None
 
 
 def _copied_columns(definition: Definition) -> Values:

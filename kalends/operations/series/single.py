@@ -45,6 +45,14 @@ async def follow_single_write(
     return ({"own_fields": own} if own != row["own_fields"] else {}), cause
 
 
+async def leave_out_deleted(tx: Transaction, row: Row) -> None:
+    """Leave out the date of an event that is deleted permanently, so that its series does not create it again."""
+    series = await fetch_series(tx, row["series_id"])
+    changed = change_dates(decode_definition(series), remove=[row["slot"]])
+    if series["status"] != "trash" and len(changed.removed) <= MAX_REMOVED:
+        await write_definition(tx, series, changed)
+
+
 def derive_own_fields(definition: Definition, row: Row, changed: Mapping[str, Any]) -> list[str] | None:
     """Return the own fields of a date after these columns have changed.
 

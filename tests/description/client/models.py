@@ -108,6 +108,22 @@ class TermInEvent(BaseModel):
     urls: Urls
 
 
+class SeriesReference(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    id: conint(ge=1, le=9007199254740991)
+    slug: str
+    url: AnyUrl = Field(..., description="URL of the page of the series")
+    rest_url: AnyUrl = Field(..., description="URL of the record in this API")
+    slot: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ...,
+        description="The time that the rule gives to this date, which identifies it",
+        examples=["2027-04-01 19:30:00"],
+    )
+    own: list[str] = Field(..., description="Fields that differ from the series; `times` stands for the dates")
+
+
 class Status(StrEnum):
     publish = "publish"
     draft = "draft"
@@ -482,7 +498,50 @@ class RestMediaInUse(BaseModel):
     data: Data9
 
 
+class Date(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    event: conint(ge=1, le=9007199254740991)
+    slot: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(..., examples=["2027-04-01 19:30:00"])
+    fields: list[str]
+
+
 class Data10(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: Literal[409]
+    dates: list[Date]
+
+
+class SeriesOverridesLost(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["series_overrides_lost"]
+    message: str = Field(..., description="Human-readable message, in the language of the response")
+    data: Data10
+
+
+class Data11(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    status: Literal[409]
+    dates: list[Date]
+
+
+class SeriesUndoConflicts(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    code: Literal["series_undo_conflicts"]
+    message: str = Field(..., description="Human-readable message, in the language of the response")
+    data: Data11
+
+
+class Data12(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
@@ -496,7 +555,7 @@ class RestHistoryExpired(BaseModel):
     )
     code: Literal["rest_history_expired"]
     message: str = Field(..., description="Human-readable message, in the language of the response")
-    data: Data10
+    data: Data12
 
 
 class Method(StrEnum):
@@ -799,6 +858,9 @@ class Event(BaseModel):
         ..., description="The position of the currency symbol; null means as on the site"
     )
     uid: UUID = Field(..., description="Globally unique, permanent ID of the event")
+    series: SeriesReference | None = Field(
+        ..., description="The series that the event belongs to; null if none, or if a password protects the event"
+    )
     json_ld: JsonLd | None = Field(None, description="schema.org structured data; only when a single record is read")
 
 

@@ -101,8 +101,7 @@ LANGUAGE sql STABLE SECURITY DEFINER AS $$
      WHERE o.status = 'trash' AND o.trashed_at < cutoff LIMIT most)
     UNION ALL
     (SELECT s.site_id, 'series', s.id FROM series s WHERE s.status = 'trash' AND s.trashed_at < cutoff
-     AND NOT EXISTS (SELECT FROM events e WHERE e.site_id = s.site_id AND e.series_id = s.id
-        AND e.status = 'trash' AND e.trashed_at < cutoff)
+     AND NOT EXISTS (SELECT FROM events e WHERE e.site_id = s.site_id AND e.series_id = s.id)
      LIMIT most)
 $$;
 
