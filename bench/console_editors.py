@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.progress import track
 
 from bench.load import Processes, Sample, run_wrk
-from bench.seeded_sites import NS, find_cluster, make_site, start_server
+from bench.seeded_sites import NS, SeededSite, find_cluster, make_site, start_server
 from kalends.http.sessions import COOKIE
 from kalends.operations import sessions
 from tests.servers import Server
@@ -55,10 +55,7 @@ def main() -> int:
     arguments = _read_arguments()
     console = Console()
     with ExitStack() as stack:
-        cluster = find_cluster(arguments.directory, stack)
-        site = make_site(cluster, arguments.events)
-        server = start_server(site, arguments.directory / "console.log", stack, megabytes=64)
-        processes = Processes(cluster.pid, server.process.pid)
+        site, server, processes = start_console(arguments.directory, arguments.events, stack)
         editors = add_sessions(site.url, arguments.editors)
         before = read_revision(site.url)
         quiet, busy = _measure(server.base_url, processes, editors, arguments)
@@ -74,6 +71,14 @@ def main() -> int:
     console.print(f"revisions raised: {raised}; drafts lost after kill -9: {lost}; unsaved typing ≤ {unsaved:.2f} s")
     is_slow = busy > quiet * MAX_RATIO + SLACK_MS
     return 1 if raised or lost or is_slow or not saved else 0
+
+
+def start_console(directory: Path, events: int, stack: ExitStack) -> tuple[SeededSite, Server, Processes]:
+    """Start a server on a site with this many events, until the stack is closed."""
+    cluster = find_cluster(directory, stack)
+    site = make_site(cluster, events)
+    server = start_server(site, directory / "console.log", stack, megabytes=64)
+    return site, server, Processes(cluster.pid, server.process.pid)
 
 
 def _read_arguments() -> argparse.Namespace:
