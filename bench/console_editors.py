@@ -1,9 +1,11 @@
 """Many people edit in the console at once: autosave must neither raise revisions nor slow down the readers.
 
-wrk reads public pages and lists without editors and with them, in alternation. Each editor saves a draft every three
-seconds, as the form of an event does while somebody types. In the end the server is killed while all of them save,
-and the drafts are read: nothing older than the last acknowledged autosave may be stored.
-The exit code is 1 if a revision was raised, a draft was lost, or p99 of the readers exceeds the limit.
+wrk reads public pages and lists without editors and with them, in alternation. Each editor saves a draft as often as
+the form of an event does while somebody types. In the end the server is killed while all of them save, and the drafts
+are read: nothing older than the last acknowledged autosave may be stored.
+The latency of a round counts only if the host has left the CPU to this machine in both of its halves.
+The exit code is 1 if a revision was raised, a draft was lost, more than three seconds of typing were not saved, or p99
+of the readers exceeds the limit.
 """
 
 import argparse
@@ -25,17 +27,20 @@ from rich.console import Console
 from rich.progress import track
 
 from bench.load import Processes, Sample, run_wrk
-from bench.seeded_sites import NS, find_cluster, make_site, start_server
+from bench.seeded_sites import NS, SeededSite, find_cluster, make_site, start_server
 from kalends.http.sessions import COOKIE
 from kalends.operations import sessions
 from tests.servers import Server
 
-SAVE_INTERVAL = 3.0
+SAVE_INTERVAL = 2.5  # DELAY in kalends/console/static/autosave.js
+MAX_UNSAVED = 3.0  # seconds of typing
 READERS = 8
 FIRST_USER_ID = 1_000_000
 MAX_RATIO = 1.2
 # p99 of a second of reads scatters by some milliseconds on a shared machine.
 SLACK_MS = 3.0
+# Share of the CPU time that the host of a virtual machine takes away. Above it, the latencies are those of the host.
+MAX_STOLEN = 0.05
 PATHS = (f"{NS}/events", "/events/month/", "/events/list/")
 
 
@@ -51,36 +56,54 @@ class Editor:
     latencies: list[float] = field(default_factory=list[float])
 
 
+@dataclass(frozen=True)
+class Round:
+    """p99 of the readers in milliseconds, without and with editors, and the share of the CPU that the host took."""
+
+    quiet: float
+    busy: float
+    stolen: float
+
+
 def main() -> int:
     arguments = _read_arguments()
     console = Console()
     with ExitStack() as stack:
-        cluster = find_cluster(arguments.directory, stack)
-        site = make_site(cluster, arguments.events)
-        server = start_server(site, arguments.directory / "console.log", stack, megabytes=64)
-        processes = Processes(cluster.pid, server.process.pid)
+        site, server, processes = start_console(arguments.directory, arguments.events, stack)
         editors = add_sessions(site.url, arguments.editors)
         before = read_revision(site.url)
-        quiet, busy = _measure(server.base_url, processes, editors, arguments)
+        rounds = _measure(server.base_url, processes, editors, arguments)
         killed_at = asyncio.run(kill_while_editing(server, editors))
         lost = find_lost(site.url, editors)
         raised = read_revision(site.url) - before
+    counted = [entry for entry in rounds if entry.stolen <= MAX_STOLEN] or rounds
+    quiet = statistics.median(entry.quiet for entry in counted)
+    busy = statistics.median(entry.busy for entry in counted)
     latencies = sorted(latency for editor in editors for latency in editor.latencies)
     saved = sum(editor.acknowledged for editor in editors)
     p95 = latencies[int(len(latencies) * 0.95)] if latencies else 0.0
+    console.console.print(f"{len(counted)} of {len(rounds)} rounds undisturbed by the host")
     console.print(f"{arguments.editors} editors, {saved} autosaves, p95 of autosave {p95 * 1000:.0f} ms")
     console.print(f"p99 of readers: {quiet:.1f} ms without editors, {busy:.1f} ms with them ({busy / quiet:.2f} ×)")
     unsaved = max(killed_at - editor.saved_at for editor in editors)
     console.print(f"revisions raised: {raised}; drafts lost after kill -9: {lost}; unsaved typing ≤ {unsaved:.2f} s")
     is_slow = busy > quiet * MAX_RATIO + SLACK_MS
-    return 1 if raised or lost or is_slow or not saved else 0
+    return 1 if raised or lost or is_slow or unsaved > MAX_UNSAVED or not saved else 0
+
+
+def start_console(directory: Path, events: int, stack: ExitStack) -> tuple[SeededSite, Server, Processes]:
+    """Start a server on a site with this many events, until the stack is closed."""
+    cluster = find_cluster(directory, stack)
+    site = make_site(cluster, events)
+    server = start_server(site, directory / "console.log", stack, megabytes=64)
+    return site, server, Processes(cluster.pid, server.process.pid)
 
 
 def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--editors", type=int, default=100)
-    parser.add_argument("--seconds", type=float, default=30, help="of each measurement")
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=5, help="of each half of a round")
+    parser.add_argument("--rounds", type=int, default=120)
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--directory", type=Path, default=Path(".local/speed"), help="where the databases are kept")
     parser.add_argument("--quick", action="store_true", help="10 editors, 2 rounds of 4 seconds, 5,000 events")
@@ -120,16 +143,26 @@ def read_revision(site_url: str) -> int:
 
 def _measure(
     base_url: str, processes: Processes, editors: list[Editor], arguments: argparse.Namespace
-) -> tuple[float, float]:
-    """Return p99 of the readers in milliseconds, without and with editors, as medians over the rounds."""
-    quiet: list[float] = []
-    busy: list[float] = []
+) -> list[Round]:
+    rounds: list[Round] = []
     for number in track(range(arguments.rounds), description="Rounds"):
         url = base_url + PATHS[number % len(PATHS)]
         read = partial(run_wrk, url, READERS, arguments.seconds, processes)
-        quiet.append(read().p99)
-        busy.append(asyncio.run(_read_while_editing(read, base_url, editors, arguments.seconds)))
-    return statistics.median(quiet), statistics.median(busy)
+        before = _read_cpu_times()
+        quiet = read().p99
+        busy = asyncio.run(_read_while_editing(read, base_url, editors, arguments.seconds))
+        rounds.append(Round(quiet, busy, _stolen_share(before, _read_cpu_times())))
+    return rounds
+
+
+def _read_cpu_times() -> list[int]:
+    """Return the ticks of all CPUs: user, nice, system, idle, waiting, interrupts, soft interrupts, stolen."""
+    return [int(ticks) for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+
+
+def _stolen_share(before: list[int], after: list[int]) -> float:
+    ticks = [end - start for start, end in zip(before, after, strict=True)]
+    return ticks[-1] / max(1, sum(ticks))
 
 
 async def _read_while_editing(

@@ -18,9 +18,7 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from bench.console_editors import add_sessions
-from bench.load import Processes
-from bench.seeded_sites import find_cluster, make_site, start_server
+from bench.console_editors import add_sessions, start_console
 from kalends.http.sessions import COOKIE
 from tests.console.console_client import Page
 
@@ -144,10 +142,7 @@ def find_event_ids(site_url: str, count: int) -> list[int]:
 def main() -> int:
     arguments = _read_arguments()
     with ExitStack() as stack:
-        cluster = find_cluster(arguments.directory, stack)
-        site = make_site(cluster, arguments.events)
-        server = start_server(site, arguments.directory / "console.log", stack, megabytes=64)
-        processes = Processes(cluster.pid, server.process.pid)
+        site, server, processes = start_console(arguments.directory, arguments.events, stack)
         client = stack.enter_context(open_client(server.base_url, site.url))
         ids = find_event_ids(site.url, arguments.requests)
         results = [measure(case, client, ids, processes.seconds) for case in make_cases()]

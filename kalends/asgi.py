@@ -28,7 +28,7 @@ from kalends.core.errors import ApiError
 from kalends.core.forwarded import read_network
 from kalends.http import cors, health, language, media_files, requests, responses
 from kalends.http.auth import record_use
-from kalends.http.context import AppState
+from kalends.http.context import MEDIA_PREFIX, AppState
 from kalends.http.disconnects import ClientDisconnected, DisconnectWatcher, Receive, Send
 from kalends.http.error_page import make_error_page
 from kalends.http.request_head import read_host, strip_port
@@ -216,7 +216,7 @@ class Application:
         if path == "/docs" or path.startswith("/docs/"):
             home, extension = self._config.mounts[:2]
             return await reference.show(self._state, request, host, home.prefix, extension.prefix)
-        if path.startswith(f"{media_files.PREFIX}/"):
+        if path.startswith(f"{MEDIA_PREFIX}/"):
             return await media_files.serve_file(self._state, request, host)
         raise errors.no_route()
 
@@ -258,7 +258,7 @@ def find_context(config: HttpConfig, state: AppState, request: Request, host: st
         if _is_below(path, root):
             mount = Mount(root, "", ROOT, config.mounts[0].prefix)
             return replace(_make_api_request(state, request, host, mount), namespaces=namespaces)
-    if path in SYSTEM_PATHS or path.startswith(("/docs/", f"{media_files.PREFIX}/")):
+    if path in SYSTEM_PATHS or path.startswith(("/docs/", f"{MEDIA_PREFIX}/")):
         return None
     if _is_below(path, CONSOLE):
         return _make_console_request(config, state, request, host)

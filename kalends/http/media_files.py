@@ -14,7 +14,6 @@ from kalends.core.image_types import read_key
 from kalends.http.context import MEDIA_PREFIX, AppState
 from kalends.http.responses import is_known_etag, split_etags
 
-PREFIX: Final = MEDIA_PREFIX
 HEADERS: Final = {
     "Cache-Control": IMMUTABLE_CACHE_CONTROL,
     "Content-Disposition": "inline",
@@ -29,7 +28,7 @@ async def serve_file(state: AppState, request: Request, host: str) -> Response:
     """Send a file of the site that the host names, or of any site under the host of KALENDS_MEDIA_URL."""
     if request.method not in ("GET", "HEAD"):
         raise errors.method_not_allowed(request.method, ["GET"])
-    key: str = request.scope["path"].removeprefix(f"{PREFIX}/")
+    key: str = request.scope["path"].removeprefix(f"{MEDIA_PREFIX}/")
     parsed = read_key(key)
     if parsed is None:
         raise errors.no_route()

@@ -60,27 +60,17 @@ async def move_redirects(tx: Transaction, table: LiteralString, record_id: int, 
 
 async def current_slug(tx: Transaction, table: LiteralString, slug: str, *, is_post: bool) -> str | None:
     """Return the current slug of the record that had this slug, if the record is still public."""
-    visible: LiteralString = " AND r.status = 'publish'" if is_post else ""
-    new_slug: str | None = await tx.fetch_value(
-        Sql(
-            "SELECT r.slug FROM slug_redirects o "
-            "JOIN " + table + " r ON r.site_id = o.site_id AND r.id = o.record_id "
-            "WHERE o.site_id = ? AND o.kind = ? AND o.slug = ?" + visible,
-            tx.site.id,
-            table,
-            slug,
-        )
-    )
-    return new_slug
+    rows = await find_current(tx, table, [slug], is_post=is_post)
+    return rows[0]["slug"] if rows else None
 
 
 async def find_current(tx: Transaction, table: LiteralString, keys: Sequence[str], *, is_post: bool) -> list[Record]:
-    """Return `key`, `id` and `name` of the public records to which former slugs and IDs lead."""
+    """Return `key`, `id`, `slug` and `name` of the public records to which former slugs and IDs lead."""
     name: LiteralString = "title" if is_post else "name"
     visible: LiteralString = " AND r.status = 'publish'" if is_post else ""
     return await tx.fetch_all(
         Sql(
-            "SELECT o.slug AS key, r.id, r." + name + " AS name FROM slug_redirects o "
+            "SELECT o.slug AS key, r.id, r.slug, r." + name + " AS name FROM slug_redirects o "
             "JOIN " + table + " r ON r.site_id = o.site_id AND r.id = o.record_id "
             "WHERE o.site_id = ? AND o.kind = ? AND o.slug = ANY(?)" + visible,
             tx.site.id,

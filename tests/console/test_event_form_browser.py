@@ -337,6 +337,35 @@ def test_warnings_preview_and_drafts_with_script(server: Server, browser: Browse
     assert api.get(f"/events/{event['id']}").json()["title"] == "Reading"
 
 
+def test_typing_without_a_pause_is_kept(server: Server, browser: Browser, api: httpx.Client) -> None:
+    event = make_event(api, "Typed")
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.clock.install()
+        page.goto(f"/console/events/{event['id']}")
+        with page.expect_request(f"**/console/drafts/events/{event['id']}") as saved:
+            for letter in "abcdef":
+                page.locator("#title").press_sequentially(letter)
+                page.clock.run_for(500)
+        titles = [value for name, value in saved.value.post_data_json["fields"] if name == "title"]
+        # Three seconds have passed; with a timer that restarts, nothing would have been sent.
+        assert "abcd" in titles[0]
+
+
+def test_changes_are_kept_once_the_server_is_back(server: Server, browser: Browser, api: httpx.Client) -> None:
+    event = make_event(api, "Offline")
+    with open_console(browser, server) as opened:
+        page = opened.page
+        page.goto(f"/console/events/{event['id']}")
+        page.context.set_offline(True)
+        page.fill("#title", "Written offline")
+        expect(page.locator("[data-autosave]")).not_to_be_empty()
+        page.context.set_offline(False)
+        expect(page.locator("[data-autosave]")).to_contain_text("Unsaved changes kept at")
+        assert page.evaluate("localStorage.length") == 0
+        opened.errors.clear()
+
+
 def write_summary(page: Page, text: str) -> None:
     """Enter a text at once, because typing a long one takes seconds."""
     page.locator("#excerpt").evaluate("(field, text) => { field.value = text }", text)

@@ -1,7 +1,6 @@
 // Unsaved changes: kept on the server a moment after each change, and when the page is left.
-import { debounce } from "./api.js";
 
-const DELAY = 3000;
+const DELAY = 2500;
 const MAX_BEACON = 60000;
 // Fields that are not kept.
 const LEFT_OUT = ["new_password", "image_search"];
@@ -20,46 +19,61 @@ export function startAutosave(form) {
   const body = () => JSON.stringify({ base_revision: form.elements.base_revision.value, fields: collect() });
   let last = JSON.stringify(collect());
   let isSubmitted = false;
+  let isRefused = false;
+  let timer;
   let request;
 
+  // A browser may forbid storage.
+  const keepLocally = (text) => {
+    try { if (text) localStorage.setItem(stored, text); else localStorage.removeItem(stored); } catch { return; }
+  };
   const isChanged = () => JSON.stringify(collect()) !== last;
   const save = async () => {
     if (isSubmitted || !isChanged()) return;
     const current = JSON.stringify(collect());
-    request?.abort();
     request = new AbortController();
+    isRefused = false;
     try {
       const headers = { "Content-Type": "application/json", Accept: "application/json" };
       const response = await fetch(url, { method: "POST", headers, body: body(), signal: request.signal, redirect: "error" });
+      if (response.status >= 500) throw new Error(response.statusText);
       if (!response.ok) throw new Refusal((await response.json()).message);
       last = current;
+      keepLocally(null);
       const time = new Date().toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit" });
       status.textContent = saved.replace("{time}", time);
     } catch (error) {
       if (error.name === "AbortError") return;
-      keepLocally();
-      status.textContent = error instanceof Refusal ? error.message : failed;
+      keepLocally(body());
+      isRefused = error instanceof Refusal;
+      status.textContent = isRefused ? error.message : failed;
     }
   };
-  const keepLocally = () => { try { localStorage.setItem(stored, body()); } catch { return; } };
+  // Later changes do not restart the timer, so that somebody who types without a pause loses little as well.
+  const saveSoon = () => {
+    timer ??= setTimeout(async () => {
+      await save();
+      timer = undefined;
+      if (!isSubmitted && !isRefused && isChanged()) saveSoon();
+    }, DELAY);
+  };
   const leave = () => {
     if (isSubmitted || !isChanged()) return;
     const text = body();
     const isSent = text.length < MAX_BEACON && navigator.sendBeacon(url, new Blob([text], { type: "application/json" }));
     if (isSent) last = JSON.stringify(collect());
-    else keepLocally();
+    else keepLocally(text);
   };
   // Changes that could not be sent before are sent now, and offered when the form is opened the next time.
   const resend = async () => {
     const text = localStorage.getItem(stored);
     if (!text) return;
     const response = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: text });
-    if (response.ok) localStorage.removeItem(stored);
+    if (response.ok) keepLocally(null);
   };
 
-  const saveLater = debounce(save, DELAY);
-  form.addEventListener("input", saveLater);
-  form.addEventListener("change", saveLater);
+  form.addEventListener("input", saveSoon);
+  form.addEventListener("change", saveSoon);
   addEventListener("pagehide", leave);
   document.addEventListener("visibilitychange", () => document.hidden && leave());
   form.addEventListener("submit", ({ submitter }) => {
