@@ -11,6 +11,7 @@ from kalends.kinds.categories import CATEGORIES
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind
 from kalends.kinds.organizers import ORGANIZERS
+from kalends.kinds.series import SERIES
 from kalends.kinds.tags import TAGS
 from kalends.kinds.venues import VENUES
 from kalends.operations.calendar import DATE_PARAMS
@@ -22,6 +23,7 @@ from kalends.website.context import make_date_filter, make_page_context
 from kalends.website.feed_views import CALENDAR_PARAMS, show_calendar, show_event_calendar
 from kalends.website.handler import DAY, MONTH, PATH, SLUG, PageRequest, PageResponse, PageRoute
 from kalends.website.models.grid import find_week_start
+from kalends.website.series_views import show_series_calendar
 
 ICAL: Final = "ical"
 ONE_DAY: Final = timedelta(days=1)
@@ -45,6 +47,12 @@ async def show_single_calendar(
 ) -> PageResponse:
     response = await show_event_calendar(page_request, context, path_params, shows_locked=True)
     return _as_download(response, "event.ics")
+
+
+async def show_dates_calendar(
+    page_request: PageRequest, context: OperationContext, path_params: dict[str, str]
+) -> PageResponse:
+    return _as_download(await show_series_calendar(page_request, context, path_params), "series.ics")
 
 
 async def show_period_calendar(
@@ -107,5 +115,6 @@ CALENDARS: Final = (
     _route(rf"/tag/{SLUG}/", show_record_calendar, TAGS),
     _route(rf"/venue/{SLUG}/", show_record_calendar, VENUES),
     _route(rf"/organizer/{SLUG}/", show_record_calendar, ORGANIZERS),
+    PageRoute(rf"/series/{SLUG}/", show_dates_calendar, is_page=False, kind=SERIES, is_feed=True, extra_names=(ICAL,)),
     PageRoute(rf"/event/{SLUG}/", show_single_calendar, is_page=False, kind=EVENTS, extra_names=(ICAL,)),
 )

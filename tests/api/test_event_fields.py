@@ -97,6 +97,7 @@ def test_event_with_all_fields_has_exact_representation(
         "tags": [embedded_term(editor, "tags", full["tags"][0], 1)],
         "venue": by_kind["venue"],
         "organizer": by_kind["organizer"],
+        "series": None,
         "custom_fields": [],
         "ticket_url": "https://tickets.example/1",
         "event_status": "scheduled",

@@ -175,6 +175,7 @@ def test_minimum_role_to_write_each_kind() -> None:
         "categories": "author",
         "tags": "editor",
         "media": "author",
+        "series": "contributor",
     }
 
 

@@ -9,6 +9,7 @@ from kalends.website.routes import ROUTES
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.feeds.ical_readers import IcalJs, read_with_icalendar
+from tests.series.series_client import SeriesClient
 
 EVENTS = {
     "Market": {"start_date": "2031-12-05 10:00", "end_date": "2031-12-05 12:00"},
@@ -197,7 +198,9 @@ def test_no_page_ignores_the_parameter(app: RunningApp) -> None:
     """An address with the parameter never shows a page, which a calendar would read as empty or broken."""
     examples = ("/", "/events/", "/events/month/", "/events/week/", "/events/day/", "/events/list/", "/events/map/",
                 "/events/search/", "/event/market/", "/venue/hall/", "/organizer/club/", "/events/category/music/",
-                "/tag/winter/")  # fmt: skip
+                "/tag/winter/", "/series/yoga/")  # fmt: skip
+    dates = {"start_date": "2050-01-04 19:30:00", "end_date": "2050-01-04 21:00:00"}
+    SeriesClient(app.caller("editor")).create(rule="FREQ=WEEKLY;COUNT=3", **dates)
     for route in [route for route in ROUTES if route.is_page]:
         matching = [path for path in examples if re.fullmatch(route.pattern, path)]
         assert matching, route.pattern

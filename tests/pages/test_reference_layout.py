@@ -13,6 +13,7 @@ HEADINGS = [
     "Organizers",
     "Event categories",
     "Event tags",
+    "Series",
     "Images",
     "Batches",
     "Changes",

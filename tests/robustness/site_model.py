@@ -117,7 +117,7 @@ class Model:
         if (identical := self.find_identical(kind, fields)) is not None:
             return identical
         links = self._resolve_links(actor, fields)
-        return self._publish_linked(actor, self._add_post(actor, kind, fields, links))
+        return self.publish_linked(actor, self._add_post(actor, kind, fields, links))
 
     def find_identical(self, kind: str, fields: Fields) -> Post | None:
         """The published venue or organizer that a POST with these fields returns instead of a new one."""
@@ -146,7 +146,7 @@ class Model:
             changed["slug"] = self._post_slug(kind, slug, changed["title"], status, post.id)
         action = "trash" if changed["before_trash"] and post.status != "trash" else "update"
         self._apply_changes(post, changed, "restore" if status != "trash" == post.status else action)
-        return self._publish_linked(actor, post)
+        return self.publish_linked(actor, post)
 
     def delete_post(self, actor: Actor, kind: str, post: Post | None, *, is_stale: bool) -> Post:
         post = self._require_editable(actor, kind, post, is_stale=is_stale)
@@ -199,7 +199,7 @@ class Model:
         self.posts[post.id] = post
         return self._record_change(post, "create")
 
-    def _publish_linked(self, actor: Actor, event: Post) -> Post:
+    def publish_linked(self, actor: Actor, event: Post) -> Post:
         """What a public event is linked to becomes public with it, if the caller may publish it; what a scheduled
         event is linked to is scheduled. All scheduled records of the model have the same date."""
         if event.kind == "events" and event.status in ("publish", "future") and actor.rank >= AUTHOR:

@@ -18,8 +18,22 @@ from tests.console.console_rows import add_console_rows
 from tests.robustness.site_fixtures import DATES, Login, add_users, run_application
 
 API_PATH = f"/api/{INTERFACE.namespace}"
+EXTENSION_PATH = f"/api/{EXTENSION.namespace}"
 # Kinds in the order in which they are filled, with the parameter that names a record.
 TITLE_PARAMS = {"venues": "venue", "organizers": "organizer", "categories": "name", "tags": "name", "events": "title"}
+ALL_TITLE_PARAMS = TITLE_PARAMS | {"series": "title"}
+RULE = {"rule": "FREQ=WEEKLY;COUNT=3"}
+# The parameters that actions and previews require, by the end of their path.
+ACTION_PARAMS: dict[str, dict[str, Any]] = {
+    "preview": {**DATES, **RULE},
+    "series": RULE,  # of the action that makes an event the first date of a new series
+    "dates": {"add": ["2099-01-01 19:00:00"]},
+    "split": {"from": "2099-01-01 19:00:00"},
+    "merge": {"series": 1},
+    "dissolve": {},
+    "detach": {},
+    "follow": {},
+}
 LINKS = (("venue", "venues"), ("organizer", "organizers"), ("categories", "categories"), ("tags", "tags"))
 # Site `a` has one account and one image more.
 USERS_A = {"ed": "editor", "ann": "editor"}
@@ -47,21 +61,24 @@ class IsolatedSite:
 
     async def create_shared_records(self) -> None:
         """Return the records that both sites have: one requested by its ID, one by its slug."""
-        for kind in TITLE_PARAMS:
+        for kind in ALL_TITLE_PARAMS:
             self.ids[kind] = (await self._create(kind, "Shared")).json()["id"]
             await self._create(kind, "Shared too")
 
     async def create_own_records(self) -> None:
         """Return the records that the other site does not have."""
-        for kind in TITLE_PARAMS:
+        for kind in ALL_TITLE_PARAMS:
             response = await self._create(kind, "Own")
             self.own_ids[kind], self.own_slugs[kind] = response.json()["id"], response.json()["slug"]
 
     async def _create(self, kind: str, name: str) -> httpx.Response:
-        body: dict[str, Any] = {TITLE_PARAMS[kind]: name, "description": f"written by {self.word}"}
-        if kind == "events":
+        body: dict[str, Any] = {ALL_TITLE_PARAMS[kind]: name, "description": f"written by {self.word}"}
+        if kind in ("events", "series"):
             body |= {**DATES, **{param: [self.ids[of]] for param, of in LINKS}}
-        path, key = f"{API_PATH}/{kind}", {"Idempotency-Key": f"{kind} {name}"}
+        if kind == "series":
+            body |= RULE
+        root = EXTENSION_PATH if kind == "series" else API_PATH
+        path, key = f"{root}/{kind}", {"Idempotency-Key": f"{kind} {name}"}
         reply = await self.request("POST", path, self.users["ed"], json=body, headers=key)
         assert reply.status_code == 201, reply.text
         return reply
@@ -159,12 +176,16 @@ class IsolationRequest:
         """What is written: an update of the record that the path names, or a new one."""
         if not self.is_write or self.method == "DELETE" or self.path.endswith("/restore"):
             return None
+        directory, _, name = self.path.rpartition("/")
+        if name in ACTION_PARAMS and directory != EXTENSION_PATH:
+            return ACTION_PARAMS[name]
         field = "caption" if "/media" in self.path else "description"
         changes: dict[str, Any] = {field: f"written by betaword at {self.path}"}
-        kind = self.path.rpartition("/")[2]
-        return changes | (
-            {TITLE_PARAMS[kind]: "New", **(DATES if kind == "events" else {})} if kind in TITLE_PARAMS else {}
-        )
+        if name in ALL_TITLE_PARAMS:
+            changes[ALL_TITLE_PARAMS[name]] = "New"
+        if name in ("events", "series"):
+            changes |= {**DATES, **(RULE if name == "series" else {})}
+        return changes
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"

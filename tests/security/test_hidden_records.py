@@ -35,7 +35,7 @@ ALWAYS_SILENT = ("status=", "post_parent=", "/history", "/media")
 @dataclass(frozen=True)
 class HiddenEvent:
     """An event of the author. `secret` stands in all that it says, `slug` in its address, `linked` in the names
-    of public records that only it is linked to."""
+    of public records that only it is linked to. It is the only date of a series."""
 
     id: int
     status: str
@@ -43,6 +43,7 @@ class HiddenEvent:
     secret: str
     linked: str
     links: dict[str, int]
+    series: int
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,12 @@ def create_hidden_event(place: Instance, status: str) -> HiddenEvent:
         **({"date_utc": "2098-01-01 10:00:00"} if status == "future" else {}),
     }
     record = place.create("events", "author", **body)
+    convert = json_request("POST", f"{EXTENSION_PATH}/events/{record['id']}/series", {"rule": "FREQ=WEEKLY;COUNT=1"})
+    converted = place.request(convert, "author")
+    assert converted.status in (200, 201), converted.text[:2000]
     if status == "trash":
         place.write("DELETE", f"/events/{record['id']}", "author")
-    return HiddenEvent(record["id"], status, slug, secret, linked, links)
+    return HiddenEvent(record["id"], status, slug, secret, linked, links, converted.json()["series"]["id"])
 
 
 def iter_probes(event: HiddenEvent) -> Iterator[Probe]:
@@ -132,6 +136,7 @@ def _list_probes(event: HiddenEvent) -> Iterator[Probe]:
         {"geoloc_lat": 10, "geoloc_lng": 10, "orderby": "distance"},
         *({param: record_id} for param, record_id in event.links.items()),
         *({param: event.linked} for param in ("categories", "tags")),
+        {"series": event.series},
     ):
         yield Probe(get_request(path, **WINDOW, **query), is_guarded=True)
     for kind in LINKS.values():
@@ -145,6 +150,7 @@ def _extension_probes(event: HiddenEvent) -> Iterator[Probe]:
     yield Probe(get_request(f"{extension_url}/history"))
     yield Probe(json_request("POST", f"{extension_url}/restore", {}))
     yield Probe(json_request("POST", f"{extension_url}/restore", {"revision": 1}))
+    yield from _series_probes(event)
     yield Probe(get_request(f"{EXTENSION_PATH}/changes", since=0, per_page=500))
     yield Probe(get_request(f"{EXTENSION_PATH}/changes", since=0, kind="events", per_page=500))
     yield Probe(get_request(f"{EXTENSION_PATH}/changes", since=0, per_page=500, venue=event.links["venue"]))
@@ -154,11 +160,26 @@ def _extension_probes(event: HiddenEvent) -> Iterator[Probe]:
         yield Probe(json_request("POST", f"{EXTENSION_PATH}/batch", {"operations": operations, "atomic": atomic}))
 
 
+def _series_probes(event: HiddenEvent) -> Iterator[Probe]:
+    series_url = f"{EXTENSION_PATH}/series/{event.series}"
+    for path in ("", "/occurrences", "/history"):
+        yield Probe(get_request(series_url + path))
+    yield Probe(get_request(series_url, context="edit"))
+    yield Probe(get_request(f"{EXTENSION_PATH}/series", per_page=50))
+    yield Probe(get_request(f"{EXTENSION_PATH}/series/by-slug/{event.slug}"))
+    yield Probe(json_request("PATCH", series_url, {"excerpt": "changed"}))
+    for path in ("split", "dissolve", "restore"):
+        yield Probe(json_request("POST", f"{series_url}/{path}", {"from": f"{DAY} 00:00:00"}))
+    yield Probe(json_request("PATCH", f"{EXTENSION_PATH}/events/{event.id}", {"excerpt": "changed", "scope": "all"}))
+
+
 def _page_probes(event: HiddenEvent) -> Iterator[Probe]:
     own = f"/event/{event.slug}"
     for path in (f"{own}/", f"{own}/?password=wrong", f"{own}.ics", f"/?p={event.id}"):
         yield Probe(get_request(path))
     yield Probe(form_request(f"{own}/", password="wrong"))
+    for path in (f"/series/{event.slug}/", f"/series/{event.slug}.ics", f"/?p={event.series}"):
+        yield Probe(get_request(path))
     for front in ("", "/embed"):
         for path in ("/", "/events/month/2031-05/", f"/events/week/{DAY}/", f"/events/day/{DAY}/"):
             yield Probe(get_request(front + path))
@@ -253,6 +274,7 @@ def test_filters_do_not_reveal_protected_fields(
         "ticketed": [{"ticketed": "true"}],
         "free": [{"free": "false"}],
         "event_status": [{"event_status": "postponed"}, {"event_status": "postponed,scheduled"}],
+        "series": [{"series": event.series}],
         "geoloc": [{"geoloc": "true"}],
         "geoloc_lat": [{"geoloc_lat": 10, "geoloc_lng": 10}],
         "geoloc_lng": [{"geoloc_lng": 10, "geoloc_lat": 10, "geoloc_radius": 1}],
