@@ -59,7 +59,7 @@ ALTER TABLE events
     -- Deferred, because a shift of a series moves each date to the slot of the next one.
     ADD CONSTRAINT events_series_slot EXCLUDE USING btree (site_id WITH =, series_id WITH =, slot WITH =)
         WHERE (series_id IS NOT NULL) DEFERRABLE INITIALLY DEFERRED;
-CREATE INDEX events_series ON events (site_id, series_id, start_utc) INCLUDE (status) WHERE series_id IS NOT NULL;
+CREATE INDEX events_series ON events (site_id, series_id, start_utc, id) INCLUDE (status) WHERE series_id IS NOT NULL;
 
 -- The revision of the change of a series that caused a change of an event.
 ALTER TABLE changes ADD COLUMN cause bigint;

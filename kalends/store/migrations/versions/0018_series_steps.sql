@@ -41,30 +41,35 @@ CREATE TABLE series_days (
 CREATE INDEX events_single ON events (site_id, start_utc, published_at, id) INCLUDE (end_utc)
     WHERE status = 'publish' AND NOT hide_from_listings AND (series_id IS NULL OR password_hash IS NOT NULL);
 
+-- Each of the three triggers has its own plans of these statements, and plans only those that it executes.
 CREATE FUNCTION keep_series_steps() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    rows_before text := CASE TG_OP WHEN 'INSERT' THEN 'SELECT * FROM new_rows WHERE false' ELSE 'TABLE old_rows' END;
-    rows_after text := CASE TG_OP WHEN 'DELETE' THEN 'SELECT * FROM old_rows WHERE false' ELSE 'TABLE new_rows' END;
-    has_series boolean;
     -- Occurrences that have left their place in the series, and those that have taken one.
     gone series_steps[];
     added series_steps[];
 BEGIN
-    EXECUTE 'SELECT EXISTS (SELECT FROM (' || rows_before || ') b WHERE series_id IS NOT NULL)
-        OR EXISTS (SELECT FROM (' || rows_after || ') a WHERE series_id IS NOT NULL)' INTO has_series;
-    IF NOT has_series THEN
-        RETURN NULL;
-    END IF;
-    EXECUTE 'WITH before AS MATERIALIZED (
-            SELECT site_id, id, series_id, start_utc, end_utc, published_at FROM (' || rows_before || ') b
+    IF TG_OP = 'INSERT' THEN
+        SELECT array_agg(ROW (site_id, id, series_id, start_utc, end_utc, published_at, NULL, NULL)::series_steps)
+        INTO added FROM new_rows WHERE series_id IS NOT NULL AND listed AND password_hash IS NULL;
+    ELSIF TG_OP = 'DELETE' THEN
+        SELECT array_agg(ROW (site_id, id, series_id, start_utc, end_utc, published_at, NULL, NULL)::series_steps)
+        INTO gone FROM old_rows WHERE series_id IS NOT NULL AND listed AND password_hash IS NULL;
+    ELSIF EXISTS (SELECT FROM new_rows WHERE series_id IS NOT NULL)
+        OR EXISTS (SELECT FROM old_rows WHERE series_id IS NOT NULL) THEN
+        WITH before AS MATERIALIZED (
+            SELECT site_id, id, series_id, start_utc, end_utc, published_at FROM old_rows
             WHERE series_id IS NOT NULL AND listed AND password_hash IS NULL),
         after AS MATERIALIZED (
-            SELECT site_id, id, series_id, start_utc, end_utc, published_at FROM (' || rows_after || ') a
+            SELECT site_id, id, series_id, start_utc, end_utc, published_at FROM new_rows
             WHERE series_id IS NOT NULL AND listed AND password_hash IS NULL)
         SELECT
             (SELECT array_agg(ROW (g.*, NULL, NULL)::series_steps) FROM (TABLE before EXCEPT TABLE after) g),
-            (SELECT array_agg(ROW (a.*, NULL, NULL)::series_steps) FROM (TABLE after EXCEPT TABLE before) a)'
+            (SELECT array_agg(ROW (a.*, NULL, NULL)::series_steps) FROM (TABLE after EXCEPT TABLE before) a)
         INTO gone, added;
+    END IF;
+    IF gone IS NULL AND added IS NULL THEN
+        RETURN NULL;
+    END IF;
     DELETE FROM series_steps s USING unnest(gone) g WHERE s.site_id = g.site_id AND s.id = g.id;
     -- Besides the added occurrences, those change that follow a place which was left or taken.
     INSERT INTO series_steps AS s (site_id, id, series_id, start_utc, end_utc, published_at, previous_start)
