@@ -4,8 +4,8 @@ wrk reads public pages and lists without editors and with them, in alternation. 
 the form of an event does while somebody types. In the end the server is killed while all of them save, and the drafts
 are read: nothing older than the last acknowledged autosave may be stored.
 The latency of a round counts only if the host has left the CPU to this machine in both of its halves.
-The exit code is 1 if a revision was raised, a draft was lost, more than three seconds of typing were not saved, or p99
-of the readers exceeds the limit.
+The exit code is 1 if a revision was raised, a draft was lost, more than three seconds of typing were not saved, or
+p99 of the readers exceeds the limit.
 """
 
 import argparse
@@ -82,7 +82,7 @@ def main() -> int:
     latencies = sorted(latency for editor in editors for latency in editor.latencies)
     saved = sum(editor.acknowledged for editor in editors)
     p95 = latencies[int(len(latencies) * 0.95)] if latencies else 0.0
-    console.console.print(f"{len(counted)} of {len(rounds)} rounds undisturbed by the host")
+    console.print(f"{len(counted)} of {len(rounds)} rounds undisturbed by the host")
     console.print(f"{arguments.editors} editors, {saved} autosaves, p95 of autosave {p95 * 1000:.0f} ms")
     console.print(f"p99 of readers: {quiet:.1f} ms without editors, {busy:.1f} ms with them ({busy / quiet:.2f} ×)")
     unsaved = max(killed_at - editor.saved_at for editor in editors)
