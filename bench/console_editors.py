@@ -32,7 +32,7 @@ from kalends.http.sessions import COOKIE
 from kalends.operations import sessions
 from tests.servers import Server
 
-SAVE_INTERVAL = 2.5  # DELAY in kalends/console/static/autosave.js
+SAVE_INTERVAL = 2.8  # DELAY in kalends/console/static/autosave.js
 MAX_UNSAVED = 3.0  # seconds of typing
 READERS = 8
 FIRST_USER_ID = 1_000_000
