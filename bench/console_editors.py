@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import httpx
 import psycopg
 from rich.console import Console
 from rich.progress import track
@@ -30,6 +29,7 @@ from bench.load import Processes, Sample, run_wrk
 from bench.seeded_sites import NS, SeededSite, find_cluster, make_site, start_server
 from kalends.http.sessions import COOKIE
 from kalends.operations import sessions
+from tests.security.wire_client import Connection, json_request
 from tests.servers import Server
 
 SAVE_INTERVAL = 2.8  # DELAY in kalends/console/static/autosave.js
@@ -168,38 +168,43 @@ def _stolen_share(before: list[int], after: list[int]) -> float:
 async def _read_while_editing(
     read: Callable[[], Sample], base_url: str, editors: list[Editor], seconds: float
 ) -> float:
-    async with httpx.AsyncClient(base_url=base_url, timeout=30, limits=httpx.Limits(max_connections=50)) as client:
-        ends_at = time.monotonic() + seconds
-        editing = [asyncio.create_task(edit(client, editor, ends_at)) for editor in editors]
-        result = await asyncio.to_thread(read)
-        await asyncio.gather(*editing)
+    ends_at = time.monotonic() + seconds
+    editing = [asyncio.create_task(edit(base_url, editor, ends_at)) for editor in editors]
+    result = await asyncio.to_thread(read)
+    await asyncio.gather(*editing)
     return result.p99
 
 
-async def edit(client: httpx.AsyncClient, editor: Editor, ends_at: float) -> None:
-    """Save a draft every few seconds. The number in the title tells which state was stored."""
-    headers = {"Cookie": f"{COOKIE}={editor.token}", "Sec-Fetch-Site": "same-origin", "Accept": "application/json"}
+async def edit(base_url: str, editor: Editor, ends_at: float) -> None:
+    """Save a draft every few seconds. The number in the title tells which state was stored.
+
+    The client is a plain one, because it shares the CPU with the server and the readers.
+    """
+    headers = {"cookie": f"{COOKIE}={editor.token}", "sec-fetch-site": "same-origin", "accept": "application/json"}
+    connection = Connection(base_url)
     await asyncio.sleep(editor.delay)
     while time.monotonic() < ends_at:
         number = editor.acknowledged + 1
         started = time.perf_counter()
         body = {"fields": [["title", f"Concert {number}"], ["description", "<p>Text of the event.</p>" * 20]]}
-        response = await client.post(f"/console/drafts/events/{editor.key}", json=body, headers=headers)
-        response.raise_for_status()
+        request = json_request("POST", f"/console/drafts/events/{editor.key}", body, **headers)
+        response = await connection.send(request)
+        if response.status != 200:
+            raise ConnectionError(response.text)
         editor.latencies.append(time.perf_counter() - started)
         editor.acknowledged, editor.saved_at = number, started
         await asyncio.sleep(SAVE_INTERVAL)
+    connection.close()
 
 
 async def kill_while_editing(server: Server, editors: list[Editor]) -> float:
     """Kill the server after each editor has saved at least once more, and return the time of it."""
-    async with httpx.AsyncClient(base_url=server.base_url, timeout=30) as client:
-        editing = [asyncio.create_task(edit(client, editor, math.inf)) for editor in editors]
-        await asyncio.sleep(SAVE_INTERVAL * 2.5)
-        killed_at = time.perf_counter()
-        await asyncio.to_thread(server.kill)
-        results = await asyncio.gather(*editing, return_exceptions=True)
-    if unexpected := [error for error in results if not isinstance(error, httpx.TransportError)]:
+    editing = [asyncio.create_task(edit(server.base_url, editor, math.inf)) for editor in editors]
+    await asyncio.sleep(SAVE_INTERVAL * 2.5)
+    killed_at = time.perf_counter()
+    await asyncio.to_thread(server.kill)
+    results = await asyncio.gather(*editing, return_exceptions=True)
+    if unexpected := [error for error in results if not isinstance(error, ConnectionError)]:
         raise AssertionError(f"not the end of the server: {unexpected[0]!r}")
     return killed_at
 
