@@ -97,11 +97,11 @@ bench *arguments:
 bench-staleness *arguments:
     uv run python -m bench.staleness "$@"
 
-# Compare CPU per request at 20,000 and 2,000,000 events: --quick, --only NAME, --small N, --large N
+# Compare CPU per request at 20,000 and 2,000,000 events: --quick, --only NAME, --small N, --large N, --series
 bench-growth *arguments:
     uv run python -m bench.scaling "$@"
 
-# Measure a month of 1,000 events and a feed of 5,000, also in a site of 2,000,000: --quick, --small N, --large N
+# Measure a month of 1,000 events and a feed of 5,000, also in a site of 2,000,000: --quick, --small N, --large N, --series
 bench-calendar *arguments:
     uv run python -m bench.calendar_pages "$@"
 

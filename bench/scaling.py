@@ -15,7 +15,7 @@ from rich.progress import track
 from rich.table import Table
 
 from bench.measurement import Measurement, RunningServer, compute_ratio, measure_together
-from bench.scaling_cases import BASE, CASES, COMMON_WORDS, Case, make_deep_page_cases, search_path
+from bench.scaling_cases import BASE, CASES, COMMON_WORDS, SERIES_CASES, Case, make_deep_page_cases, search_path
 from bench.seeded_sites import find_cluster
 from bench.sized_sites import SizedSite, make_site
 from tests.servers import Server
@@ -37,7 +37,7 @@ def main() -> int:
     with ExitStack() as stack:
         cluster = find_cluster(arguments.directory, stack, SETTINGS)
         small, large = (
-            make_site(cluster.url, events, upcoming)
+            make_site(cluster.url, events, upcoming, has_series=arguments.series)
             for events, upcoming in (
                 (arguments.small, arguments.small_upcoming),
                 (arguments.large, arguments.large_upcoming),
@@ -56,6 +56,7 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--requests", type=int, default=60, help="in each round, of each kind, at each size")
     parser.add_argument("--quick", action="store_true", help="2,000 against 40,000 events, with looser limits")
+    parser.add_argument("--series", action="store_true", help="half of the events are dates of series")
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument(
         "--directory", type=Path, default=Path(".local/growth"), help="where the databases are kept for another run"
@@ -80,7 +81,7 @@ def _start(site: SizedSite, directory: Path, stack: ExitStack) -> RunningServer:
 def _compare(small: RunningServer, large: RunningServer, arguments: argparse.Namespace) -> bool:
     console = Console(width=150)
     now = datetime.now(UTC)
-    cases = [case for case in CASES if arguments.only in case.name]
+    cases = [case for case in (*CASES, *(SERIES_CASES if arguments.series else ())) if arguments.only in case.name]
     rows: list[tuple[Case, Measurement, Measurement]] = []
     for case in track(cases, "measuring", console=Console(stderr=True)):
         paths = [(server, case.paths(server.site, now)) for server in (small, large)]

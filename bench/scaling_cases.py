@@ -58,6 +58,9 @@ CASES = (
     Case("a circle", MAX_CONSTANT_RATIO, _radius_paths),
     Case("two rare words", MAX_CONSTANT_RATIO, lambda _, __: [_list_path(search=" ".join(RARE_WORDS))]),
 )
+SERIES_CASES = (
+    Case("one series", MAX_CONSTANT_RATIO, lambda site, _: [_list_path(series=n) for n in site.series_ids]),
+)
 
 
 def search_path(word: str) -> str:

@@ -17,6 +17,7 @@ from bench.cpu_time import APPLICATION_NAME
 from kalends.store.migrations import migrate
 
 MARKED_EVENTS = 200
+DATES_PER_SERIES = 20  # of kalends seed
 # Far from all demo venues, so that a circle around this point contains marked events only.
 LATITUDE, LONGITUDE = -54.4208, 3.3464
 RARE_WORDS = ("zyxomma", "quaggaful")
@@ -31,11 +32,15 @@ class SizedSite:
     category_id: int
     event_ids: list[int]
     slugs: list[str]
+    series_ids: list[int]
 
 
-def make_site(postgres_url: str, events: int, upcoming: int) -> SizedSite:
-    """Return the site of this size; create it unless an earlier run of the same day has done so."""
-    name = f"growth_{events}"
+def make_site(postgres_url: str, events: int, upcoming: int, *, has_series: bool = False) -> SizedSite:
+    """Return the site of this size; create it unless an earlier run of the same day has done so.
+
+    `has_series`: half of the events are dates of series.
+    """
+    name = f"growth_{events}{'_series' if has_series else ''}"
     url = urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         if not connection.execute("SELECT true FROM pg_database WHERE datname = %s", [name]).fetchone():
@@ -44,17 +49,21 @@ def make_site(postgres_url: str, events: int, upcoming: int) -> SizedSite:
     with psycopg.connect(url, autocommit=True, application_name=APPLICATION_NAME) as connection:
         connection.execute("UPDATE sites SET timezone = 'Europe/Berlin'")
         if not connection.execute("SELECT true FROM events LIMIT 1").fetchone():
-            _seed(url, events, upcoming)
+            _seed(url, events, upcoming, events // 2 // DATES_PER_SERIES if has_series else 0)
         venue_id, category_id = _mark(connection)
         rows = connection.execute(
             """SELECT id, slug FROM events WHERE listed AND start_utc >= now() + interval '1 day'
                 ORDER BY md5(id::text) LIMIT 600"""
         ).fetchall()
-    return SizedSite(name, events, url, venue_id, category_id, [row[0] for row in rows], [row[1] for row in rows])
+        series = connection.execute("SELECT id FROM series ORDER BY md5(id::text) LIMIT 100").fetchall()
+    ids, slugs = [row[0] for row in rows], [row[1] for row in rows]
+    return SizedSite(name, events, url, venue_id, category_id, ids, slugs, [row[0] for row in series])
 
 
-def _seed(url: str, events: int, upcoming: int) -> None:
-    command = [sys.executable, "-m", "kalends", "seed", "--events", str(events), "--upcoming", str(upcoming)]
+def _seed(url: str, events: int, upcoming: int, series: int) -> None:
+    single = str(events - series * DATES_PER_SERIES)
+    command = [sys.executable, "-m", "kalends", "seed", "--events", single, "--upcoming", str(upcoming)]
+    command += ["--series", str(series)] if series else []
     environment = {**os.environ, "KALENDS_DATABASE_URL": url}
     subprocess.run(command, env=environment, check=True)  # noqa: S603  Our own command.
 

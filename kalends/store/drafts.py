@@ -31,14 +31,16 @@ async def save_draft(
     *,
     base_revision: int | None,
     pairs: Sequence[tuple[str, str]],
-) -> None:
-    await tx.execute(
+) -> bool:
+    """Insert or replace a draft, and return whether it is a new one."""
+    row = await tx.fetch_one(
         Sql(
             """
             INSERT INTO drafts (site_id, user_id, kind, draft_key, base_revision, fields, saved_at)
             VALUES (?, ?, ?, ?, ?, ?::jsonb, ?)
             ON CONFLICT (site_id, user_id, kind, draft_key) DO UPDATE SET base_revision = excluded.base_revision,
                 fields = excluded.fields, saved_at = excluded.saved_at
+            RETURNING xmax = 0 AS is_new
             """,
             tx.site.id,
             user_id,
@@ -49,6 +51,7 @@ async def save_draft(
             tx.now,
         )
     )
+    return bool(row and row["is_new"])
 
 
 async def remove_oldest(tx: Transaction, user_id: int, kind: str) -> None:

@@ -115,6 +115,8 @@ CALENDARS: Final = (
     _route(rf"/tag/{SLUG}/", show_record_calendar, TAGS),
     _route(rf"/venue/{SLUG}/", show_record_calendar, VENUES),
     _route(rf"/organizer/{SLUG}/", show_record_calendar, ORGANIZERS),
-    PageRoute(rf"/series/{SLUG}/", show_dates_calendar, is_page=False, kind=SERIES, is_feed=True, extra_names=(ICAL,)),
+    PageRoute(
+        rf"/series/{SLUG}/", show_dates_calendar, is_page=False, kind=SERIES, is_feed=True, extra_names=(ICAL,)
+    ),
     PageRoute(rf"/event/{SLUG}/", show_single_calendar, is_page=False, kind=EVENTS, extra_names=(ICAL,)),
 )

@@ -96,7 +96,7 @@ async def _send_all(address: str, requests: Sequence[WireRequest], connections: 
     numbers = iter(range(len(requests)))
 
     async def run() -> None:
-        connection = _Connection(address)
+        connection = Connection(address)
         for number in numbers:
             responses[number] = await asyncio.wait_for(connection.send(requests[number]), RESPONSE_TIMEOUT)
         connection.close()
@@ -107,7 +107,7 @@ async def _send_all(address: str, requests: Sequence[WireRequest], connections: 
     return [response for response in responses if response is not None]
 
 
-class _Connection:
+class Connection:
     """A connection that is opened again when the server has closed it."""
 
     def __init__(self, address: str) -> None:

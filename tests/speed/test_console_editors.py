@@ -4,8 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable
 
-import httpx
-
 from bench.console_editors import Editor, add_sessions, edit, find_lost, read_revision
 from tests.servers import Server
 
@@ -24,6 +22,5 @@ def test_autosave_raises_no_revision_and_loses_nothing(
 
 
 async def _edit_all(base_url: str, editors: list[Editor]) -> None:
-    async with httpx.AsyncClient(base_url=base_url, timeout=30) as client:
-        ends_at = time.monotonic() + 4
-        await asyncio.gather(*[edit(client, editor, ends_at) for editor in editors])
+    ends_at = time.monotonic() + 4
+    await asyncio.gather(*[edit(base_url, editor, ends_at) for editor in editors])

@@ -122,6 +122,6 @@ def _user_id(console_request: ConsoleRequest) -> int:
 ROUTES: Final = (
     ConsoleRoute("/events/checks", post=check_form),
     ConsoleRoute(r"/events/(?P<id>\d{1,15})/revision", read_revision),
-    ConsoleRoute(f"/drafts/events/{KEY}", compare_draft, store_draft),
+    ConsoleRoute(f"/drafts/events/{KEY}", compare_draft, store_draft, has_frequent_post=True),
     ConsoleRoute(f"/drafts/events/{KEY}/discard", post=discard_draft),
 )

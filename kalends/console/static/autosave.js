@@ -1,6 +1,6 @@
 // Unsaved changes: kept on the server a moment after each change, and when the page is left.
 
-const DELAY = 2500;
+const DELAY = 2800;
 const MAX_BEACON = 60000;
 // Fields that are not kept.
 const LEFT_OUT = ["new_password", "image_search"];
