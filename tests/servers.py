@@ -89,15 +89,17 @@ class Server:
     def _wait_until_ready(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
         last_response = "nothing"
-        while self.is_running() and time.monotonic() < deadline:
-            try:
-                response = httpx.get(f"{self.base_url}/readyz", timeout=5)
-                if response.is_success:
-                    return
-                last_response = f"{response.status_code} {response.text}"
-            except httpx.TransportError:
-                pass  # It does not listen yet.
-            time.sleep(0.05)
+        # One client: each new one loads the certificates, which would take the time of the server that starts.
+        with httpx.Client(timeout=5) as client:
+            while self.is_running() and time.monotonic() < deadline:
+                try:
+                    response = client.get(f"{self.base_url}/readyz")
+                    if response.is_success:
+                        return
+                    last_response = f"{response.status_code} {response.text}"
+                except httpx.TransportError:
+                    pass  # It does not listen yet.
+                time.sleep(0.05)
         state = "was not ready in time" if self.is_running() else f"ended with {self.process.returncode}"
         self.kill()
         raise ServerError(f"The server {state}. /readyz last answered: {last_response}. Its log:\n{self.read_log()}")

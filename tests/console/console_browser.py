@@ -9,9 +9,8 @@ from typing import Any
 from playwright.sync_api import Browser, Page
 
 from kalends.core.clock import utc_now
-from kalends.operations import accounts
 from kalends.store.database import Database, Options
-from tests.console.console_client import PASSWORD
+from tests.console.console_client import PASSWORD, set_all_passwords
 from tests.pages.browser_page import find_violations
 from tests.servers import Server
 
@@ -74,8 +73,7 @@ def set_passwords(database_url: str, logins: tuple[str, ...] = ("administrator",
         database = await Database.open(Options(url=database_url))
         try:
             async with database.transaction("127.0.0.1", utc_now(), writing=True) as tx:
-                for login in logins:
-                    await accounts.set_account_password(tx, login, PASSWORD)
+                await set_all_passwords(tx, logins)
         finally:
             await database.close()
 

@@ -4,16 +4,19 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page
+import httpx
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from kalends.core.clock import utc_now
-from kalends.operations import accounts, sites
+from kalends.http.sessions import COOKIE
+from kalends.operations import sites
 from kalends.store.database import Database, Options
-from tests.api.running_app import HOST, ROLES
-from tests.console.console_client import PASSWORD
+from tests.api.running_app import HOST
+from tests.console.console_client import PASSWORD, set_all_passwords
 from tests.pages.browser_page import BrowserPage, open_browser_page
 from tests.servers import Server
 
@@ -25,8 +28,7 @@ def prepare_site(database_url: str, **settings: str) -> None:
         database = await Database.open(Options(url=database_url))
         try:
             async with database.transaction(HOST, utc_now(), writing=True) as tx:
-                for role in ROLES:
-                    await accounts.set_account_password(tx, role, PASSWORD)
+                await set_all_passwords(tx)
                 for key, value in settings.items():
                     await sites.set_site(tx, key, value)
         finally:
@@ -35,20 +37,29 @@ def prepare_site(database_url: str, **settings: str) -> None:
     asyncio.run(prepare())
 
 
+@cache
+def sign_in(server: Server, login: str) -> str:
+    """Sign in once per server and account, and return the token of the session."""
+    fields = {"login": login, "password": PASSWORD}
+    headers = {"sec-fetch-site": "same-origin"}
+    response = httpx.post(f"{server.base_url}/console/sign-in", data=fields, headers=headers, timeout=30)
+    return response.cookies[COOKIE]
+
+
+def add_session(context: BrowserContext, server: Server, login: str) -> None:
+    """Give a browser the cookie of a session. Signing in by its form has tests of its own."""
+    cookie = {"name": COOKIE, "value": sign_in(server, login), "domain": "127.0.0.1", "path": "/", "secure": True}
+    context.add_cookies([{**cookie, "httpOnly": True, "sameSite": "Lax"}])  # type: ignore[list-item]
+
+
 @contextmanager
 def open_console(
     chromium: Browser, server: Server, login: str = "editor", *, script: bool = True, **options: Any
 ) -> Iterator[BrowserPage]:
     """Yield a page that is signed in. The test fails if the browser reports any error."""
     with open_browser_page(chromium, script=script, base_url=server.base_url, **options) as browser:
-        page = browser.page
-        page.set_default_timeout(30_000)
-        page.goto("/console/sign-in?next=/console/account")
-        page.fill("#login", login)
-        page.fill("#password", PASSWORD)
-        page.click("main button")
-        page.goto("about:blank")
-        browser.errors.clear()
+        browser.page.set_default_timeout(30_000)
+        add_session(browser.page.context, server, login)
         yield browser
         assert browser.errors == []
 

@@ -9,7 +9,7 @@ from tests.api.running_app import User
 from tests.conftest import replace_database, temporary_database
 from tests.console.form_browser import open_console, prepare_site
 from tests.servers import Server
-from tests.soak import scaled
+from tests.soak import SOAK, scaled
 
 # The profile "slow 4G" of Lighthouse: bytes per second, and milliseconds for a round trip.
 SLOW_4G = {"offline": False, "latency": 150, "downloadThroughput": 1_600_000 / 8, "uploadThroughput": 750_000 / 8}
@@ -47,8 +47,11 @@ def server(
 def test_first_input_is_usable_within_a_second(
     server: Server, chromium: Browser, report: Callable[[object], None], is_cached: bool
 ) -> None:
-    times = [measure(server, chromium, is_cached) for _ in range(scaled(3, 7))]
-    focusable, ready = sorted(times, key=max)[0]
+    times: list[tuple[float, float]] = []
+    # One quick visit shows that it is possible; others may be disturbed.
+    while not times or (len(times) < scaled(3, 7) and (SOAK or max(times[-1]) >= MAX_MS)):
+        times.append(measure(server, chromium, is_cached))
+    focusable, ready = min(times, key=max)
     report(f"title focusable after {focusable:.0f} ms, modules have run after {ready:.0f} ms")
     assert max(focusable, ready) < MAX_MS
 

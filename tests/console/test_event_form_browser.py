@@ -319,13 +319,15 @@ def test_warnings_preview_and_drafts_with_script(server: Server, browser: Browse
     revision = api.get("/changes?since=0").json()
     with open_console(browser, server) as opened:
         page = opened.page
+        page.clock.install()
         page.goto(f"/console/events/{event['id']}")
         page.fill("#title", "Poetry night")
         expect(page.locator("[data-check=duplicates]")).to_contain_text("Poetry night")
         page.click(".form-actions [value=preview]")
         expect(page.frame_locator("[name=preview]").locator("h1")).to_have_text("Poetry night")
         page.keyboard.press("Escape")
-        expect(page.locator("[data-autosave]")).to_contain_text("Unsaved changes kept at", timeout=6000)
+        pass_autosave_delay(page)
+        expect(page.locator("[data-autosave]")).to_contain_text("Unsaved changes kept at")
         page.fill("#title", "Poetry night again")
         # Leaving the page sends the rest at once.
         page.goto("about:blank")
@@ -356,14 +358,22 @@ def test_changes_are_kept_once_the_server_is_back(server: Server, browser: Brows
     event = make_event(api, "Offline")
     with open_console(browser, server) as opened:
         page = opened.page
+        page.clock.install()
         page.goto(f"/console/events/{event['id']}")
         page.context.set_offline(True)
         page.fill("#title", "Written offline")
+        pass_autosave_delay(page)
         expect(page.locator("[data-autosave]")).not_to_be_empty()
         page.context.set_offline(False)
+        pass_autosave_delay(page)
         expect(page.locator("[data-autosave]")).to_contain_text("Unsaved changes kept at")
         assert page.evaluate("localStorage.length") == 0
         opened.errors.clear()
+
+
+def pass_autosave_delay(page: Page) -> None:
+    """Let the delay of the autosave pass at once. The clock of the page must be installed."""
+    page.clock.run_for(2500)
 
 
 def write_summary(page: Page, text: str) -> None:
@@ -377,8 +387,10 @@ def test_long_text_is_kept(server: Server, browser: Browser, api: httpx.Client) 
     path = f"/console/events/{event['id']}"
     with open_console(browser, server) as opened:
         page = opened.page
+        page.clock.install()
         page.goto(path)
         write_summary(page, text)
+        pass_autosave_delay(page)
         expect(page.locator("[data-autosave]")).to_contain_text("Unsaved changes kept at")
         page.goto(f"{path}?draft={event['id']}")
         assert len(page.input_value("#excerpt")) == len(text)
@@ -404,8 +416,10 @@ def test_text_beyond_the_maximum_is_explained(
     event = make_event(api, f"Too long {length}")
     with open_console(browser, server) as opened:
         page = opened.page
+        page.clock.install()
         page.goto(f"/console/events/{event['id']}")
         write_summary(page, "x" * length)
+        pass_autosave_delay(page)
         expect(page.locator("[data-autosave]")).to_contain_text(message)
         page.goto("about:blank")
         # Chromium reports the status of each refused draft.

@@ -9,8 +9,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.api.conftest import StartApp
-from tests.console.console_client import PASSWORD, set_passwords
+from tests.console.console_client import set_passwords
 from tests.console.event_table_pages import make_event
+from tests.console.form_browser import add_session
 from tests.pages.browser_page import find_violations, open_browser_page
 from tests.servers import Server
 from tests.soak import some
@@ -20,7 +21,7 @@ from tests.soak import some
 class Town:
     """A server with events, and its database."""
 
-    address: str
+    server: Server
     database_url: str
 
     def count(self, status: str, name: str) -> int:
@@ -48,23 +49,19 @@ def town(start_app_for_module: StartApp, start_server: Callable[..., Server]) ->
                event_status="cancelled", timezone="Asia/Tokyo")  # fmt: skip
     make_event(contributor, "Submission", 6, status="pending")
     server = start_server(app.database_url)
-    yield Town(server.base_url, app.database_url)
+    yield Town(server, app.database_url)
     server.stop()
 
 
 @contextmanager
 def open_table(chromium: Browser, town: Town, query: str = "", *, script: bool = True, width: int = 1280,
                scheme: str = "light") -> Iterator[Page]:  # fmt: skip
-    """Sign in as the editor and open the table; fail on any message of the console of the browser."""
+    """Open the table as the editor; fail on any message of the console of the browser."""
     size = {"width": width, "height": 800}
     with open_browser_page(chromium, script=script, viewport=size, color_scheme=scheme) as browser:
-        page = browser.page
-        page.goto(f"{town.address}/console/sign-in?next=/console/events%3F{query.replace('=', '%3D')}")
-        page.fill("#login", "editor")
-        page.fill("#password", PASSWORD)
-        page.click("main form button")
-        page.wait_for_selector(".bulk")
-        yield page
+        add_session(browser.page.context, town.server, "editor")
+        browser.page.goto(f"{town.server.base_url}/console/events?{query}")
+        yield browser.page
         assert browser.errors == []
 
 

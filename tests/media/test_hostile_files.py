@@ -103,15 +103,17 @@ def test_hostile_files_are_handled_within_limits(user_database: UserDatabase, st
     outcomes: Counter[int] = Counter()
     slowest = (0.0, "")
     with quiet.measure():
-        time.sleep(scaled(4, 20))
-    for target, reader in ((other, other_busy), (server, busy)):
+        time.sleep(scaled(2, 20))
+    # The other server is there for comparison only, so that a part of the files is enough for it.
+    compared = contents[:: scaled(3, 1)]
+    for target, reader, sent in ((other, other_busy, compared), (server, busy, contents)):
         user = user_database.users["author"]
         with (
             target.client(login=user.login, password=user.password) as client,
             reader.measure(),
             ThreadPoolExecutor(scaled(2, 4)) as senders,
         ):
-            for name, took, response in senders.map(partial(upload, client), contents):
+            for name, took, response in senders.map(partial(upload, client), sent):
                 slowest = max(slowest, (took, name))
                 outcomes[response.status_code] += 1
                 assert response.status_code in (201, 400), (name, response.text)

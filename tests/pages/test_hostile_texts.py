@@ -4,7 +4,7 @@ The browser ignores the Content-Security-Policy, so that only the escaping of th
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -87,10 +87,10 @@ def hostile(
         server.stop()
 
 
-def fill_site(server: Server, client: httpx.Client) -> HostileSite:
+def fill_site(server: Server, client: httpx.Client, payloads: Sequence[str] = PAYLOADS) -> HostileSite:
     paths: dict[str, list[str]] = {kind: [] for kind in FIELDS}
     accepted, titles = 0, []
-    for number, payload in enumerate(PAYLOADS):
+    for number, payload in enumerate(payloads):
         ids: dict[str, int] = {}
         for kind, fields in FIELDS.items():
             body: dict[str, Any] = {name: payload_for(name, payload, number) for name in fields}

@@ -1,7 +1,9 @@
 """What a browser shows at every width: menus, tabs, frames and what waits for script."""
 
+from collections.abc import Iterator
+
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from tests.pages.browser_page import embed, open_browser_page
 from tests.pages.demo_calendar import FULL_DAY, DemoCalendar
@@ -66,15 +68,19 @@ def test_embed_height_fits_content(demo_calendar: DemoCalendar, chromium: Browse
         assert inside.evaluate("document.documentElement.scrollHeight <= innerHeight")
 
 
-@pytest.mark.parametrize("language", ["en", "de", "fr", "it", "es", "pt-BR", "nl", "ja"])
-def test_all_tabs_fit_on_small_phone(demo_calendar: DemoCalendar, chromium: Browser, language: str) -> None:
+@pytest.fixture(scope="module")
+def phone(demo_calendar: DemoCalendar, chromium: Browser) -> Iterator[Page]:
     with open_browser_page(chromium, viewport={"width": 320, "height": 700}) as browser:
-        browser.page.goto(f"{demo_calendar.server.base_url}/events/month/2031-03/?lang={language}")
-        assert browser.page.locator(".view-nav li").count() == 5
-        assert browser.page.evaluate(
-            "(() => { const row = document.querySelector('.view-nav ul'); "
-            "return row.scrollWidth <= row.clientWidth })()"
-        )
+        yield browser.page
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "it", "es", "pt-BR", "nl", "ja"])
+def test_all_tabs_fit_on_small_phone(demo_calendar: DemoCalendar, phone: Page, language: str) -> None:
+    phone.goto(f"{demo_calendar.server.base_url}/events/month/2031-03/?lang={language}")
+    assert phone.locator(".view-nav li").count() == 5
+    assert phone.evaluate(
+        "(() => { const row = document.querySelector('.view-nav ul'); return row.scrollWidth <= row.clientWidth })()"
+    )
 
 
 def test_navigation_and_menu_share_one_row_on_phone(demo_calendar: DemoCalendar, chromium: Browser) -> None:

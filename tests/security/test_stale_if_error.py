@@ -58,27 +58,32 @@ def suspend_cluster(cluster: postgres.Server) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def restart_cluster(cluster: postgres.Server) -> None:
-    postgres.start(cluster.directory, port=cluster.port, settings=postgres.THROWAWAY)
+def restart_cluster(cluster: postgres.Server) -> postgres.Server:
+    return postgres.start(cluster.directory, port=cluster.port, settings=postgres.THROWAWAY)
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[tuple[postgres.Server, Login]]:
+    """Start a separate PostgreSQL, which the tests stop."""
+    with postgres.throwaway() as cluster:
+        migrate(cluster.url)
+        yield cluster, add_editor(cluster.url)
+        if postgres.find_running(cluster.directory) is None:
+            restart_cluster(cluster)  # It is stopped once more at the end.
 
 
 @pytest.fixture
-def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutageSetup]:
-    """Start a separate PostgreSQL, which the test stops, and a server that serves stale responses without it."""
-    seconds = getattr(request, "param", STALE_SECONDS)
-    tmp_path.chmod(0o755)
-    with postgres.throwaway() as cluster:
-        migrate(cluster.url)
-        login = add_editor(cluster.url)
-        environment = {"KALENDS_STALE_IF_ERROR_SECONDS": str(seconds)}
-        try:
-            with Server.start(cluster.url, log=tmp_path / "log", environment=environment) as server:
-                stage = OutageSetup(cluster, server, login)
-                assert stage.write("First").status == 201
-                yield stage
-        finally:
-            if postgres.find_running(cluster.directory) is None:
-                restart_cluster(cluster)  # It is stopped once more at the end.
+def stage(
+    request: pytest.FixtureRequest, site: tuple[postgres.Server, Login], tmp_path: Path
+) -> Iterator[OutageSetup]:
+    """Start a server that serves stale responses without its database."""
+    first, login = site
+    cluster = postgres.find_running(first.directory) or restart_cluster(first)
+    environment = {"KALENDS_STALE_IF_ERROR_SECONDS": str(getattr(request, "param", STALE_SECONDS))}
+    with Server.start(cluster.url, log=tmp_path / "log", environment=environment) as server:
+        stage = OutageSetup(cluster, server, login)
+        assert stage.write("First").status == 201
+        yield stage
 
 
 def test_public_responses_survive_database_outage(stage: OutageSetup) -> None:
