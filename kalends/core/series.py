@@ -7,18 +7,21 @@ been moved to another time.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final
 from uuid import UUID, uuid5
 
 from kalends.core import times
 from kalends.core.errors import InvalidValue
 from kalends.core.recurrence import Rule, check_start, end_before, expand, rest_from, shift_rule
+from kalends.core.series_limits import group_slots
 from kalends.core.times import DateTimeInput, Span
 
 # Rules that give no date for this long after a slot give none at all, as far as edits are concerned.
 SEARCH_PERIOD: Final = timedelta(days=30 * 366)
 LAST_SLOT: Final = datetime(times.LAST_YEAR, 12, 31)
+# Dates that are listed at once: more than fifty years of daily dates.
+MAX_LISTED: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,10 @@ class SlotTaken(Exception):
         self.slot = slot
 
 
+class TooManyDates(Exception):
+    """The rules of a series give more than `MAX_LISTED` dates."""
+
+
 # Reading -------------------------------------------------------------------------------------
 
 
@@ -100,11 +107,14 @@ def list_dates(
 
     Raises SlotTaken if two rules give the same slot; with `skip_taken` the date is that of the earlier part.
     """
-    dates = [
+    given_dates = (
         Date(slot, part)
         for part in definition.parts
         for slot in part.slots(times.local_of(until, part.timezone), since)
-    ]
+    )
+    dates = list(islice(given_dates, MAX_LISTED + 1))
+    if len(dates) > MAX_LISTED:
+        raise TooManyDates
     given = {date.slot for date in dates}
     dates += [
         Date(slot, find_part(definition, slot))
@@ -141,12 +151,15 @@ def find_given(definition: Definition, slots: Sequence[datetime]) -> dict[dateti
     """Return those of the slots that rules give, with the first part that does."""
     if not slots:
         return {}
-    wanted, first, last = frozenset(slots), min(slots), max(slots)
+    wanted, groups = frozenset(slots), list(group_slots(slots))
     given: dict[datetime, Part] = {}
     for part in definition.parts:
-        for slot in part.slots(last, first):
-            if slot in wanted:
-                given.setdefault(slot, part)
+        # A rule with a count gives few dates, but is counted from its start each time.
+        is_counted = part.rule is not None and part.rule.count is not None
+        for group in [sorted(slots)] if is_counted else groups:
+            for slot in part.slots(group[-1], group[0]):
+                if slot in wanted:
+                    given.setdefault(slot, part)
     return given
 
 

@@ -5,13 +5,12 @@ Only texts for people are translated. Names, codes, types and structure are the 
 
 import gettext
 import re
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from kalends.core import languages
-from kalends.core.messages import Message, Translate, gettext_noop
+from kalends.core.messages import Translate, gettext_noop
 
 DEFAULT: Final = languages.DEFAULT
 LANGUAGES: Final = languages.LANGUAGES
@@ -44,18 +43,6 @@ def translator(language: str) -> Translate:
     folder = CATALOGUES / language.replace("-", "_") / "LC_MESSAGES"
     with (folder / "messages.mo").open("rb") as compiled:
         return gettext.GNUTranslations(compiled).gettext
-
-
-def json_default(language: str) -> Callable[[object], str]:
-    """Return the `default` function of orjson that renders messages in a language."""
-    translate = translator(language)
-
-    def encode(value: object) -> str:
-        if isinstance(value, Message):
-            return value.render(translate)
-        raise TypeError(f"{type(value).__name__} is not JSON serializable")
-
-    return encode
 
 
 def _ranges(accepted: str) -> list[str]:

@@ -8,7 +8,8 @@ import orjson
 from starlette.responses import Response
 
 from kalends.core.errors import ApiError
-from kalends.http.language import DEFAULT, json_default
+from kalends.http.json_texts import json_default
+from kalends.http.language import DEFAULT
 from kalends.operations.context import Outcome
 
 JSON = "application/json; charset=UTF-8"

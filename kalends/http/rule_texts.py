@@ -18,6 +18,11 @@ _LEAP_YEAR = 2000
 _FIRST_DAY = {"fr": "1er", "it": "1º", "pt": "1º"}
 
 
+def describe_sentence(sentence: Message, language: str) -> str:
+    """Return the description of a rule in a language."""
+    return _render(sentence, translator(language), _parse(language))
+
+
 def describe_rule(rule: Rule, start: date, language: str, locale: str | None = None) -> str | None:
     """Describe a rule that starts on a day, or return None if no sentence covers it.
 
@@ -29,8 +34,10 @@ def describe_rule(rule: Rule, start: date, language: str, locale: str | None = N
 
 def render_rule(rule: Rule, start: date, translate: Translate, locale: Locale) -> str | None:
     sentence = find_sentence(rule, start)
-    if sentence is None:
-        return None
+    return None if sentence is None else _render(sentence, translate, locale)
+
+
+def _render(sentence: Message, translate: Translate, locale: Locale) -> str:
     text = _Renderer(translate, locale).render(sentence)
     return text[0].upper() + text[1:]
 

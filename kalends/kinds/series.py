@@ -33,6 +33,7 @@ from kalends.store.series import DEFINITION_COLUMNS, decode_definition
 
 MAX_ADDED: Final = 500
 MAX_REMOVED: Final = 1000
+MAX_CHANGES: Final = 100  # rules, and dates from which on the content differs
 LINK_COLUMNS: Final[tuple[LiteralString, ...]] = tuple(f"{link.column}s" for link in EVENTS.links)
 # The content of an event that a series determines: its column or link, and the field of `own_fields`.
 CONTENT_FIELDS: Final[Mapping[LiteralString, str]] = {
@@ -223,6 +224,7 @@ SERIES = Kind(
                     for name in LINK_COLUMNS
                 },
                 "password_hash": "decode(r.template ->> 'password_hash', 'hex')",
+                "hide_from_listings": "(r.template ->> 'hide_from_listings')::boolean",
                 "first_local": "(SELECT min(e.start_local) " + _OCCURRENCES + ")",
                 "last_local": "(SELECT max(e.start_local) " + _OCCURRENCES + ")",
                 "date_count": "(SELECT count(*) " + _OCCURRENCES + ")",

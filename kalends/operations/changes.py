@@ -93,10 +93,12 @@ async def _load_visible(context: OperationContext, page: list[Row]) -> dict[tupl
 async def _visibility_conditions(kind: Kind, context: OperationContext) -> list[Sql]:
     if not kind.is_post:
         return []
-    clauses = [permissions.embeddable_condition(context.actor)]
+    # Lists leave hidden events out, but users who may edit them need them in their copy.
+    clauses = [
+        permissions.embeddable_condition(context.actor),
+        permissions.unhidden_condition(context.actor, kind),
+    ]
     if kind.is_event:
-        # Lists leave hidden events out, but users who may edit them need them in their copy.
-        clauses.append(Sql("(NOT r.hide_from_listings OR") + permissions.editable_condition(context.actor) + Sql(")"))
         clauses += row_conditions(await _build_link_clauses(kind, context))
         if kind.reads.password_guarded_filters & set(context.values):
             clauses.append(event_passwords.unlocked_condition(context).row_condition)

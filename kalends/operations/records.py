@@ -1,5 +1,6 @@
 """The operations that all kinds share: list, read, create, update and delete."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -157,11 +158,19 @@ def build_list_query(kind: Kind, context: OperationContext) -> ListQuery:
         actor=actor,
         page=values.get("page", 1),
         per_page=min(values.get("per_page", tx.site.per_page), kind.reads.max_per_page),
-        visible=permissions.listed_condition(actor, statuses) if kind.is_post else _visible_condition(kind, actor),
+        visible=_listed_condition(kind, actor, statuses),
         statuses=permissions.complete_statuses(actor, statuses),
         editable=permissions.editable_condition(actor),
         readable=permissions.readable_condition(actor),
     )
+
+
+def _listed_condition(kind: Kind, actor: Actor, statuses: Sequence[str] | None) -> Sql:
+    """Return the condition for the records of a list. Lists of events select hidden ones themselves."""
+    if not kind.is_post:
+        return _visible_condition(kind, actor)
+    listed = permissions.listed_condition(actor, statuses)
+    return listed if kind.is_event else listed + Sql("AND") + permissions.unhidden_condition(actor, kind)
 
 
 def _visible_condition(kind: Kind, actor: Actor) -> Sql:

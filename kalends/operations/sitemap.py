@@ -18,7 +18,11 @@ POSTS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
         "events",
         "AND r.listed AND r.password_hash IS NULL AND (r.series_id IS NULL OR r.end_utc >= ? AND r.start_utc < ?)",
     ),
-    ("series", "AND r.status = 'publish' AND r.template ->> 'password_hash' IS NULL"),
+    (
+        "series",
+        "AND r.status = 'publish' AND r.template ->> 'password_hash' IS NULL "
+        "AND NOT (r.template ->> 'hide_from_listings')::boolean",
+    ),
     ("venues", "AND r.status = 'publish'"),
     ("organizers", "AND r.status = 'publish'"),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import LiteralString
 
+import orjson
 from asyncpg import Record
 
 from kalends.store import orphan_files, records
@@ -15,7 +16,7 @@ REFERENCING_TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("events", "listed"),
     ("venues", "status = 'publish'"),
     ("organizers", "status = 'publish'"),
-    ("series", "status = 'publish'"),
+    ("series", "status = 'publish' AND NOT (template ->> 'hide_from_listings')::boolean"),
 )
 
 
@@ -120,17 +121,22 @@ async def count_media(tx: Transaction) -> int:
     return count
 
 
+def uses_image(table: str, media_id: int) -> Sql:
+    """Return the condition for records that have an image; a series may have it only from a later date on."""
+    if table != "series":
+        return Sql("r.image_id = ?", media_id)
+    later = orjson.dumps([{"set": {"image_id": media_id}}]).decode()
+    return Sql("(r.image_id = ? OR r.content_changes @> ?::jsonb)", media_id, later)
+
+
 async def find_references(tx: Transaction, media_id: int, limit: int) -> list[tuple[str, int]]:
     """Return the records that have this image, by kind and ID, at most `limit` of each kind."""
     references: list[tuple[str, int]] = []
     for table, _ in REFERENCING_TABLES:
         rows = await tx.fetch_all(
-            Sql(
-                "SELECT id FROM " + table + " WHERE site_id = ? AND image_id = ? ORDER BY id LIMIT ?",
-                tx.site.id,
-                media_id,
-                limit,
-            )
+            Sql("SELECT r.id FROM " + table + " r WHERE r.site_id = ? AND", tx.site.id)
+            + uses_image(table, media_id)
+            + Sql("ORDER BY r.id LIMIT ?", limit)
         )
         references += [(table, row["id"]) for row in rows]
     return references

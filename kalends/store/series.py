@@ -159,7 +159,8 @@ async def replace_linked_ids(tx: Transaction, column: str, old_id: int, new_id: 
     """Replace the ID of a linked record in the content of all series, after it was merged into another one."""
     rows = await tx.fetch_all(
         Sql(
-            """SELECT id, status, template, content_changes FROM series
+            """SELECT id, status = 'publish' AND NOT (template ->> 'hide_from_listings')::boolean AS public,
+                    template, content_changes FROM series
                 WHERE site_id = ? AND (template::text LIKE ? OR content_changes::text LIKE ?)""",
             tx.site.id,
             f'%"{column}"%{old_id}%',
@@ -176,6 +177,31 @@ async def replace_linked_ids(tx: Transaction, column: str, old_id: int, new_id: 
         await _write_content(tx, row, columns)
 
 
+async def replace_author(tx: Transaction, old_id: int, new_id: int) -> None:
+    """Replace the author in the content of all series, who is the author of new dates."""
+    await tx.execute(
+        Sql(
+            """UPDATE series SET template = jsonb_set(template, '{author_id}', to_jsonb(?::bigint))
+                WHERE site_id = ? AND template -> 'author_id' = to_jsonb(?::bigint)""",
+            new_id,
+            tx.site.id,
+            old_id,
+        )
+    )
+    await tx.execute(
+        Sql(
+            """UPDATE series SET content_changes = (
+                    SELECT jsonb_agg(CASE WHEN c #> '{set,author_id}' = to_jsonb(?::bigint)
+                        THEN jsonb_set(c, '{set,author_id}', to_jsonb(?::bigint)) ELSE c END ORDER BY n)
+                    FROM jsonb_array_elements(content_changes) WITH ORDINALITY AS e (c, n))
+                WHERE site_id = ? AND content_changes <> '[]'""",
+            old_id,
+            new_id,
+            tx.site.id,
+        )
+    )
+
+
 async def _write_content(tx: Transaction, row: Record, columns: Mapping[LiteralString, str]) -> None:
     """Log and write the content of a series."""
     before = encode_columns({name: row[name] for name in columns})
@@ -185,7 +211,7 @@ async def _write_content(tx: Transaction, row: Record, columns: Mapping[LiteralS
         "update",
         before=before,
         after=encode_columns({**columns}),
-        was_public=row["status"] == "publish",
+        was_public=row["public"],
     )
     values: dict[LiteralString, object] = {**columns, "revision": revision, "modified_utc": tx.now}
     await records.change(tx, "series", row["id"], values)

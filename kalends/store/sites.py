@@ -70,7 +70,7 @@ class Site:
         )
 
 
-RECORD_TABLES: Final = ("events", "venues", "organizers", "media", "categories", "tags")
+RECORD_TABLES: Final = ("events", "series", "venues", "organizers", "media", "categories", "tags")
 
 
 class SiteConflict(InvalidValue):

@@ -11,10 +11,11 @@ from asyncpg import Record
 
 from kalends.store import records
 from kalends.store.database import Transaction
+from kalends.store.series import replace_author
 from kalends.store.sql import Sql
 
 # The tables whose records have an author.
-AUTHORED_TABLES: Final[tuple[LiteralString, ...]] = ("events", "venues", "organizers", "media")
+AUTHORED_TABLES: Final[tuple[LiteralString, ...]] = ("events", "series", "venues", "organizers", "media")
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +321,7 @@ async def reassign_records(tx: Transaction, user_id: int, new_author_id: int) ->
                 user_id,
             )
         )
+    await replace_author(tx, user_id, new_author_id)
 
 
 async def remove_user(tx: Transaction, user_id: int) -> None:

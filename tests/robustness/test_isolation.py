@@ -17,6 +17,7 @@ from tests.robustness.two_sites import (
     foreign_batch,
     foreign_bodies,
     foreign_queries,
+    kind_path,
 )
 
 CHANGES = {"description": "written by betaword again"}
@@ -27,7 +28,9 @@ async def test_records_of_one_site_are_accessible_to_its_users(pair: SitePair) -
     foreign = [request for request in all_requests(pair) if request.is_foreign]
     for request in (one for one in foreign if one.method == "GET"):
         response = await pair.a.request("GET", request.path, pair.a.users["ed"])
-        assert (response.status_code, pair.a.word in response.text) == (200, True), request
+        # Dates of a series are times and IDs only.
+        shows_text = pair.a.word in response.text or request.path.endswith("/occurrences")
+        assert (response.status_code, shows_text) == (200, True), request
     for request in (one for one in foreign if one.method == "PATCH"):
         before = pair.digest_site_a()
         response = await pair.a.request("PATCH", request.path, pair.a.users["ed"], json=request.body)
@@ -45,14 +48,14 @@ async def test_routes_do_not_reveal_or_change_other_site(
 async def test_routes_reject_users_of_other_site(pair: SitePair) -> None:
     for number, request in enumerate(all_requests(pair)):
         # From ever new addresses, or guessing would be slowed down.
-        pair.b.transport.client = (f"192.0.2.{number}", 1)
+        pair.b.transport.client = (f"198.18.{number // 250}.{number % 250}", 1)
         response = await pair.b.request(request.method, request.path, pair.a.users["ann"], json=request.body)
         assert response.status_code == 401, request
 
 
 async def test_etags_of_other_site_do_not_match(pair: SitePair) -> None:
     for kind, record_id in pair.a.ids.items():
-        path = f"{API_PATH}/{kind}/{record_id}"
+        path = f"{kind_path(kind)}/{record_id}"
         known = {"If-None-Match": (await pair.a.request("GET", path)).headers["etag"]}
         assert (await pair.a.request("GET", path, headers=known)).status_code == 304, path
         response = await pair.b.request("GET", path, headers=known)
@@ -82,9 +85,9 @@ async def test_idempotency_keys_are_scoped_to_site(pair: SitePair) -> None:
 
 async def test_records_users_and_images_of_other_site_cannot_be_linked(pair: SitePair) -> None:
     for kind, body in foreign_bodies(pair):
-        own = await pair.a.request("POST", f"{API_PATH}/{kind}", pair.a.users["ed"], json=body)
+        own = await pair.a.request("POST", kind_path(kind), pair.a.users["ed"], json=body)
         assert own.status_code == 201, own.text
-        response = await pair.b.request("POST", f"{API_PATH}/{kind}", pair.b.users["ed"], json=body)
+        response = await pair.b.request("POST", kind_path(kind), pair.b.users["ed"], json=body)
         assert (response.status_code, response.json()["code"]) == (400, "rest_invalid_param"), body
 
 
@@ -123,9 +126,7 @@ async def test_single_site_serves_all_hosts(database_url: str) -> None:
 
 async def test_moved_host_serves_no_cached_responses_of_old_site(pair: SitePair) -> None:
     """Answers to the public are kept in memory; they must not stay with the host."""
-    paths = [f"{API_PATH}/{kind}" for kind in pair.a.ids] + [
-        f"{API_PATH}/{kind}/{n}" for kind, n in pair.a.ids.items()
-    ]
+    paths = [kind_path(kind) for kind in pair.a.ids] + [f"{kind_path(kind)}/{n}" for kind, n in pair.a.ids.items()]
     for path in paths:
         assert pair.a.word in (await pair.a.request("GET", path)).text, path
     await add_host(pair.database_url, pair.a.host, pair.b.id)

@@ -77,11 +77,15 @@ class IsolatedSite:
             body |= {**DATES, **{param: [self.ids[of]] for param, of in LINKS}}
         if kind == "series":
             body |= RULE
-        root = EXTENSION_PATH if kind == "series" else API_PATH
-        path, key = f"{root}/{kind}", {"Idempotency-Key": f"{kind} {name}"}
+        path, key = kind_path(kind), {"Idempotency-Key": f"{kind} {name}"}
         reply = await self.request("POST", path, self.users["ed"], json=body, headers=key)
         assert reply.status_code == 201, reply.text
         return reply
+
+
+def kind_path(kind: str) -> str:
+    """Return the path of the list of a kind."""
+    return f"{EXTENSION_PATH if kind == 'series' else API_PATH}/{kind}"
 
 
 @dataclass
@@ -219,9 +223,10 @@ def _route_requests(route: Route, root: str, pair: SitePair) -> Iterator[Isolati
 
 def foreign_batch(pair: SitePair) -> dict[str, Any]:
     """Return a batch of independent writes to all records that only `a` has."""
-    writes = [one for one in all_requests(pair) if one.is_foreign and one.is_write and one.path.startswith(API_PATH)]
+    writes = [one for one in all_requests(pair) if one.is_foreign and one.is_write]
+    paths = [one.path.removeprefix(API_PATH).removeprefix(EXTENSION_PATH) for one in writes]
     operations = [
-        {"method": one.method, "path": one.path.removeprefix(API_PATH), "body": one.body or {}} for one in writes
+        {"method": one.method, "path": path, "body": one.body or {}} for one, path in zip(writes, paths, strict=True)
     ]
     return {"operations": operations, "atomic": False}
 
@@ -237,6 +242,8 @@ def foreign_bodies(pair: SitePair) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "events", {**event, "image": FOREIGN_IMAGE}
     yield "venues", {"venue": "Imaged", "image": FOREIGN_IMAGE}
     yield "events", {**event, "author": FOREIGN_USER}
+    yield "series", {**event, **RULE, "venue": [own["venues"]]}
+    yield "series", {**event, **RULE, "image": FOREIGN_IMAGE}
 
 
 def foreign_queries(pair: SitePair) -> Iterator[tuple[str, dict[str, str]]]:
@@ -248,6 +255,7 @@ def foreign_queries(pair: SitePair) -> Iterator[tuple[str, dict[str, str]]]:
         yield "events", {param: own[kind]}
     yield "events", {"include": own["events"]}
     yield "events", {"post_parent": own["events"]}
+    yield "events", {"series": own["series"]}
     for kind in ("venues", "organizers", "categories", "tags"):
         yield kind, {"event": own["events"]}
     for kind in ("categories", "tags"):

@@ -29,7 +29,7 @@ LINKS = {"venue": "venues", "organizer": "organizers", "categories": "categories
 
 
 # Ways that show the public nothing of a public event either: they are for others, or for another month.
-ALWAYS_SILENT = ("status=", "post_parent=", "/history", "/media")
+ALWAYS_SILENT = ("status=", "post_parent=", "/history", "/media", "/occurrences")
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class HiddenEvent:
     linked: str
     links: dict[str, int]
     series: int
+    series_slug: str
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,15 @@ def create_hidden_event(place: Instance, status: str) -> HiddenEvent:
     convert = json_request("POST", f"{EXTENSION_PATH}/events/{record['id']}/series", {"rule": "FREQ=WEEKLY;COUNT=1"})
     converted = place.request(convert, "author")
     assert converted.status in (200, 201), converted.text[:2000]
+    series_id, series_slug = converted.json()["series"]["id"], f"rows-of-{status}"
+    named = json_request("PATCH", f"{EXTENSION_PATH}/series/{series_id}", {"slug": series_slug})
+    assert place.request(named, "author").status == 200
     if status == "trash":
-        place.write("DELETE", f"/events/{record['id']}", "author")
-    return HiddenEvent(record["id"], status, slug, secret, linked, links, converted.json()["series"]["id"])
+        trash = place.request(
+            json_request("DELETE", f"{EXTENSION_PATH}/events/{record['id']}", {"scope": "all"}), "author"
+        )
+        assert trash.status == 200, trash.text[:2000]
+    return HiddenEvent(record["id"], status, slug, secret, linked, links, series_id, series_slug)
 
 
 def iter_probes(event: HiddenEvent) -> Iterator[Probe]:
@@ -166,7 +173,7 @@ def _series_probes(event: HiddenEvent) -> Iterator[Probe]:
         yield Probe(get_request(series_url + path))
     yield Probe(get_request(series_url, context="edit"))
     yield Probe(get_request(f"{EXTENSION_PATH}/series", per_page=50))
-    yield Probe(get_request(f"{EXTENSION_PATH}/series/by-slug/{event.slug}"))
+    yield Probe(get_request(f"{EXTENSION_PATH}/series/by-slug/{event.series_slug}"))
     yield Probe(json_request("PATCH", series_url, {"excerpt": "changed"}))
     for path in ("split", "dissolve", "restore"):
         yield Probe(json_request("POST", f"{series_url}/{path}", {"from": f"{DAY} 00:00:00"}))
@@ -178,7 +185,7 @@ def _page_probes(event: HiddenEvent) -> Iterator[Probe]:
     for path in (f"{own}/", f"{own}/?password=wrong", f"{own}.ics", f"/?p={event.id}"):
         yield Probe(get_request(path))
     yield Probe(form_request(f"{own}/", password="wrong"))
-    for path in (f"/series/{event.slug}/", f"/series/{event.slug}.ics", f"/?p={event.series}"):
+    for path in (f"/series/{event.series_slug}/", f"/series/{event.series_slug}.ics", f"/?p={event.series}"):
         yield Probe(get_request(path))
     for front in ("", "/embed"):
         for path in ("/", "/events/month/2031-05/", f"/events/week/{DAY}/", f"/events/day/{DAY}/"):

@@ -1,6 +1,6 @@
 """The list of series."""
 
-from tests.api.running_app import Caller
+from tests.api.running_app import HOST, Caller
 from tests.series.series_client import EXTENSION, SeriesClient
 
 
@@ -12,3 +12,13 @@ def test_list_of_series_has_totals(editor: Caller, anonymous: Caller) -> None:
     assert (page["total"], [series["id"] for series in page["series"]]) == (1, [published["id"]])
     assert page["series"][0]["total"] == 17
     assert editor.get(f"{EXTENSION}/series?status=draft").json()["total"] == 1
+
+
+def test_hidden_series_are_listed_only_for_those_who_may_edit_them(editor: Caller, anonymous: Caller) -> None:
+    hidden = SeriesClient(editor).create(title="Hidden series", slug="hidden-series", hide_from_listings=True)
+    for path in ("/series", "/changes?kind=series&since=0"):
+        assert "hidden-series" in editor.get(EXTENSION + path).text
+        assert "hidden-series" not in anonymous.get(EXTENSION + path).text
+    assert "hidden-series" not in anonymous.get(f"http://{HOST}/sitemap/0.xml").text
+    # Like a hidden event, it can be read by those who know its address.
+    assert anonymous.get(f"{EXTENSION}/series/{hidden['id']}").status_code == 200

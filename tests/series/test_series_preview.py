@@ -36,6 +36,20 @@ def test_a_preview_computes_dates_and_writes_nothing(app: RunningApp, contributo
     assert app.sql("SELECT revision FROM sites") == revision
 
 
+@pytest.mark.parametrize(
+    ("language", "rule", "text"),
+    [
+        ("en", "FREQ=WEEKLY;UNTIL=20270503", "Every Tuesday, until May 3, 2027"),
+        ("de", "FREQ=WEEKLY;UNTIL=20270503", "Jeden Dienstag, bis zum 3. Mai 2027"),
+        ("ja", {"frequency": "daily", "count": 5}, "毎日、全5回"),
+        ("en", "FREQ=WEEKLY;BYDAY=TU;BYMONTH=1,2", None),
+    ],
+)
+def test_a_preview_describes_the_rule(contributor: Caller, language: str, rule: object, text: str | None) -> None:
+    response = contributor.post(f"{EXTENSION}/series/preview?lang={language}", {**START, "rule": rule})
+    assert response.json()["text"] == text
+
+
 def test_an_endless_rule_has_no_last_date(contributor: Caller) -> None:
     body = preview(contributor, rule={"frequency": "daily"})
     assert (body["last"], body["count"], len(body["dates"])) == (None, None, 50)

@@ -46,7 +46,7 @@ COLLECTIONS: Final = {
     "media": Collection("media", shape_media),
 }
 # A published record makes its image visible, so lists of images depend on them.
-SHOWING_KINDS: Final = ("events", "venues", "organizers")
+SHOWING_KINDS: Final = ("events", "venues", "organizers", "series")
 
 
 async def list_core(kind: Kind, context: OperationContext) -> Outcome:

@@ -15,7 +15,7 @@ from kalends.console.rendering import show
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute, redirect
 from kalends.core import errors
 from kalends.core.messages import Message
-from kalends.http.language import json_default
+from kalends.http.json_texts import json_default
 from kalends.http.responses import JSON
 from kalends.kinds.events import EVENTS
 from kalends.operations import records

@@ -38,6 +38,24 @@ class Numbers:
     numbers: tuple[int, ...]
 
 
+class RuleText:
+    """The description of a rule in a response, which is rendered in the language of the response.
+
+    This is no dataclass, because orjson would encode it as an object.
+    """
+
+    __slots__ = ("sentence",)
+
+    def __init__(self, sentence: Message) -> None:
+        self.sentence = sentence
+
+
+def find_text(rule: Rule, start: date) -> RuleText | None:
+    """Return the description of a rule for a response, or None if no sentence covers the rule."""
+    sentence = find_sentence(rule, start)
+    return None if sentence is None else RuleText(sentence)
+
+
 def find_sentence(rule: Rule, start: date) -> Message | None:
     """Return the description of a rule that starts on a day, or None if no sentence covers the rule."""
     simple = simplify_rule(rule, start)

@@ -60,7 +60,8 @@ async def find_usages(context: OperationContext, media_id: int) -> tuple[list[Us
     usages: list[Usage] = []
     for name, _ in media.REFERENCING_TABLES:
         kind = BY_NAME[name]
-        condition = Sql("r.site_id = ? AND r.image_id = ? AND", tx.site.id, media_id) + readable
+        uses_image = Sql("r.site_id = ? AND", tx.site.id) + media.uses_image(name, media_id)
+        condition = uses_image + Sql("AND") + readable
         order = Sql("ORDER BY r.modified_utc DESC LIMIT ?", MAX_NAMED_RECORDS)
         usages += [Usage(kind, row) for row in await tx.fetch_all(kind.select(condition + order))]
     references = await media.find_references(tx, media_id, MAX_NAMED_RECORDS)
@@ -76,9 +77,8 @@ async def delete_media(kind: Kind, context: OperationContext) -> Outcome:
     if usages and not context.values.get("force"):
         raise errors.in_use([{"kind": name, "id": record_id} for name, record_id in usages[:MAX_NAMED_RECORDS]])
     for name in dict.fromkeys(name for name, _ in usages):
-        rows = await tx.fetch_all(
-            BY_NAME[name].select(Sql("r.site_id = ? AND r.image_id = ?", tx.site.id, row["id"]))
-        )
+        condition = Sql("r.site_id = ? AND", tx.site.id) + media.uses_image(name, row["id"])
+        rows = await tx.fetch_all(BY_NAME[name].select(condition))
         for using_row in rows:
             permissions.require_edit(context.actor, BY_NAME[name], using_row)
     await media.detach_image(tx, row["id"])

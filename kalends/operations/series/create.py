@@ -1,17 +1,20 @@
 """Creating a series with its dates."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from kalends.core import credentials, errors, times
-from kalends.core.errors import InvalidValue
 from kalends.core.recurrence import check_start
 from kalends.core.series import (
+    MAX_LISTED,
     Date,
     Definition,
     Part,
     SlotTaken,
+    TooManyDates,
     change_dates,
     find_given,
     has_dates_after,
@@ -20,17 +23,24 @@ from kalends.core.series import (
 from kalends.core.slugs import make_slug
 from kalends.kinds.events import EVENTS, build_time_columns
 from kalends.kinds.kind import Kind, Values
-from kalends.kinds.series import CONTENT_DEFAULTS, MAX_ADDED, MAX_REMOVED, SERIES
+from kalends.kinds.series import CONTENT_DEFAULTS, MAX_ADDED, MAX_CHANGES, MAX_REMOVED, SERIES
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext, Outcome
 from kalends.operations.linked_drafts import publish_with_event
 from kalends.operations.quotas import count_new_record
 from kalends.operations.records import read_outcome
 from kalends.operations.series.matching import Match, compute_horizon
-from kalends.operations.series.requests import parse_rule, read_content, read_nominal, read_slots
+from kalends.operations.series.requests import (
+    check_times,
+    naming,
+    parse_rule,
+    read_content,
+    read_nominal,
+    read_slots,
+)
 from kalends.operations.series.rows import COPIED_COLUMNS
 from kalends.operations.series.single import too_many_removed
-from kalends.operations.series.writing import SeriesWrite, Summary, write_dates
+from kalends.operations.series.writing import MAX_DATES, SeriesWrite, Summary, write_dates
 from kalends.operations.writes import build_write_context
 from kalends.store import Row, jobs, records
 from kalends.store.database import Transaction
@@ -74,12 +84,12 @@ def read_part(context: OperationContext, series_id: int) -> Part:
     rule = parse_rule(context.values["rule"], zone) if "rule" in context.values else None
     if rule is None and "add_dates" not in context.values:
         raise errors.missing_params(["rule"])
+    part = Part(str(credentials.new_uid()), rule, start, end, zone, columns["all_day"])
+    check_times([part])
     if rule is not None:
-        try:
+        with naming("rule"):
             check_start(rule, start)
-        except InvalidValue as error:
-            raise errors.invalid_params({"rule": errors.for_param("rule", error.message)}) from error
-    return Part(str(credentials.new_uid()), rule, start, end, zone, columns["all_day"])
+    return part
 
 
 def read_dates(context: OperationContext, definition: Definition) -> Definition:
@@ -112,6 +122,17 @@ def check_number_of_dates(definition: Definition, add_param: str, remove_param: 
         raise too_many_removed(len(definition.removed), remove_param)
 
 
+def check_number_of_changes(definition: Definition, param: str) -> None:
+    """Raise if a series has too many rules, or content from too many dates on."""
+    if max(len(definition.parts), len(definition.content_changes)) > MAX_CHANGES:
+        raise errors.invalid(
+            param,
+            "a series can have at most {maximum} rules, and other content from at most {maximum} dates on. Change "
+            "all dates, or split the series.",
+            maximum=MAX_CHANGES,
+        )
+
+
 async def add_series(
     context: OperationContext,
     series_id: int,
@@ -126,6 +147,7 @@ async def add_series(
     dates = list_dates_or_raise(definition, until)
     if not dates:
         raise errors.invalid("rule", "this series has no dates.")
+    _check_number_of_new(len(dates), until)
     matches = [Match(first_event if date.slot == first.slot else None, date) for date in dates]
     await count_new_record(context, sum(match.row is None for match in matches))
     template = definition.template
@@ -142,11 +164,33 @@ async def add_series(
     return summary
 
 
-def list_dates_or_raise(definition: Definition, until: datetime, since: datetime | None = None) -> list[Date]:
+def _check_number_of_new(count: int, until: datetime) -> None:
+    if count > MAX_DATES:
+        raise errors.invalid(
+            "rule",
+            "has {count} dates up to {date}; at most {maximum} can be created at once. Begin later or end earlier.",
+            count=count,
+            date=until.date(),
+            maximum=MAX_DATES,
+        )
+
+
+def list_dates_or_raise(definition: Definition, until: datetime) -> list[Date]:
+    with explain_dates():
+        return list_dates(definition, until)
+
+
+@contextmanager
+def explain_dates() -> Iterator[None]:
+    """Report dates that a series cannot have as errors of the request."""
     try:
-        return list_dates(definition, until, since)
+        yield
     except SlotTaken as error:
         raise errors.slot_taken(times.format_datetime(error.slot)) from error
+    except TooManyDates as error:
+        raise errors.invalid(
+            "rule", "has more than {maximum} dates. Begin later or end earlier.", maximum=MAX_LISTED
+        ) from error
 
 
 async def insert_series(

@@ -15,7 +15,7 @@ from kalends.operations.series.create import check_number_of_dates
 from kalends.operations.series.edit import Edit, Target, keep_until, run_edit, write_edit
 from kalends.operations.series.matching import Match, Occurrences, load_occurrences
 from kalends.operations.series.requests import read_slots_of
-from kalends.operations.series.writing import Summary
+from kalends.operations.series.writing import Summary, check_number
 from kalends.store import Row
 from kalends.store.series import decode_definition
 
@@ -54,6 +54,7 @@ def _read_request(context: OperationContext, definition: Definition) -> DateRequ
     ignored = [slot for slot in add if _is_date(definition, slot)]
     changed = change_dates(definition, add, remove)
     check_number_of_dates(changed, "add", "remove")
+    check_number(len(add) + len(remove), "remove")
     return DateRequest([slot for slot in dict.fromkeys(add) if slot not in ignored], remove, ignored, changed)
 
 
@@ -69,7 +70,7 @@ def _describe_ignored(slot: datetime) -> Message:
 async def _change_dates(context: OperationContext, series: Row, request: DateRequest) -> Summary:
     tx = context.transaction
     occurrences = await load_occurrences(tx, series["id"])
-    until = keep_until(series)
+    until = keep_until(series, tx.now)
     removed = [Match(occurrences.active[slot], None) for slot in request.remove if slot in occurrences.active]
     matches = [*removed, *_match_added(request, occurrences, until)]
     edit = Edit(series, request.definition, matches, occurrences, frozenset(), {}, until)

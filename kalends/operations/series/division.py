@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kalends.core import credentials, errors, times
-from kalends.core.series import Definition, SlotTaken, is_given, list_dates
+from kalends.core.series import Definition, is_given
 from kalends.core.series_division import is_before, join_definitions, split_definition
 from kalends.core.slugs import TRASHED_SUFFIX, add_suffix
 from kalends.kinds.events import EVENTS, LOCAL_TIME_COLUMNS
@@ -15,7 +15,13 @@ from kalends.kinds.series import CONTENT_FIELDS, MAX_ADDED, SERIES
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext, Outcome
 from kalends.operations.records import fetch_editable_row, read_outcome
-from kalends.operations.series.create import NewSeries, check_number_of_dates, insert_series
+from kalends.operations.series.create import (
+    NewSeries,
+    check_number_of_changes,
+    check_number_of_dates,
+    insert_series,
+    list_dates_or_raise,
+)
 from kalends.operations.series.edit import Target, run_edit
 from kalends.operations.series.matching import is_past
 from kalends.operations.series.requests import read_slots_of
@@ -43,8 +49,13 @@ async def _fetch_active(kind: Kind, context: OperationContext) -> Row:
     return series
 
 
-async def _load_events(context: OperationContext, series_id: int, since: datetime | None = None) -> list[Row]:
-    """Load the events of a series, also those in the trash; raise if the caller may not edit one of them."""
+async def _load_events(
+    context: OperationContext, series_id: int, param: str, since: datetime | None = None
+) -> list[Row]:
+    """Load the events of a series, also those in the trash; raise if the caller may not edit one of them.
+
+    `param` is the parameter that an error about their number names.
+    """
     tx = context.transaction
     where = Sql("r.site_id = ? AND r.series_id = ?", tx.site.id, series_id)
     if since is not None:
@@ -52,7 +63,7 @@ async def _load_events(context: OperationContext, series_id: int, since: datetim
     rows = await tx.fetch_all(EVENTS.select(where + Sql("ORDER BY r.slot")))
     for row in rows:
         check_permission(context.actor, row)
-    check_number(len(rows))
+    check_number(len(rows), param)
     return rows
 
 
@@ -93,7 +104,7 @@ async def _split(
     context: OperationContext, series: Row, divided: tuple[Definition, Definition], slot: datetime, new_id: int
 ) -> Summary:
     tx, (head, tail) = context.transaction, divided
-    rows = await _load_events(context, series["id"], slot)
+    rows = await _load_events(context, series["id"], "from", slot)
     cause = await write_definition(tx, series, head) or await write_series(tx, series, {})
     await series_store.set_created_until(tx, series["id"], None)
     wanted = add_suffix(str(series["slug"]), f"-{slot:%Y-%m-%d}")
@@ -136,9 +147,10 @@ async def _fetch_other(context: OperationContext, series: Row) -> Row:
 
 async def _merge(context: OperationContext, series: Row, other: Row) -> Summary:
     tx = context.transaction
-    own_rows = await _load_events(context, series["id"])
-    other_rows = await _load_events(context, other["id"])
+    own_rows = await _load_events(context, series["id"], "series")
+    other_rows = await _load_events(context, other["id"], "series")
     merger = _join(series, other, other_rows)
+    check_number_of_changes(merger.definition, "series")
     _check_shared_slots(merger.definition, own_rows, other_rows, tx.now)
     cause = await write_definition(tx, series, merger.definition) or await write_series(tx, series, {})
     await trash_series(tx, other, cause=cause)
@@ -176,10 +188,7 @@ def _check_shared_slots(
     for row in other_rows:
         if row["status"] != "trash" and (row["slot"] in own or row["slot"] in definition.removed):
             raise errors.slot_taken(times.format_datetime(row["slot"]))
-    try:
-        list_dates(definition, now + COMPARED_PERIOD)
-    except SlotTaken as error:
-        raise errors.slot_taken(times.format_datetime(error.slot)) from error
+    list_dates_or_raise(definition, now + COMPARED_PERIOD)
 
 
 def _plan_move(merger: Merger, series_id: int, row: Row) -> Values:
@@ -206,7 +215,7 @@ async def dissolve_series(kind: Kind, context: OperationContext) -> Outcome:
 
 async def _dissolve(context: OperationContext, series: Row) -> Summary:
     tx = context.transaction
-    rows = [row for row in await _load_events(context, series["id"]) if row["status"] != "trash"]
+    rows = [row for row in await _load_events(context, series["id"], "keep") if row["status"] != "trash"]
     kept = _choose_kept(rows, context.values.get("keep", "all"), tx.now)
     cause = await trash_series(tx, series)
     dropped = {row["id"]: row["slug"] + TRASHED_SUFFIX for row in rows if row["id"] not in kept and row["slug"]}

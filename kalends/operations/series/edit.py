@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from kalends.core import errors, times
-from kalends.core.errors import InvalidValue
 from kalends.core.recurrence import Rule
 from kalends.core.series import (
     Definition,
@@ -18,6 +17,7 @@ from kalends.core.series import (
     has_dates_after,
     shift,
 )
+from kalends.core.series_limits import check_slot, make_year_error
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind, Values
 from kalends.kinds.series import SERIES, TIMES
@@ -25,8 +25,8 @@ from kalends.operations import permissions
 from kalends.operations.context import OperationContext, Outcome
 from kalends.operations.linked_drafts import publish_with_event
 from kalends.operations.quotas import count_new_record
-from kalends.operations.records import delete_record, fetch_editable_row, read_outcome, update_record
-from kalends.operations.series.create import list_dates_or_raise
+from kalends.operations.records import fetch_editable_row, read_outcome
+from kalends.operations.series.create import check_number_of_changes, explain_dates, list_dates_or_raise
 from kalends.operations.series.matching import (
     Events,
     Match,
@@ -40,7 +40,16 @@ from kalends.operations.series.matching import (
     match_events,
     match_slots,
 )
-from kalends.operations.series.requests import make_event_row, parse_rule, read_content, read_shift, read_slots
+from kalends.operations.series.one_date import delete_one, edit_one
+from kalends.operations.series.requests import (
+    check_times,
+    make_event_row,
+    naming,
+    parse_rule,
+    read_content,
+    read_shift,
+    read_slots,
+)
 from kalends.operations.series.rows import fetch_series, trash_series, write_definition, write_series
 from kalends.operations.series.writing import SeriesWrite, Summary, write_dates
 from kalends.store import Row, jobs, records, slug_redirects
@@ -81,8 +90,7 @@ async def edit_event(kind: Kind, context: OperationContext) -> Outcome:
     """Edit the event in the path, or its series from this event on, or all dates of its series."""
     scope: str = context.values.get("scope", THIS)
     if scope == THIS:
-        _reject_rule(context)
-        return await update_record(kind, _without_options(context))
+        return await edit_one(kind, context)
     target = await _fetch_target_of_event(kind, context, scope)
     return await run_edit(context, target, lambda: edit_series_dates(context, target))
 
@@ -97,7 +105,7 @@ async def delete_event(kind: Kind, context: OperationContext) -> Outcome:
     """Move the event in the path to the trash, alone, with the following dates, or with all upcoming ones."""
     scope: str = context.values.get("scope", THIS)
     if scope == THIS:
-        return await delete_record(kind, _without_options(context))
+        return await delete_one(kind, context)
     target = await _fetch_target_of_event(kind, context, scope)
     return await run_edit(context, target, lambda: trash_dates(context, target))
 
@@ -111,17 +119,6 @@ async def delete_series(kind: Kind, context: OperationContext) -> Outcome:
 
 
 # The request ---------------------------------------------------------------------------------
-
-
-def _reject_rule(context: OperationContext) -> None:
-    if "rule" in context.values:
-        raise errors.invalid("rule", "applies to a series. Use `scope=following` or `scope=all`.")
-
-
-def _without_options(context: OperationContext) -> OperationContext:
-    """Return the context of the same write to one event, without the options of scopes."""
-    names = {param.name for param in EVENTS.fields} | {"password"}
-    return replace(context, values={name: value for name, value in context.values.items() if name in names})
 
 
 async def _fetch_target_of_event(kind: Kind, context: OperationContext, scope: str) -> Target:
@@ -181,7 +178,11 @@ async def edit_series_dates(context: OperationContext, target: Target) -> Summar
     """Change the definition of a series and its dates, as a request says."""
     if target.series["status"] == "trash":
         raise errors.in_trash(SERIES.singular)
-    edit = await _plan_edit(context, target)
+    with explain_dates(), naming("start_date"):
+        try:
+            edit = await _plan_edit(context, target)
+        except OverflowError as error:
+            raise make_year_error() from error
     return await write_edit(context, edit)
 
 
@@ -202,7 +203,7 @@ async def _plan_edit(context: OperationContext, target: Target) -> Edit:
     times_since = _choose_times_since(before, target, anchor_slot, occurrences, tx.now)
     after = change_content(before, content.values, target.since) if content.values else before
     after = _change_times(after, change, rule, times_since, target)
-    until = compute_until(series, after, tx.now) if rule is not None else keep_until(series, change)
+    until = compute_until(series, after, tx.now) if rule is not None else keep_until(series, tx.now, change)
     touched = {row["id"] for row in rows}
     untouched = [row for row in occurrences.active.values() if row["id"] not in touched]
     matches = match_events(TimeChange(change, rule, times_since), Events(rows, untouched), after, until, tx.now)
@@ -230,15 +231,14 @@ def _choose_times_since(
 def _change_times(
     definition: Definition, change: Shift | None, rule: Rule | None, since: datetime | None, target: Target
 ) -> Definition:
-    try:
+    with naming("rule"):
         if change is not None:
             # A rule that comes with new times replaces the one that would have to move to another day.
             definition = shift(definition, change, since, keep_rule=rule is not None)
             since = _moved(since, change)
         if rule is not None:
             definition = change_rule(definition, rule, since, keep_later_parts=target.scope == ALL)
-    except InvalidValue as error:
-        raise errors.invalid_params({"rule": errors.for_param("rule", error.message)}) from error
+    check_times(definition.parts, "rule" if change is None else "start_date")
     return definition
 
 
@@ -249,13 +249,15 @@ def compute_until(series: Row, definition: Definition, now: datetime) -> datetim
     return max(horizon, series["created_until"] or horizon)
 
 
-def keep_until(series: Row, change: Shift | None = None) -> datetime:
+def keep_until(series: Row, now: datetime, change: Shift | None = None) -> datetime:
     """Return the instant before which dates exist after an edit that creates none.
 
-    A shift may move dates that do not exist yet before that instant, so the job looks at the last days again.
+    A shift may move dates that do not exist yet before that instant, so the job looks at the last days again, but
+    not at the past.
     """
     until: datetime = series["created_until"] or COMPLETE
-    return until if change is None else until - timedelta(days=1) + min(change.delta, timedelta())
+    earlier = min(change.delta, timedelta()) - timedelta(days=1) if change is not None else timedelta()
+    return until + max(earlier, min(now - until, timedelta()))
 
 
 async def _read_series_columns(context: OperationContext, target: Target, published_at: datetime | None) -> Values:
@@ -300,12 +302,15 @@ async def write_edit(context: OperationContext, edit: Edit, *, replaces_own: boo
 def _check_slots(edit: Edit) -> None:
     """Raise if two events of the series would have the same slot."""
     list_dates_or_raise(edit.definition, edit.until)
+    check_number_of_changes(edit.definition, "scope")
     moved = {match.row["id"] for match in edit.matches if match.row is not None}
     taken = {row["slot"] for row in edit.occurrences.active.values() if row["id"] not in moved}
     for match in edit.matches:
         # An event in the trash leaves the series when another one gets its slot.
         if match.date is None or (match.slot_only and match.row and match.row["status"] == "trash"):
             continue
+        with naming("start_date"):
+            check_slot(match.date.slot)
         if match.date.slot in taken:
             raise errors.slot_taken(times.format_datetime(match.date.slot))
         taken.add(match.date.slot)
@@ -346,7 +351,7 @@ async def trash_dates(context: OperationContext, target: Target) -> Summary:
     after = end_series(before, since) if target.scope == FOLLOWING and since is not None else None
     matches = [Match(row, None) for row in rows]
     if after is not None:
-        edit = Edit(series, after, matches, occurrences, frozenset(), {}, keep_until(series))
+        edit = Edit(series, after, matches, occurrences, frozenset(), {}, keep_until(series, tx.now))
         return await write_edit(context, edit, replaces_own=True)
     cause = await trash_series(tx, series)
     write = SeriesWrite(

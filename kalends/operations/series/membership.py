@@ -3,7 +3,6 @@
 from typing import Any
 
 from kalends.core import credentials, errors
-from kalends.core.errors import InvalidValue
 from kalends.core.messages import Message
 from kalends.core.recurrence import check_start
 from kalends.core.series import Definition, Part, change_dates, date_at
@@ -15,7 +14,7 @@ from kalends.operations.records import fetch_editable_row
 from kalends.operations.series.create import add_series, read_dates
 from kalends.operations.series.edit import Target, run_edit
 from kalends.operations.series.matching import Match
-from kalends.operations.series.requests import parse_rule
+from kalends.operations.series.requests import check_times, naming, parse_rule
 from kalends.operations.series.rows import fetch_series, write_definition, write_series
 from kalends.operations.series.single import too_many_removed
 from kalends.operations.series.undo import PUBLISHING_STATUSES, summarize_changes
@@ -52,12 +51,11 @@ async def _fetch_event(kind: Kind, context: OperationContext) -> Row:
 def _read_definition(context: OperationContext, row: Row) -> Definition:
     """Return the definition of a series whose first date is an event."""
     rule = parse_rule(context.values["rule"], row["timezone"])
-    try:
-        check_start(rule, row["start_local"])
-    except InvalidValue as error:
-        raise errors.invalid_params({"rule": errors.for_param("rule", error.message)}) from error
     uid = str(credentials.new_uid())
     part = Part(uid, rule, row["start_local"], row["end_local"], row["timezone"], row["all_day"])
+    check_times([part], "rule", "rule")
+    with naming("rule"):
+        check_start(rule, part.start)
     return Definition((part,), encode_content({name: row[name] for name in CONTENT_FIELDS}))
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kalends.core import times
 from kalends.core.messages import Message
 from kalends.core.recurrence import find_warnings, serialize_rule
+from kalends.core.recurrence.sentences import find_text
 from kalends.core.series import Date, Definition, Part
 from kalends.kinds.kind import Kind
 from kalends.operations import permissions
@@ -34,7 +35,7 @@ async def preview_series(kind: Kind, context: OperationContext) -> Outcome:
     is_complete = len(slots) <= MAX_COUNTED and _ends_before(part, limit)
     body = {
         "rule": serialize_rule(part.rule) if part.rule is not None else None,
-        "text": None,
+        "text": find_text(part.rule, part.start.date()) if part.rule is not None else None,
         "dates": [_serialize_date(Date(slot, part)) for slot in slots[:SHOWN_DATES]],
         "last": times.format_datetime(slots[-1]) if slots and is_complete else None,
         "count": len(slots) if is_complete else None,

@@ -1,6 +1,7 @@
 """Reading the parameters of a series: its rule, its times, its content."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Any, Final
@@ -8,7 +9,8 @@ from typing import Any, Final
 from kalends.core import errors, times
 from kalends.core.errors import InvalidValue
 from kalends.core.recurrence import Rule, read_rule, read_rule_object
-from kalends.core.series import Date, Definition, Shift, content_at, find_part
+from kalends.core.series import Date, Definition, Part, Shift, content_at, find_part
+from kalends.core.series_limits import check_length, check_slot
 from kalends.core.times import DateTimeInput
 from kalends.kinds.events import EVENTS, build_time_columns
 from kalends.kinds.kind import Link
@@ -23,20 +25,34 @@ from kalends.store import Row
 OTHER_PARAMS: Final = frozenset({*TIME_PARAMS, "slug", "rule", "add_dates", "remove_dates", "date", "date_utc"})
 
 
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Report an invalid value as an error of this parameter."""
+    try:
+        yield
+    except InvalidValue as error:
+        raise errors.invalid_params({name: errors.for_param(name, error.message)}) from error
+
+
 def parse_rule(value: object, zone: str) -> Rule:
     """Read the parameter `rule`: an RRULE or an object."""
-    try:
+    with naming("rule"):
         return read_rule(value, zone) if isinstance(value, str) else read_rule_object(value, zone)  # type: ignore[arg-type]
-    except InvalidValue as error:
-        raise errors.invalid_params({"rule": errors.for_param("rule", error.message)}) from error
+
+
+def check_times(parts: Iterable[Part], start_param: str = "start_date", end_param: str = "end_date") -> None:
+    """Raise unless the dates of all parts are within the limits of series."""
+    for part in parts:
+        with naming(start_param):
+            check_slot(part.start)
+        with naming(end_param):
+            check_length(part.length)
 
 
 def read_slots(name: str, values: Iterable[Any], date: Date, now: datetime) -> list[datetime]:
     """Read dates of a series as slots. A day without a time means the time of the series."""
-    try:
+    with naming(name):
         return [_read_slot(value, date, now) for value in values]
-    except InvalidValue as error:
-        raise errors.invalid_params({name: errors.for_param(name, error.message)}) from error
 
 
 def read_slots_of(name: str, values: Iterable[Any], definition: Definition, now: datetime) -> list[datetime]:
@@ -52,20 +68,9 @@ def read_slots_of(name: str, values: Iterable[Any], definition: Definition, now:
 def _read_slot(value: Any, date: Date, now: datetime) -> datetime:
     moment = times.make_absolute(value, now, date.part.timezone)
     if moment.is_date_only or date.part.all_day:
-        return _check_slot(datetime.combine(moment.wall.date(), date.slot.time()), date)
+        return check_slot(datetime.combine(moment.wall.date(), date.slot.time()))
     wall = times.resolve(moment, date.part.timezone).wall if moment.offset is not None else moment.wall
-    return _check_slot(wall, date)
-
-
-def _check_slot(slot: datetime, date: Date) -> datetime:
-    """Raise unless a date that begins at this slot is within the years of events."""
-    try:
-        years = slot.year, (slot + date.part.length).year
-    except OverflowError:
-        years = slot.year, times.LAST_YEAR
-    if not 1 < years[0] <= years[1] < times.LAST_YEAR:
-        raise InvalidValue("must be a date between the years 1 and {last}.", last=times.LAST_YEAR)
-    return slot
+    return check_slot(wall)
 
 
 @dataclass(frozen=True, slots=True)

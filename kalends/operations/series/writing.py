@@ -118,8 +118,19 @@ def _take_from_trash(match: Match, trashed: Mapping[datetime, Row]) -> Match:
     return match
 
 
-def check_number(count: int) -> None:
-    """Raise if an edit changes too many dates."""
+def check_number(count: int, param: str) -> None:
+    """Raise if an action changes too many dates."""
+    if count > MAX_DATES:
+        raise errors.invalid(
+            param,
+            "this would change {count} dates; at most {maximum} can be changed at once.",
+            count=count,
+            maximum=MAX_DATES,
+        )
+
+
+def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
+    count = len(matches)
     if count > MAX_DATES:
         raise errors.invalid(
             "scope",
@@ -128,11 +139,6 @@ def check_number(count: int) -> None:
             count=count,
             maximum=MAX_DATES,
         )
-
-
-def _check_limits(write: SeriesWrite, matches: Sequence[Match]) -> None:
-    count = len(matches)
-    check_number(count)
     if len(str(write.definition.template["description"])) * count > MAX_TEXT:
         raise errors.invalid(
             "description",
