@@ -11,11 +11,14 @@ from tempfile import TemporaryDirectory
 
 import httpx
 import pytest
+from playwright.sync_api import sync_playwright
 
+from tests.docs.page_commands import SERVER_QUICKSTARTS, compare, hide_settings, run_commands
 from tests.servers import find_free_port
 from tools import postgres
 
 PROJECT = Path(__file__).resolve().parent.parent
+CHROMIUM = os.environ.get("KALENDS_CHROMIUM", "/usr/bin/chromium")
 
 pytestmark = pytest.mark.process
 
@@ -48,9 +51,37 @@ def directory() -> Iterator[Path]:
     """Yield a temporary directory that the user of PostgreSQL can reach, unlike `tmp_path`."""
     with TemporaryDirectory(prefix="kalends-run-") as name:
         Path(name).chmod(0o755)
-        yield Path(name)
+        (Path(name) / ".local").mkdir()
+        yield Path(name) / ".local"
 
 
+def follow_quickstarts(directory: Path, port: int) -> None:
+    """Follow the quickstarts on the site of the town, in another order than tests/docs does on an empty site."""
+    for page in reversed(SERVER_QUICKSTARTS):
+        compare(run_commands(page, directory, hide_settings(os.environ), port))
+    assert "Kite festival" in open_in_browser(directory / "events.html")
+
+
+def open_in_browser(path: Path) -> str:
+    """Open a file on another port, which is another origin, and return the text of the page."""
+    port = find_free_port()
+    command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", str(path.parent)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        url = f"http://localhost:{port}/{path.name}"
+        with httpx.Client(transport=httpx.HTTPTransport(retries=5)) as client:
+            client.get(url).raise_for_status()
+        page.goto(url)
+        page.wait_for_selector("li")
+        text = page.inner_text("body")
+        browser.close()
+        server.terminate()
+    return text
+
+
+@pytest.mark.browser
+@pytest.mark.docs
 def test_run_and_demo(directory: Path) -> None:
     port = find_free_port()
     process = start(directory, port)
@@ -91,14 +122,11 @@ def test_run_and_demo(directory: Path) -> None:
         process = start(directory, port, "--town")
         assert "Created Larkford" in read_until(process, "Ctrl+C")
         assert "Saturday market" in httpx.get(f"http://localhost:{port}/").text
-        stop(process)
-        port = find_free_port()
-        process = start(directory, port, "--town")
-        assert "The site has the town already" in read_until(process, "Ctrl+C")
         children = subprocess.run(
             ["pgrep", "-f", "-P", str(process.pid), "serve.*--with-worker"], capture_output=True, check=True
         )
         assert children.stdout
+        follow_quickstarts(directory.parent, port)
     finally:
         if process.poll() is None:
             stop(process)

@@ -17,6 +17,13 @@ from pathlib import Path
 from tests.servers import find_free_port
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
+DOCS = PROJECT / "docs"
+# Pages for a server that has the account of `just run`. The quickstart for publishers has no commands.
+SERVER_QUICKSTARTS = [
+    DOCS / "how-to" / "event-by-api.md",
+    *[DOCS / f"quickstart-{name}.md" for name in ("developer", "python", "javascript")],
+]
+OPERATOR_QUICKSTART = DOCS / "quickstart-operator.md"
 CONSOLE_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_BLOCK = re.compile(r'^```\w+ title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 SETUP_COMMENT = re.compile(r"<!-- setup: (\w+) -->")
@@ -102,3 +109,13 @@ def _use_port(text: str, port: int) -> str:
 def matches_output(command: Command, printed: str) -> bool:
     pattern = ".*".join(re.escape(part) for part in command.output.split("…"))
     return re.fullmatch(pattern, printed, re.DOTALL) is not None
+
+
+def compare(printed: list[PrintedCommand]) -> None:
+    for command, text in printed:
+        assert matches_output(command, text), f"$ {command.text}\nprinted\n{text}\ninstead of\n{command.output}"
+
+
+def hide_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without the variables of the server, which readers of the quickstarts do not have."""
+    return {name: value for name, value in environment.items() if not name.startswith("KALENDS_")}

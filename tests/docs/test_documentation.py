@@ -4,15 +4,11 @@ import asyncio
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import httpx
 import psycopg
 import pytest
-from playwright.sync_api import sync_playwright
 
 from kalends.api.description import headers
 from kalends.api.description.errors import ERROR_CODES
@@ -24,27 +20,24 @@ from kalends.settings import Settings
 from kalends.store.database import Database, Options
 from tests.docs.page_commands import (
     CONSOLE_BLOCK,
+    OPERATOR_QUICKSTART,
     PROJECT,
+    SERVER_QUICKSTARTS,
     PrintedCommand,
-    matches_output,
+    compare,
+    hide_settings,
     parse_commands,
     read_setup,
     run_commands,
 )
-from tests.servers import Server, find_free_port, make_environment
+from tests.servers import Server, make_environment
 from tools import differences, docs, postgres, reference
 
 DOCS = PROJECT / "docs"
-CHROMIUM = os.environ.get("KALENDS_CHROMIUM", "/usr/bin/chromium")
 DECISIONS = PROJECT.parent / "shared" / "conformance" / "decisions.json"
 PAGES = [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]
 EXECUTED_PAGES = [page for page in PAGES if parse_commands(page)]
-# Pages for the server of `just run`. The quickstart for publishers has no commands.
-QUICKSTARTS = [
-    DOCS / "quickstart-operator.md",
-    DOCS / "how-to" / "event-by-api.md",
-    *[DOCS / f"quickstart-{name}.md" for name in ("developer", "python", "javascript")],
-]
+QUICKSTARTS = [OPERATOR_QUICKSTART, *SERVER_QUICKSTARTS]
 SINGLE_PAGES = [page for page in EXECUTED_PAGES if page not in QUICKSTARTS]
 
 
@@ -65,26 +58,17 @@ def test_documented_commands_print_documented_output(
     compare(printed)
 
 
-@pytest.mark.browser
-@pytest.mark.parametrize("with_town", [False, True], ids=["empty", "town"])
-def test_quickstarts_work_in_any_order_on_one_server(database_url: str, tmp_path: Path, with_town: bool) -> None:
-    """Follow all quickstarts on the server of `just run`, and backwards on that of `just demo`."""
+def test_quickstarts_work_on_one_server(database_url: str, tmp_path: Path) -> None:
+    """Follow all quickstarts on an empty site; tests/test_run.py follows them backwards on that of `just demo`."""
     (tmp_path / ".local").mkdir()
     password = asyncio.run(add_administrator(database_url, "admin"))
     (tmp_path / ".local" / "password").write_text(f"{password}\n")
     environment = make_environment(database_url, {"KALENDS_MEDIA_DIR": str(tmp_path / "media")})
-    if with_town:
-        subprocess.run([sys.executable, "-m", "kalends", "seed", "--town"], env=environment, check=True)
-    # Readers of the quickstarts have none of the variables of the server.
-    shell = {name: value for name, value in environment.items() if not name.startswith("KALENDS_")}
+    shell = hide_settings(environment)
     with Server.start(database_url, log=tmp_path / "log", environment=environment, timeout=120) as server:
-        for page in reversed(QUICKSTARTS) if with_town else QUICKSTARTS:
-            if read_setup(page) == "cluster":
-                compare(run_in_cluster(page, tmp_path, shell))
-            else:
-                compare(run_commands(page, tmp_path, shell, read_port(server)))
-        if with_town:
-            assert "Kite festival" in open_in_browser(tmp_path / "events.html")
+        compare(run_in_cluster(OPERATOR_QUICKSTART, tmp_path, shell))
+        for page in SERVER_QUICKSTARTS:
+            compare(run_commands(page, tmp_path, shell, read_port(server)))
 
 
 def run_in_cluster(page: Path, directory: Path, environment: Mapping[str, str]) -> list[PrintedCommand]:
@@ -100,29 +84,6 @@ def run_in_cluster(page: Path, directory: Path, environment: Mapping[str, str]) 
         address = {"PGHOST": "127.0.0.1", "PGPORT": str(cluster.port)}
         path = f"{programs}{os.pathsep}{environment['PATH']}"
         return run_commands(page, directory, {**environment, **address, "PATH": path})
-
-
-def open_in_browser(path: Path) -> str:
-    """Open a file on another port, which is another origin, and return the text of the page."""
-    port = find_free_port()
-    command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", str(path.parent)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page()
-        url = f"http://localhost:{port}/{path.name}"
-        with httpx.Client(transport=httpx.HTTPTransport(retries=5)) as client:
-            client.get(url).raise_for_status()
-        page.goto(url)
-        page.wait_for_selector("li")
-        text = page.inner_text("body")
-        browser.close()
-        server.terminate()
-    return text
-
-
-def compare(printed: list[PrintedCommand]) -> None:
-    for command, text in printed:
-        assert matches_output(command, text), f"$ {command.text}\nprinted\n{text}\ninstead of\n{command.output}"
 
 
 def read_port(server: Server) -> int:

@@ -33,7 +33,7 @@ from tools import postgres
 # What is committed survives the death of all processes; only a power cut may lose it.
 DURABLE_SETTINGS = {**postgres.THROWAWAY, "synchronous_commit": "on", "track_commit_timestamp": "on"}
 RECORDS = scaled(40, 400)
-DUE_SECONDS = scaled(12, 60)  # seconds over which they are due
+DUE_SECONDS = scaled(8, 60)  # seconds over which they are due
 LEAD_SECONDS = scaled(8, 25)  # seconds before the first is due, in which all are made
 TITLE_PARAMS = {"events": "title", "venues": "venue", "organizers": "organizer"}
 

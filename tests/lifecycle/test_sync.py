@@ -22,7 +22,7 @@ from tests.servers import Server
 from tests.soak import scaled
 
 WRITERS = 8
-WRITES_PER_WRITER = scaled(100, 10**9)  # of each writer; a soak is ended by its seconds
+WRITES_PER_WRITER = scaled(60, 10**9)  # of each writer; a soak is ended by its seconds
 SECONDS = scaled(120, 180)
 RECORDS = scaled(0, 20_000)
 
