@@ -208,7 +208,7 @@ def secret_words(event: HiddenEvent, probe: Probe) -> list[str]:
     """Return the words that the response must not contain: those that the request does not."""
     words = [event.secret]
     if event.status != "protected" or probe.is_guarded:  # Without its password such an event shows title and address.
-        words += [f"{event.slug}/", f"{event.slug}."]
+        words += [f"{slug}{end}" for slug in (event.slug, event.series_slug) for end in "/."]
         words += [event.slug] if probe.is_guarded else []
     if probe.is_about_links:
         words.append(event.linked)
