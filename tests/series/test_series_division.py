@@ -64,8 +64,8 @@ def test_content_of_former_dates_does_not_reach_a_merged_series(client: SeriesCl
     series = client.create(title="Class")
     client.edit(client.events(series["id"])[10]["id"], "following", title="Spring")
     client.edit(client.events(series["id"])[0]["id"], "all", rule="FREQ=WEEKLY;UNTIL=20270201")
-    summer = {"start_date": "2027-06-01 19:30", "end_date": "2027-06-01 21:00", "rule": "FREQ=WEEKLY;COUNT=3"}
-    other = client.create(title="Class", **summer)
+    later = {"start_date": "2027-02-10 19:30", "end_date": "2027-02-10 21:00", "rule": "FREQ=WEEKLY;COUNT=8"}
+    other = client.create(title="Class", **later)
     client.post(f"/series/{series['id']}/merge", series=other["id"])
     client.edit(client.events(series["id"])[0]["id"], "all", cost="5")
     assert {(event["title"], event["cost"]) for event in client.events(series["id"])} == {("Class", "$5")}
