@@ -50,24 +50,33 @@ def _make_single_part(definition: Definition, added: tuple[datetime, ...]) -> tu
 
 def is_before(first: Definition, second: Definition) -> bool:
     """Return whether all dates of a series, also those that are left out, are before the first one of another."""
-    begin = second.parts[0].start
-    if any(slot >= begin for slot in (*first.added, *first.removed)) or any(slot < begin for slot in second.added):
+    begin = _find_first_slot(second)
+    if any(slot >= begin for slot in first.added):
         return False
     return not any(next(part.slots(LAST_SLOT, begin), None) for part in first.parts)
 
 
+def _find_first_slot(definition: Definition) -> datetime:
+    return min([definition.parts[0].start, *definition.added])
+
+
 def join_definitions(first: Definition, second: Definition) -> Definition:
-    """Return the series with the dates of one and then those of the other."""
-    begin = second.parts[0].start
-    content = content_at(first, begin)
-    different = {name: value for name, value in second.template.items() if content.get(name) != value}
+    """Return the series with the dates of one and then those of the other.
+
+    Removed dates and content of one series from the time of the other one, which a former rule left, are dropped.
+    """
+    begin = _find_first_slot(second)
+    earlier = tuple(change for change in first.content_changes if change.since < begin)
+    content = content_at(replace(first, content_changes=earlier), begin)
+    different = {name: value for name, value in content_at(second, begin).items() if content.get(name) != value}
     change = (ContentChange(begin, different),) if different else ()
+    removed = [slot for slot in first.removed if slot < begin] + [slot for slot in second.removed if slot >= begin]
     return Definition(
         _join_parts(first.parts, second.parts),
         first.template,
-        (*first.content_changes, *change, *second.content_changes),
+        (*earlier, *change, *[change for change in second.content_changes if change.since > begin]),
         tuple(sorted({*first.added, *second.added})),
-        tuple(sorted({*first.removed, *second.removed})),
+        tuple(sorted(removed)),
     )
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
-from kalends.core import errors
+from kalends.core import errors, times
 from kalends.core.errors import ApiError
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.event_list.filters import link_clauses
@@ -58,7 +58,16 @@ def serialize_flat(kind: Kind, row: Row, context: RenderContext) -> JsonObject:
     record = kind.reads.row_to_json(row, context)
     if row["id"] in context.locked_ids:
         return record
-    return {**record, **{link.param: row[f"{link.column}s"] for link in kind.links}}
+    flat = {**record, **{link.param: row[f"{link.column}s"] for link in kind.links}}
+    return {**flat, "series": _flatten_series(row)} if kind.is_event else flat
+
+
+def _flatten_series(row: Row) -> JsonObject | None:
+    """Describe the place of an event in its series by what changes only with the event."""
+    if row["series_id"] is None:
+        return None
+    own_fields = list(row["own_fields"] or ())
+    return {"id": row["series_id"], "slot": times.format_datetime(row["slot"]), "own": own_fields}
 
 
 def _select_kinds(values: Any) -> list[str]:

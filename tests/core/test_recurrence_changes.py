@@ -162,3 +162,11 @@ def test_skipped_dates_cause_warnings(text: str, start: datetime | None, warning
 )
 def test_rules_that_programs_misread_are_known(text: str, expected: bool) -> None:
     assert is_ambiguous(read_rule(text, "UTC")) is expected
+
+
+@pytest.mark.parametrize("rule", ["FREQ=WEEKLY", "FREQ=WEEKLY;COUNT=9", "FREQ=WEEKLY;UNTIL=20270503"])
+@pytest.mark.parametrize(("hour", "count"), [(18, 2), (19, 2), (20, 3)])
+def test_a_rule_ends_before_a_time_of_day(rule: str, hour: int, count: int) -> None:
+    start = datetime(2027, 1, 5, 19)
+    ended = end_before(read_rule(rule, "UTC"), start, datetime(2027, 1, 19, hour))
+    assert len(list(expand(ended, start, datetime(2028, 1, 1)))) == count

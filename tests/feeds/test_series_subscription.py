@@ -20,6 +20,10 @@ RULES = ("FREQ=WEEKLY;BYDAY=WE;COUNT=10", "FREQ=WEEKLY;BYDAY=TU,TH;COUNT=12", "F
 # Some of them do not exist, or come twice, on the nights of the clock changes of March and October 2031.
 TIMES = ("02:30", "01:15", "19:30", "00:00", "23:45")
 SCOPES = ("this", "following", "all")
+MOST_SERIES = 6
+# What the editor does, frequent changes more than once.
+CHANGES = ("create", "content", "content", "times", "times", "rule", "remove", "trash", "restore_date", "undo",
+           "split", "split", "merge", "merge", "detach", "detach", "convert", "convert", "dissolve")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -36,19 +40,29 @@ class SeriesEditor:
         self.random = Random(18)
         self.venues = [self.client.caller.create("venues", venue=f"Hall {n}")["id"] for n in range(3)]
         self.series: list[int] = []
+        self.first = ["convert", "detach", "merge", "split", "split"]  # so that a short run has them too
+        self.halves: list[tuple[int, int]] = []  # series that were one
+        self.single: list[int] = []  # events that have left their series
         self.done: Counter[str] = Counter()
         self.create()
 
     def change(self) -> None:
-        name = self.random.choice(
-            ("create", "content", "content", "times", "times", "rule", "remove", "trash", "restore_date", "undo")
-        )
+        name = self.first.pop() if self.first else self.random.choice(CHANGES)
         self.done[name] += bool(getattr(self, name)())
 
     def list_public(self) -> list[Any]:
         """Return the public dates of all series."""
         events = [event for series in self.series for event in self.client.events(series)]
         return [event for event in events if event["status"] == "publish"]
+
+    def list_all_public(self) -> list[Any]:
+        """Return all public events, also those without a series."""
+        query = {"start_date": "2000-01-01", "end_date": "2100-01-01", "per_page": 50, "status": "publish"}
+        page = self.client.caller.get("/events", query).json()
+        events = list(page["events"])
+        for number in range(2, page["total_pages"] + 1):
+            events += self.client.caller.get("/events", {**query, "page": number}).json()["events"]
+        return events
 
     def create(self) -> bool:
         if len(self.series) > 2:
@@ -101,6 +115,56 @@ class SeriesEditor:
         body = {"revision": revision, "force": True}
         return self.client.caller.post(f"{EXTENSION}/series/{series}/restore", body).status_code == 200
 
+    def split(self) -> bool:
+        dates = [event["series"] for event in self.list_public() if event["series"]]
+        if not dates or len(self.series) >= MOST_SERIES:
+            return False
+        series = self.random.choice(dates)
+        body = self._act(f"/series/{series['id']}/split", **{"from": series["slot"]})
+        if body:
+            self.series.append(body["new_series"]["id"])
+            self.halves.append((series["id"], self.series[-1]))
+        return bool(body)
+
+    def merge(self) -> bool:
+        """Join two series; those that share dates are refused."""
+        if len(self.series) < 2:
+            return False
+        halves = [pair for pair in self.halves if {*pair} <= {*self.series}]
+        first, second = self.random.choice([*halves, self.random.sample(self.series, 2)])
+        is_done = bool(self._act(f"/series/{first}/merge", series=second))
+        self.series = [series for series in self.series if not is_done or series != second]
+        return is_done
+
+    def detach(self) -> bool:
+        events = self.list_public()
+        event = self.random.choice(events)["id"] if events else 0
+        is_done = bool(event and self._act(f"/events/{event}/detach"))
+        self.single += [event] if is_done else []
+        return is_done
+
+    def convert(self) -> bool:
+        if not self.single or len(self.series) >= MOST_SERIES:
+            return False
+        event = self.single.pop(self.random.randrange(len(self.single)))
+        body = self._act(f"/events/{event}/series", rule="FREQ=WEEKLY;COUNT=4")
+        self.series += [body["series"]["id"]] if body else []
+        return bool(body)
+
+    def dissolve(self) -> bool:
+        if len(self.series) < 2:
+            return False
+        series, keep = self.random.choice(self.series), self.random.choice(("all", "upcoming", "next"))
+        is_done = bool(self._act(f"/series/{series}/dissolve", keep=keep))
+        self.series = [other for other in self.series if not is_done or other != series]
+        return is_done
+
+    def _act(self, path: str, **values: Any) -> Any:
+        """Send a request; return the response, or None if it is refused."""
+        response = self.client.caller.post(f"{EXTENSION}{path}", values)
+        assert response.status_code in (200, 400, 409, 410), response.text
+        return response.json() if response.status_code == 200 else None
+
     def _edit(self, scopes: tuple[str, ...] = SCOPES, **values: Any) -> bool:
         events = self.list_public()
         if not events:
@@ -111,7 +175,7 @@ class SeriesEditor:
             values = {name: f"{day} {value}" for name, value in values.items()}
         path = f"{EXTENSION}/events/{event['id']}?scope={scope}&overrides=replace"
         response = self.client.caller.patch(path, values)
-        assert response.status_code in (200, 400, 409), response.text
+        assert response.status_code in (200, 400, 409, 410), response.text
         return response.status_code == 200
 
     def _delete(self, scope: str) -> bool:
@@ -142,12 +206,12 @@ def test_subscriber_of_series_has_each_date_once(start_app: StartApp, ical_js: I
     for _ in range(CHANGE_COUNT):
         editor.change()
         text = read_feed(app)
-        records = {event["uid"]: event for event in editor.list_public()}
+        records = {event["uid"]: event for event in editor.list_all_public()}
         for subscriber, read in subscribers:
             subscriber.update(read(text))
             assert_correct(subscriber.entries, records)
     done = {name for name, count in editor.done.items() if count}
-    assert {"content", "times", "rule", "remove"} <= done
+    assert {"content", "times", "rule", "split", "merge", "detach", "convert"} <= done
 
 
 def test_entries_name_their_series(start_app: StartApp) -> None:

@@ -5,7 +5,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
-RECORDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categories", "tags")
+RECORDS: tuple[LiteralString, ...] = ("events", "venues", "organizers", "categories", "tags", "series")
 LINKS: tuple[LiteralString, ...] = ("event_venues", "event_organizers", "event_categories", "event_tags")
 
 # Each finds rows that must not be there. What a query is called says what is wrong when it finds some.
@@ -46,6 +46,32 @@ COUNTER_QUERIES: dict[str, LiteralString] = {
             SELECT kind::text, record_id, status, day, starts::bigint, protected::bigint FROM link_days
             WHERE site_id = %(site)s AND (starts <> 0 OR protected <> 0))
         (TABLE counted EXCEPT TABLE kept) UNION ALL (TABLE kept EXCEPT TABLE counted)""",
+    # As rebuild_series_steps() of migration 0018 computes both tables, but for one site.
+    "steps of series differ from their events": """
+        WITH counted AS (
+            SELECT id, series_id, start_utc, end_utc, published_at,
+                coalesce(lag(start_utc) OVER (PARTITION BY series_id ORDER BY start_utc, id), '-infinity')
+            FROM events
+            WHERE site_id = %(site)s AND series_id IS NOT NULL AND listed AND password_hash IS NULL),
+        kept AS (
+            SELECT id, series_id, start_utc, end_utc, published_at, previous_start FROM series_steps
+            WHERE site_id = %(site)s)
+        (TABLE counted EXCEPT TABLE kept) UNION ALL (TABLE kept EXCEPT TABLE counted)""",
+    "days of series differ from their events": """
+        WITH counted AS (
+            SELECT day, sum(starts) AS starts, sum(ends) AS ends FROM events e
+            CROSS JOIN LATERAL (VALUES
+                ((e.start_utc AT TIME ZONE 'UTC')::date, 1, 0),
+                ((e.end_utc AT TIME ZONE 'UTC')::date, 0, 1)) v (day, starts, ends)
+            WHERE e.site_id = %(site)s AND e.series_id IS NOT NULL AND e.listed AND e.password_hash IS NULL
+            GROUP BY day),
+        kept AS (
+            SELECT day, starts, ends FROM series_days WHERE site_id = %(site)s AND (starts <> 0 OR ends <> 0))
+        (TABLE counted EXCEPT TABLE kept) UNION ALL (TABLE kept EXCEPT TABLE counted)""",
+    "events have a slot without a series, or the other way round": """
+        SELECT id, series_id, slot, own_fields FROM events
+        WHERE site_id = %(site)s AND ((series_id IS NULL) <> (slot IS NULL)
+            OR (series_id IS NULL AND own_fields IS NOT NULL))""",
 }
 CONSISTENCY_QUERIES: dict[str, LiteralString] = {
     **COUNTER_QUERIES,
@@ -64,7 +90,8 @@ CONSISTENCY_QUERIES: dict[str, LiteralString] = {
         WITH posts AS (
             SELECT id FROM events WHERE site_id = %(site)s UNION ALL
             SELECT id FROM venues WHERE site_id = %(site)s UNION ALL
-            SELECT id FROM organizers WHERE site_id = %(site)s),
+            SELECT id FROM organizers WHERE site_id = %(site)s UNION ALL
+            SELECT id FROM series WHERE site_id = %(site)s),
         terms AS (
             SELECT id FROM categories WHERE site_id = %(site)s UNION ALL
             SELECT id FROM tags WHERE site_id = %(site)s)

@@ -4,75 +4,20 @@ Dates come from python-dateutil. An edit from a date on cuts a segment in two an
 under test, the model never rewrites a rule.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
 from typing import Any
 from zoneinfo import ZoneInfo
-
-from dateutil.rrule import rrulestr
 
 from kalends.core.recurrence import read_rule
 from kalends.core.series import Date, Part
 from kalends.core.series_pairing import pair_slots
 from kalends.operations.series.matching import compute_horizon
+from tests.series.series_model_values import FAR, Occurrence, Refused, ScopeEdit, Segment
 
-FAR = datetime(2040, 1, 1)
 TIMES = "times"
-
-
-class Refused(Exception):
-    """The edit is refused with this status and code."""
-
-    def __init__(self, status: int, code: str) -> None:
-        super().__init__(status, code)
-        self.status, self.code = status, code
-
-
-@dataclass(frozen=True)
-class Segment:
-    """The dates of a rule between two local times, moved by a difference."""
-
-    rule: str
-    start: datetime
-    length: timedelta
-    zone: str
-    since: datetime = datetime.min
-    before: datetime = datetime.max
-    moved: timedelta = timedelta()
-
-    def slots(self, until: datetime = FAR) -> Iterator[datetime]:
-        dates = rrulestr(f"{self.rule}T235959" if "UNTIL" in self.rule else self.rule, dtstart=self.start)
-        for date in takewhile(lambda entry: entry < self.before and entry + self.moved <= until, dates):
-            if date >= self.since:
-                yield date + self.moved
-
-    @property
-    def first(self) -> datetime:
-        return next(self.slots(datetime.max), datetime.max)
-
-    def cut(self, slot: datetime) -> list["Segment"]:
-        """Return the dates before a slot and those from it on, without empty segments."""
-        border = slot - self.moved
-        halves = replace(self, before=min(self.before, border)), replace(self, since=max(self.since, border))
-        return [half for half in halves if half.first < datetime.max]
-
-
-@dataclass
-class Occurrence:
-    id: int
-    slot: datetime
-    start: datetime
-    end: datetime
-    zone: str
-    fields: dict[str, Any]
-    own: set[str] = field(default_factory=set)
-    trashed: bool = False
-
-    def is_past(self, now: datetime) -> bool:
-        return self.end.replace(tzinfo=ZoneInfo(self.zone)).astimezone(UTC) < now
 
 
 @dataclass
@@ -130,7 +75,18 @@ class SeriesModel:
     def extend(self, now: datetime) -> None:
         """Note what the job creates: blocks of 31 days, until they reach the horizon."""
         while self.created_until is not None and self.created_until < compute_horizon(now, now):
-            self.create_until(self.created_until + timedelta(days=31))
+            begin, until = self.created_until, self.created_until + timedelta(days=31)
+            self.create_until(until)
+            block = {slot for slot, segment in self.dates().items() if segment.is_between(slot, begin, until)}
+            for event in self.events.values():
+                if event.trashed and event.slot in block:
+                    self._apply(event, event.slot, ScopeEdit(None))
+
+    def find_planned(self) -> datetime | None:
+        """Return a slot that a rule gives a month or more after the last date that exists."""
+        begin = (self.created_until or FAR).replace(tzinfo=None) + timedelta(days=31)
+        slots = (slot for segment in self.segments for slot in segment.slots() if slot > begin)
+        return min(slots, default=None)
 
     def horizon(self, now: datetime) -> datetime:
         first = self.segments[0]
@@ -149,6 +105,9 @@ class SeriesModel:
     def active(self) -> list[Occurrence]:
         return sorted((event for event in self.events.values() if not event.trashed), key=lambda event: event.slot)
 
+    def list_trashed(self) -> list[Occurrence]:
+        return [event for event in self.events.values() if event.trashed]
+
     # Edits -------------------------------------------------------------------------------------
 
     def edit_this(
@@ -165,7 +124,7 @@ class SeriesModel:
             expected = event.slot, event.slot + segment.length, segment.zone
             (event.own.discard if expected == (start, end, event.zone) else event.own.add)(TIMES)
 
-    def edit_scope(self, edit: "ScopeEdit", now: datetime) -> None:
+    def edit_scope(self, edit: ScopeEdit, now: datetime) -> None:
         """Raise Refused, or change the series and its events."""
         past = [event for event in self.active() if event.is_past(now)]
         upcoming = [
@@ -218,7 +177,7 @@ class SeriesModel:
         self.changes = [(at, values if at < since else _without(values, fields)) for at, values in self.changes]
         self.changes = sorted([*self.changes, (since, dict(fields))], key=lambda change: change[0])
 
-    def _shift(self, since: datetime | None, by: timedelta, edit: "ScopeEdit") -> None:
+    def _shift(self, since: datetime | None, by: timedelta, edit: ScopeEdit) -> None:
         halves = [
             (half, since is None or half.first >= since)
             for segment in self.segments
@@ -252,12 +211,12 @@ class SeriesModel:
             raise Refused(400, "rest_invalid_param")
         self.segments = [*segments[:index], new, *later]
 
-    def _settle(self, events: Iterable[Occurrence], slots: dict[int, datetime], edit: "ScopeEdit") -> None:
+    def _settle(self, events: Iterable[Occurrence], slots: dict[int, datetime], edit: ScopeEdit) -> None:
         self.dates()
         for event in events:
             self._apply(event, slots[event.id], edit)
 
-    def _apply(self, event: Occurrence, slot: datetime, edit: "ScopeEdit") -> None:
+    def _apply(self, event: Occurrence, slot: datetime, edit: ScopeEdit) -> None:
         if slot != event.slot:
             # An event in the trash leaves the series when another one gets its slot.
             others = [other for other in self.events.values() if other.trashed and other.slot == slot]
@@ -271,17 +230,10 @@ class SeriesModel:
         if TIMES not in event.own:
             event.start, event.end, event.zone = slot, slot + segment.length, segment.zone
 
-    def _pair(
-        self, events: list[Occurrence], since: datetime | None, edit: "ScopeEdit", taken: set[datetime]
-    ) -> None:
+    def _pair(self, events: list[Occurrence], since: datetime | None, edit: ScopeEdit, taken: set[datetime]) -> None:
         given = {slot: segment for slot, segment in self.dates().items() if slot not in taken}
         dates = {slot: segment for slot, segment in given.items() if since is None or slot >= since}
-        parts = {
-            segment: Part(
-                "", read_rule(segment.rule, segment.zone), segment.start, segment.start, segment.zone, False
-            )
-            for segment in set(dates.values())
-        }
+        parts = {segment: _make_part(segment) for segment in set(dates.values())}
         by_slot = {event.slot: event for event in events}
         pairs = pair_slots(list(by_slot), [Date(slot, parts[dates[slot]]) for slot in sorted(dates)])
         lost = [by_slot[old] for old, new in pairs if old is not None and new is None]
@@ -321,14 +273,35 @@ class SeriesModel:
         if event.slot not in self.segment_at(event.slot).slots(event.slot):
             self.added.add(event.slot)
         # It comes back as it was: what the series has changed meanwhile is its own.
+        self.find_own_fields(event)
+
+    def find_own_fields(self, event: Occurrence) -> None:
+        """Make what differs from the series the event's own."""
         content, segment = self.content_at(event.slot), self.segment_at(event.slot)
         event.own = {name for name in content if event.fields[name] != content[name]}
         if (event.start, event.end, event.zone) != (event.slot, event.slot + segment.length, segment.zone):
             event.own.add(TIMES)
 
-    def detach(self, event: Occurrence) -> None:
+    def leave_out(self, event: Occurrence) -> Occurrence:
+        """Remove an event that becomes independent or is deleted permanently; return it as it was."""
+        copy = deepcopy(event)
         self.trash_one(event)
         del self.events[event.id]
+        return copy
+
+    def trash_all(self, now: datetime) -> None:
+        """Move the series to the trash with its upcoming dates."""
+        self.trashed = True
+        for event in self.active():
+            event.trashed = not event.is_past(now)
+
+    def dissolve(self, keep: str, now: datetime) -> list[Occurrence]:
+        """Move the series to the trash; return the events that stay."""
+        active = self.active()
+        upcoming = sorted((event for event in active if not event.is_past(now)), key=Occurrence.instant)
+        self.trashed = True
+        self.events = {event.id: event for event in self.events.values() if event.trashed}
+        return {"all": active, "upcoming": upcoming, "next": upcoming[:1]}[keep]
 
     def follow(self, event: Occurrence) -> None:
         self._apply(event, event.slot, ScopeEdit(None, fields=self.template, zone=event.zone, replaces=True))
@@ -342,9 +315,8 @@ class SeriesModel:
         for event in trashed:
             self._apply(event, slot, ScopeEdit(None))
 
-    def undo_to(self, earlier: "SeriesModel", now: datetime) -> "SeriesModel":
+    def undo_to(self, earlier: "SeriesModel", created: Iterable[Occurrence], now: datetime) -> "SeriesModel":
         """Return the series as it was. Events that were created since go to the trash."""
-        created = [event for event_id, event in self.events.items() if event_id not in earlier.events]
         result = earlier.copy()
         result.events |= {event.id: replace(event, trashed=True) for event in created}
         result.created_until = self.created_until
@@ -353,24 +325,6 @@ class SeriesModel:
 
     def copy(self) -> "SeriesModel":
         return deepcopy(self)
-
-
-@dataclass(frozen=True)
-class ScopeEdit:
-    """An edit of all dates (`since` is None) or from a slot on."""
-
-    since: datetime | None
-    reference: datetime = datetime.min  # the slot of the date that new times are given for
-    fields: dict[str, Any] = field(default_factory=dict)
-    time_of_day: datetime | None = None
-    length: timedelta | None = None
-    zone: str | None = None
-    rule: str | None = None
-    replaces: bool = False
-
-    @property
-    def changes_times(self) -> bool:
-        return self.time_of_day is not None or self.zone is not None or self.rule is not None
 
 
 def _without(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:

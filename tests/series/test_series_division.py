@@ -1,9 +1,14 @@
 """Splitting, merging and dissolving series."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from kalends.core.recurrence import Rule, read_rule
+from kalends.core.series import Definition, Part, list_dates
+from kalends.core.series_division import join_definitions
 from tests.api.running_app import Caller, assert_error
 from tests.series.series_client import EXTENSION, SeriesClient, strip_revisions
 
@@ -38,6 +43,58 @@ def test_a_split_series_is_merged_again(client: SeriesClient, rule: str) -> None
     client.post(f"/series/{series['id']}/merge", series=new)
     assert state(client, series["id"]) == before
     assert client.read(new)["status"] == "trash"
+
+
+def test_a_series_split_at_an_added_date_is_merged_again(client: SeriesClient) -> None:
+    series = client.create(title="Added", rule="FREQ=WEEKLY", add_dates=["2027-01-16"])
+    before = state(client, series["id"])
+    result = client.post(f"/series/{series['id']}/split", **{"from": "2027-01-16"})
+    client.post(f"/series/{series['id']}/merge", series=result["new_series"]["id"])
+    assert state(client, series["id"]) == before
+
+
+def test_a_series_split_beyond_its_last_event_gets_further_dates(client: SeriesClient) -> None:
+    series = client.create(title="Later", rule="FREQ=WEEKLY")
+    result = client.post(f"/series/{series['id']}/split", **{"from": "2034-12-05"})
+    assert client.read(series["id"])["created_until"] == series["created_until"]
+    assert result["new_series"]["total"] == 0
+
+
+def test_content_of_former_dates_does_not_reach_a_merged_series(client: SeriesClient) -> None:
+    series = client.create(title="Class")
+    client.edit(client.events(series["id"])[10]["id"], "following", title="Spring")
+    client.edit(client.events(series["id"])[0]["id"], "all", rule="FREQ=WEEKLY;UNTIL=20270201")
+    later = {"start_date": "2027-02-10 19:30", "end_date": "2027-02-10 21:00", "rule": "FREQ=WEEKLY;COUNT=8"}
+    other = client.create(title="Class", **later)
+    client.post(f"/series/{series['id']}/merge", series=other["id"])
+    client.edit(client.events(series["id"])[0]["id"], "all", cost="5")
+    assert {(event["title"], event["cost"]) for event in client.events(series["id"])} == {("Class", "$5")}
+
+
+def test_a_merged_date_replaces_an_event_in_the_trash(client: SeriesClient) -> None:
+    start = {"start_date": "2027-01-07 18:00", "end_date": "2027-01-07 19:00"}
+    series = client.create(title="Weekly", add_dates=[start["start_date"]])
+    client.post(f"/series/{series['id']}/dates", remove=[start["start_date"]])
+    other = client.create(title="Extra", rule="FREQ=WEEKLY;COUNT=3", **start)
+    extra = client.events(other["id"])
+    revision = client.revision(series["id"])
+    client.post(f"/series/{series['id']}/merge", series=other["id"])
+    events = client.events(series["id"])
+    assert identity(extra) == identity([event for event in events if event["title"] == "Extra"])
+    client.restore(series["id"], revision=revision)
+    assert (len(client.events(series["id"])), identity(client.events(other["id"]))) == (17, identity(extra))
+
+
+def test_removed_dates_of_a_former_rule_are_not_removed_from_a_merged_series() -> None:
+    rule = read_rule("FREQ=WEEKLY;COUNT=2", "UTC")
+    first = Definition((make_part(rule, datetime(2027, 1, 5, 19)),), {})
+    second = Definition((make_part(rule, datetime(2027, 2, 2, 19)),), {}, removed=(datetime(2027, 1, 5, 19),))
+    joint = join_definitions(first, second)
+    assert len(list_dates(joint, datetime(2028, 1, 1, tzinfo=UTC))) == 4
+
+
+def make_part(rule: Rule, start: datetime) -> Part:
+    return Part(str(uuid4()), rule, start, start + timedelta(hours=1), "UTC", all_day=False)
 
 
 def test_split_and_merge_are_undone(client: SeriesClient) -> None:

@@ -73,6 +73,16 @@ def test_dates_are_created_in_blocks_and_once(app: RunningApp, client: SeriesCli
     assert slots(app, series["id"]) == after
 
 
+def test_an_undo_keeps_dates_beyond_the_horizon(app: RunningApp, client: SeriesClient) -> None:
+    series = client.create(title="Undone", **DAILY)
+    extend(app, NOW + timedelta(days=5))
+    before, revision = client.read(series["id"])["total"], client.revision(series["id"])
+    client.caller.delete(f"{EXTENSION}/events/{client.events(series['id'])[4]['id']}?scope=following")
+    assert client.read(series["id"])["total"] == 4
+    client.restore(series["id"], revision=revision)
+    assert client.read(series["id"])["total"] == before
+
+
 def test_a_series_that_is_far_behind_catches_up(app: RunningApp, client: SeriesClient) -> None:
     series = client.create(title="Behind", **DAILY)
     later = NOW + timedelta(days=400)

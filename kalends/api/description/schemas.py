@@ -75,11 +75,19 @@ HISTORY: Final = record(
 )
 
 
+# What of the series of an event changes only with the event.
+CHANGED_SERIES_REFERENCE: Final = record(
+    {name: SERIES_REFERENCE["properties"][name] for name in ("id", "slot", "own")}
+)
+
+
 def changed_record_schema(kind: Kind) -> Schema:
     """Return the schema of a record in `/changes`: links are IDs, and computed values such as counts are omitted."""
     keys = dict(KEYS[kind.name])
     for link in kind.links:
         keys[link.param] = array(ID)
+    if kind.is_event:
+        keys["series"] = {**keys["series"], "anyOf": [CHANGED_SERIES_REFERENCE, {"type": "null"}]}
     for name in ("json_ld", "occurrences") if kind.is_post else ("count", "url"):
         keys.pop(name, None)
     return record(keys, optional=() if kind.is_event or not kind.is_post else OPTIONAL_KEYS)

@@ -31,7 +31,9 @@ def end_before(rule: Rule, start: datetime, slot: datetime) -> Rule:
     count = _count_before(rule, start, slot) if rule.count else 0
     if count:
         return replace(rule, count=count)
-    return replace(rule, count=None, until=min(_shift_day(slot.date(), -1), rule.until or date.max))
+    # A rule ends with a day. It has a date on the day of the slot if its time of day is earlier.
+    last_day = slot.date() if start.time() < slot.time() else _shift_day(slot.date(), -1)
+    return replace(rule, count=None, until=min(last_day, rule.until or date.max))
 
 
 def rest_from(rule: Rule, start: datetime, slot: datetime) -> Rule:

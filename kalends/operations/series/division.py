@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kalends.core import credentials, errors, times
-from kalends.core.series import Definition, is_given
+from kalends.core.series import Definition, has_dates_after, is_given
 from kalends.core.series_division import is_before, join_definitions, split_definition
 from kalends.core.slugs import TRASHED_SUFFIX, add_suffix
 from kalends.kinds.events import EVENTS, LOCAL_TIME_COLUMNS
@@ -28,7 +28,7 @@ from kalends.operations.series.requests import read_slots_of
 from kalends.operations.series.rows import trash_series, write_definition, write_series
 from kalends.operations.series.single import derive_own_fields
 from kalends.operations.series.undo import summarize_changes
-from kalends.operations.series.writing import Summary, check_number, check_permission, write_prepared
+from kalends.operations.series.writing import Summary, check_number, check_permission, detach_events, write_prepared
 from kalends.operations.writes import PreparedChange, prepare_change
 from kalends.store import Row, records
 from kalends.store import series as series_store
@@ -106,11 +106,13 @@ async def _split(
     tx, (head, tail) = context.transaction, divided
     rows = await _load_events(context, series["id"], "from", slot)
     cause = await write_definition(tx, series, head) or await write_series(tx, series, {})
-    await series_store.set_created_until(tx, series["id"], None)
+    until = series["created_until"]
+    is_complete = until is None or not has_dates_after(head, until)
+    await series_store.set_created_until(tx, series["id"], None if is_complete else until)
     wanted = add_suffix(str(series["slug"]), f"-{slot:%Y-%m-%d}")
     slug = await records.find_free_slug(tx, "series", wanted, new_id)
     new = NewSeries(new_id, slug, tail, series["published_at"])
-    await insert_series(tx, new, series["created_until"], cause)
+    await insert_series(tx, new, until, cause)
     changes: dict[int, Values] = {row["id"]: {"series_id": new_id} for row in rows}
     return summarize_changes(await _move_events(tx, rows, changes, cause))
 
@@ -154,7 +156,10 @@ async def _merge(context: OperationContext, series: Row, other: Row) -> Summary:
     _check_shared_slots(merger.definition, own_rows, other_rows, tx.now)
     cause = await write_definition(tx, series, merger.definition) or await write_series(tx, series, {})
     await trash_series(tx, other, cause=cause)
-    taken = {row["slot"] for row in own_rows}
+    active = {row["slot"] for row in other_rows if row["status"] != "trash"}
+    # An event in the trash leaves the series when another one gets its slot.
+    await detach_events(tx, [row for row in own_rows if row["slot"] in active], cause)
+    taken = {row["slot"] for row in own_rows} - active
     moved = [row for row in other_rows if row["slot"] not in taken]
     changes = {row["id"]: _plan_move(merger, series["id"], row) for row in moved}
     # All dates before this instant exist in both series; the horizon job continues from here.

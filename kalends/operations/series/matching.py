@@ -7,7 +7,7 @@ from typing import Final
 
 from kalends.core import times
 from kalends.core.recurrence import Rule
-from kalends.core.series import Date, Definition, Shift, dates_at, list_dates, move_slot
+from kalends.core.series import Date, Definition, Shift, dates_at, find_given, list_dates, move_slot
 from kalends.core.series_pairing import pair_slots
 from kalends.kinds.events import EVENTS
 from kalends.store import Row
@@ -125,6 +125,13 @@ def match_by_rule(
 
 def has_ended(date: Date | None, now: datetime) -> bool:
     return date is None or date.span().end.utc < now
+
+
+def find_later_dates(definition: Definition, rows: Iterable[Row], dates: Iterable[Date]) -> list[Date]:
+    """Return the dates of events that a rule gives but that are not among the dates up to the horizon."""
+    known = {*definition.removed, *[date.slot for date in dates]}
+    slots = [row["slot"] for row in rows if row["status"] != "trash" and row["slot"] not in known]
+    return [Date(slot, part) for slot, part in find_given(definition, slots).items()]
 
 
 def match_definition(rows: Sequence[Row], dates: Sequence[Date], now: datetime) -> list[Match]:

@@ -17,7 +17,7 @@ from kalends.operations.quotas import count_new_record
 from kalends.operations.records import fetch_editable_row
 from kalends.operations.series.create import list_dates_or_raise
 from kalends.operations.series.edit import Target, compute_until, finish, run_edit
-from kalends.operations.series.matching import match_definition
+from kalends.operations.series.matching import find_later_dates, match_definition
 from kalends.operations.series.rows import fetch_series, write_series
 from kalends.operations.series.snapshots import (
     LINKS,
@@ -293,7 +293,8 @@ async def _complete_dates(context: OperationContext, series: Row, rows: Mapping[
     definition = decode_definition(series)
     until = compute_until(series, definition, tx.now)
     members = [row for row in rows.values() if row["series_id"] == series["id"]]
-    matches = match_definition(members, list_dates_or_raise(definition, until), tx.now)
+    dates = list_dates_or_raise(definition, until)
+    matches = match_definition(members, [*dates, *find_later_dates(definition, members, dates)], tx.now)
     await count_new_record(context, sum(match.row is None for match in matches))
     write = SeriesWrite(
         series["id"],

@@ -1,0 +1,275 @@
+"""The site of the state machine of series: its requests, its events, and their comparison with the model."""
+
+import asyncio
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+import httpx
+import psycopg
+from hypothesis.stateful import RuleBasedStateMachine
+from psycopg.rows import dict_row
+
+from kalends.operations.lifecycle import remove_old_trash
+from kalends.operations.series.horizon import extend_batch
+from kalends.operations.series.matching import compute_horizon
+from kalends.store.database import Database
+from tests.robustness.compared_site import ACTORS, ComparedSite
+from tests.robustness.consistency import assert_consistent
+from tests.robustness.model_records import Actor
+from tests.series.changes_mirror import ChangesMirror
+from tests.series.series_model import SeriesModel
+from tests.series.series_model_values import Occurrence, Refused, ScopeEdit
+
+EXTENSION = "/api/kalends/v1"
+EDITOR = ACTORS["ed"]
+ANONYMOUS = Actor("", 0, None)
+BEGIN = datetime(2027, 3, 10, 12, 0, tzinfo=UTC)
+FIELDS = ("title", "cost", "featured", "tags", "status")
+# What changes of an event that has taken place when its slot or its series changes.
+PLACE_COLUMNS = ("slot", "series_id", "own_fields", "revision", "modified_utc")
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Before:
+    """The events before a step, to compare with."""
+
+    revision: int
+    rows: dict[int, Row]
+
+
+@dataclass
+class World:
+    """All series that are not in the trash, and events without a series that once belonged to one."""
+
+    model: SeriesModel
+    others: dict[int, SeriesModel]
+    singles: dict[int, Occurrence]
+
+    def list_ids(self) -> set[int]:
+        return {event_id for model in (self.model, *self.others.values()) for event_id in model.events} | {
+            *self.singles
+        }
+
+
+class SeriesMachine(RuleBasedStateMachine):
+    """`model` is the series that the steps edit; `others` are further ones that have been split off or created."""
+
+    def __init__(self, site: ComparedSite, database: Database, runner: asyncio.Runner) -> None:
+        super().__init__()
+        self.site, self.database, self.runner = site, database, runner
+        self.connection = psycopg.connect(site.database_url, autocommit=True, row_factory=dict_row)
+        self.now = BEGIN
+        self.model: SeriesModel
+        self.others: dict[int, SeriesModel] = {}
+        self.singles: dict[int, Occurrence] = {}
+        self.uids: dict[int, str] = {}
+        # What was there before the last change of the series, and the revision of the site.
+        self.undoable: tuple[World, int] | None = None
+        self.mirrors = [ChangesMirror(self._make_get(actor), page_size=40) for actor in (EDITOR, ANONYMOUS)]
+
+    def teardown(self) -> None:
+        if hasattr(self, "model"):
+            assert_consistent(self.site.database_url, self.site.id)
+            for mirror in self.mirrors:
+                mirror.assert_equals_site()
+        self.connection.close()
+
+    # Requests ----------------------------------------------------------------------------------
+
+    def request(self, actor: Actor, method: str, path: str, **options: Any) -> httpx.Response:
+        with patch("kalends.asgi.utc_now", lambda: self.now):
+            return self.site.request(actor, method, f"{EXTENSION}{path}", **options)
+
+    def _make_get(self, actor: Actor) -> Any:
+        def get(path: str, query: dict[str, Any]) -> httpx.Response:
+            with patch("kalends.asgi.utc_now", lambda: self.now):
+                return self.site.request(actor, "GET", path, params=query)
+
+        return get
+
+    def write(
+        self, method: str, path: str, *, dry: bool = False, expected: Refused | None = None, **body: Any
+    ) -> Any:
+        """Send a request of the editor, before it a dry run, and check that both agree; return the response."""
+        before = self.revision()
+        option = f"{'&' if '?' in path else '?'}dry_run=true"
+        preview = self.request(EDITOR, method, path + option, json=body or None) if dry else None
+        assert self.revision() == before
+        response = self.request(EDITOR, method, path, json=body or None)
+        if expected is not None:
+            found = response.status_code, response.json()["code"]
+            assert found == (expected.status, expected.code), response.text
+            assert preview is None or preview.status_code == expected.status
+            return None
+        assert response.status_code == 200, response.text
+        if preview is not None:
+            written = {name: value for name, value in response.json().items() if name in preview.json()}
+            assert {**written, "dry_run": True} == preview.json()
+        return response.json()
+
+    async def extend(self) -> None:
+        """Run the job that creates dates."""
+        horizon = compute_horizon(self.now, self.now)
+        while True:
+            async with self.database.transaction(self.site.id, self.now, writing=True) as tx:
+                await extend_batch(tx, [self.model.id])
+            row = self.series_row(self.model)
+            if row["status"] == "trash" or row["created_until"] is None or row["created_until"] >= horizon:
+                return
+
+    async def delete_permanently(self, event_id: int) -> None:
+        """Run the job that empties the trash for one event."""
+        cutoff = self.now + timedelta(days=1)
+        async with self.database.transaction(self.site.id, self.now, writing=True) as tx:
+            assert await remove_old_trash(tx, "events", event_id, cutoff)
+
+    def edit_scope(self, event: Occurrence, scope: str, edit: ScopeEdit, body: dict[str, Any], *, dry: bool) -> None:
+        before, since = self.before(), event.slot if scope == "following" else None
+        path = f"/events/{event.id}?scope={scope}" + ("&overrides=replace" if edit.replaces else "")
+        changed = self.model.copy()
+        try:
+            changed.edit_scope(replace(edit, since=since, reference=event.slot), self.now)
+        except Refused as refusal:
+            self.write("PATCH", path, dry=dry, expected=refusal, **body)
+            self.compare(before)
+            return
+        self.write("PATCH", path, dry=dry, **body)
+        self.undoable = (self.world(), before.revision)
+        self.model = changed
+        self.adopt_new_events()
+        self.compare(before)
+
+    # The model ---------------------------------------------------------------------------------
+
+    def world(self) -> World:
+        return deepcopy(World(self.model, self.others, self.singles))
+
+    def return_to(self, world: World) -> None:
+        """Note that everything is as it was. Events that were created since are in the trash."""
+        known = world.list_ids()
+        created = {event.id: event for event in self.model.events.values() if event.id not in known}
+        self.model = self.model.undo_to(world.model, created.values(), self.now)
+        self.others, self.singles = deepcopy(world.others), deepcopy(world.singles)
+        self.adopt_new_events()
+
+    def note_change_of_dates(self, world: World, before: Before) -> None:
+        """Make the last step undoable if it has changed the series and not only an event."""
+        model = world.model
+        if (model.added, model.removed) != (self.model.added, self.model.removed):
+            self.undoable = (world, before.revision)
+
+    def pick(self, index: int) -> Occurrence:
+        active = self.model.active()
+        return active[index % len(active)]
+
+    def adopt_new_events(self) -> None:
+        """Give the new events of the model the IDs that the site has given them."""
+        rows = [row for row in self.rows().values() if row["series_id"] == self.model.id]
+        new = {row["slot"]: row["id"] for row in rows if row["id"] not in self.model.events}
+        self.model.add_missing(new, self.now)
+
+    # Comparison --------------------------------------------------------------------------------
+
+    def before(self) -> Before:
+        self.undoable = None
+        return Before(self.revision(), self.rows())
+
+    def compare(self, before: Before, edited: set[int] | None = None) -> None:
+        """Compare all events with the model. Those that have taken place are as before, except for `edited`."""
+        rows = self.rows()
+        for model in (self.model, *self.others.values()):
+            self._compare_series(model, {key: row for key, row in rows.items() if row["series_id"] == model.id})
+        self._compare_singles(rows)
+        for event_id, row in rows.items():
+            assert self.uids.setdefault(event_id, row["uid"]) == row["uid"]
+            old = before.rows.get(event_id)
+            # The trash makes a slug free for others.
+            if old and "trash" not in (old["status"], row["status"]):
+                assert row["slug"] == old["slug"]
+            if old and old["end_utc"] < self.now and event_id not in (edited or ()):
+                _assert_kept(row, old)
+        assert len({row["uid"] for row in rows.values()}) == len(rows)
+
+    def _compare_series(self, model: SeriesModel, rows: dict[int, Row]) -> None:
+        expected = {event.id: _describe(event) for event in model.events.values()}
+        assert not _find_differences({event_id: _read(row) for event_id, row in rows.items()}, expected)
+        series = self.series_row(model)
+        assert (series["status"] == "trash") == model.trashed
+        if model.trashed:
+            return
+        missing = [slot for slot in model.dates() if slot not in {event.slot for event in model.active()}]
+        assert all(slot.replace(tzinfo=UTC) < self.now + timedelta(days=1) for slot in missing), missing
+        assert series["created_until"] == model.created_until
+
+    def _compare_singles(self, rows: dict[int, Row]) -> None:
+        """Events without a series are as they were when they left it; all others are in the trash."""
+        live = {self.model.id, *self.others}
+        outside = {event_id: row for event_id, row in rows.items() if row["series_id"] not in live}
+        for event_id, event in self.singles.items():
+            row = outside.pop(event_id)
+            assert (row["series_id"], row["slot"], row["own_fields"]) == (None, None, None)
+            assert not _find_differences(
+                {event_id: _without(_read(row), ("slot", "own"))},
+                {event_id: _without(_describe(event), ("slot", "own"))},
+            )
+        assert {row["status"] for row in outside.values()} <= {"trash"}
+
+    def rows(self) -> dict[int, Row]:
+        rows = self.sql(
+            """SELECT e.*, e.uid::text AS uid, ARRAY(
+                   SELECT t.name FROM event_tags l JOIN tags t ON t.site_id = l.site_id AND t.id = l.tag_id
+                   WHERE l.site_id = e.site_id AND l.event_id = e.id ORDER BY l.position) AS tags
+               FROM events e WHERE e.site_id = %s ORDER BY e.id"""
+        )
+        return {row["id"]: row for row in rows}
+
+    def revision(self) -> int:
+        (row,) = self.sql("SELECT revision FROM sites WHERE id = %s")
+        return int(row["revision"])
+
+    def series_row(self, model: SeriesModel) -> Row:
+        (row,) = self.sql("SELECT status, created_until FROM series WHERE site_id = %s AND id = %s", model.id)
+        return row
+
+    def sql(self, text: str, *values: object) -> list[Row]:
+        return self.connection.execute(text.encode(), [self.site.id, *values]).fetchall()
+
+
+def _assert_kept(row: Row, old: Row) -> None:
+    is_moved = (row["slot"], row["series_id"]) != (old["slot"], old["series_id"])
+    ignored = PLACE_COLUMNS if is_moved else ()
+    assert _without(row, ignored) == _without(old, ignored), "a date that has taken place was changed"
+
+
+def _describe(event: Occurrence) -> dict[str, Any]:
+    if event.trashed:
+        return {"id": event.id, "status": "trash"}
+    times = {"slot": event.slot, "start": event.start, "end": event.end, "zone": event.zone}
+    return {**times, **{name: event.fields[name] for name in FIELDS}, "own": sorted(event.own)}
+
+
+def _read(row: Row) -> dict[str, Any]:
+    if row["status"] == "trash":
+        return {"id": row["id"], "status": "trash"}
+    times = {"slot": row["slot"], "start": row["start_local"], "end": row["end_local"], "zone": row["timezone"]}
+    return {**times, **{name: row[name] for name in FIELDS}, "own": sorted(row["own_fields"] or [])}
+
+
+def _find_differences(found: dict[int, dict[str, Any]], expected: dict[int, dict[str, Any]]) -> list[str]:
+    """Name what differs: the event, its slot, the field, its value and the expected one."""
+    return [
+        f"{event_id} at {other.get('slot')}: {name} is {one.get(name)!r}, not {other.get(name)!r}"
+        for event_id in sorted({*found, *expected})
+        for one, other in [(found.get(event_id, {}), expected.get(event_id, {}))]
+        for name in {*one, *other}
+        if one.get(name) != other.get(name)
+    ]
+
+
+def _without(row: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}

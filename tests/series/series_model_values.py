@@ -1,0 +1,89 @@
+"""The values of the model of a series: its rules, its dates and edits of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from dateutil.rrule import rrulestr
+
+FAR = datetime(2040, 1, 1)
+
+
+class Refused(Exception):
+    """The edit is refused with this status and code."""
+
+    def __init__(self, status: int, code: str) -> None:
+        super().__init__(status, code)
+        self.status, self.code = status, code
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The dates of a rule between two local times, moved by a difference."""
+
+    rule: str
+    start: datetime
+    length: timedelta
+    zone: str
+    since: datetime = datetime.min
+    before: datetime = datetime.max
+    moved: timedelta = timedelta()
+
+    def slots(self, until: datetime = FAR) -> Iterator[datetime]:
+        dates = rrulestr(f"{self.rule}T235959" if "UNTIL" in self.rule else self.rule, dtstart=self.start)
+        for date in takewhile(lambda entry: entry < self.before and entry + self.moved <= until, dates):
+            if date >= self.since:
+                yield date + self.moved
+
+    def is_between(self, slot: datetime, begin: datetime, until: datetime) -> bool:
+        """Return whether a slot is after an instant and not after another one."""
+        return begin < slot.replace(tzinfo=ZoneInfo(self.zone)) <= until
+
+    @property
+    def first(self) -> datetime:
+        return next(self.slots(datetime.max), datetime.max)
+
+    def cut(self, slot: datetime) -> list["Segment"]:
+        """Return the dates before a slot and those from it on, without empty segments."""
+        border = slot - self.moved
+        halves = replace(self, before=min(self.before, border)), replace(self, since=max(self.since, border))
+        return [half for half in halves if half.first < datetime.max]
+
+
+@dataclass
+class Occurrence:
+    id: int
+    slot: datetime
+    start: datetime
+    end: datetime
+    zone: str
+    fields: dict[str, Any]
+    own: set[str] = field(default_factory=set)
+    trashed: bool = False
+
+    def instant(self) -> datetime:
+        return self.start.replace(tzinfo=ZoneInfo(self.zone)).astimezone(UTC)
+
+    def is_past(self, now: datetime) -> bool:
+        return self.end.replace(tzinfo=ZoneInfo(self.zone)).astimezone(UTC) < now
+
+
+@dataclass(frozen=True)
+class ScopeEdit:
+    """An edit of all dates (`since` is None) or from a slot on."""
+
+    since: datetime | None
+    reference: datetime = datetime.min  # the slot of the date that new times are given for
+    fields: dict[str, Any] = field(default_factory=dict)
+    time_of_day: datetime | None = None
+    length: timedelta | None = None
+    zone: str | None = None
+    rule: str | None = None
+    replaces: bool = False
+
+    @property
+    def changes_times(self) -> bool:
+        return self.time_of_day is not None or self.zone is not None or self.rule is not None
