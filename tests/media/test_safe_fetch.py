@@ -234,7 +234,7 @@ async def test_stalled_response_times_out(fake_network: FakeNetwork, path: str) 
     started = time.monotonic()
     with pytest.raises(InvalidValue, match="timed out"):
         await fake_network.get(f"http://good.test:{fake_network.permitted_port}/{path}/")
-    assert TIMEOUT * 0.9 < time.monotonic() - started < TIMEOUT + 2
+    assert TIMEOUT * 0.9 < time.monotonic() - started < TIMEOUT + 5
 
 
 @pytest.mark.parametrize("path", ["endless", "endless_headers", "endless_continue", "huge"])
@@ -246,7 +246,7 @@ async def test_endless_response_is_aborted(fake_network: FakeNetwork, path: str)
             f"http://good.test:{fake_network.permitted_port}/{path}/", into, limit=MAX_BYTES
         )
     assert len(into.getvalue()) <= MAX_BYTES
-    assert time.monotonic() - started < TIMEOUT + 2
+    assert time.monotonic() - started < TIMEOUT + 5
 
 
 @pytest.mark.parametrize("path", ["lying", "garbage", "nothing", "loop/"])

@@ -26,6 +26,7 @@ SECURITY_DEFINER_FUNCTIONS = {
     "unsettled_venues",
     "worker_heartbeat",
     "own_hosts",
+    "incomplete_series",
 }
 
 
