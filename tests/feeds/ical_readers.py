@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import icalendar
 
@@ -61,11 +61,13 @@ def _utc_instant(value: Any, zones: dict[str, Any]) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class IcalJs:
-    """A Node process that reads one feed after the other."""
+class NodeProcess:
+    """A Node process with ical.js that answers each line of JSON with another one."""
+
+    script: ClassVar[str]
 
     def __enter__(self) -> Self:
-        script = Path(__file__).with_name("read_ical.mjs")
+        script = Path(__file__).with_name(self.script)
         self._process = subprocess.Popen(
             ["node", str(script), str(NODE / "node_modules/ical.js/dist/ical.js")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -77,10 +79,19 @@ class IcalJs:
         self._process.wait(10)
         self._process.stdout.close()
 
-    def read(self, text: str) -> list[FeedEntry]:
-        self._process.stdin.write(json.dumps(text) + "\n")
+    def ask(self, request: object) -> Any:
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        return [FeedEntry(**entry) for entry in json.loads(self._process.stdout.readline())]
+        return json.loads(self._process.stdout.readline())
+
+
+class IcalJs(NodeProcess):
+    """Reads one feed after the other."""
+
+    script = "read_ical.mjs"
+
+    def read(self, text: str) -> list[FeedEntry]:
+        return [FeedEntry(**entry) for entry in self.ask(text)]
 
 
 class Subscriber:

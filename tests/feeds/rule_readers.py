@@ -1,15 +1,12 @@
 """Two independent programs that expand the rules of a calendar to dates: start, end and title."""
 
-import json
-import subprocess
 from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import icalendar
 import recurring_ical_events
 
-from tests.feeds.ical_readers import NODE
+from tests.feeds.ical_readers import NodeProcess
 
 # Start and end in UTC, of whole days the first day and the day after the last; and the title.
 Entry = tuple[str, str, str]
@@ -31,24 +28,11 @@ def _format(value: date | datetime) -> str:
     return value.isoformat()
 
 
-class RuleReader:
-    """ical.js in a Node process that expands one calendar after the other."""
+class RuleReader(NodeProcess):
+    """Expands one calendar after the other with ical.js."""
 
-    def __enter__(self) -> Self:
-        script = Path(__file__).with_name("expand_ical.mjs")
-        self._process = subprocess.Popen(
-            ["node", str(script), str(NODE / "node_modules/ical.js/dist/ical.js")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.stdin.close()
-        self._process.wait(10)
-        self._process.stdout.close()
+    script = "expand_ical.mjs"
 
     def expand(self, text: str, until: datetime) -> list[Entry]:
-        request = {"text": text, "until": until.timestamp()}
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        return sorted((start, end, title) for start, end, title in json.loads(self._process.stdout.readline()))
+        entries = self.ask({"text": text, "until": until.timestamp()})
+        return sorted((start, end, title) for start, end, title in entries)
