@@ -13,7 +13,8 @@ from tests.soak import SOAK, scaled
 
 # The profile "slow 4G" of Lighthouse: bytes per second, and milliseconds for a round trip.
 SLOW_4G = {"offline": False, "latency": 150, "downloadThroughput": 1_600_000 / 8, "uploadThroughput": 750_000 / 8}
-MAX_MS = 1000
+# In the gate, other tests take CPU time from the browser.
+MAX_MS = scaled(2000, 1000)
 # The module has run when the field of the venue is a combobox. A field can be focused once the styles are loaded.
 WATCH_SCRIPT = """
 const watch = () => {

@@ -23,7 +23,7 @@ def list_settings(examples: int, soak_factor: int = 10) -> Callable[[Any], Any]:
     """Return the settings of a test with one data set per example; `just soak` multiplies the examples."""
     return settings(
         deadline=None,
-        max_examples=examples * (soak_factor if SOAK else 1),
+        max_examples=examples * soak_factor if SOAK else max(1, examples // 2),
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
         phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     )
