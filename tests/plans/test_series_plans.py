@@ -16,6 +16,7 @@ from tests.plans.conftest import EVENTS as EVENT_COUNT
 from tests.plans.list_requests import RawParams
 from tests.plans.plan_collector import PlanCollector, open_plan_collector
 from tests.plans.test_query_plans import LARGE_TABLES, MAX_WASTED_ROWS
+from tests.soak import scaled
 
 TABLES = LARGE_TABLES | {"series_steps"}
 HIDE = {"hide_subsequent_recurrences": "true"}
@@ -35,7 +36,7 @@ class SeriesSite:
 def series_site(postgres_url: str, template_database: str) -> Iterator[SeriesSite]:
     with temporary_database(postgres_url, template=template_database) as name:
         url = replace_database(postgres_url, name)
-        single = EVENT_COUNT // 2
+        single = EVENT_COUNT // scaled(8, 2)
         options = DemoOptions(
             events=single, upcoming=single // 20, venues=1000, organizers=500, series=single // AVERAGE_DATES
         )
