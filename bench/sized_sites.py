@@ -55,7 +55,9 @@ def make_site(postgres_url: str, events: int, upcoming: int, *, has_series: bool
             """SELECT id, slug FROM events WHERE listed AND start_utc >= now() + interval '1 day'
                 ORDER BY md5(id::text) LIMIT 600"""
         ).fetchall()
-        series = connection.execute("SELECT id FROM series ORDER BY md5(id::text) LIMIT 100").fetchall()
+        series = connection.execute(
+            "SELECT id FROM series WHERE status = 'publish' ORDER BY md5(id::text) LIMIT 100"
+        ).fetchall()
     ids, slugs = [row[0] for row in rows], [row[1] for row in rows]
     return SizedSite(name, events, url, venue_id, category_id, ids, slugs, [row[0] for row in series])
 
