@@ -101,7 +101,7 @@ bench-staleness *arguments:
 bench-growth *arguments:
     uv run python -m bench.scaling "$@"
 
-# Measure a month of 1,000 events and a feed of 5,000, also in a site of 2,000,000: --quick, --small N, --large N, --series
+# Measure a month of 1,000 events and a feed of 5,000, also in a site of 2,000,000: --quick, --small N, --large N
 bench-calendar *arguments:
     uv run python -m bench.calendar_pages "$@"
 

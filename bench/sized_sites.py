@@ -14,10 +14,10 @@ import psycopg
 from psycopg import sql
 
 from bench.cpu_time import APPLICATION_NAME
+from kalends.demo.series import AVERAGE_DATES
 from kalends.store.migrations import migrate
 
 MARKED_EVENTS = 200
-DATES_PER_SERIES = 20  # of kalends seed
 # Far from all demo venues, so that a circle around this point contains marked events only.
 LATITUDE, LONGITUDE = -54.4208, 3.3464
 RARE_WORDS = ("zyxomma", "quaggaful")
@@ -49,7 +49,7 @@ def make_site(postgres_url: str, events: int, upcoming: int, *, has_series: bool
     with psycopg.connect(url, autocommit=True, application_name=APPLICATION_NAME) as connection:
         connection.execute("UPDATE sites SET timezone = 'Europe/Berlin'")
         if not connection.execute("SELECT true FROM events LIMIT 1").fetchone():
-            _seed(url, events, upcoming, events // 2 // DATES_PER_SERIES if has_series else 0)
+            _seed(url, events, upcoming, events // 2 // AVERAGE_DATES if has_series else 0)
         venue_id, category_id = _mark(connection)
         rows = connection.execute(
             """SELECT id, slug FROM events WHERE listed AND start_utc >= now() + interval '1 day'
@@ -63,7 +63,7 @@ def make_site(postgres_url: str, events: int, upcoming: int, *, has_series: bool
 
 
 def _seed(url: str, events: int, upcoming: int, series: int) -> None:
-    single = str(events - series * DATES_PER_SERIES)
+    single = str(events - series * AVERAGE_DATES)
     command = [sys.executable, "-m", "kalends", "seed", "--events", single, "--upcoming", str(upcoming)]
     command += ["--series", str(series)] if series else []
     environment = {**os.environ, "KALENDS_DATABASE_URL": url}
