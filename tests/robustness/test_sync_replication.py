@@ -7,6 +7,7 @@ that only reads would then call a write stored that one more crash takes away.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from typing import Any, LiteralString
 
 import httpx
@@ -57,7 +58,7 @@ async def test_writes_are_not_acknowledged_without_standby(
     client: httpx.AsyncClient, primary: Server, tenant: Tenant
 ) -> None:
     body, key = {"title": "Once", "venue": {"venue": "Once"}, **DATES}, {"Idempotency-Key": "once"}
-    set_required_standby(primary, "absent")
+    require_absent_standby(primary)
     started = time.monotonic()
     first = await client.post("/events", json=body, headers=key)
     assert _error_code(first) == (503, "rest_outcome_unknown")
@@ -83,7 +84,7 @@ async def test_cancelled_wait_is_not_an_acknowledgement(
 ) -> None:
     """The write is stored here then, and its repetition finds it: it must wait for the standby all the same."""
     body, key = {"venue": "Once"}, {"Idempotency-Key": "once"}
-    set_required_standby(primary, "absent")
+    require_absent_standby(primary)
     for attempt in range(3):
         response, _ = await asyncio.gather(
             client.post("/venues", json=body, headers=key), asyncio.to_thread(cancel_wait, primary, ending)
@@ -105,7 +106,7 @@ async def test_ignoring_warning_would_acknowledge(
         await connection.execute("COMMIT")
 
     monkeypatch.setattr(Database, "_commit", staticmethod(commit))
-    set_required_standby(primary, "absent")
+    require_absent_standby(primary)
     response, _ = await asyncio.gather(
         client.post("/venues", json={"venue": "Once"}), asyncio.to_thread(cancel_wait, primary, "pg_cancel_backend")
     )
@@ -113,7 +114,7 @@ async def test_ignoring_warning_would_acknowledge(
 
 
 async def test_repeated_no_op_update_is_not_acknowledged(client: httpx.AsyncClient, primary: Server) -> None:
-    set_required_standby(primary, "absent")
+    require_absent_standby(primary)
     for _ in range(3):
         assert _error_code(await client.put("/venues/1", json={"venue": "After"})) in UNACKNOWLEDGED_ERRORS
     set_required_standby(primary, "")
@@ -121,7 +122,7 @@ async def test_repeated_no_op_update_is_not_acknowledged(client: httpx.AsyncClie
 
 
 async def test_reads_work_without_standby(client: httpx.AsyncClient, primary: Server) -> None:
-    set_required_standby(primary, "absent")
+    require_absent_standby(primary)
     assert _error_code(await client.post("/venues", json={"venue": "Lost"})) in UNACKNOWLEDGED_ERRORS
     for path in ("/venues", "/venues/1", "/events", "/doc"):
         assert (await client.get(path)).status_code == 200
@@ -134,7 +135,7 @@ async def test_waiting_writers_do_not_exhaust_connections(primary: Server) -> No
         run_application(primary.url, statement_timeout=0.2, pool_size=1) as transport,
         httpx.AsyncClient(transport=transport, trust_env=False) as client,
     ):
-        set_required_standby(primary, "absent")
+        require_absent_standby(primary)
         for tenant in tenants:
             path, body = f"http://{tenant.host}{API_PATH}/venues", {"venue": "Waiting"}
             assert _error_code(await client.post(path, json=body, auth=tenant.login)) in UNACKNOWLEDGED_ERRORS
@@ -155,6 +156,31 @@ def set_required_standby(cluster: Server, standby: LiteralString) -> None:
                 return
             time.sleep(0.05)
     raise AssertionError("the setting did not take effect")
+
+
+def require_absent_standby(cluster: Server) -> None:
+    """From now on no commit ends by itself.
+
+    Commits begin to wait when the checkpointer has read the setting, which can be after the reload.
+    """
+    set_required_standby(cluster, "absent")
+    with psycopg.connect(cluster.url, autocommit=True) as observer:
+        for _ in range(100):
+            if _does_commit_wait(cluster, observer):
+                return
+            time.sleep(0.05)
+    raise AssertionError("commits do not wait")
+
+
+def _does_commit_wait(cluster: Server, observer: psycopg.Connection[Any]) -> bool:
+    with closing(psycopg.connect(cluster.url, autocommit=True)) as connection:
+        connection.pgconn.send_query(b"SELECT pg_logical_emit_message(true, 'probe', '')")
+        while connection.pgconn.is_busy():
+            query = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = %s AND wait_event = 'SyncRep'"
+            if observer.execute(query, [connection.info.backend_pid]).fetchone():
+                return True
+            connection.pgconn.consume_input()
+    return False
 
 
 def cancel_wait(cluster: Server, ending: LiteralString) -> None:
