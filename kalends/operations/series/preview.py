@@ -31,7 +31,8 @@ async def preview_series(kind: Kind, context: OperationContext) -> Outcome:
     part = read_part(context, 0)
     definition = read_dates(context, Definition((part,), {}))
     limit = _find_limit(part)
-    slots = list(islice(_list_slots(definition, limit), MAX_COUNTED + 1))
+    # The dates of an endless rule are not counted.
+    slots = list(islice(_list_slots(definition, limit), SHOWN_DATES if _is_endless(part) else MAX_COUNTED + 1))
     is_complete = len(slots) <= MAX_COUNTED and _ends_before(part, limit)
     body = {
         "rule": serialize_rule(part.rule) if part.rule is not None else None,
@@ -54,6 +55,10 @@ def _list_slots(definition: Definition, limit: datetime) -> Any:
     removed = frozenset(definition.removed)
     merged = merge(definition.parts[0].slots(limit), sorted(definition.added))
     return (slot for slot, _ in groupby(merged) if slot not in removed)
+
+
+def _is_endless(part: Part) -> bool:
+    return part.rule is not None and part.rule.count is None and part.rule.until is None
 
 
 def _ends_before(part: Part, limit: datetime) -> bool:
