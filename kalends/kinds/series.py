@@ -217,14 +217,13 @@ SERIES = Kind(
     reads=Reads(
         columns=POST_COLUMNS
         + Columns(
-            *("uid", "sequence", "created_until", *DEFINITION_COLUMNS),
+            *("uid", "sequence", "created_until", "hide_from_listings", *DEFINITION_COLUMNS),
             computed={
                 **{
                     name: "ARRAY(SELECT v::bigint FROM jsonb_array_elements_text(r.template -> '" + name + "') v)"
                     for name in LINK_COLUMNS
                 },
                 "password_hash": "decode(r.template ->> 'password_hash', 'hex')",
-                "hide_from_listings": "(r.template ->> 'hide_from_listings')::boolean",
                 "first_local": "(SELECT min(e.start_local) " + _OCCURRENCES + ")",
                 "last_local": "(SELECT max(e.start_local) " + _OCCURRENCES + ")",
                 "date_count": "(SELECT count(*) " + _OCCURRENCES + ")",

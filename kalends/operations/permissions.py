@@ -1,7 +1,7 @@
 """All permission rules. Each rule for reading is followed by its SQL equivalent."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, LiteralString, Protocol
+from typing import Any, Final, Protocol
 
 from kalends.core import errors
 from kalends.core.errors import ApiError
@@ -28,11 +28,6 @@ MIN_WRITER_ROLES: Final = {
 MIN_NAMING_ROLE: Final = AUTHOR
 # Kinds that are not public: an image in the library may belong to an event that is not published yet.
 MIN_READER_ROLES: Final = {"media": CONTRIBUTOR}
-# Conditions of records that lists leave out.
-HIDDEN_CONDITIONS: Final[Mapping[str, LiteralString]] = {
-    "events": "r.hide_from_listings",
-    "series": "(r.template ->> 'hide_from_listings')::boolean",
-}
 # Contributors may no longer edit their record once it is published or scheduled.
 PUBLISHED_STATUSES: Final = ("publish", "future")
 
@@ -164,9 +159,9 @@ def listed_condition(actor: Actor, statuses: Sequence[str] | None) -> Sql:
 
 def unhidden_condition(actor: Actor, kind: Kind) -> Sql:
     """Return the condition for records that lists contain: those that are hidden only if the caller may edit them."""
-    if kind.name not in HIDDEN_CONDITIONS:
+    if "hide_from_listings" not in kind.reads.columns.names:
         return Sql("true")
-    return Sql("(NOT " + HIDDEN_CONDITIONS[kind.name] + " OR") + editable_condition(actor) + Sql(")")
+    return Sql("(NOT r.hide_from_listings OR") + editable_condition(actor) + Sql(")")
 
 
 def require_writer(actor: Actor, kind: Kind | None) -> None:
@@ -191,7 +186,7 @@ def shown_media_condition(actor: Actor) -> Sql:
             OR EXISTS (SELECT FROM organizers o WHERE o.site_id = r.site_id AND o.image_id = r.id
                 AND o.status = 'publish')
             OR EXISTS (SELECT FROM series s WHERE s.site_id = r.site_id AND s.image_id = r.id AND s.status = 'publish'
-                AND NOT (s.template ->> 'hide_from_listings')::boolean AND s.template ->> 'password_hash' IS NULL))"""
+                AND NOT s.hide_from_listings AND s.template ->> 'password_hash' IS NULL))"""
     )
 
 

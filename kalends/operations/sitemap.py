@@ -20,8 +20,7 @@ POSTS: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
     ),
     (
         "series",
-        "AND r.status = 'publish' AND r.template ->> 'password_hash' IS NULL "
-        "AND NOT (r.template ->> 'hide_from_listings')::boolean",
+        "AND r.status = 'publish' AND r.template ->> 'password_hash' IS NULL AND NOT r.hide_from_listings",
     ),
     ("venues", "AND r.status = 'publish'"),
     ("organizers", "AND r.status = 'publish'"),

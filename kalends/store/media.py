@@ -16,7 +16,7 @@ REFERENCING_TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("events", "listed"),
     ("venues", "status = 'publish'"),
     ("organizers", "status = 'publish'"),
-    ("series", "status = 'publish' AND NOT (template ->> 'hide_from_listings')::boolean"),
+    ("series", "status = 'publish' AND NOT hide_from_listings"),
 )
 
 

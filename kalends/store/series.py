@@ -159,7 +159,7 @@ async def replace_linked_ids(tx: Transaction, column: str, old_id: int, new_id: 
     """Replace the ID of a linked record in the content of all series, after it was merged into another one."""
     rows = await tx.fetch_all(
         Sql(
-            """SELECT id, status = 'publish' AND NOT (template ->> 'hide_from_listings')::boolean AS public,
+            """SELECT id, status = 'publish' AND NOT hide_from_listings AS public,
                     template, content_changes FROM series
                 WHERE site_id = ? AND (template::text LIKE ? OR content_changes::text LIKE ?)""",
             tx.site.id,

@@ -29,6 +29,8 @@ CREATE TABLE series (
     title           text NOT NULL CHECK (length(title) <= 10000),
     description     text NOT NULL DEFAULT '' CHECK (length(description) <= 300000),
     image_id        bigint,
+    hide_from_listings boolean NOT NULL
+        GENERATED ALWAYS AS (coalesce((template ->> 'hide_from_listings')::boolean, false)) STORED,
     -- All dates that start before this instant have been created; null: all dates of the series.
     created_until   timestamptz,
     -- The key of an imported series in its source.
