@@ -212,18 +212,8 @@ def _action(
     kind: Kind = SERIES,
 ) -> Endpoint:
     """Return the endpoint of a write that is neither an update nor a deletion."""
-    return Endpoint(
-        ("POST",),
-        operation,
-        kind,
-        values,
-        (ID,),
-        operation_id=operation_id,
-        summary=SUMMARIES[operation_id],
-        returns="SeriesEdit",
-        errors=(errors.NOT_FOUND, errors.IN_TRASH, errors.SLOT_TAKEN, *further_errors),
-        request_headers=("If-Match",),
-        response_headers=("ETag",),
+    return _write(
+        ("POST",), operation_id, operation, kind, values, further_errors=(errors.SLOT_TAKEN, *further_errors)
     )
 
 
@@ -232,24 +222,25 @@ def _event_action(operation_id: str, operation: Operation, values: tuple[Param, 
 
 
 def _edit(operation_id: str, operation: Operation, values: tuple[Param, ...], kind: Kind = SERIES) -> Endpoint:
-    return Endpoint(
-        UPDATES,
-        operation,
-        kind,
-        values,
-        (ID,),
-        operation_id=operation_id,
-        summary=SUMMARIES[operation_id],
-        returns="SeriesEdit",
-        errors=(errors.NOT_FOUND, errors.IN_TRASH, errors.OVERRIDES_LOST, errors.SLOT_TAKEN),
-        request_headers=("If-Match",),
-        response_headers=("ETag",),
-    )
+    further_errors = (errors.OVERRIDES_LOST, errors.SLOT_TAKEN)
+    return _write(UPDATES, operation_id, operation, kind, values, further_errors=further_errors)
 
 
 def _delete(operation_id: str, operation: Operation, values: tuple[Param, ...], kind: Kind = SERIES) -> Endpoint:
+    return _write(("DELETE",), operation_id, operation, kind, values)
+
+
+def _write(
+    methods: tuple[str, ...],
+    operation_id: str,
+    operation: Operation,
+    kind: Kind,
+    values: tuple[Param, ...],
+    *,
+    further_errors: tuple[ErrorCode, ...] = (),
+) -> Endpoint:
     return Endpoint(
-        ("DELETE",),
+        methods,
         operation,
         kind,
         values,
@@ -257,7 +248,7 @@ def _delete(operation_id: str, operation: Operation, values: tuple[Param, ...], 
         operation_id=operation_id,
         summary=SUMMARIES[operation_id],
         returns="SeriesEdit",
-        errors=(errors.NOT_FOUND, errors.IN_TRASH),
+        errors=(errors.NOT_FOUND, errors.IN_TRASH, *further_errors),
         request_headers=("If-Match",),
         response_headers=("ETag",),
     )
