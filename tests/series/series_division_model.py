@@ -1,6 +1,5 @@
 """Two series of one and one of two, in plain Python: what `series_model` is for one series."""
 
-from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,7 +9,7 @@ from tests.series.series_model_values import FAR, Occurrence, Refused, Segment
 
 def split(series: SeriesModel, slot: datetime, new_id: int) -> tuple[SeriesModel, SeriesModel]:
     """Return the series before a slot and the one from it on."""
-    series = deepcopy(series)
+    series = series.copy()
     halves = [half for segment in series.segments for half in segment.cut(slot)]
     head = replace(
         series,
@@ -44,7 +43,7 @@ def _single_segment(series: SeriesModel, slot: datetime) -> Segment:
 
 def merge(series: SeriesModel, other: SeriesModel) -> SeriesModel:
     """Return a series that has taken over another one, or raise Refused."""
-    series, other = deepcopy(series), deepcopy(other)
+    series, other = series.copy(), other.copy()
     keeps_rule = _is_before(series, other) or _is_before(other, series)
     if keeps_rule:
         joint = _join(series, other) if _is_before(series, other) else _join(other, series)

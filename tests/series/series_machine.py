@@ -1,27 +1,27 @@
 """The site of the state machine of series: its requests, its events, and their comparison with the model."""
 
 import asyncio
-from copy import deepcopy
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
+import asyncpg
 import httpx
-import psycopg
 from hypothesis.stateful import RuleBasedStateMachine
-from psycopg.rows import dict_row
 
 from kalends.operations.lifecycle import remove_old_trash
 from kalends.operations.series.horizon import extend_batch
 from kalends.operations.series.matching import compute_horizon
-from kalends.store.database import Database
+from kalends.store.database import Database, Transaction
 from tests.robustness.compared_site import ACTORS, ComparedSite
 from tests.robustness.consistency import assert_consistent
 from tests.robustness.model_records import Actor
 from tests.series.changes_mirror import ChangesMirror
 from tests.series.series_model import SeriesModel
 from tests.series.series_model_values import Occurrence, Refused, ScopeEdit
+from tests.series.site_snapshot import Row, SiteReader, Snapshot
 
 EXTENSION = "/api/kalends/v1"
 EDITOR = ACTORS["ed"]
@@ -30,16 +30,6 @@ BEGIN = datetime(2027, 3, 10, 12, 0, tzinfo=UTC)
 FIELDS = ("title", "cost", "featured", "tags", "status")
 # What changes of an event that has taken place when its slot or its series changes.
 PLACE_COLUMNS = ("slot", "series_id", "own_fields", "revision", "modified_utc")
-
-Row = dict[str, Any]
-
-
-@dataclass
-class Before:
-    """The events before a step, to compare with."""
-
-    revision: int
-    rows: dict[int, Row]
 
 
 @dataclass
@@ -50,6 +40,11 @@ class World:
     others: dict[int, SeriesModel]
     singles: dict[int, Occurrence]
 
+    def copy(self) -> "World":
+        others = {series_id: model.copy() for series_id, model in self.others.items()}
+        singles = {event_id: event.copy() for event_id, event in self.singles.items()}
+        return World(self.model.copy(), others, singles)
+
     def list_ids(self) -> set[int]:
         return {event_id for model in (self.model, *self.others.values()) for event_id in model.events} | {
             *self.singles
@@ -59,10 +54,16 @@ class World:
 class SeriesMachine(RuleBasedStateMachine):
     """`model` is the series that the steps edit; `others` are further ones that have been split off or created."""
 
-    def __init__(self, site: ComparedSite, database: Database, runner: asyncio.Runner) -> None:
+    def __init__(
+        self,
+        site: ComparedSite,
+        database: Database,
+        connection: "asyncpg.Connection[Any]",
+        runner: asyncio.Runner,
+    ) -> None:
         super().__init__()
         self.site, self.database, self.runner = site, database, runner
-        self.connection = psycopg.connect(site.database_url, autocommit=True, row_factory=dict_row)
+        self.reader = SiteReader(runner, connection, site.id)
         self.now = BEGIN
         self.model: SeriesModel
         self.others: dict[int, SeriesModel] = {}
@@ -77,11 +78,11 @@ class SeriesMachine(RuleBasedStateMachine):
             assert_consistent(self.site.database_url, self.site.id)
             for mirror in self.mirrors:
                 mirror.assert_equals_site()
-        self.connection.close()
 
     # Requests ----------------------------------------------------------------------------------
 
     def request(self, actor: Actor, method: str, path: str, **options: Any) -> httpx.Response:
+        self.reader.forget()
         with patch("kalends.asgi.utc_now", lambda: self.now):
             return self.site.request(actor, method, f"{EXTENSION}{path}", **options)
 
@@ -96,15 +97,16 @@ class SeriesMachine(RuleBasedStateMachine):
         self, method: str, path: str, *, dry: bool = False, expected: Refused | None = None, **body: Any
     ) -> Any:
         """Send a request of the editor, before it a dry run, and check that both agree; return the response."""
-        before = self.revision()
+        before = self.reader.read().revision
         option = f"{'&' if '?' in path else '?'}dry_run=true"
         preview = self.request(EDITOR, method, path + option, json=body or None) if dry else None
-        assert self.revision() == before
+        assert not dry or self.reader.read_revision() == before
         response = self.request(EDITOR, method, path, json=body or None)
         if expected is not None:
             found = response.status_code, response.json()["code"]
             assert found == (expected.status, expected.code), response.text
             assert preview is None or preview.status_code == expected.status
+            assert self.reader.read_revision() == before
             return None
         assert response.status_code == 200, response.text
         if preview is not None:
@@ -112,21 +114,29 @@ class SeriesMachine(RuleBasedStateMachine):
             assert {**written, "dry_run": True} == preview.json()
         return response.json()
 
-    async def extend(self) -> None:
+    def run_in_transaction(self, work: Callable[[Transaction], Awaitable[Any]]) -> Any:
+        """Run a job on the site."""
+
+        async def run() -> Any:
+            async with self.database.transaction(self.site.id, self.now, writing=True) as tx:
+                return await work(tx)
+
+        self.reader.forget()
+        return self.runner.run(run())
+
+    def extend(self) -> None:
         """Run the job that creates dates."""
         horizon = compute_horizon(self.now, self.now)
         while True:
-            async with self.database.transaction(self.site.id, self.now, writing=True) as tx:
-                await extend_batch(tx, [self.model.id])
-            row = self.series_row(self.model)
+            self.run_in_transaction(lambda tx: extend_batch(tx, [self.model.id]))
+            row = self.reader.read().series[self.model.id]
             if row["status"] == "trash" or row["created_until"] is None or row["created_until"] >= horizon:
                 return
 
-    async def delete_permanently(self, event_id: int) -> None:
+    def delete_permanently(self, event_id: int) -> None:
         """Run the job that empties the trash for one event."""
         cutoff = self.now + timedelta(days=1)
-        async with self.database.transaction(self.site.id, self.now, writing=True) as tx:
-            assert await remove_old_trash(tx, "events", event_id, cutoff)
+        assert self.run_in_transaction(lambda tx: remove_old_trash(tx, "events", event_id, cutoff))
 
     def edit_scope(self, event: Occurrence, scope: str, edit: ScopeEdit, body: dict[str, Any], *, dry: bool) -> None:
         before, since = self.before(), event.slot if scope == "following" else None
@@ -147,17 +157,18 @@ class SeriesMachine(RuleBasedStateMachine):
     # The model ---------------------------------------------------------------------------------
 
     def world(self) -> World:
-        return deepcopy(World(self.model, self.others, self.singles))
+        return World(self.model, self.others, self.singles).copy()
 
     def return_to(self, world: World) -> None:
         """Note that everything is as it was. Events that were created since are in the trash."""
         known = world.list_ids()
         created = {event.id: event for event in self.model.events.values() if event.id not in known}
         self.model = self.model.undo_to(world.model, created.values(), self.now)
-        self.others, self.singles = deepcopy(world.others), deepcopy(world.singles)
+        copy = world.copy()
+        self.others, self.singles = copy.others, copy.singles
         self.adopt_new_events()
 
-    def note_change_of_dates(self, world: World, before: Before) -> None:
+    def note_change_of_dates(self, world: World, before: Snapshot) -> None:
         """Make the last step undoable if it has changed the series and not only an event."""
         model = world.model
         if (model.added, model.removed) != (self.model.added, self.model.removed):
@@ -169,19 +180,20 @@ class SeriesMachine(RuleBasedStateMachine):
 
     def adopt_new_events(self) -> None:
         """Give the new events of the model the IDs that the site has given them."""
-        rows = [row for row in self.rows().values() if row["series_id"] == self.model.id]
+        rows = [row for row in self.reader.read().rows.values() if row["series_id"] == self.model.id]
         new = {row["slot"]: row["id"] for row in rows if row["id"] not in self.model.events}
         self.model.add_missing(new, self.now)
 
     # Comparison --------------------------------------------------------------------------------
 
-    def before(self) -> Before:
+    def before(self) -> Snapshot:
+        """Return the events before a step, to compare with."""
         self.undoable = None
-        return Before(self.revision(), self.rows())
+        return self.reader.read()
 
-    def compare(self, before: Before, edited: set[int] | None = None) -> None:
+    def compare(self, before: Snapshot, edited: set[int] | None = None) -> None:
         """Compare all events with the model. Those that have taken place are as before, except for `edited`."""
-        rows = self.rows()
+        rows = self.reader.read().rows
         for model in (self.model, *self.others.values()):
             self._compare_series(model, {key: row for key, row in rows.items() if row["series_id"] == model.id})
         self._compare_singles(rows)
@@ -198,7 +210,7 @@ class SeriesMachine(RuleBasedStateMachine):
     def _compare_series(self, model: SeriesModel, rows: dict[int, Row]) -> None:
         expected = {event.id: _describe(event) for event in model.events.values()}
         assert not _find_differences({event_id: _read(row) for event_id, row in rows.items()}, expected)
-        series = self.series_row(model)
+        series = self.reader.read().series[model.id]
         assert (series["status"] == "trash") == model.trashed
         if model.trashed:
             return
@@ -218,26 +230,6 @@ class SeriesMachine(RuleBasedStateMachine):
                 {event_id: _without(_describe(event), ("slot", "own"))},
             )
         assert {row["status"] for row in outside.values()} <= {"trash"}
-
-    def rows(self) -> dict[int, Row]:
-        rows = self.sql(
-            """SELECT e.*, e.uid::text AS uid, ARRAY(
-                   SELECT t.name FROM event_tags l JOIN tags t ON t.site_id = l.site_id AND t.id = l.tag_id
-                   WHERE l.site_id = e.site_id AND l.event_id = e.id ORDER BY l.position) AS tags
-               FROM events e WHERE e.site_id = %s ORDER BY e.id"""
-        )
-        return {row["id"]: row for row in rows}
-
-    def revision(self) -> int:
-        (row,) = self.sql("SELECT revision FROM sites WHERE id = %s")
-        return int(row["revision"])
-
-    def series_row(self, model: SeriesModel) -> Row:
-        (row,) = self.sql("SELECT status, created_until FROM series WHERE site_id = %s AND id = %s", model.id)
-        return row
-
-    def sql(self, text: str, *values: object) -> list[Row]:
-        return self.connection.execute(text.encode(), [self.site.id, *values]).fetchall()
 
 
 def _assert_kept(row: Row, old: Row) -> None:

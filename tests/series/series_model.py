@@ -5,7 +5,6 @@ under test, the model never rewrites a rule.
 """
 
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -284,7 +283,7 @@ class SeriesModel:
 
     def leave_out(self, event: Occurrence) -> Occurrence:
         """Remove an event that becomes independent or is deleted permanently; return it as it was."""
-        copy = deepcopy(event)
+        copy = event.copy()
         self.trash_one(event)
         del self.events[event.id]
         return copy
@@ -324,7 +323,16 @@ class SeriesModel:
         return result
 
     def copy(self) -> "SeriesModel":
-        return deepcopy(self)
+        """Copy what edits change in place, which is many times quicker than a deep copy."""
+        return replace(
+            self,
+            segments=list(self.segments),
+            template=dict(self.template),
+            changes=list(self.changes),
+            added=set(self.added),
+            removed=set(self.removed),
+            events={event_id: event.copy() for event_id, event in self.events.items()},
+        )
 
 
 def _without(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,6 +21,12 @@ class Refused(Exception):
         self.status, self.code = status, code
 
 
+@lru_cache(maxsize=10_000)
+def _expand(rule: str, start: datetime) -> Any:
+    """Return the dates of a rule, which dateutil computes once and keeps."""
+    return rrulestr(f"{rule}T235959" if "UNTIL" in rule else rule, dtstart=start, cache=True)
+
+
 @dataclass(frozen=True)
 class Segment:
     """The dates of a rule between two local times, moved by a difference."""
@@ -33,7 +40,7 @@ class Segment:
     moved: timedelta = timedelta()
 
     def slots(self, until: datetime = FAR) -> Iterator[datetime]:
-        dates = rrulestr(f"{self.rule}T235959" if "UNTIL" in self.rule else self.rule, dtstart=self.start)
+        dates = _expand(self.rule, self.start)
         for date in takewhile(lambda entry: entry < self.before and entry + self.moved <= until, dates):
             if date >= self.since:
                 yield date + self.moved
@@ -66,6 +73,9 @@ class Occurrence:
 
     def instant(self) -> datetime:
         return self.start.replace(tzinfo=ZoneInfo(self.zone)).astimezone(UTC)
+
+    def copy(self) -> "Occurrence":
+        return replace(self, fields=dict(self.fields), own=set(self.own))
 
     def is_past(self, now: datetime) -> bool:
         return self.end.replace(tzinfo=ZoneInfo(self.zone)).astimezone(UTC) < now
