@@ -111,6 +111,19 @@ async def has_events(tx: Transaction, series_id: int) -> bool:
     return bool(found)
 
 
+async def has_other_dates(tx: Transaction, series_id: int, event_id: int) -> bool:
+    """Return whether a series has an event besides this one that is not in the trash."""
+    found = await tx.fetch_value(
+        Sql(
+            "SELECT true FROM events WHERE site_id = ? AND series_id = ? AND id <> ? AND status <> 'trash' LIMIT 1",
+            tx.site.id,
+            series_id,
+            event_id,
+        )
+    )
+    return bool(found)
+
+
 async def find_incomplete(database: Database, horizon: datetime, limit: int = 1000) -> list[Record]:
     """Return series of all sites whose dates before the horizon have not all been created."""
     return await database.fetch_unscoped(Sql("SELECT site_id, id FROM incomplete_series(?, ?)", horizon, limit))

@@ -113,7 +113,7 @@ class DivisionSteps(SeriesMachine):
     @active(more_than=-1)
     @rule(dry=st.booleans())
     def trash_series(self, dry: bool) -> None:
-        before, self.before_trash = self.before(), self.world()
+        before, self.before_trash, self.last_date = self.before(), self.world(), None
         self.write("DELETE", f"/series/{self.model.id}", dry=dry)
         self.model.trash_all(self.now)
         self.compare(before)

@@ -11,16 +11,19 @@ import asyncpg
 import httpx
 from hypothesis.stateful import RuleBasedStateMachine
 
+from kalends.operations.feeds import WITHDRAWN_PERIOD
 from kalends.operations.lifecycle import remove_old_trash
 from kalends.operations.series.horizon import extend_batch
 from kalends.operations.series.matching import compute_horizon
+from kalends.operations.tzdata_refresh import find_shifted, shift_events
 from kalends.store.database import Database, Transaction
+from tests.feeds.ical_readers import FeedEntry, Subscriber, read_with_icalendar
 from tests.robustness.compared_site import ACTORS, ComparedSite
 from tests.robustness.consistency import assert_consistent
 from tests.robustness.model_records import Actor
 from tests.series.changes_mirror import ChangesMirror
 from tests.series.series_model import SeriesModel
-from tests.series.series_model_values import Occurrence, Refused, ScopeEdit
+from tests.series.series_model_values import Occurrence, Refused, ScopeEdit, to_utc
 from tests.series.site_snapshot import Row, SiteReader, Snapshot
 
 EXTENSION = "/api/kalends/v1"
@@ -71,6 +74,10 @@ class SeriesMachine(RuleBasedStateMachine):
         self.uids: dict[int, str] = {}
         # What was there before the last change of the series, and the revision of the site.
         self.undoable: tuple[World, int] | None = None
+        # What was there before the series went to the trash, and the date with which it went there.
+        self.before_trash: World
+        self.last_date: int | None = None
+        self.subscriber = Subscriber()
         self.mirrors = [ChangesMirror(self._make_get(actor), page_size=40) for actor in (EDITOR, ANONYMOUS)]
 
     def teardown(self) -> None:
@@ -78,6 +85,7 @@ class SeriesMachine(RuleBasedStateMachine):
             assert_consistent(self.site.database_url, self.site.id)
             for mirror in self.mirrors:
                 mirror.assert_equals_site()
+            self.read_feed()
 
     # Requests ----------------------------------------------------------------------------------
 
@@ -140,7 +148,8 @@ class SeriesMachine(RuleBasedStateMachine):
 
     def edit_scope(self, event: Occurrence, scope: str, edit: ScopeEdit, body: dict[str, Any], *, dry: bool) -> None:
         before, since = self.before(), event.slot if scope == "following" else None
-        path = f"/events/{event.id}?scope={scope}" + ("&overrides=replace" if edit.replaces else "")
+        options = ("&overrides=replace" if edit.replaces else "") + ("&past=true" if edit.past else "")
+        path = f"/events/{event.id}?scope={scope}{options}"
         changed = self.model.copy()
         try:
             changed.edit_scope(replace(edit, since=since, reference=event.slot), self.now)
@@ -152,7 +161,31 @@ class SeriesMachine(RuleBasedStateMachine):
         self.undoable = (self.world(), before.revision)
         self.model = changed
         self.adopt_new_events()
-        self.compare(before)
+        self.compare(before, {*before.rows} if edit.past else None)
+
+    def refresh_time_zones(self) -> None:
+        """Give all events the instants of older time zone data, and run the job that computes them anew."""
+        self.reader.move_instants(timedelta(hours=-1))
+        _, ids = self.run_in_transaction(lambda tx: find_shifted(tx, 0))
+        self.run_in_transaction(lambda tx: shift_events(tx, ids))
+        assert self.run_in_transaction(lambda tx: find_shifted(tx, 0)) == (None, [])
+
+    def read_feed(self) -> None:
+        """Update a calendar that subscribes to the public feed, and compare it with the events."""
+        response = self._make_get(ANONYMOUS)("/events.ics", {})
+        assert response.status_code == 200, response.text
+        self.subscriber.update(read_with_icalendar(response.text))
+        rows = {row["uid"]: row for row in self.reader.read().rows.values()}
+        for uid, entry in self.subscriber.entries.items():
+            assert _describe_entry(entry) == _expect_entry(rows[uid])
+        announced = {uid for uid, row in rows.items() if self._is_announced(row)}
+        assert announced <= self.subscriber.entries.keys()
+
+    def _is_announced(self, row: Row) -> bool:
+        """Return whether the feed must have an event: an upcoming one, or one that was withdrawn recently."""
+        if row["status"] == "publish":
+            return bool(row["end_utc"] >= self.now)
+        return row["withdrawn_at"] is not None and row["withdrawn_at"] > self.now - WITHDRAWN_PERIOD
 
     # The model ---------------------------------------------------------------------------------
 
@@ -193,19 +226,25 @@ class SeriesMachine(RuleBasedStateMachine):
 
     def compare(self, before: Snapshot, edited: set[int] | None = None) -> None:
         """Compare all events with the model. Those that have taken place are as before, except for `edited`."""
-        rows = self.reader.read().rows
+        rows, edited = self.reader.read().rows, edited or set()
         for model in (self.model, *self.others.values()):
             self._compare_series(model, {key: row for key, row in rows.items() if row["series_id"] == model.id})
         self._compare_singles(rows)
         for event_id, row in rows.items():
             assert self.uids.setdefault(event_id, row["uid"]) == row["uid"]
-            old = before.rows.get(event_id)
-            # The trash makes a slug free for others.
-            if old and "trash" not in (old["status"], row["status"]):
-                assert row["slug"] == old["slug"]
-            if old and old["end_utc"] < self.now and event_id not in (edited or ()):
-                _assert_kept(row, old)
+            if old := before.rows.get(event_id):
+                self._compare_with_old(row, old, is_edited=event_id in edited, is_undo=edited >= before.rows.keys())
         assert len({row["uid"] for row in rows.values()}) == len(rows)
+
+    def _compare_with_old(self, row: Row, old: Row, *, is_edited: bool, is_undo: bool) -> None:
+        # The trash makes a slug free for others.
+        if "trash" not in (old["status"], row["status"]):
+            assert row["slug"] == old["slug"]
+        # An undo may also rewrite what it moves to the trash.
+        if (old["status"], row["status"]) == ("publish", "trash") and not is_undo:
+            assert row["withdrawn_at"] == self.now, "subscribers are not told that a date is cancelled"
+        if old["end_utc"] < self.now and not is_edited:
+            _assert_kept(row, old)
 
     def _compare_series(self, model: SeriesModel, rows: dict[int, Row]) -> None:
         expected = {event.id: _describe(event) for event in model.events.values()}
@@ -242,6 +281,7 @@ def _describe(event: Occurrence) -> dict[str, Any]:
     if event.trashed:
         return {"id": event.id, "status": "trash"}
     times = {"slot": event.slot, "start": event.start, "end": event.end, "zone": event.zone}
+    times |= {"start_utc": event.instant(), "end_utc": to_utc(event.end, event.zone)}
     return {**times, **{name: event.fields[name] for name in FIELDS}, "own": sorted(event.own)}
 
 
@@ -249,7 +289,18 @@ def _read(row: Row) -> dict[str, Any]:
     if row["status"] == "trash":
         return {"id": row["id"], "status": "trash"}
     times = {"slot": row["slot"], "start": row["start_local"], "end": row["end_local"], "zone": row["timezone"]}
+    times |= {"start_utc": row["start_utc"], "end_utc": row["end_utc"]}
     return {**times, **{name: row[name] for name in FIELDS}, "own": sorted(row["own_fields"] or [])}
+
+
+def _describe_entry(entry: FeedEntry) -> tuple[str, ...]:
+    return (entry.status, entry.summary, entry.start, entry.end)
+
+
+def _expect_entry(row: Row) -> tuple[str, ...]:
+    """Return what the feed has of an event: one that is no longer public is cancelled."""
+    state = ("CONFIRMED", row["title"]) if row["status"] == "publish" else ("CANCELLED", "Cancelled")
+    return (*state, *[f"{row[name]:%Y-%m-%dT%H:%M:%SZ}" for name in ("start_utc", "end_utc")])
 
 
 def _find_differences(found: dict[int, dict[str, Any]], expected: dict[int, dict[str, Any]]) -> list[str]:

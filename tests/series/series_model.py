@@ -14,7 +14,7 @@ from kalends.core.recurrence import read_rule
 from kalends.core.series import Date, Part
 from kalends.core.series_pairing import pair_slots
 from kalends.operations.series.matching import compute_horizon
-from tests.series.series_model_values import FAR, Occurrence, Refused, ScopeEdit, Segment
+from tests.series.series_model_values import FAR, Occurrence, Refused, ScopeEdit, Segment, settle
 
 TIMES = "times"
 
@@ -97,7 +97,7 @@ class SeriesModel:
         """Add the events that were created, given by slot: those of all dates that have none and are not over."""
         existing = {event.slot for event in self.events.values()}
         for slot, segment in self.dates().items():
-            event = Occurrence(0, slot, slot, slot + segment.length, segment.zone, self.content_at(slot))
+            event = Occurrence(0, slot, *segment.times_at(slot), self.content_at(slot))
             if slot not in existing and slot in ids:
                 self.events[ids[slot]] = replace(event, id=ids[slot])
 
@@ -117,11 +117,13 @@ class SeriesModel:
             if event.fields[name] != value:
                 event.fields[name] = value
                 (event.own.discard if content[name] == value else event.own.add)(name)
-        if start is not None and end is not None and (event.start, event.end) != (start, end):
-            event.start, event.end = start, end
-            segment = self.segment_at(event.slot)
-            expected = event.slot, event.slot + segment.length, segment.zone
-            (event.own.discard if expected == (start, end, event.zone) else event.own.add)(TIMES)
+        if start is None or end is None:
+            return
+        settled = settle(start, end, event.zone)
+        if (event.start, event.end) != settled:
+            event.start, event.end = settled
+            expected = self.segment_at(event.slot).times_at(event.slot)
+            (event.own.discard if expected == event.times else event.own.add)(TIMES)
 
     def edit_scope(self, edit: ScopeEdit, now: datetime) -> None:
         """Raise Refused, or change the series and its events."""
@@ -129,7 +131,7 @@ class SeriesModel:
         upcoming = [
             event
             for event in self.active()
-            if not event.is_past(now) and (edit.since is None or event.slot >= edit.since)
+            if (edit.past or not event.is_past(now)) and (edit.since is None or event.slot >= edit.since)
         ]
         anchor = min((event.slot for event in upcoming), default=edit.since or self.segments[0].first)
         # Dates that took place at their slots keep their times; one that was moved to later is no date of the rest.
@@ -227,7 +229,7 @@ class SeriesModel:
         content, segment = self.content_at(slot), self.segment_at(slot)
         event.fields = {name: event.fields[name] if name in event.own else content[name] for name in content}
         if TIMES not in event.own:
-            event.start, event.end, event.zone = slot, slot + segment.length, segment.zone
+            event.start, event.end, event.zone = segment.times_at(slot)
 
     def _pair(self, events: list[Occurrence], since: datetime | None, edit: ScopeEdit, taken: set[datetime]) -> None:
         given = {slot: segment for slot, segment in self.dates().items() if slot not in taken}
@@ -266,6 +268,10 @@ class SeriesModel:
         if event.slot in self.segment_at(event.slot).slots(event.slot):
             self.removed.add(event.slot)
 
+    def is_last(self, event: Occurrence) -> bool:
+        """Return whether the series has no other date, neither now nor later."""
+        return self.created_until is None and self.active() == [event]
+
     def restore_one(self, event: Occurrence) -> None:
         event.trashed = False
         self.removed.discard(event.slot)
@@ -278,7 +284,7 @@ class SeriesModel:
         """Make what differs from the series the event's own."""
         content, segment = self.content_at(event.slot), self.segment_at(event.slot)
         event.own = {name for name in content if event.fields[name] != content[name]}
-        if (event.start, event.end, event.zone) != (event.slot, event.slot + segment.length, segment.zone):
+        if event.times != segment.times_at(event.slot):
             event.own.add(TIMES)
 
     def leave_out(self, event: Occurrence) -> Occurrence:

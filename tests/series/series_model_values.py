@@ -21,6 +21,21 @@ class Refused(Exception):
         self.status, self.code = status, code
 
 
+def settle(start: datetime, end: datetime, zone: str) -> tuple[datetime, datetime]:
+    """Return the local times of an event. A time that a clock change skips moves forward, an end up to its start."""
+    begin, finish = to_utc(start, zone), to_utc(end, zone)
+    return _to_local(begin, zone), _to_local(max(begin, finish), zone)
+
+
+def to_utc(local: datetime, zone: str) -> datetime:
+    """Return the instant of a local time; of one that comes twice it is the first."""
+    return local.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+
+
+def _to_local(instant: datetime, zone: str) -> datetime:
+    return instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0)
+
+
 @lru_cache(maxsize=10_000)
 def _expand(rule: str, start: datetime) -> Any:
     """Return the dates of a rule, which dateutil computes once and keeps."""
@@ -44,6 +59,10 @@ class Segment:
         for date in takewhile(lambda entry: entry < self.before and entry + self.moved <= until, dates):
             if date >= self.since:
                 yield date + self.moved
+
+    def times_at(self, slot: datetime) -> tuple[datetime, datetime, str]:
+        """Return start, end and zone of the date at a slot."""
+        return *settle(slot, slot + self.length, self.zone), self.zone
 
     def is_between(self, slot: datetime, begin: datetime, until: datetime) -> bool:
         """Return whether a slot is after an instant and not after another one."""
@@ -71,14 +90,18 @@ class Occurrence:
     own: set[str] = field(default_factory=set)
     trashed: bool = False
 
+    @property
+    def times(self) -> tuple[datetime, datetime, str]:
+        return self.start, self.end, self.zone
+
     def instant(self) -> datetime:
-        return self.start.replace(tzinfo=ZoneInfo(self.zone)).astimezone(UTC)
+        return to_utc(self.start, self.zone)
 
     def copy(self) -> "Occurrence":
         return replace(self, fields=dict(self.fields), own=set(self.own))
 
     def is_past(self, now: datetime) -> bool:
-        return self.end.replace(tzinfo=ZoneInfo(self.zone)).astimezone(UTC) < now
+        return to_utc(self.end, self.zone) < now
 
 
 @dataclass(frozen=True)
@@ -93,6 +116,7 @@ class ScopeEdit:
     zone: str | None = None
     rule: str | None = None
     replaces: bool = False
+    past: bool = False  # whether dates that have taken place get the new content
 
     @property
     def changes_times(self) -> bool:

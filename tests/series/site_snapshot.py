@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -15,6 +16,8 @@ EVENTS = """
     FROM events e WHERE e.site_id = $1 ORDER BY e.id"""
 SERIES = "SELECT id, status, created_until FROM series WHERE site_id = $1"
 REVISION = "SELECT revision FROM sites WHERE id = $1"
+
+MOVE_INSTANTS = "UPDATE events SET start_utc = start_utc + $2, end_utc = end_utc + $2 WHERE site_id = $1"
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,11 @@ class SiteReader:
         """Return the revision of the site, read anew."""
         revision: int = self._runner.run(self._connection.fetchval(REVISION, self._site_id))
         return revision
+
+    def move_instants(self, by: timedelta) -> None:
+        """Move the instants of all events, but not their local times."""
+        self.forget()
+        self._runner.run(self._connection.execute(MOVE_INSTANTS, self._site_id, by))
 
     async def _read(self) -> Snapshot:
         revision = await self._connection.fetchval(REVISION, self._site_id)

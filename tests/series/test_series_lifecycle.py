@@ -74,6 +74,27 @@ def test_a_date_that_was_deleted_permanently_does_not_come_back(
     assert len(client.events(series["id"])) == 3
 
 
+def test_a_series_goes_to_the_trash_with_its_only_date(client: SeriesClient, app: RunningApp, editor: Caller) -> None:
+    series = client.create(title="Twice", rule="FREQ=WEEKLY;COUNT=2")
+    first, second = client.events(series["id"])
+    page = f"/series/{series['slug']}/"
+    editor.delete(f"{EXTENSION}/events/{first['id']}?scope=this")
+    assert (client.read(series["id"])["status"], app.raw("GET", page)[0]) == ("publish", 200)
+    path = f"{EXTENSION}/events/{second['id']}"
+    editor.delete(f"{path}?scope=this&dry_run=true")
+    assert client.read(series["id"])["status"] == "publish"
+    editor.delete(f"{path}?scope=this")
+    assert (client.read(series["id"])["status"], app.raw("GET", page)[0]) == ("trash", 404)
+    # The date brings its series back, and the series its date.
+    editor.post(f"{path}/restore")
+    left = client.read(series["id"])
+    assert (left["status"], left["slug"], left["removed"]) == ("publish", "twice", [first["start_date"]])
+    editor.delete(f"{path}?scope=this")
+    editor.post(f"{EXTENSION}/series/{series['id']}/restore")
+    assert [event["id"] for event in client.events(series["id"])] == [second["id"]]
+    assert app.raw("GET", page)[0] == 200
+
+
 def test_merging_a_venue_changes_series(client: SeriesClient, app: RunningApp, editor: Caller) -> None:
     first, second = (editor.create("venues", venue=name)["id"] for name in ("First", "Second"))
     series = client.create(title="Moved", rule="FREQ=WEEKLY;COUNT=3", venue=first)

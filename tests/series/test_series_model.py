@@ -18,7 +18,7 @@ from tests.robustness.site_fixtures import run_application
 from tests.series.division_steps import DivisionSteps, active, indexes
 from tests.series.series_machine import BEGIN, EDITOR
 from tests.series.series_model import SeriesModel
-from tests.series.series_model_values import ScopeEdit, Segment
+from tests.series.series_model_values import ScopeEdit, Segment, to_utc
 from tests.series.site_snapshot import Snapshot
 from tests.soak import scaled
 
@@ -40,7 +40,10 @@ ZONES = ("Europe/Berlin", "America/New_York", "Asia/Tokyo")
 
 rules = st.sampled_from(RULES)
 zones = st.sampled_from(ZONES)
-clocks = st.sampled_from(["09:00", "18:00", "19:30", "21:00"])
+# On some nights 02:30 does not exist, or comes twice.
+clocks = st.sampled_from(["02:30", "02:30", "09:00", "18:00", "19:30", "21:00"])
+# Days after BEGIN; 14 and 28 March 2027, when the clocks of New York and Berlin change, more often than others.
+days = st.one_of(st.integers(-60, 30), st.sampled_from([4, 18]))
 lengths = st.sampled_from([timedelta(minutes=60), timedelta(minutes=90)])
 contents = st.fixed_dictionaries(
     {},
@@ -56,7 +59,7 @@ scopes = st.sampled_from(["following", "following", "all"])
 
 
 class SeriesComparison(DivisionSteps):
-    @initialize(text=rules, day=st.integers(-60, 30), clock=clocks, length=lengths, zone=zones, more=contents,
+    @initialize(text=rules, day=days, clock=clocks, length=lengths, zone=zones, more=contents,
                 repeats=st.booleans())  # fmt: skip
     def create_series(
         self, text: str, day: int, clock: str, length: timedelta, zone: str, more: dict[str, Any], repeats: bool
@@ -88,16 +91,25 @@ class SeriesComparison(DivisionSteps):
         self.compare(before, {event.id})
 
     @active()
-    @rule(index=indexes, hours=st.integers(-30, 30), length=lengths)
-    def move_this(self, index: int, hours: int, length: timedelta) -> None:
+    @rule(
+        index=indexes,
+        hours=st.one_of(st.integers(-30, 30), st.just(-10)),
+        minutes=st.sampled_from([0, 45]),
+        length=st.sampled_from([timedelta(minutes=30), timedelta(minutes=60), timedelta(minutes=90)]),
+    )
+    def move_this(self, index: int, hours: int, minutes: int, length: timedelta) -> None:
         event, before = self.pick(index), self.before()
-        start = datetime.combine(event.slot.date(), datetime.min.time()) + timedelta(hours=12 + hours)
-        if start.hour < 5 or (start + length).hour < 5:
-            return  # The clocks may change then; test_series_times.py is about that.
+        start = datetime.combine(event.slot.date(), datetime.min.time()) + timedelta(
+            hours=12 + hours, minutes=minutes
+        )
         body = {"start_date": str(start), "end_date": str(start + length)}
         response = self.request(EDITOR, "PATCH", f"/events/{event.id}", json=body)
-        assert response.status_code == 200, response.text
-        self.model.edit_this(event, {}, start, start + length)
+        if to_utc(start + length, event.zone) < to_utc(start, event.zone):
+            # 02:45 moves to 03:45 on the night of a clock change, behind 03:15.
+            assert response.status_code == 400, response.text
+        else:
+            assert response.status_code == 200, response.text
+            self.model.edit_this(event, {}, start, start + length)
         self.compare(before, {event.id})
 
     @active()
@@ -112,15 +124,31 @@ class SeriesComparison(DivisionSteps):
         self.model.edit_this(event, {}, event.slot, end)
         self.compare(before, {event.id})
 
-    @active(more_than=1)
+    @active()
     @rule(index=indexes)
     def trash_this(self, index: int) -> None:
         event, before, world = self.pick(index), self.before(), self.world()
         response = self.request(EDITOR, "DELETE", f"/events/{event.id}?scope=this")
         assert response.status_code == 200, response.text
-        self.model.trash_one(event)
+        if self.model.is_last(event):
+            self.before_trash, self.last_date = world, event.id
+            self.model.trashed = event.trashed = True
+        else:
+            self.model.trash_one(event)
         self.compare(before, {event.id})
         self.note_change_of_dates(world, before)
+
+    @precondition(lambda self: self.model.trashed and self.last_date is not None)
+    @rule()
+    def restore_last_date(self) -> None:
+        """A series that went to the trash with its last date comes back with it, if both have the same status."""
+        before, event = self.before(), self.model.events[self.last_date or 0]
+        if event.fields["status"] != self.model.template["status"]:
+            return
+        response = self.request(EDITOR, "POST", f"/events/{event.id}/restore")
+        assert response.status_code == 200, response.text
+        self.model.trashed = event.trashed = False
+        self.compare(before, {event.id})
 
     @precondition(lambda self: not self.model.trashed and self.model.list_trashed())
     @rule(index=indexes)
@@ -145,9 +173,12 @@ class SeriesComparison(DivisionSteps):
     # Scopes ------------------------------------------------------------------------------------
 
     @active()
-    @rule(index=indexes, scope=scopes, more=contents, replaces=st.booleans(), dry=st.booleans())
-    def edit_content(self, index: int, scope: str, more: dict[str, Any], replaces: bool, dry: bool) -> None:
-        self.edit_scope(self.pick(index), scope, ScopeEdit(None, fields=more, replaces=replaces), more, dry=dry)
+    @rule(index=indexes, scope=scopes, more=contents, replaces=st.booleans(), past=st.booleans(), dry=st.booleans())
+    def edit_content(
+        self, index: int, scope: str, more: dict[str, Any], replaces: bool, past: bool, dry: bool
+    ) -> None:
+        edit = ScopeEdit(None, fields=more, replaces=replaces, past=past)
+        self.edit_scope(self.pick(index), scope, edit, more, dry=dry)
 
     @active()
     @rule(index=indexes, scope=scopes, clock=clocks, length=lengths, dry=st.booleans(), replaces=st.booleans())
@@ -251,6 +282,18 @@ class SeriesComparison(DivisionSteps):
     def synchronize(self, count: int) -> None:
         """Let a copy of the events follow the changes so far."""
         self.mirrors[count].synchronize()
+
+    @rule()
+    def subscribe(self) -> None:
+        """Let a calendar that subscribes to the feed read it."""
+        self.read_feed()
+
+    @rule()
+    def change_time_zone_data(self) -> None:
+        """Local times stay; the instants are those of the new data, also of dates that have taken place."""
+        before = self.before()
+        self.refresh_time_zones()
+        self.compare(before, {*before.rows})
 
     @rule(twice=st.booleans())
     def run_job(self, twice: bool) -> None:

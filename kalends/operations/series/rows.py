@@ -6,6 +6,7 @@ from kalends.core import errors
 from kalends.core.series import Definition
 from kalends.core.slugs import TRASHED_SUFFIX
 from kalends.kinds.kind import Values
+from kalends.kinds.posts import strip_trashed_suffix
 from kalends.kinds.series import SERIES
 from kalends.operations import permissions
 from kalends.store import Row, records
@@ -78,6 +79,13 @@ async def trash_series(tx: Transaction, row: Row, *, cause: int | None = None) -
     slug = await records.find_free_slug(tx, "series", str(row["slug"]) + TRASHED_SUFFIX, row["id"])
     changed: Values = {"status": "trash", "trashed_status": row["status"], "trashed_at": tx.now, "slug": slug}
     return await write_series(tx, row, changed, cause=cause)
+
+
+async def untrash_series(tx: Transaction, row: Row) -> int:
+    """Restore the row of a series from the trash; return the revision."""
+    slug = await records.find_free_slug(tx, "series", strip_trashed_suffix(str(row["slug"])), row["id"])
+    changed: Values = {"status": row["trashed_status"], "trashed_status": "", "trashed_at": None, "slug": slug}
+    return await write_series(tx, row, changed)
 
 
 def choose_action(row: Row, changed: Values) -> Any:
