@@ -42,16 +42,13 @@ class World:
     model: SeriesModel
     others: dict[int, SeriesModel]
     singles: dict[int, Occurrence]
+    # All events that existed. Those in the trash that have left their series belong to none of the above.
+    known: frozenset[int]
 
     def copy(self) -> "World":
         others = {series_id: model.copy() for series_id, model in self.others.items()}
         singles = {event_id: event.copy() for event_id, event in self.singles.items()}
-        return World(self.model.copy(), others, singles)
-
-    def list_ids(self) -> set[int]:
-        return {event_id for model in (self.model, *self.others.values()) for event_id in model.events} | {
-            *self.singles
-        }
+        return World(self.model.copy(), others, singles, self.known)
 
 
 class SeriesMachine(RuleBasedStateMachine):
@@ -190,13 +187,12 @@ class SeriesMachine(RuleBasedStateMachine):
     # The model ---------------------------------------------------------------------------------
 
     def world(self) -> World:
-        return World(self.model, self.others, self.singles).copy()
+        return World(self.model, self.others, self.singles, frozenset(self.uids)).copy()
 
     def return_to(self, world: World) -> None:
         """Note that everything is as it was. Events that were created since are in the trash."""
-        known = world.list_ids()
-        created = {event.id: event for event in self.model.events.values() if event.id not in known}
-        self.model = self.model.undo_to(world.model, created.values(), self.now)
+        created = [event for event in self.model.events.values() if event.id not in world.known]
+        self.model = self.model.undo_to(world.model, created, self.now)
         copy = world.copy()
         self.others, self.singles = copy.others, copy.singles
         self.adopt_new_events()
@@ -248,7 +244,8 @@ class SeriesMachine(RuleBasedStateMachine):
 
     def _compare_series(self, model: SeriesModel, rows: dict[int, Row]) -> None:
         expected = {event.id: _describe(event) for event in model.events.values()}
-        assert not _find_differences({event_id: _read(row) for event_id, row in rows.items()}, expected)
+        differences = _find_differences({event_id: _read(row) for event_id, row in rows.items()}, expected)
+        assert not differences, differences
         series = self.reader.read().series[model.id]
         assert (series["status"] == "trash") == model.trashed
         if model.trashed:
@@ -264,10 +261,11 @@ class SeriesMachine(RuleBasedStateMachine):
         for event_id, event in self.singles.items():
             row = outside.pop(event_id)
             assert (row["series_id"], row["slot"], row["own_fields"]) == (None, None, None)
-            assert not _find_differences(
+            differences = _find_differences(
                 {event_id: _without(_read(row), ("slot", "own"))},
                 {event_id: _without(_describe(event), ("slot", "own"))},
             )
+            assert not differences, differences
         assert {row["status"] for row in outside.values()} <= {"trash"}
 
 

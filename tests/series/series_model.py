@@ -138,6 +138,12 @@ class SeriesModel:
         over = max((event.slot for event in past if TIMES not in event.own), default=datetime.min)
         anchor = min((event.slot for event in upcoming if event.slot > over), default=anchor)
         times_since = anchor if edit.since is not None or past else None
+        # Added dates before the edited ones keep their times, though those of their slots may change.
+        earlier_added = [
+            (event, self.segment_at(event.slot).times_at(event.slot))
+            for event in self.active()
+            if event.slot in self.added and event not in upcoming and not event.is_past(now)
+        ]
         if edit.fields:
             self._change_content(edit.fields, edit.since)
         moves = edit.time_of_day is not None or edit.zone is not None
@@ -157,6 +163,9 @@ class SeriesModel:
             self.create_until(self.horizon(now))
         elif moves and self.created_until is not None:
             self.create_until(self.created_until - timedelta(days=1) + min(shifted, timedelta()))
+        for event, expected in earlier_added:
+            if event.slot in self.added and self.segment_at(event.slot).times_at(event.slot) != expected:
+                event.own.add(TIMES)
         if edit.rule is None:
             moved = {event.id: self._moved(event.slot, times_since, shifted) for event in upcoming} if moves else {}
             self._settle(upcoming, {event.id: moved.get(event.id, event.slot) for event in upcoming}, edit)

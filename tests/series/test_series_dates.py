@@ -99,3 +99,23 @@ def test_an_event_follows_its_series_again(client: SeriesClient, editor: Caller)
     assert strip_revisions(client.events(series["id"])[2]) == strip_revisions(event)
     response = editor.post(f"{EXTENSION}/events/{event['id']}/follow", {"fields": ["colour"]})
     assert_error(response, 400, "rest_invalid_param", "fields")
+
+
+def test_a_date_before_the_first_one_keeps_its_times_when_the_following_ones_change(
+    client: SeriesClient, editor: Caller
+) -> None:
+    series = client.create(title="Earlier", rule="FREQ=WEEKLY;COUNT=3", add_dates=["2027-01-02"])
+    earlier, first, *_ = client.events(series["id"])
+    client.edit(first["id"], "following", timezone="America/New_York")
+    kept = client.events(series["id"])[0]
+    assert (kept["timezone"], kept["series"]["own"]) == ("Europe/Berlin", ["times"])
+    # Bringing the series back from the trash updates all dates to what their series determines.
+    editor.delete(f"{EXTENSION}/series/{series['id']}")
+    client.restore(series["id"])
+    assert [event["timezone"] for event in client.events(series["id"])] == [
+        "Europe/Berlin",
+        *["America/New_York"] * 3,
+    ]
+    edit = client.history(series["id"])[-2]
+    client.restore(series["id"], revision=edit - 1)
+    assert client.events(series["id"])[0]["series"]["own"] == earlier["series"]["own"] == []

@@ -27,6 +27,7 @@ from kalends.operations.linked_drafts import publish_with_event
 from kalends.operations.quotas import count_new_record
 from kalends.operations.records import fetch_editable_row, read_outcome
 from kalends.operations.series.create import check_number_of_changes, explain_dates, list_dates_or_raise
+from kalends.operations.series.earlier_dates import keep_earlier_times
 from kalends.operations.series.matching import (
     Events,
     Match,
@@ -295,6 +296,8 @@ async def write_edit(context: OperationContext, edit: Edit, *, replaces_own: boo
     )
     await count_new_record(context, sum(match.row is None for match in edit.matches))
     summary = await write_dates(tx, write, edit.matches, edit.occurrences.trashed)
+    edited = {match.row["id"] for match in edit.matches if match.row is not None}
+    await keep_earlier_times(tx, series, edit.definition, edited, cause)
     await finish(context, series, edit.definition, edit.until, summary, columns=edit.columns)
     return summary
 
