@@ -11,6 +11,7 @@ import orjson
 from kalends.settings import Settings
 
 if TYPE_CHECKING:
+    from kalends.operations.imports.inputs import Tools
     from kalends.operations.media.library import Library
     from kalends.store.database import Options
 
@@ -42,6 +43,18 @@ def open_library(settings: Settings, *, image_workers: int | None = None) -> "Li
         image_workers=image_workers or settings.image_workers,
         allowed_networks=allowed_networks,
     )
+
+
+def open_import_tools(settings: Settings, library: "Library | None" = None) -> "Tools":
+    """Return what imports need: the process that parses files, a client, and the media library."""
+    from kalends.adapters.import_worker import ImportWorker
+    from kalends.core.egress import read_allowed_network
+    from kalends.operations.imports.duplicates import find_candidates
+    from kalends.operations.imports.fetching import make_fetcher
+    from kalends.operations.imports.inputs import Tools
+
+    fetcher = make_fetcher([read_allowed_network(text) for text in settings.fetch_allowed_networks])
+    return Tools(ImportWorker(), fetcher, library, find_candidates)
 
 
 def database_options(settings: Settings) -> "Options":

@@ -19,6 +19,7 @@ NOT_SETTINGS: Final = frozenset(
         "KALENDS_CONFORMANCE_KIT",
         "KALENDS_COVERAGE",
         "KALENDS_POSTGRES",
+        "KALENDS_RECORDED_SITE",
         "KALENDS_SOAK",
         "KALENDS_TEST_DATABASE_URL",
         "KALENDS_TEST_PLAN_EVENTS",
@@ -173,8 +174,8 @@ class Settings(BaseModel):
     s3_secret_key: SecretStr = Field(default=SecretStr(""), description="Secret access key.")
     fetch_allowed_networks: CommaSeparated = Field(
         default=(),
-        description="Non-public networks that images may be fetched from, comma-separated, such as 10.1.0.0/16 "
-        "or 10.1.2.3:8080.",
+        description="Non-public networks that images and imported files may be fetched from, comma-separated, such "
+        "as 10.1.0.0/16 or 10.1.2.3:8080.",
     )
     metrics_port: int = Field(
         default=0, ge=0, le=65535, description="Port of the Prometheus metrics; 0 disables them."

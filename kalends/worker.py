@@ -18,9 +18,10 @@ from procrastinate.exceptions import ConnectorException
 
 from kalends.adapters import smtp_client
 from kalends.adapters.purge_client import send_purges
-from kalends.bootstrap import database_options, open_library
+from kalends.bootstrap import database_options, open_import_tools, open_library
 from kalends.core.clock import utc_now
 from kalends.operations import cache_tags, emails, lifecycle
+from kalends.operations.imports import jobs as import_jobs
 from kalends.operations.media import maintenance
 from kalends.operations.series import horizon
 from kalends.settings import Settings
@@ -144,6 +145,21 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
         sender = settings.email_from or f"calendar@{urlsplit(base_url).hostname or 'localhost'}"
         email = smtp_client.Email(sender, site.name, to, subject, text)
         await smtp_client.send_email(settings.smtp_url.get_secret_value(), email, now)
+
+    import_tools = open_import_tools(settings, library)
+
+    @queue.task(name=jobs.Task.PLAN_IMPORT, retry=RETRY)
+    async def plan_import(run_id: int, site_id: int) -> None:
+        await import_jobs.plan_run(database, import_tools, site_id, run_id)
+
+    @queue.task(name=jobs.Task.APPLY_IMPORT, retry=RETRY)
+    async def apply_import(run_id: int, site_id: int) -> None:
+        await import_jobs.apply_run(database, import_tools, site_id, run_id)
+
+    @queue.periodic(cron="* * * * * */30")
+    @queue.task(name="start_imports", queueing_lock="start_imports")
+    async def start_imports(timestamp: int) -> None:
+        await import_jobs.start_due(database, utc_now())
 
     @queue.periodic(cron="23 4 * * *")
     @queue.task(name="collect_orphans", queueing_lock="collect_orphans", retry=RETRY)

@@ -5,12 +5,12 @@ import io
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, LiteralString
 from unittest.mock import patch
 from uuid import UUID
 
@@ -19,8 +19,10 @@ from PIL import Image
 
 from kalends.api.description.document import EXAMPLE_API, EXAMPLE_BASE, EXAMPLE_EXTENSION, EXAMPLES
 from kalends.asgi import create_application
+from kalends.core.messages import Message
 from kalends.http.language import LANGUAGES
 from kalends.operations import accounts, sites
+from kalends.store import imports
 from kalends.store.database import Database, Options
 from kalends.store.migrations import migrate
 from tools.postgres import throwaway
@@ -78,6 +80,25 @@ BATCH = {
     ],
     "atomic": True,
 }
+IMPORT_SOURCE = {
+    "kind": "ical",
+    "name": "Town hall",
+    "url": "https://town.example.org/events.ics",
+    "interval": 240,
+    "default_status": "pending",
+}
+IMPORT_ROWS = (
+    {"action": "new", "title": "Council meeting", "identity": "17@town.example.org", "line": 8},
+    {
+        "action": "rejected",
+        "title": "Summer fair",
+        "identity": "18@town.example.org",
+        "line": 21,
+        "reasons": [imports.encode_message(Message("The end is before the start."))],
+        "state": "skipped",
+    },
+    {"action": "duplicate", "title": "Flea market", "identity": "19@town.example.org", "state": "waiting"},
+)
 # By kind, for new records, or by operation.
 REQUESTS = {
     "events": EVENT,
@@ -98,6 +119,13 @@ REQUESTS = {
     "splitSeries": {"from": "2027-04-27"},
     "mergeSeries": {"series": 20},
     "dissolveSeries": {"keep": "upcoming"},
+    "createImportSource": IMPORT_SOURCE,
+    "updateImportSource": {"interval": 60},
+    "startImport": {"apply": False},
+    "applyImport": {"rows": [1]},
+    "decideImportRow": {"row": 3, "same": False},
+    "undoImport": {},
+    "discardImport": {},
     "runBatch": BATCH,
     "restoreEvent": RESTORE,
     "restoreVenue": RESTORE,
@@ -119,6 +147,7 @@ async def _record_examples(database_url: str) -> dict[str, Any]:
         async with _client() as client:
             auth = httpx.BasicAuth(LOGIN, PASSWORD)
             responses = await _record_responses(client, auth)
+            await _record_import_responses(client, auth, responses, database_url)
             # Create the deleted tag again for the errors that need one.
             created = await client.post(f"{EXAMPLE_API}/tags", json={"name": TAG["name"]}, auth=auth)
             tag_id = created.json()["id"]
@@ -190,6 +219,52 @@ async def _record_image_responses(
         responses[name] = response.json()
 
 
+async def _record_import_responses(
+    client: httpx.AsyncClient, auth: httpx.BasicAuth, responses: dict[str, Any], database_url: str
+) -> None:
+    """Record the responses about imports. No worker is running, so the plan is added here."""
+
+    async def send(name: str, method: str, path: str) -> Any:
+        url = f"{EXAMPLE_EXTENSION}/imports{path}"
+        response = await client.request(method, url, json=REQUESTS.get(name), auth=auth)
+        if not response.is_success:
+            raise SystemExit(f"{method} {url}: {response.status_code} {response.text}")
+        responses[name] = response.json()
+        return responses[name].get("id")
+
+    source = f"/sources/{await send('createImportSource', 'POST', '/sources')}"
+    await send("listImportSources", "GET", "/sources")
+    await send("readImportSource", "GET", source)
+    await send("updateImportSource", "PATCH", source)
+    run_id = await send("startImport", "POST", f"{source}/runs")
+    await _change_run(database_url, run_id, {"state": "planned", "planned_at": NOW}, IMPORT_ROWS)
+    run = f"/runs/{run_id}"
+    await send("listImportRuns", "GET", "/runs")
+    await send("readImportRun", "GET", run)
+    await send("listImportRows", "GET", f"{run}/rows")
+    await send("decideImportRow", "POST", f"{run}/decide")
+    await send("applyImport", "POST", f"{run}/apply")
+    await _change_run(database_url, run_id, {"state": "applied", "first_revision": 1, "last_revision": 1})
+    undo = await send("undoImport", "POST", f"{run}/undo")
+    await send("discardImport", "POST", f"/runs/{undo}/discard")
+    await send("deleteImportSource", "DELETE", source)
+
+
+async def _change_run(
+    database_url: str, run_id: int, values: Mapping[LiteralString, Any], rows: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Do the work of a worker."""
+    database = await Database.open(Options(url=database_url))
+    try:
+        async with database.transaction(HOST, NOW, writing=True) as tx:
+            numbered = [{"number": number, "kind": "events", **row} for number, row in enumerate(rows, 1)]
+            await imports.add_rows(tx, run_id, numbered)
+            counts = imports.encode(await imports.count_rows(tx, run_id))
+            await imports.change_run(tx, run_id, {**values, "counts": counts})
+    finally:
+        await database.close()
+
+
 async def _record_errors(
     client: httpx.AsyncClient, admin: httpx.BasicAuth, language: str, tag_id: int
 ) -> dict[str, Any]:
@@ -221,6 +296,7 @@ async def _record_errors(
         if kind in ("events", "venues", "organizers"):
             await send("GET", f"/{kind}", params={"page": 9})
     await send("GET", f"{EXAMPLE_EXTENSION}/media/999", admin)
+    await send("GET", f"{EXAMPLE_EXTENSION}/imports/sources/999", admin)
     await send("GET", "/nothing")
     await send("GET", "/", params={"namespace": "wp/v2"})
     await send("PUT", "/events")
@@ -254,7 +330,7 @@ def _frozen_time(database_url: str) -> Iterator[None]:
         patch("kalends.asgi.utc_now", return_value=NOW),
         patch(
             "kalends.core.credentials.new_uid",
-            side_effect=lambda: UUID(int=(0x019D << 112) + (7 << 76) + next(numbers)),
+            side_effect=lambda: str(UUID(int=(0x019D << 112) + (7 << 76) + next(numbers))),
         ),
     ):
         yield

@@ -27,8 +27,10 @@ from kalends.core.egress import (
     read_target,
 )
 from kalends.core.errors import InvalidValue
+from kalends.core.messages import gettext_noop as N_
 
 Resolve = Callable[[str, int], Awaitable[Sequence[IpAddress]]]
+Fetch = Callable[[str, BinaryIO, int, Mapping[str, str]], Awaitable["FetchResponse"]]
 REDIRECT_STATUSES: Final = (301, 302, 303, 307, 308)
 MAX_REDIRECTS: Final = 3
 FETCH_TIMEOUT: Final = 10.0
@@ -51,6 +53,10 @@ async def resolve_host(host: str, port: int) -> Sequence[IpAddress]:
     return [ip_address(str(row[4][0]).partition("%")[0]) for row in rows]
 
 
+class ConnectionFailed(InvalidValue):
+    """No complete response arrived: the server is down, slow or closed the connection. A later attempt may work."""
+
+
 class Fetcher:
     def __init__(
         self,
@@ -59,17 +65,32 @@ class Fetcher:
         resolve: Resolve = resolve_host,
         ports: Collection[int] = DEFAULT_PORTS,
         seconds: float = FETCH_TIMEOUT,
+        max_concurrent: int = MAX_CONCURRENT,
     ) -> None:
         self._allowed_networks = allowed_networks
         self._ports = ports
         self._resolve = resolve
         self._seconds = seconds
-        self._semaphore = asyncio.Semaphore(MAX_CONCURRENT)
+        self._semaphore = asyncio.Semaphore(max_concurrent)
 
     async def get(
         self, url: str, into: BinaryIO, *, limit: int, headers: Mapping[str, str] | None = None
     ) -> FetchResponse:
-        """Fetch a URL within all limits, including redirects. Raise InvalidValue if that is not allowed or fails."""
+        """Fetch a URL within all limits, including redirects. Raise InvalidValue if that is not allowed or fails.
+
+        The body of a response is written only if its status is 200.
+        """
+        return await self._within_limits(self._follow, url, into, limit, headers or {})
+
+    async def get_once(
+        self, url: str, into: BinaryIO, *, limit: int, headers: Mapping[str, str] | None = None
+    ) -> FetchResponse:
+        """Fetch a URL within all limits, with the body of any status. Redirects are returned, not followed."""
+        return await self._within_limits(self._fetch_once, url, into, limit, headers or {})
+
+    async def _within_limits(
+        self, fetch: Fetch, url: str, into: BinaryIO, limit: int, headers: Mapping[str, str]
+    ) -> FetchResponse:
         try:
             async with asyncio.timeout(self._seconds):
                 await self._semaphore.acquire()
@@ -77,17 +98,22 @@ class Fetcher:
             raise errors.unavailable() from None  # The local queue is full; the remote server is not at fault.
         try:
             async with asyncio.timeout(self._seconds):
-                return await self._follow(url, into, limit, headers or {})
+                return await fetch(url, into, limit, headers)
         except TimeoutError:
-            raise InvalidValue(
+            raise ConnectionFailed(
                 "the remote server timed out after {seconds} s.", seconds=round(self._seconds)
             ) from None
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, ConnectionError) as error:
-            raise unreachable() from error
+            raise connection_failed() from error
         except ssl.SSLError as error:
-            raise unreachable() from error
+            raise connection_failed() from error
         finally:
             self._semaphore.release()
+
+    async def _fetch_once(self, url: str, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> FetchResponse:
+        into.seek(0)
+        into.truncate()
+        return await self._request(read_target(url), into, limit, headers, any_status=True)
 
     async def _follow(self, url: str, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> FetchResponse:
         for _ in range(MAX_REDIRECTS + 1):
@@ -100,7 +126,9 @@ class Fetcher:
             url = read_redirect(target, response.headers["location"])
         raise InvalidValue("too many redirects (maximum {maximum}).", maximum=MAX_REDIRECTS)
 
-    async def _request(self, target: Target, into: BinaryIO, limit: int, headers: Mapping[str, str]) -> FetchResponse:
+    async def _request(
+        self, target: Target, into: BinaryIO, limit: int, headers: Mapping[str, str], *, any_status: bool = False
+    ) -> FetchResponse:
         literal = target.ip_literal
         ips = [literal] if literal is not None else await self._resolve_target(target)
         if not ips or not all(self._may_connect(ip, target.port) for ip in ips):
@@ -121,7 +149,7 @@ class Fetcher:
             pool.stream("GET", url, headers=list(request_headers.items())) as response,
         ):
             response_headers = _headers(response.headers)
-            if response.status != 200:
+            if response.status != 200 and not any_status:
                 return FetchResponse(response.status, response_headers, 0)
             length = response_headers.get("content-length", "")
             if length.isdecimal() and (len(length) > 15 or int(length) > limit):
@@ -132,7 +160,7 @@ class Fetcher:
                 if size > limit:
                     raise too_large(limit)
                 into.write(chunk)
-            return FetchResponse(200, response_headers, size)
+            return FetchResponse(response.status, response_headers, size)
 
     def _may_connect(self, ip: IpAddress, port: int) -> bool:
         return may_connect(ip, port, self._allowed_networks, self._ports)
@@ -176,8 +204,16 @@ class PinnedBackend(httpcore.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
 
+UNREACHABLE: Final = N_("the remote server is unreachable; only public servers are contacted.")
+
+
 def unreachable() -> InvalidValue:
-    return InvalidValue("the remote server is unreachable; only public servers are contacted.")
+    return InvalidValue(UNREACHABLE)
+
+
+def connection_failed() -> ConnectionFailed:
+    """Return an error with the same message, which does not tell whether a server exists."""
+    return ConnectionFailed(UNREACHABLE)
 
 
 def too_large(limit: int) -> InvalidValue:

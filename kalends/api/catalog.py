@@ -56,6 +56,9 @@ class Endpoint:
     requires_body: bool = False
     returns_existing: bool = False  # with status 200, if a published record has the same data
     accepts_file: bool = False
+    accepts_input: bool = False  # a form may have the file of an import
+    min_role: int = 0  # of callers, if the kind does not determine it
+    file_types: tuple[str, ...] = ()  # the content types of a response that is a file
     is_preview: bool = False  # with the parameters of a write, but reads only and does not lock the site
 
     @property

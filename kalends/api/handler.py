@@ -17,6 +17,7 @@ from kalends.api.description.document import DocumentUrls, describe_interface
 from kalends.api.description.index import RootSite, describe_index, describe_root, describe_route
 from kalends.api.ignored_params import check_description, check_write, raise_if_strict, report_new_names
 from kalends.api.images import fetch_images, find_image_urls, store_upload
+from kalends.api.import_files import is_form, read_input_file
 from kalends.api.request import ApiRequest, OperationInput, identify
 from kalends.core import errors, times
 from kalends.core.errors import ApiError
@@ -35,7 +36,8 @@ from kalends.http.cross_site import reject_cross_site
 from kalends.http.password_guesses import admit_password, hash_new_passwords
 from kalends.http.requests import RawParams
 from kalends.http.sessions import require_same_origin
-from kalends.kinds.kind import Kind
+from kalends.http.table_files import respond_with_table
+from kalends.kinds.kind import Actor
 from kalends.kinds.media import MEDIA
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext, Outcome
@@ -93,11 +95,14 @@ async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
         outcome = await endpoint.operation(
             endpoint.kind, _make_context(api_request, endpoint, tx, OperationInput(raw, values))
         )
-        # Don't cache `/changes` (each client asks once) or responses to authenticated callers.
-        if endpoint.kind is not None and api_request.is_public and "password" not in values:
+        # Don't cache `/changes` (each client asks once), files or responses to authenticated callers.
+        if outcome.table is None and endpoint.kind is not None and api_request.is_public and "password" not in values:
             api_request.site_revision = SiteRevision(tx.site.id, tx.site.revision)
             api_request.expires_at, api_request.cache_tags = outcome.expires_at, outcome.cache_tags
-        return _respond(api_request, raw, outcome)
+    # Writing a file takes time, for which no connection to the database is needed.
+    if outcome.table is not None:
+        return await respond_with_table(outcome.table, api_request.language)
+    return _respond(api_request, raw, outcome)
 
 
 async def _read_query(api_request: ApiRequest, endpoint: Endpoint) -> tuple[RawParams, dict[str, Any] | ApiError]:
@@ -116,16 +121,19 @@ async def _handle_write(api_request: ApiRequest, endpoint: Endpoint) -> Response
     if api_request.session_token:
         require_same_origin(api_request.request, api_request.authority, api_request.state.base_url)
     reject_cross_site(api_request.request, api_request.state.origins)
-    site, library = await _authenticate_writer(api_request, endpoint.kind), api_request.state.library
+    site, library = await _authenticate_writer(api_request, endpoint), api_request.state.library
     if endpoint.accepts_file and library is not None:
-        _require_writer(api_request, endpoint.kind)
+        _require_writer(api_request, endpoint)
         sent = await store_upload(api_request, endpoint, library, site.id)
+    elif endpoint.accepts_input and is_form(api_request.request):
+        _require_writer(api_request, endpoint)
+        sent = await read_input_file(api_request, endpoint)
     else:
         sent = await _read_input(api_request, endpoint, site)
     if endpoint.is_preview:
         return await _preview(api_request, endpoint, sent)
     async with api_request.transaction(writing=True) as tx:
-        await _reauthenticate_writer(api_request, endpoint.kind, tx)
+        await _reauthenticate_writer(api_request, endpoint, tx)
         context = _make_context(api_request, endpoint, tx, sent)
         return await _write(api_request, endpoint, context, sent.raw)
 
@@ -133,7 +141,7 @@ async def _handle_write(api_request: ApiRequest, endpoint: Endpoint) -> Response
 async def _preview(api_request: ApiRequest, endpoint: Endpoint, sent: OperationInput) -> Response:
     """Run an operation that has the parameters of a write but changes nothing, in a read-only transaction."""
     async with api_request.transaction() as tx:
-        await _reauthenticate_writer(api_request, endpoint.kind, tx)
+        await _reauthenticate_writer(api_request, endpoint, tx)
         return await _run(api_request, endpoint, _make_context(api_request, endpoint, tx, sent), sent.raw)
 
 
@@ -150,7 +158,7 @@ async def _read_input(api_request: ApiRequest, endpoint: Endpoint, site: Site) -
         if len(body) > LARGE_BODY
         else _read_params(endpoint, raw)
     )
-    _require_writer(api_request, endpoint.kind)
+    _require_writer(api_request, endpoint)
     await hash_new_passwords(site, values)
     fetched_images = await fetch_images(api_request, site.id, find_image_urls(endpoint.kind, values))
     return OperationInput(raw, values, fetched_images=fetched_images)
@@ -165,30 +173,31 @@ def _reject_unread_body(endpoint: Endpoint, raw: RawParams) -> None:
         raise errors.unread_body(raw.unread.content_type, missing, is_json=raw.unread.is_json)
 
 
-async def _authenticate_writer(api_request: ApiRequest, kind: Kind | None) -> Site:
+async def _authenticate_writer(api_request: ApiRequest, endpoint: Endpoint) -> Site:
     """Authenticate the caller, reject an anonymous one, and return the site."""
     async with api_request.transaction() as tx:
         api_request.remember_site(tx.site)
         await identify(api_request, tx)
         if api_request.actor.user_id is None:
-            _require_writer(api_request, kind)
+            _require_writer(api_request, endpoint)
         return tx.site
 
 
-async def _reauthenticate_writer(api_request: ApiRequest, kind: Kind | None, tx: Transaction) -> None:
+async def _reauthenticate_writer(api_request: ApiRequest, endpoint: Endpoint, tx: Transaction) -> None:
     """Check the caller's password or session and role again, because reading a body can take minutes."""
     if api_request.password_id is not None:
         api_request.actor = await reauthenticate(tx, api_request.password_id)
     else:
         await authenticate_session(api_request, tx)
-    _require_writer(api_request, kind)
+    _require_writer(api_request, endpoint)
 
 
-def _require_writer(api_request: ApiRequest, kind: Kind | None) -> None:
-    """Raise unless the caller may write records of a kind."""
+def _require_writer(api_request: ApiRequest, endpoint: Endpoint) -> None:
+    """Raise unless the caller may write to an endpoint."""
     if api_request.actor.read_only:
         raise errors.read_only()
-    permissions.require_writer(api_request.actor, kind)
+    permissions.require_role(api_request.actor, endpoint.min_role)
+    permissions.require_writer(api_request.actor, endpoint.kind)
 
 
 def _read_params(endpoint: Endpoint, raw: RawParams) -> dict[str, Any]:
@@ -239,6 +248,7 @@ def _make_context(
     return replace(
         api_request.operation_context(tx, api_request.prefix),
         upload=sent.upload,
+        file=sent.file,
         fetched_images=sent.fetched_images,
         values=sent.values,
         record_id=record_id,
@@ -321,9 +331,15 @@ def allowed_methods(api_request: ApiRequest) -> list[str]:
     return [
         method
         for endpoint in api_request.route.endpoints
-        if not endpoint.is_write or permissions.may_write(api_request.actor, endpoint.kind)
+        if _may_call(api_request.actor, endpoint)
         for method in endpoint.methods
     ]
+
+
+def _may_call(actor: Actor, endpoint: Endpoint) -> bool:
+    if permissions.rank(actor) < endpoint.min_role:
+        return False
+    return not endpoint.is_write or permissions.may_write(actor, endpoint.kind)
 
 
 def add_headers(api_request: ApiRequest, response: Response, vary: str) -> None:

@@ -10,6 +10,7 @@ from kalends.core.errors import InvalidValue
 from kalends.http.auth import authenticate, authenticate_session, has_credentials
 from kalends.http.context import NO_HEADERS, RequestContext
 from kalends.http.requests import RawParams
+from kalends.operations.context import UploadedFile
 from kalends.operations.media.library import FetchResult, StoredImage
 from kalends.store.database import Transaction
 
@@ -46,6 +47,7 @@ class OperationInput:
     raw: RawParams
     values: dict[str, Any]
     upload: StoredImage | None = None
+    file: UploadedFile | None = None
     fetched_images: Mapping[str, FetchResult | InvalidValue] = field(
         default_factory=dict[str, FetchResult | InvalidValue]
     )

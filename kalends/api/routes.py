@@ -8,9 +8,11 @@ from kalends.api.description import errors
 from kalends.api.description.headers import TOTAL_HEADERS
 from kalends.api.description.operations import SUMMARIES
 from kalends.api.description.schema_types import schema_name
+from kalends.api.import_routes import make_import_routes
 from kalends.api.series_routes import make_series_routes
 from kalends.core import params
 from kalends.core.params import Param, param
+from kalends.http.table_files import FILE_TYPES
 from kalends.kinds import KINDS, LOGGED_KINDS
 from kalends.kinds.event_passwords import PASSWORD
 from kalends.kinds.events import EVENTS
@@ -18,7 +20,9 @@ from kalends.kinds.kind import PAGING, Kind
 from kalends.kinds.media import MEDIA
 from kalends.kinds.series import SERIES
 from kalends.operations.changes import LINK_FILTERS, list_changes
+from kalends.operations.exports import FORMATS, export_records
 from kalends.operations.history import read_history, restore_record
+from kalends.operations.imports.duplicates import CHECK, create_event, declare_different, update_event
 from kalends.operations.media.records import create_media, delete_media
 from kalends.operations.permissions import MIN_READER_ROLES
 from kalends.operations.records import (
@@ -49,6 +53,11 @@ CHANGES_PARAMS: Final = (
     param("kind", params.one_of(*[kind.name for kind in LOGGED_KINDS]), "Only records of this kind"),
     CHANGES_PER_PAGE,
 )
+CHECK_DUPLICATES: Final = param(
+    CHECK, params.BOOLEAN, "Whether to return stored events that may be the same", default=False, is_extension=True
+)
+OTHER: Final = param("other", params.integer(minimum=1), "The ID of the other event", required=True)
+EXPORT_FORMAT: Final = param("format", params.one_of(*FORMATS), "The type of the file", default=FORMATS[0])
 FORCE: Final = param(
     "force", params.BOOLEAN, "Remove the image from the records that use it, and delete it", default=False
 )
@@ -74,9 +83,12 @@ def _extension_routes() -> tuple[Route, ...]:
             rows.append(Route(rf"/{kind.name}/(?P<id>\d+)/history", (_history(kind),)))
             if kind is not SERIES:
                 rows.append(Route(rf"/{kind.name}/(?P<id>\d+)/restore", (_restore(kind),)))
+    rows += [Route(f"/{kind.name}/export", (_export(kind),)) for kind in KINDS if kind.is_post]
     rows.append(Route("/media", (_list(MEDIA), _create_media())))
     rows.append(Route(r"/media/(?P<id>\d+)", (_read(MEDIA, ID), _delete_media(), _update(MEDIA, ID))))
+    rows.append(Route(r"/events/(?P<id>\d+)/not-duplicates", (_declare_different(),)))
     rows += make_series_routes()
+    rows += make_import_routes()
     rows.append(Route("/batch", (_batch(),)))
     rows.append(Route("/changes", (_changes(),)))
     return tuple(rows)
@@ -106,13 +118,29 @@ def _list(kind: Kind) -> Endpoint:
     )
 
 
+def _export(kind: Kind) -> Endpoint:
+    operation_id = f"export{kind.name.capitalize()}"
+    filters = tuple(row.param for row in kind.filters if row.param.name != "cursor")
+    return Endpoint(
+        ("GET",),
+        export_records,
+        kind,
+        (EXPORT_FORMAT, *filters, *((PASSWORD,) if kind is EVENTS else ())),
+        operation_id=operation_id,
+        summary=SUMMARIES[operation_id],
+        returns="ExportedFile",
+        file_types=tuple(FILE_TYPES.values()),
+        response_headers=("Content-Disposition", "Content-Language"),
+    )
+
+
 def _create(kind: Kind) -> Endpoint:
     operation_id = f"create{schema_name(kind)}"
     return Endpoint(
         ("POST",),
-        create_record,
+        create_event if kind is EVENTS else create_record,
         kind,
-        kind.fields,
+        (*kind.fields, *((CHECK_DUPLICATES,) if kind is EVENTS else ())),
         operation_id=operation_id,
         summary=SUMMARIES[operation_id],
         returns=schema_name(kind),
@@ -148,9 +176,9 @@ def _update(kind: Kind, path_param: Param) -> Endpoint:
     operation_id = f"update{schema_name(kind)}"
     return Endpoint(
         UPDATES,
-        update_record,
+        update_event if kind is EVENTS else update_record,
         kind,
-        (*kind.fields, *(EVENT_WRITE_PARAMS if kind is EVENTS else ())),
+        (*kind.fields, *((*EVENT_WRITE_PARAMS, CHECK_DUPLICATES) if kind is EVENTS else ())),
         (path_param,),
         operation_id=_with_slug(operation_id, path_param),
         summary=SUMMARIES[operation_id],
@@ -244,6 +272,22 @@ def _delete_media() -> Endpoint:
         errors=(errors.NOT_FOUND, errors.IN_USE),
         request_headers=("If-Match",),
         response_headers=("ETag",),
+    )
+
+
+def _declare_different() -> Endpoint:
+    return Endpoint(
+        ("POST",),
+        declare_different,
+        EVENTS,
+        (OTHER,),
+        (ID,),
+        operation_id="declareDifferent",
+        summary=SUMMARIES["declareDifferent"],
+        returns="EventPair",
+        errors=(errors.NOT_FOUND, errors.MISSING),
+        request_headers=("If-Match",),
+        requires_body=True,
     )
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kalends.cli import demo, jobs, media, records, schema, series, serve, sites, users
+from kalends.cli import demo, imports, jobs, media, move_in, records, schema, series, serve, sites, users
 from kalends.cli.errors import CommandGroup
 
 app = typer.Typer(
@@ -20,6 +20,8 @@ app.add_typer(jobs.job, name="job")
 app.add_typer(sites.timezone, name="timezone")
 app.add_typer(media.media, name="media")
 app.add_typer(series.series, name="series")
+imports.group.add_typer(move_in.tec, name="tec")
+app.add_typer(imports.group, name="import")
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ SECTIONS: Final = (
     Section(N_("Categories"), f"{PREFIX}/categories", "author"),
     Section(N_("Tags"), f"{PREFIX}/tags", "editor"),
     Section(N_("Media"), f"{PREFIX}/media"),
+    Section(N_("Imports"), f"{PREFIX}/imports", "editor"),
     Section(N_("People"), f"{PREFIX}/people", "administrator"),
     Section(N_("Settings"), f"{PREFIX}/settings", "administrator"),
 )

@@ -28,6 +28,8 @@ NOTICES: Final = {
     "series-created": N_("Saved. The series and its dates are listed here."),
     "undone": N_("The change was undone."),
     "nothing-selected": N_("No event was selected."),
+    "no-rows-selected": N_("No row was selected."),
+    "plan-discarded": N_("The plan was discarded."),
     "filter-saved": N_("The filter was saved."),
     "filter-deleted": N_("The filter was deleted."),
     "existing": N_("There was an identical record already. Nothing was added."),

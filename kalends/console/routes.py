@@ -19,6 +19,9 @@ from kalends.console.event_form import map_views, preview, script_views
 from kalends.console.event_form import views as event_form_views
 from kalends.console.event_table import bulk_views
 from kalends.console.event_table import views as event_table_views
+from kalends.console.imports import columns_views as import_columns_views
+from kalends.console.imports import run_views as import_run_views
+from kalends.console.imports import source_views as import_source_views
 from kalends.console.records import edit_views, list_views, media_views, merge_views
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
 from kalends.console.series import date_views, preview_views
@@ -47,6 +50,9 @@ ROUTES: Final[tuple[ConsoleRoute, ...]] = (
     *edit_views.ROUTES,
     *merge_views.ROUTES,
     *media_views.ROUTES,
+    *import_source_views.ROUTES,
+    *import_run_views.ROUTES,
+    *import_columns_views.ROUTES,
     *history_views.ROUTES,
     *people_views.ROUTES,
     *settings_views.ROUTES,

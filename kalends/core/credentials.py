@@ -57,9 +57,17 @@ def _dummy_hash() -> str:
     return hash_account_password(new_application_password())
 
 
-def new_uid() -> UUID:
+def new_uid() -> str:
     """Generate a UUID of version 7, whose leading timestamp keeps new entries together in an index."""
     milliseconds = time.time_ns() // 1_000_000
     value = milliseconds << 80 | secrets.randbits(80)
     value = value & ~(0xF << 76) | 0x7 << 76
-    return UUID(int=value & ~(0x3 << 62) | 0x2 << 62)
+    return str(UUID(int=value & ~(0x3 << 62) | 0x2 << 62))
+
+
+def is_uuid(uid: str) -> bool:
+    """Return whether a UID is a UUID, as those that Kalends generates; imported ones may be any text."""
+    try:
+        return str(UUID(uid)) == uid
+    except ValueError:
+        return False

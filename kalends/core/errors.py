@@ -20,6 +20,7 @@ ApiError                    an error response: code, status, message, data
        rest_invalid_namespace        unknown namespace on the index         unknown_namespace
        rest_unknown_site             no site is configured for this host    unknown_site
        rest-…-not-found              unknown record                         not_found
+       import_not_found              unknown source or run of imports       import_not_found
        …-archive-page-not-found      a page beyond the last                 no_such_page
   405  rest_method_not_allowed       the path does not support the method   method_not_allowed
   408  rest_request_timeout          the body did not arrive in time        body_timeout
@@ -29,6 +30,9 @@ ApiError                    an error response: code, status, message, data
        series_overrides_lost         dates of their own would be lost       series_overrides_lost
        series_undo_conflicts         dates have changed since the edit      series_undo_conflicts
        series_slot_taken             two dates would have the same time     slot_taken
+       import_busy                   a run of the source is under way       import_busy
+       import_state                  the state of the run does not allow it import_state
+       import_by_command             the source belongs to a move-in        import_by_command
   410  rest_history_expired          the requested changes were trimmed     expired
        …-is-in-trash                 the record is in the trash already     in_trash
   412  rest_precondition_failed      If-Match names an older version        precondition_failed
@@ -317,6 +321,10 @@ def not_found(singular: str) -> ApiError:
     return ApiError(404, f"rest-{singular}-not-found", _select_message(NOT_FOUND, singular))
 
 
+def import_not_found() -> ApiError:
+    return ApiError(404, "import_not_found", "There is no such source or run.")
+
+
 def no_such_page(singular: str) -> ApiError:
     return ApiError(404, f"{singular}-archive-page-not-found", "Page not found: the list has fewer pages.")
 
@@ -383,6 +391,27 @@ def series_undo_conflicts(dates: Sequence[Mapping[str, object]]) -> ApiError:
 
 def slot_taken(slot: str) -> ApiError:
     return ApiError(409, "series_slot_taken", Message("Two dates of this series would fall on {slot}.", slot=slot))
+
+
+def import_busy() -> ApiError:
+    return ApiError(
+        409,
+        "import_busy",
+        "A run of this source is under way. Wait until it has finished.",
+        headers={"Retry-After": "5"},
+    )
+
+
+def import_state(state: str) -> ApiError:
+    return ApiError(
+        409, "import_state", Message("This is not possible in the state “{state}” of the run.", state=state)
+    )
+
+
+def import_by_command() -> ApiError:
+    return ApiError(
+        409, "import_by_command", "This source is a site that moves in. It is changed with `kalends import tec`."
+    )
 
 
 def expired(oldest: int) -> ApiError:

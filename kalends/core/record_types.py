@@ -157,6 +157,7 @@ class Event(Post):
     event_status: str = SCHEDULED
     status_reason: str = ""
     online_url: str = ""
+    feed_guid: str = ""  # the ID in the feeds of its former site; empty: `uid` is used
     series: SeriesReference | None = None
     is_locked: bool = False
 

@@ -188,11 +188,12 @@ class EventBuilder:
         self.used_slugs.add(slug)
         return slug
 
-    def make_uid(self, published_at: datetime, event_id: int) -> UUID:
+    def make_uid(self, published_at: datetime, event_id: int) -> str:
         """Return a UUID of version 7 for the publication time, which is the same for the same seed.
 
         The event ID keeps it unique if the same seed is used twice on one site.
         """
         milliseconds = (published_at - _EPOCH) // timedelta(milliseconds=1)
         low = int(self.chance() * (1 << 40)) << 34 | event_id
-        return UUID(int=milliseconds << 80 | 0x7 << 76 | (low >> 62) << 64 | 0x2 << 62 | low & ((1 << 62) - 1))
+        value = milliseconds << 80 | 0x7 << 76 | (low >> 62) << 64 | 0x2 << 62 | low & ((1 << 62) - 1)
+        return str(UUID(int=value))

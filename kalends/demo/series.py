@@ -69,9 +69,7 @@ def _add_series(chunk: SeriesChunk, builder: EventBuilder, base: Chunk) -> None:
 
 def _choose_part(chance: Chance, first: dict[str, Any]) -> Part:
     rule = Rule(frequency="weekly", count=5 + int(chance() * (2 * AVERAGE_DATES - 9)))
-    return Part(
-        str(first["uid"]), rule, first["start_local"], first["end_local"], first["timezone"], first["all_day"]
-    )
+    return Part(first["uid"], rule, first["start_local"], first["end_local"], first["timezone"], first["all_day"])
 
 
 def _build_date(builder: EventBuilder, first: dict[str, Any], date: Date, number: int) -> dict[str, Any]:

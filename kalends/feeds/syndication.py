@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from kalends.core.credentials import is_uuid
 from kalends.core.html.text import to_plain_text
 from kalends.core.record_types import Event
 from kalends.core.times import format_datetime
@@ -40,6 +41,11 @@ class Item:
     marked_title: str = ""
 
     @property
+    def id(self) -> str:
+        """Return the ID by which readers know the event; one that moved in keeps that of its former site."""
+        return self.event.feed_guid or (f"urn:uuid:{self.event.uid}" if is_uuid(self.event.uid) else self.event.uid)
+
+    @property
     def html(self) -> str:
         line = " · ".join(filter(None, (self.when, self.where)))
         reason = f"<p>{escape(self.event.reason)}</p>\n" if self.event.reason else ""
@@ -62,7 +68,7 @@ def write_rss(channel: Channel, items: Sequence[Item]) -> str:
         categories = "".join(f"<category>{_escape_xml(term.name)}</category>" for term in event.categories)
         parts.append(
             f"<item><title>{_escape_xml(item.title)}</title><link>{_escape_xml(event.url)}</link>"
-            f'<guid isPermaLink="false">urn:uuid:{event.uid}</guid>'
+            f'<guid isPermaLink="false">{_escape_xml(item.id)}</guid>'
             f"<pubDate>{format_rfc2822(event.date_utc)}</pubDate>{categories}"
             f"<description>{_escape_xml(item.html)}</description></item>"
         )
@@ -85,7 +91,7 @@ def write_atom(channel: Channel, items: Sequence[Item]) -> str:
             for term in event.categories
         )
         parts.append(
-            f"<entry><id>urn:uuid:{event.uid}</id><title>{_escape_xml(item.title)}</title>"
+            f"<entry><id>{_escape_xml(item.id)}</id><title>{_escape_xml(item.title)}</title>"
             f'<link href="{_escape_xml(event.url)}"/><published>{_to_iso(event.date_utc)}</published>'
             f"<updated>{_to_iso(event.modified_utc)}</updated>{categories}"
             f'<content type="html">{_escape_xml(item.html)}</content></entry>'
@@ -99,7 +105,7 @@ def write_json(channel: Channel, items: Sequence[Item]) -> bytes:
     for item in items:
         event = item.event
         entry = {
-            "id": f"urn:uuid:{event.uid}",
+            "id": item.id,
             "url": event.url,
             "title": item.title,
             "content_html": item.html,

@@ -3,19 +3,16 @@
 Only texts for people are translated. Names, codes, types and structure are the same in every language.
 """
 
-import gettext
 import re
-from functools import cache
-from pathlib import Path
 from typing import Final
 
-from kalends.core import languages
-from kalends.core.messages import Translate, gettext_noop
+from kalends.core import languages, translations
 
 DEFAULT: Final = languages.DEFAULT
 LANGUAGES: Final = languages.LANGUAGES
 find_language = languages.find_language
-CATALOGUES: Final = Path(__file__).resolve().parent.parent / "locale"
+CATALOGUES: Final = translations.CATALOGUES
+translator = translations.translator
 MAX_RANGES: Final = 20
 LANG_PARAM: Final = re.compile(rb"(?:^|&)lang=([A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*)(?=&|$)")
 
@@ -33,16 +30,6 @@ def find_requested(query: bytes, accepted: str) -> str | None:
     match = LANG_PARAM.search(query)
     ranges = [match[1].decode() if match else "", *_ranges(accepted)]
     return next((tag for range_ in ranges if (tag := find_language(range_))), None)
-
-
-@cache
-def translator(language: str) -> Translate:
-    """Return the function that translates texts; a text without a translation stays English."""
-    if language == DEFAULT:
-        return gettext_noop
-    folder = CATALOGUES / language.replace("-", "_") / "LC_MESSAGES"
-    with (folder / "messages.mo").open("rb") as compiled:
-        return gettext.GNUTranslations(compiled).gettext
 
 
 def _ranges(accepted: str) -> list[str]:

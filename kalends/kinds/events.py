@@ -12,7 +12,7 @@ from kalends.core import credentials, errors, params, times
 from kalends.core.cost import NO_CURRENCY, Currency, format_cost
 from kalends.core.errors import InvalidValue
 from kalends.core.event_states import MAX_REASON_LENGTH, SCHEDULED, STATES
-from kalends.core.html.sanitize import clean_html, clean_plain, clean_title, fold, to_paragraphs
+from kalends.core.html.sanitize import clean_html, clean_plain, clean_title, fold
 from kalends.core.params import BOOLEAN, DATE_TIME, LINKED_RECORDS, WEBSITE, ZONE, param
 from kalends.core.record_types import Event, SeriesReference, Term
 from kalends.core.slugs import make_slug
@@ -29,11 +29,13 @@ from kalends.kinds.linked_records import LinkedRecord
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
+    build_html,
     build_post_columns,
     build_post_image,
     build_post_url,
     build_search_text,
     post_fields,
+    refer_to_images,
     serialize_post,
 )
 from kalends.store import Row
@@ -69,11 +71,11 @@ def build_event(row: Row, context: RenderContext) -> Event:
         modified_utc=row["modified_utc"],
         slug=row["slug"],
         url=build_post_url(row, context, "event"),
-        description=to_paragraphs(row["description"]),
+        description=build_html(row, "description", context),
         image=build_post_image(row, context),
-        uid=str(row["uid"]),
+        uid=row["uid"],
         title=row["title"],
-        excerpt=to_paragraphs(row["excerpt"]),
+        excerpt=build_html(row, "excerpt", context),
         timezone=row["timezone"],
         all_day=row["all_day"],
         start_local=row["start_local"],
@@ -97,6 +99,7 @@ def build_event(row: Row, context: RenderContext) -> Event:
         event_status=row["event_status"],
         status_reason=row["status_reason"],
         online_url=row["online_url"],
+        feed_guid=row.get("feed_guid") or "",
         series=_build_series_reference(row, context),
     )
     return hide_protected_attributes(event) if event.id in context.locked_ids else event
@@ -236,6 +239,8 @@ async def build_event_columns(context: WriteContext) -> Values:
     for name in PLAIN_COLUMNS:
         if name in arguments:
             values[name] = arguments[name]
+    if "excerpt" in arguments:
+        values["excerpt"] = await refer_to_images(context.transaction, arguments["excerpt"])
     if "password_hash" in arguments:  # Not an API parameter: a restore passes the stored hash.
         values["password_hash"] = arguments["password_hash"]
     if "new_password" in arguments:
@@ -369,7 +374,17 @@ EVENTS = Kind(
     reads=Reads(
         columns=POST_COLUMNS
         + Columns(
-            *("uid", "excerpt", *LOCAL_TIME_COLUMNS, "start_utc", "end_utc", "cost", "website", "ticket_url"),
+            *(
+                "uid",
+                "feed_guid",
+                "excerpt",
+                *LOCAL_TIME_COLUMNS,
+                "start_utc",
+                "end_utc",
+                "cost",
+                "website",
+                "ticket_url",
+            ),
             *(*FLAGS, *STATE_COLUMNS, *CURRENCY_COLUMNS, "password_hash", "series_id", "slot", "own_fields"),
             computed={
                 "series_facts": """CASE WHEN r.series_id IS NOT NULL THEN (

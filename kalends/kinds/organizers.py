@@ -1,7 +1,7 @@
 """Organizers: the people and organizations behind events."""
 
 from kalends.core import params
-from kalends.core.html.sanitize import clean_plain, clean_title, to_paragraphs
+from kalends.core.html.sanitize import clean_plain, clean_title
 from kalends.core.params import param
 from kalends.core.record_types import Organizer
 from kalends.kinds.image_json import serialize_image
@@ -10,6 +10,7 @@ from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, 
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
+    build_html,
     build_post_columns,
     build_post_image,
     build_post_url,
@@ -33,7 +34,7 @@ def build_organizer(row: Row, context: RenderContext) -> Organizer:
         modified_utc=row["modified_utc"],
         slug=row["slug"],
         url=build_post_url(row, context, "organizer"),
-        description=to_paragraphs(row["description"]),
+        description=build_html(row, "description", context),
         image=build_post_image(row, context),
         name=row["title"],
         phone=row["phone"],

@@ -8,13 +8,22 @@ from typing import Any, LiteralString
 import orjson
 
 from kalends.core import errors, params, times
-from kalends.core.html.sanitize import clean_html, fold, to_plain_text
+from kalends.core.html.inline_images import (
+    SCHEME,
+    find_image_ids,
+    find_sources,
+    has_references,
+    replace_sources,
+    resolve_references,
+)
+from kalends.core.html.sanitize import clean_html, fold, to_paragraphs, to_plain_text
+from kalends.core.image_types import extract_file_name
 from kalends.core.params import Param, param
 from kalends.core.record_types import Image, Post
 from kalends.core.search import MAX_LENGTH, has_trigram, like_pattern, read_search
 from kalends.core.slugs import TRASHED_SUFFIX, make_slug
 from kalends.core.statuses import resolve_status
-from kalends.kinds.image_json import build_image
+from kalends.kinds.image_json import build_file_url, build_image
 from kalends.kinds.kind import (
     Columns,
     Filter,
@@ -27,7 +36,8 @@ from kalends.kinds.kind import (
     value_clause,
 )
 from kalends.kinds.terms import build_event_link_clause
-from kalends.store import Row, records, users
+from kalends.store import Row, media, records, users
+from kalends.store.database import Transaction
 from kalends.store.sql import Sql, and_
 
 # The image of a post, as JSON.
@@ -37,11 +47,16 @@ IMAGE_COLUMN: LiteralString = """CASE WHEN r.image_id IS NOT NULL THEN (
                 'caption', m.caption, 'focus_x', m.focus_x, 'focus_y', m.focus_y)
             FROM media m WHERE m.site_id = r.site_id AND m.id = r.image_id) END"""
 
+# The files of the images that the texts of a post refer to, by ID as JSON.
+INLINE_IMAGES_COLUMN: LiteralString = """CASE WHEN r.inline_image_ids IS NOT NULL THEN (
+            SELECT jsonb_object_agg(m.id, m.url)::text
+            FROM media m WHERE m.site_id = r.site_id AND m.id = ANY(r.inline_image_ids)) END"""
+
 # The columns that the JSON of every post needs.
 POST_COLUMNS = Columns(
     *("id", "revision", "author_id", "status", "trashed_status", "slug", "published_at", "modified_utc", "title"),
     *("description", "image_id"),
-    computed={"image": IMAGE_COLUMN},
+    computed={"image": IMAGE_COLUMN, "inline_images": INLINE_IMAGES_COLUMN},
 )
 
 DESCRIPTION = param("description", params.text(clean_html), "The description")
@@ -65,6 +80,15 @@ def build_post_image(row: Row, context: RenderContext) -> Image | None:
     return build_image(orjson.loads(row["image"]), context) if row["image"] else None
 
 
+def build_html(row: Row, column: str, context: RenderContext) -> str:
+    """Return a text of a post in paragraphs, with the addresses of the images that it refers to."""
+    text: str = row[column]
+    if has_references(text):
+        files = orjson.loads(row.get("inline_images") or "{}")
+        text = resolve_references(text, {int(entry): build_file_url(files[entry], context) for entry in files})
+    return to_paragraphs(text)
+
+
 def build_post_url(row: Row, context: RenderContext, collection: str) -> str:
     """Return the URL of the public page; records without one have a permanent link by ID."""
     has_page = row["slug"] and row["status"] in ("publish", "private")
@@ -75,10 +99,13 @@ def serialize_post(post: Post, context: RenderContext) -> JsonObject:
     """Serialize the fields with which the JSON of every post begins."""
     zone = context.site.timezone
     global_id = f"{_extract_host(context.base_url)}?id={post.id}"
+    lineage = [global_id]
+    if post.id <= context.site.former_last_id and context.site.former_host != _extract_host(context.base_url):
+        lineage.append(f"{context.site.former_host}?id={post.id}")
     return {
         "id": post.id,
         "global_id": global_id,
-        "global_id_lineage": [global_id],
+        "global_id_lineage": lineage,
         "author": str(post.author),
         "status": post.status,
         "date": times.format_datetime(times.in_zone(post.date_utc, zone)),
@@ -106,7 +133,7 @@ async def build_post_columns(
     if title in arguments:
         values["title"] = arguments[title]
     if "description" in arguments:
-        values["description"] = arguments["description"]
+        values["description"] = await refer_to_images(tx, arguments["description"])
     if "author" in arguments or row is None:
         values["author_id"] = await _resolve_author(context)
     if "image" in arguments:
@@ -117,6 +144,28 @@ async def build_post_columns(
     if row is None:
         values["modified_utc"] = tx.now
     return values
+
+
+async def refer_to_images(tx: Transaction, html: str) -> str:
+    """Return sanitized HTML whose images refer to the media library if it has them; leave unknown references out.
+
+    A client that writes back what it read sends the addresses of files, which become references again.
+    """
+    sources = find_sources(html)
+    if not sources:
+        return html
+    ids = await records.find_existing_ids(tx, "media", find_image_ids(html))
+    known = {f"{SCHEME}:{media_id}" for media_id in ids}
+    names = {source: name for source in sources if (name := extract_file_name(source))}
+    by_name = await media.find_by_files(tx, set(names.values()))
+
+    def refer(source: str) -> str | None:
+        if source.startswith(f"{SCHEME}:"):
+            return source if source in known else None
+        media_id = by_name.get(names.get(source, ""))
+        return source if media_id is None else f"{SCHEME}:{media_id}"
+
+    return replace_sources(html, refer)
 
 
 async def _resolve_author(context: WriteContext) -> int:

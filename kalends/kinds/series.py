@@ -103,7 +103,7 @@ def build_series(row: Row, context: RenderContext) -> Series:
         url=build_post_url(row, context, "series"),
         description=content.description,
         image=content.image,
-        uid=str(row["uid"]),
+        uid=row["uid"],
         sequence=row["sequence"],
         title=content.title,
         content=replace(content, url=build_post_url(row, context, "series")),

@@ -24,7 +24,7 @@ PARAM_NAMES = {
 }
 # Columns without a parameter: state of the trash, folds of repeated hours, generated values, the place in a series.
 INTERNAL_COLUMNS = {
-    *("trashed_status", "trashed_at", "start_fold", "end_fold", "uid", "modified_utc"),
+    *("trashed_status", "trashed_at", "start_fold", "end_fold", "uid", "feed_guid", "modified_utc"),
     *("series_id", "slot", "own_fields"),
 }
 

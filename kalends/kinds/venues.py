@@ -3,7 +3,7 @@
 from typing import LiteralString
 
 from kalends.core import errors, params
-from kalends.core.html.sanitize import clean_plain, clean_title, to_paragraphs
+from kalends.core.html.sanitize import clean_plain, clean_title
 from kalends.core.params import param
 from kalends.core.record_types import Venue
 from kalends.kinds.image_json import serialize_image
@@ -12,6 +12,7 @@ from kalends.kinds.kind import Columns, JsonObject, Kind, Reads, RenderContext, 
 from kalends.kinds.posts import (
     DESCRIPTION,
     POST_COLUMNS,
+    build_html,
     build_post_columns,
     build_post_image,
     build_post_url,
@@ -57,7 +58,7 @@ def build_venue(row: Row, context: RenderContext) -> Venue:
         modified_utc=row["modified_utc"],
         slug=row["slug"],
         url=build_post_url(row, context, "venue"),
-        description=to_paragraphs(row["description"]),
+        description=build_html(row, "description", context),
         image=build_post_image(row, context),
         name=row["title"],
         address=row["address"],

@@ -26,7 +26,7 @@ async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
     login, email = _parse_login(login), parse_argument("--email", read_email, email)
     if await users.find_user(tx, login, email):
         raise InvalidValue("A user with the login {login} or this e-mail address already exists.", login=login)
-    return await users.add_user(tx, login, email, _parse_role(role))
+    return await users.add_user(tx, login, email, read_role(role))
 
 
 async def list_users(tx: Transaction) -> list[Row]:
@@ -40,7 +40,7 @@ async def read_profiles(tx: Transaction, *, user_id: int | None = None, limit: i
 
 async def set_role(tx: Transaction, login: str, role: str) -> None:
     """Change the role of an account, and end its sessions."""
-    role = _parse_role(role)
+    role = read_role(role)
     user_id = await _lock_user(tx, login)
     if role != "administrator":
         await _keep_administrator(tx, user_id, login)
@@ -158,7 +158,8 @@ def _parse_login(login: str, name: str = "LOGIN") -> str:
     return cleaned
 
 
-def _parse_role(role: str) -> str:
+def read_role(role: str) -> str:
+    """Return the role; raise InvalidArgument if no account can have it."""
     roles = ROLES[1:]
     if role not in roles:
         similar = suggest(role, roles, {"admin": "administrator"})

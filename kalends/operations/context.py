@@ -13,6 +13,14 @@ from kalends.store.database import Transaction
 
 
 @dataclass(frozen=True, slots=True)
+class UploadedFile:
+    """A file of an import, as sent."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class OperationContext:
     transaction: Transaction
     actor: Actor
@@ -35,6 +43,7 @@ class OperationContext:
     fetched_images: Mapping[str, FetchResult | InvalidValue] = field(
         default_factory=dict[str, FetchResult | InvalidValue]
     )
+    file: UploadedFile | None = None  # the file of an import
     # The revisions that If-Match accepts; None if it is absent.
     if_match: frozenset[int] | None = None
     returns_record: bool = True  # whether a write returns the record; reading it again costs as much as the write
@@ -49,9 +58,19 @@ class OperationContext:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportedTable:
+    """A table to be written as a file. Its headers depend on the language of the caller."""
+
+    kind: str
+    format: str
+    rows: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     body: dict[str, Any]
     status: int = 200
+    table: ExportedTable | None = None  # a file instead of `body`
     items: Sequence[Mapping[str, Any]] | None = None  # the body of a list without an envelope, instead of `body`
     revision: int | None = None
     location: str = ""

@@ -6,15 +6,15 @@ from typing import Final
 
 from kalends.core.html.sanitize import fold
 from kalends.core.html.text import to_plain_text
+from kalends.core.imports.similarity import EventFacts
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
+from kalends.operations.imports.duplicates import find_similar
 from kalends.store import Row
 from kalends.store.sql import Sql
 
 DUPLICATE_PERIOD: Final = timedelta(days=3)
 MIN_SIMILARITY: Final = 0.5
-# Events that are compared by title; a period of a week rarely has more.
-MAX_COMPARED: Final = 3000
 # Longer events are not found as conflicts, so that the search reads few rows.
 MAX_DURATION: Final = timedelta(days=31)
 MAX_FOUND: Final = 5
@@ -32,41 +32,28 @@ class OtherEvent:
 
 
 async def find_duplicates(
-    context: OperationContext, title: str, start_utc: datetime, own_id: int | None
+    context: OperationContext, facts: EventFacts, start_utc: datetime, zone: str, own_id: int | None
 ) -> list[OtherEvent]:
-    """Find events with the same or a similar title around a start, as far as the caller may read them."""
-    folded = fold(to_plain_text(title)).strip()
-    if len(folded) < 3:
+    """Find events with the same or a similar title around a start, as far as the caller may read them.
+
+    While an event is typed its place and time are not final, so other days and times are shown as well.
+    """
+    if len(fold(to_plain_text(facts.title))) < 3:
         return []
-    rows = await context.transaction.fetch_all(
-        Sql(
-            """
-            SELECT n.id, n.title, n.status, n.start_local, '' AS venue FROM (
-                SELECT r.id, r.title, r.status, r.start_local, split_part(r.search_text, E'\\n', 1) AS folded
-                FROM events r WHERE r.site_id = ? AND r.start_utc BETWEEN ? AND ? AND NOT r.hide_from_listings
-                    AND r.status <> 'trash' AND r.id <> ? AND
-            """,
-            context.transaction.site.id,
-            start_utc - DUPLICATE_PERIOD,
-            start_utc + DUPLICATE_PERIOD,
-            own_id or 0,
-        )
-        + permissions.readable_condition(context.actor)
-        + Sql(
-            """
-                ORDER BY r.start_utc LIMIT ?) n
-            WHERE n.folded = ? OR similarity(n.folded, ?) >= ?::real
-            ORDER BY similarity(n.folded, ?) DESC, n.start_local, n.id LIMIT ?
-            """,
-            MAX_COMPARED,
-            folded,
-            folded,
-            MIN_SIMILARITY,
-            folded,
-            MAX_FOUND,
-        )
+    found = await find_similar(
+        context.transaction,
+        facts,
+        start_utc,
+        zone,
+        own_id=own_id,
+        visible=permissions.readable_condition(context.actor),
+        period=DUPLICATE_PERIOD,
     )
-    return [_read_row(row) for row in rows]
+    return [
+        OtherEvent(row.event_id, row.title, row.status, row.start_local)
+        for row in found
+        if row.title_similarity >= MIN_SIMILARITY
+    ][:MAX_FOUND]
 
 
 async def find_venue_conflicts(

@@ -55,7 +55,7 @@ async def restore_record(kind: Kind, context: OperationContext) -> Outcome:
         columns: dict[str, Any] = {"status": row["trashed_status"] or "draft"}
     else:
         columns = await _read_columns_at(kind, context, row, revision)
-    await _write_back(kind, context, row, columns)
+    await write_back(kind, context, row, columns)
     await publish_with_event(context.transaction, context.actor, kind, row["id"])
     return await read_outcome(kind, context, row["id"])
 
@@ -75,7 +75,7 @@ async def _read_columns_at(kind: Kind, context: OperationContext, row: Row, revi
     return columns
 
 
-async def _write_back(kind: Kind, context: OperationContext, row: Row, columns: dict[str, Any]) -> None:
+async def write_back(kind: Kind, context: OperationContext, row: Row, columns: dict[str, Any]) -> None:
     """Write columns by way of their parameters, which applies the rules; write passthrough columns unchanged."""
     links = {
         link: await _filter_existing(context, link, columns) for link in kind.links if f"{link.column}s" in columns

@@ -28,14 +28,24 @@ STATUS_COLUMNS: Final = {
 
 
 async def add_record(
-    kind: Kind, context: OperationContext, arguments: Mapping[str, Any], links: Mapping[Link, list[int]] | None = None
+    kind: Kind,
+    context: OperationContext,
+    arguments: Mapping[str, Any],
+    links: Mapping[Link, list[int]] | None = None,
+    *,
+    record_id: int | None = None,
+    columns: Values | None = None,
 ) -> int:
-    """Add a record and return its ID. The caller checks the permission."""
+    """Add a record and return its ID. The caller checks the permission.
+
+    An import gives the ID, which must be free, and columns that replace those that the arguments lead to.
+    """
     tx, links = context.transaction, links or {}
     await count_new_record(context)
     arguments = await resolve_image_url(context, arguments)
-    record_id = tx.changes.next_post_id() if kind.is_post else tx.changes.next_term_id()
+    record_id = tx.changes.take_post_id(record_id) if kind.is_post else tx.changes.take_term_id(record_id)
     values = await kind.writes.to_columns(build_write_context(context, arguments, None, record_id))
+    values.update(columns or {})
     revision = log_new_record(kind, tx, record_id, values, links)
     await records.add(tx, kind.name, {"id": record_id, "revision": revision, **values})
     for link, ids in links.items():
@@ -135,7 +145,7 @@ def prepare_change(
     )
     if kind.writes.sequence_columns & {*changed, *[f"{link.column}s" for link in relinked]}:
         changed["sequence"] = changed["revision"]
-    if "modified_utc" in row:
+    if "modified_utc" in row and "modified_utc" not in values:
         changed["modified_utc"] = tx.now
     if kind.is_event:
         changed.update(_withdrawn_at(tx, row, changed, relinked=bool(relinked)))

@@ -70,6 +70,22 @@ class ChangeLog:
         self.last_term_id += 1
         return self.last_term_id
 
+    def take_post_id(self, wanted_id: int | None) -> int:
+        """Return a wanted ID, which must be free, or the next one. The counter stays above all IDs."""
+        if wanted_id is None:
+            return self.next_post_id()
+        self._count_new_record()
+        self.last_post_id = max(self.last_post_id, wanted_id)
+        return wanted_id
+
+    def take_term_id(self, wanted_id: int | None) -> int:
+        """Return a wanted ID, which must be free, or the next one. The counter stays above all IDs."""
+        if wanted_id is None:
+            return self.next_term_id()
+        self._count_new_record()
+        self.last_term_id = max(self.last_term_id, wanted_id)
+        return wanted_id
+
     def _count_new_record(self) -> None:
         self.new_records += 1
         if self.max_new_records is not None and self.new_records > self.max_new_records:

@@ -18,6 +18,8 @@ class Task(StrEnum):
     PURGE = "purge"
     MAKE_SIZES = "make_sizes"
     SEND_EMAIL = "send_email"
+    PLAN_IMPORT = "plan_import"
+    APPLY_IMPORT = "apply_import"
 
 
 async def enqueue(

@@ -1,6 +1,6 @@
 """Rows of images: lookup by file, source or upload, and the records that refer to them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import LiteralString
 
 import orjson
@@ -29,6 +29,20 @@ async def find_by_file(tx: Transaction, name: str) -> int | None:
         )
     )
     return media_id
+
+
+async def find_by_files(tx: Transaction, names: Collection[str]) -> dict[str, int]:
+    """Return the IDs of the images that have these files, by file."""
+    if not names:
+        return {}
+    rows = await tx.fetch_all(
+        Sql(
+            "SELECT name, min(media_id) AS id FROM media_files WHERE site_id = ? AND name = ANY(?) GROUP BY name",
+            tx.site.id,
+            list(names),
+        )
+    )
+    return {row["name"]: row["id"] for row in rows}
 
 
 async def find_by_url(tx: Transaction, url: str) -> int | None:
@@ -122,11 +136,15 @@ async def count_media(tx: Transaction) -> int:
 
 
 def uses_image(table: str, media_id: int) -> Sql:
-    """Return the condition for records that have an image; a series may have it only from a later date on."""
+    """Return the condition for records that have an image, also inside of their description.
+
+    A series may have it only from a later date on.
+    """
+    inline = Sql("r.inline_image_ids IS NOT NULL AND ? = ANY(r.inline_image_ids)", media_id)
     if table != "series":
-        return Sql("r.image_id = ?", media_id)
+        return Sql("(r.image_id = ? OR", media_id) + inline + Sql(")")
     later = orjson.dumps([{"set": {"image_id": media_id}}]).decode()
-    return Sql("(r.image_id = ? OR r.content_changes @> ?::jsonb)", media_id, later)
+    return Sql("(r.image_id = ? OR r.content_changes @> ?::jsonb OR", media_id, later) + inline + Sql(")")
 
 
 async def find_references(tx: Transaction, media_id: int, limit: int) -> list[tuple[str, int]]:
@@ -143,15 +161,17 @@ async def find_references(tx: Transaction, media_id: int, limit: int) -> list[tu
 
 
 async def record_reference_changes(tx: Transaction, media_id: int) -> None:
-    """Record a change of all records that have this image."""
+    """Record a change of all records that have this image, also inside of their description."""
     for table, public in REFERENCING_TABLES:
         await records.record_changes(tx, table, await _list_references(tx, table, public, media_id))
 
 
 async def detach_image(tx: Transaction, media_id: int) -> None:
-    """Remove the image from all records that have it."""
+    """Remove the image from all records that have it. Descriptions are rendered without it."""
     for table, public in REFERENCING_TABLES:
         rows = await _list_references(tx, table, public, media_id)
+        await records.record_changes(tx, table, [row for row in rows if not row["has_image"]])
+        rows = [row for row in rows if row["has_image"]]
         before, after = encode_columns({"image_id": media_id}), encode_columns({"image_id": None})
         await records.record_changes(tx, table, rows, assignment=", image_id = NULL", before=before, after=after)
 
@@ -161,8 +181,15 @@ async def _list_references(
 ) -> list[Record]:
     return await tx.fetch_all(
         Sql(
-            "SELECT id, " + public + " AS public FROM " + table + " WHERE site_id = ? AND image_id = ? ORDER BY id",
+            "SELECT r.id, "
+            + public
+            + " AS public, coalesce(r.image_id = ?, false) AS has_image FROM "
+            + table
+            + " r WHERE r.site_id = ? AND (r.image_id = ? "
+            "OR r.inline_image_ids IS NOT NULL AND ? = ANY(r.inline_image_ids)) ORDER BY r.id",
+            media_id,
             tx.site.id,
+            media_id,
             media_id,
         )
     )

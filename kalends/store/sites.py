@@ -40,6 +40,9 @@ class Site:
     second_accent: str
     fonts: str
     custom_css_hash: str
+    # The host of the site that moved in with its IDs, and the highest of them; empty: there was none.
+    former_host: str
+    former_last_id: int
 
     @classmethod
     def from_row(cls, row: Record) -> Self:
@@ -67,6 +70,8 @@ class Site:
             second_accent=row["second_accent"],
             fonts=row["fonts"],
             custom_css_hash=row["custom_css_hash"],
+            former_host=row["former_host"],
+            former_last_id=row["former_last_id"],
         )
 
 

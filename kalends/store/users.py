@@ -17,6 +17,8 @@ from kalends.store.sql import Sql
 # The tables whose records have an author.
 AUTHORED_TABLES: Final[tuple[LiteralString, ...]] = ("events", "series", "venues", "organizers", "media")
 
+ACCOUNT_COLUMNS: Final[tuple[LiteralString, ...]] = ("login", "email", "role", "display_name")
+
 
 @dataclass(frozen=True, slots=True)
 class Credential:
@@ -261,6 +263,17 @@ async def find_profiles(tx: Transaction, *, user_id: int | None, limit: int, off
     )
 
 
+async def find_first_administrator(tx: Transaction) -> int | None:
+    """Return the ID of the oldest administrator who is not disabled."""
+    user_id: int | None = await tx.fetch_value(
+        Sql(
+            "SELECT min(id) FROM users WHERE site_id = ? AND role = 'administrator' AND disabled_at IS NULL",
+            tx.site.id,
+        )
+    )
+    return user_id
+
+
 async def is_last_administrator(tx: Transaction, user_id: int) -> bool:
     """Return whether a user is the only administrator of the site who can sign in."""
     administrators = await tx.fetch_all(
@@ -337,6 +350,30 @@ async def add_user(tx: Transaction, login: str, email: str, role: str) -> int:
     values: dict[LiteralString, object] = {"id": user_id, "login": login, "email": email, "role": role}
     await records.add(tx, "users", {**values, "display_name": login})
     return user_id
+
+
+async def add_imported_user(tx: Transaction, wanted_id: int | None, values: Mapping[str, object]) -> int:
+    """Add a user with the wanted ID if it is free, else with the next one; return the ID. The site is locked."""
+    is_free = wanted_id is not None and not await has_user(tx, wanted_id)
+    user_id: int = await tx.fetch_value(
+        Sql(
+            "UPDATE sites SET last_user_id = CASE WHEN ? THEN greatest(last_user_id, ?::bigint) "
+            "ELSE last_user_id + 1 END WHERE id = ? RETURNING CASE WHEN ? THEN ?::bigint ELSE last_user_id END",
+            is_free,
+            wanted_id,
+            tx.site.id,
+            is_free,
+            wanted_id,
+        )
+    )
+    columns: dict[LiteralString, object] = {name: values[name] for name in ACCOUNT_COLUMNS}
+    await records.add(tx, "users", {"id": user_id, **columns})
+    return user_id
+
+
+async def set_account(tx: Transaction, user_id: int, values: Mapping[str, object]) -> None:
+    """Change login, e-mail address, role and name of a user."""
+    await records.change(tx, "users", user_id, {name: values[name] for name in ACCOUNT_COLUMNS})
 
 
 async def set_profile(tx: Transaction, user_id: int, display_name: str, language: str) -> None:

@@ -119,7 +119,7 @@ def _feed_name(page_request: PageRequest, context: OperationContext) -> str:
 
 
 def _make_cancelled(row: Row) -> ics.CancelledEvent:
-    return ics.CancelledEvent(str(row["uid"]), row["sequence"], row["modified_utc"], _make_times(row))
+    return ics.CancelledEvent(row["uid"], row["sequence"], row["modified_utc"], _make_times(row))
 
 
 def _make_times(row: Row) -> ics.Times:

@@ -9,11 +9,12 @@ from starlette.responses import Response
 from kalends.core import errors
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds.categories import CATEGORIES
+from kalends.kinds.image_json import build_file_url
 from kalends.kinds.kind import Kind
 from kalends.kinds.tags import TAGS
 from kalends.operations import calendar
 from kalends.operations.context import OperationContext
-from kalends.store import slug_redirects
+from kalends.store import former_addresses, slug_redirects
 from kalends.website import old_addresses
 from kalends.website.handler import PageRequest, make_context
 from kalends.website.old_addresses import Address
@@ -47,6 +48,23 @@ async def redirect_permanent_link(page_request: PageRequest, post_id: int) -> Re
         raise errors.no_route()
     path = unquote(f"/{found[0]}/{found[1]}/")
     return redirect(Address(path, old_addresses.keep_query(page_request.sent_query)).url)
+
+
+async def redirect_former_address(page_request: PageRequest) -> Response | None:
+    """Redirect the path of an image file of the former site, or a path that begins differently here."""
+    path = page_request.path
+    if "\0" in path:  # PostgreSQL has no such texts.
+        return None
+    async with page_request.transaction() as tx:
+        context = make_context(page_request, tx, {})
+        name = await former_addresses.find_file(tx, path)
+        if name is not None:
+            return redirect(build_file_url(name, context.render_context))
+        new_path = await former_addresses.find_prefix(tx, path)
+    # Two slashes would lead to another host.
+    if new_path is None or new_path.startswith("//"):
+        return None
+    return redirect(Address(new_path, tuple(page_request.sent_query)).url)
 
 
 async def find_target(page_request: PageRequest, address: Address, kind: Kind | None) -> Address:

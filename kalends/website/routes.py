@@ -46,6 +46,7 @@ from kalends.website.redirects import (
     HOUR_HEADERS,
     find_target,
     redirect,
+    redirect_former_address,
     redirect_former_slug,
     redirect_permanent_link,
 )
@@ -233,7 +234,9 @@ async def _find_redirect(page_request: PageRequest) -> Response | None:
     if not _may_redirect(page_request) or page_request.is_moved:
         return None
     address = old_addresses.translate(page_request.path, page_request.sent_query)
-    return await _redirect_to(page_request, address) if address else None
+    if address:
+        return await _redirect_to(page_request, address)
+    return None if page_request.route else await redirect_former_address(page_request)
 
 
 async def _redirect_to(page_request: PageRequest, address: Address) -> Response:

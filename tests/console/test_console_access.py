@@ -15,7 +15,7 @@ from tests.lifecycle.expected_permissions import STATUSES
 from tests.soak import some
 
 DATES = {"start_date": "2031-05-02 10:00:00", "end_date": "2031-05-02 12:00:00"}
-SAMPLES = {"kind": "venues", "id": "999999", "key": "abc", "token": "abc"}
+SAMPLES = {"kind": "venues", "id": "999999", "key": "abc", "token": "abc", "format": "csv"}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def make_path(route: ConsoleRoute) -> str:
         name, pattern = match[1], match[2]
         return SAMPLES[name] if re.fullmatch(pattern, SAMPLES[name]) else pattern.partition("|")[0]
 
-    path = re.sub(r"\(\?P<(\w+)>([^)]*)\)", sample, route.pattern).replace("?", "")
+    path = re.sub(r"\(\?P<(\w+)>([^)]*)\)", sample, route.pattern).replace("?", "").replace("\\", "")
     assert re.fullmatch(route.pattern, path), (route.pattern, path)
     return f"/console{path}"
 

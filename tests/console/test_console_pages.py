@@ -15,6 +15,7 @@ from kalends.http.sessions import COOKIE
 from kalends.operations.sessions import hash_token
 from tests.api.running_app import API_PATH, User
 from tests.conftest import replace_database, temporary_database
+from tests.console.import_rows import fill_imports
 from tests.console.submitted_pages import PageRequest, add_link, make_submitted_pages
 from tests.old_site.client_requests import PNG
 from tests.pages.browser_page import find_violations
@@ -46,6 +47,14 @@ TABLES = (
         "/console/media",
         "/console/trash",
     ),
+    *("/console/imports", "/console/imports/new", "/console/imports/runs", "/console/imports/1"),
+    *(
+        "/console/imports/1/settings",
+        "/console/imports/1/delete",
+        "/console/imports/runs/1",
+        "/console/imports/runs/2",
+    ),
+    *("/console/imports/runs/1/columns", "/console/imports/runs/3"),
     *("/console/people", "/console/people/new", "/console/people/1", "/console/settings"),
     *("/console/settings/appearance", "/console/account", "/console/confirm", "/console/sign-in", "/console/reset"),
 )
@@ -105,6 +114,7 @@ def console(
             client.patch(f"{API_PATH}/events/{find_ids(url, 'events')[0]}", json={"title": f"Changed {HOSTILE}"})
         with psycopg.connect(url, autocommit=True) as connection:
             fill_accounts(connection, users["administrator"].id)
+            fill_imports(connection, users["administrator"].id, HOSTILE)
         ids = {kind: find_ids(url, kind) for kind in [*RECORD_PAGES, "media"]}
         submitted = make_submitted_pages(server.base_url, TOKEN, ids, users["contributor"].id, HOSTILE)
         yield Console(server, ids, submitted)

@@ -143,6 +143,10 @@ class RecordedResponse:
             return
         if self.headers.get("content-encoding") == "gzip":
             return
+        if "application/json" not in response["content"]:
+            if self.headers["content-type"].partition(";")[0] not in response["content"]:
+                raise self._error(f"a file of an undocumented type: {self.headers['content-type']}")
+            return
         body = orjson.loads(self.body)
         partial = b"_fields" in self.scope["query_string"] or b"_fields" in self.request_body
         self._validate(

@@ -22,6 +22,7 @@ SITE = Site(
     **{
         **dict.fromkeys(Site.__dataclass_fields__, ""),
         "id": 1,
+        "former_last_id": 0,
         "timezone": "Europe/Vienna",
         "currency_symbol": "€",
         "currency_code": "EUR",

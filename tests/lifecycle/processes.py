@@ -60,11 +60,16 @@ class Worker:
         self.kill()
 
 
-def run_command(database_url: str, *arguments: str, settings: Mapping[str, str] | None = None) -> Result:
+def run_command(
+    database_url: str, *arguments: str, settings: Mapping[str, str] | None = None, answers: str | None = None
+) -> Result:
     """Run `kalends …` in this process and return its output: a new process takes seconds to start."""
     inherited: dict[str, str | None] = {name: None for name in os.environ if name.startswith("KALENDS_")}
     return CliRunner().invoke(
-        app, arguments, env={**inherited, "KALENDS_DATABASE_URL": database_url, **(settings or {})}
+        app,
+        arguments,
+        input=answers,
+        env={**inherited, "KALENDS_DATABASE_URL": database_url, **(settings or {})},
     )
 
 

@@ -192,7 +192,9 @@ def test_functions_keep_their_owner_rights_and_search_path(upgraded: Upgraded) -
     assert {name: upgraded.functions_after[name] for name in before} == before
     # Functions of later revisions have the same rights and search path.
     added = {name: properties for name, properties in upgraded.functions_after.items() if name not in before}
-    assert added == dict.fromkeys(["worker_heartbeat", "own_hosts", "incomplete_series"], before["due_records"])
+    assert added == dict.fromkeys(
+        ["worker_heartbeat", "own_hosts", "incomplete_series", "due_imports"], before["due_records"]
+    )
 
 
 def test_rows_of_renamed_tables_and_columns_are_kept(upgraded: Upgraded) -> None:

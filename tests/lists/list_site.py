@@ -76,7 +76,7 @@ class ListSite:
     async def _load(self, dataset: Dataset) -> None:
         await self._connection.execute(
             "TRUNCATE events, venues, organizers, categories, tags, event_venues, event_organizers, "
-            "event_categories, event_tags, event_days, link_days, changes; "
+            "event_categories, event_tags, event_days, link_days, changes CASCADE; "
             f"UPDATE sites SET last_post_id = 0, last_term_id = 0; {INCREMENT_REVISION}"
         )
         await self._connection.execute(

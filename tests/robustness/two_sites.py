@@ -15,6 +15,7 @@ from kalends.api.catalog import Route
 from kalends.api.routes import EXTENSION, INTERFACE
 from kalends.store.sites import add_host, add_site
 from tests.console.console_rows import add_console_rows
+from tests.robustness.import_rows import FOREIGN_IMPORT, SHARED_IMPORT, add_import_rows
 from tests.robustness.site_fixtures import DATES, Login, add_users, run_application
 
 API_PATH = f"/api/{INTERFACE.namespace}"
@@ -30,10 +31,13 @@ ACTION_PARAMS: dict[str, dict[str, Any]] = {
     "dates": {"add": ["2099-01-01 19:00:00"]},
     "split": {"from": "2099-01-01 19:00:00"},
     "merge": {"series": 1},
+    "not-duplicates": {"other": 1},
     "dissolve": {},
     "detach": {},
+    "decide": {"row": 1, "same": True},
     "follow": {},
 }
+NEW_IMPORT = {"kind": "ical"}
 LINKS = (("venue", "venues"), ("organizer", "organizers"), ("categories", "categories"), ("tags", "tags"))
 # Site `a` has one account and one image more.
 USERS_A = {"ed": "editor", "ann": "editor"}
@@ -143,6 +147,8 @@ async def fill_two_sites(database_url: str) -> SitePair:
         for site, word in ((1, "alphaword"), (other, "betaword")):
             connection.execute("INSERT INTO site_styles VALUES (%s, %s)", [site, f".{word} {{ color: red }}"])
             add_console_rows(connection, site, 1, word)
+            add_import_rows(connection, site, SHARED_IMPORT, word)
+        add_import_rows(connection, 1, FOREIGN_IMPORT, "alphaword")
     async with run_application(database_url, pool_size=2) as transport:
         a = IsolatedSite(1, "a.example", "alphaword", users_a, transport)
         b = IsolatedSite(other, "b.example", "betaword", users_b, transport)
@@ -183,6 +189,8 @@ class IsolationRequest:
         directory, _, name = self.path.rpartition("/")
         if name in ACTION_PARAMS and directory != EXTENSION_PATH:
             return ACTION_PARAMS[name]
+        if "/imports" in self.path:
+            return {"name": f"written by betaword at {self.path}", **(NEW_IMPORT if name == "sources" else {})}
         field = "caption" if "/media" in self.path else "description"
         changes: dict[str, Any] = {field: f"written by betaword at {self.path}"}
         if name in ALL_TITLE_PARAMS:
@@ -211,6 +219,8 @@ def _route_requests(route: Route, root: str, pair: SitePair) -> Iterator[Isolati
     kind = route.pattern.split("/")[1]
     for foreign in (False, True):
         record_id = pair.a.own_ids.get(kind) if foreign else pair.a.ids.get(kind)
+        if kind == "imports":
+            record_id = FOREIGN_IMPORT if foreign else SHARED_IMPORT
         if kind == "media":
             record_id = FOREIGN_IMAGE if foreign else SHARED_IMAGE
         slug = pair.a.own_slugs.get(kind) if foreign else "shared-too"

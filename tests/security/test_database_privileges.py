@@ -19,6 +19,7 @@ SECURITY_DEFINER_FUNCTIONS = {
     "enter_site",
     "enter_site_number",
     "enqueue_job",
+    "due_imports",
     "due_records",
     "old_trash",
     "sites_with_old_changes",

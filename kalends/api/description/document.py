@@ -240,6 +240,8 @@ class Description:
     def _request_body(self, endpoint: Endpoint) -> Schema:
         if endpoint.accepts_file:
             return _file_body(self._fields(endpoint), _find_request_example(endpoint))
+        if endpoint.accepts_input:
+            return _input_body(self._fields(endpoint), _find_request_example(endpoint))
         schema = ref(endpoint.body_schema) if endpoint.body_schema else self._fields(endpoint)
         content: Schema = {media_type: {"schema": schema} for media_type in MEDIA_TYPES}
         if (example := _find_request_example(endpoint)) is not None:
@@ -280,6 +282,8 @@ class Description:
         names = headers.list_response_headers(endpoint)
         links = _links(endpoint.kind) if endpoint.status == 201 and endpoint.kind else None
         responses = self._response(str(endpoint.status), ref(endpoint.returns), operation_id, names, links=links)
+        if endpoint.file_types:
+            responses["200"]["content"] = {name: {"schema": ref(endpoint.returns)} for name in endpoint.file_types}
         if endpoint.returns_existing:
             responses |= self._response("200", ref(endpoint.returns), operation_id, names)
             responses["200"]["description"] = self._translate(headers.EXISTING)
@@ -377,6 +381,16 @@ def _file_body(fields: Schema, example: Schema | None) -> Schema:
     raw: Schema = {mime: {} for mime in BY_MIME}
     described = {"schema": form, "example": example} if example else {"schema": form}
     return {"required": True, "content": {uploads.FORM: described, **raw}}
+
+
+def _input_body(fields: Schema, example: Schema | None) -> Schema:
+    """Describe the parameters of an import, and a form that has a file as well."""
+    binary = {"type": "string", "contentMediaType": "application/octet-stream"}
+    form = {**fields, "properties": {uploads.FIELD: binary, **fields["properties"]}}
+    plain: Schema = {media_type: {"schema": fields} for media_type in MEDIA_TYPES if media_type != uploads.FORM}
+    if example is not None:
+        plain["application/json"]["example"] = example
+    return {"required": False, "content": {**plain, uploads.FORM: {"schema": form}}}
 
 
 def build_path(route: Route) -> str:

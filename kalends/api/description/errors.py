@@ -35,6 +35,7 @@ NO_ROUTE = ErrorCode(404, "rest_no_route", N_("No route matches this path."))
 NAMESPACE = ErrorCode(404, "rest_invalid_namespace", N_("Unknown namespace."))
 SITE = ErrorCode(404, "rest_unknown_site", N_("No site is configured for the requested host."))
 NOT_FOUND = ErrorCode(404, "rest-*-not-found", N_("There is no such record."))
+IMPORT_NOT_FOUND = ErrorCode(404, "import_not_found", N_("There is no such source or run."))
 NO_PAGE = ErrorCode(404, "*-archive-page-not-found", N_("The page number exceeds the number of pages."))
 METHOD = ErrorCode(
     405, "rest_method_not_allowed", N_("The path does not support the method; `Allow` lists the supported ones.")
@@ -52,6 +53,9 @@ UNDO_CONFLICTS = ErrorCode(
     409, "series_undo_conflicts", N_("Dates have changed since the edit; `data.dates` lists them.")
 )
 SLOT_TAKEN = ErrorCode(409, "series_slot_taken", N_("Two dates of the series would fall on the same time."))
+IMPORT_BUSY = ErrorCode(409, "import_busy", N_("A run of the source is being planned or applied."))
+IMPORT_STATE = ErrorCode(409, "import_state", N_("The run is in a state in which this is not possible."))
+IMPORT_BY_COMMAND = ErrorCode(409, "import_by_command", N_("The source is a site that moves in; commands change it."))
 IN_USE = ErrorCode(409, "rest_media_in_use", N_("The image is in use; `data.used_by` lists the records."))
 CONFLICT = ErrorCode(409, "rest_conflict", N_("The write conflicts with stored data."))
 IN_TRASH = ErrorCode(410, "*-is-in-trash", N_("The record is already in the trash."))
@@ -110,6 +114,7 @@ ERROR_CODES: Final = (
     NAMESPACE,
     SITE,
     NOT_FOUND,
+    IMPORT_NOT_FOUND,
     NO_PAGE,
     METHOD,
     TIMEOUT,
@@ -117,6 +122,9 @@ ERROR_CODES: Final = (
     OVERRIDES_LOST,
     UNDO_CONFLICTS,
     SLOT_TAKEN,
+    IMPORT_BUSY,
+    IMPORT_STATE,
+    IMPORT_BY_COMMAND,
     IN_USE,
     CONFLICT,
     IN_TRASH,

@@ -69,6 +69,7 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
     "Content-Language": _header({"type": "string", "enum": list(LANGUAGES)},
                                 N_("Language of messages and descriptions")),
     "ETag": _header(TEXT, N_("Identifies this version, for `If-Match` and `If-None-Match`")),
+    "Content-Disposition": _header(TEXT, N_("Name of the file")),
     "Location": _header({"type": "string", "format": "uri"}, N_("URL of the new record")),
     "X-TEC-Total": _header(NON_NEGATIVE, N_("Total number of records in the list")),
     "X-TEC-TotalPages": _header(NON_NEGATIVE, N_("Number of pages")),

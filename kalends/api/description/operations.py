@@ -26,7 +26,9 @@ ABOUT_LANGUAGE: Final = N_(
     "structure are the same in all languages."
 )
 EXTENSION_TITLE: Final = N_("Kalends extensions")
-ABOUT_EXTENSION: Final = N_("Kalends extensions: images, record history and restore, and changes since a revision.")
+ABOUT_EXTENSION: Final = N_(
+    "Kalends extensions: images, record history and restore, series, imports, and changes since a revision."
+)
 EXTENSION_NOTE: Final = N_("Kalends extension.")
 INDEX: Final = N_("List the routes and their parameters")
 DESCRIPTION: Final = N_("Read this description of the API")
@@ -40,6 +42,7 @@ TAGS: Final = {
     "media": N_("Images"),
     "changes": N_("Changes"),
     "batch": N_("Batches"),
+    "imports": N_("Imports"),
     "interface": N_("API"),
 }
 # By operation ID.
@@ -66,6 +69,10 @@ SUMMARIES: Final = {
     "dissolveSeries": N_("Delete a series and keep its events"),
     "editEvent": N_("Change an event, or the dates of its series"),
     "trashEvent": N_("Move an event, or dates of its series, to the trash"),
+    "exportEvents": N_("Download a list of events as a table"),
+    "exportVenues": N_("Download a list of venues as a table"),
+    "exportOrganizers": N_("Download a list of organizers as a table"),
+    "declareDifferent": N_("Declare that two events are not the same"),
     "listVenues": N_("List venues"),
     "createVenue": N_("Create a venue"),
     "readVenue": N_("Read a venue"),
@@ -98,6 +105,19 @@ SUMMARIES: Final = {
     "readMedia": N_("Read an image"),
     "updateMedia": N_("Update an image; omitted fields stay unchanged"),
     "deleteMedia": N_("Delete an image permanently; fails while it is in use"),
+    "listImportSources": N_("List the sources of imports"),
+    "createImportSource": N_("Create a source of imports"),
+    "readImportSource": N_("Read a source of imports"),
+    "updateImportSource": N_("Update a source of imports; omitted fields stay unchanged"),
+    "deleteImportSource": N_("Delete a source of imports with its runs; its events stay"),
+    "startImport": N_("Fetch a source or read an uploaded `file`, and make a plan; a worker does this"),
+    "listImportRuns": N_("List the runs of imports"),
+    "readImportRun": N_("Read a run with its counts and its progress"),
+    "listImportRows": N_("List the rows of a plan: what happens with each record, and why"),
+    "applyImport": N_("Apply a plan or some of its rows; a worker does this"),
+    "decideImportRow": N_("Decide whether a row is an event that exists, or a new one"),
+    "undoImport": N_("Plan to undo a run; the plan is a new run"),
+    "discardImport": N_("Discard a plan"),
     "runBatch": N_("Run several writes in one request"),
     "listChanges": N_("List changes since a revision"),
 }

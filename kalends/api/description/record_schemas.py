@@ -47,6 +47,21 @@ JSON_LD: Final[Schema] = {
     "properties": {"@context": {"const": "https://schema.org"}, "@type": TEXT},
     "additionalProperties": True,
 }
+POSSIBLE_DUPLICATE: Final = record(
+    {
+        "id": ID,
+        "title": with_description(TEXT, N_("The event title as plain text")),
+        "status": {"type": "string", "enum": list(STATUSES)},
+        "start_date": with_description(DATETIME, N_("The start, in the event's time zone")),
+        "score": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 1,
+            "description": N_("How likely the events are the same; from 0.85 on imports link them"),
+        },
+    }
+)
+EVENT_PAIR: Final = record({"id": ID, "other": ID})
 DATE_DETAILS: Final = record(
     {
         "year": {"type": "string", "pattern": r"^\d{4}$"},
@@ -189,13 +204,18 @@ EVENT_KEYS: Final[Schema] = {
     },
     "uid": {
         "type": "string",
-        "format": "uuid",
         "description": N_("Globally unique, permanent ID of the event"),
         "x-extension": True,
     },
     "series": {
         "anyOf": [ref("SeriesReference"), {"type": "null"}],
         "description": N_("The series that the event belongs to; null if none, or if a password protects the event"),
+        "x-extension": True,
+    },
+    "possible_duplicates": {
+        "type": "array",
+        "description": N_("Stored events that may be the same, if a write asks for them"),
+        "items": POSSIBLE_DUPLICATE,
         "x-extension": True,
     },
     "json_ld": JSON_LD,
@@ -320,7 +340,11 @@ SERIES_PART: Final = record(
     }
 )
 SERIES_KEYS: Final[Schema] = {
-    **{name: schema for name, schema in EVENT_KEYS.items() if name not in ("series", "json_ld")},
+    **{
+        name: schema
+        for name, schema in EVENT_KEYS.items()
+        if name not in ("series", "json_ld", "possible_duplicates")
+    },
     "rule": MAYBE_RULE,
     "parts": with_description(array(ref("SeriesPart")), N_("Later rules and times, each from a date on")),
     "content_changes": with_description(
@@ -421,7 +445,7 @@ def record_schema(kind: Kind) -> Schema:
         return record(KEYS[kind.name], optional=("sizes",))
     if kind.name == "series":
         return record(SERIES_KEYS, optional=("occurrences",))
-    optional = ("json_ld",) if kind.is_event else OPTIONAL_KEYS if kind.is_post else ()
+    optional = ("json_ld", "possible_duplicates") if kind.is_event else OPTIONAL_KEYS if kind.is_post else ()
     return record(KEYS[kind.name], optional=optional)
 
 

@@ -5,10 +5,12 @@ They list every key and allow no others. Descriptions are marked here and transl
 
 from typing import Final
 
+from kalends.api.description.import_schemas import SCHEMAS as IMPORT_SCHEMAS
 from kalends.api.description.record_schemas import (
     COST_DETAILS,
     DATE_CHANGE,
     DATE_DETAILS,
+    EVENT_PAIR,
     IMAGE,
     IMAGE_SIZE,
     KEYS,
@@ -88,7 +90,7 @@ def changed_record_schema(kind: Kind) -> Schema:
         keys[link.param] = array(ID)
     if kind.is_event:
         keys["series"] = {**keys["series"], "anyOf": [CHANGED_SERIES_REFERENCE, {"type": "null"}]}
-    for name in ("json_ld", "occurrences") if kind.is_post else ("count", "url"):
+    for name in ("json_ld", "occurrences", "possible_duplicates") if kind.is_post else ("count", "url"):
         keys.pop(name, None)
     return record(keys, optional=() if kind.is_event or not kind.is_post else OPTIONAL_KEYS)
 
@@ -261,6 +263,8 @@ def components(*, of_interface: bool) -> dict[str, Schema]:
         schemas |= {"Rule": RULE, "SeriesPart": SERIES_PART, "DateChange": DATE_CHANGE}
         schemas |= {"SeriesPreview": SERIES_PREVIEW, "Occurrences": OCCURRENCES}
         schemas |= {"SeriesEdit": {"anyOf": [SERIES_EDIT, ref("Event")]}}
+        schemas |= {"ExportedFile": {"type": "string"}, "EventPair": EVENT_PAIR}
         schemas |= {"History": HISTORY, "Changes": changes_schema(), "Results": RESULTS}
+        schemas |= IMPORT_SCHEMAS
         del schemas["Category"], schemas["Tag"]
     return {**schemas, **ERRORS, "Route": ROUTE, "Argument": ARGUMENT, "Index": INDEX, "Document": DOCUMENT}

@@ -9,9 +9,11 @@ from kalends.console.event_form.values import EventValues, to_params
 from kalends.console.event_form.when import REPEATED, TimeProblem, find_problem
 from kalends.core.errors import InvalidValue
 from kalends.core.event_states import MOVED_ONLINE
+from kalends.core.imports.similarity import EventFacts
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 from kalends.core.times import DateTimeInput, event_span, make_absolute, read_datetime, read_zone
+from kalends.core.zones import local_of
 from kalends.operations import event_checks
 from kalends.operations.context import OperationContext
 from kalends.operations.event_checks import OtherEvent
@@ -44,11 +46,26 @@ async def check_event(context: OperationContext, values: EventValues, own_id: in
     conflicts: list[OtherEvent] = []
     if span is not None:
         start_utc, end_utc = span
-        duplicates = await event_checks.find_duplicates(context, values.title, start_utc, own_id)
+        zone = values.timezone or context.transaction.site.timezone
+        facts = _make_facts(values, local_of(start_utc, zone))
+        duplicates = await event_checks.find_duplicates(context, facts, start_utc, zone, own_id)
         if values.event_status != MOVED_ONLINE:
             ids = [pick.id for pick in values.venue if pick.id]
             conflicts = await event_checks.find_venue_conflicts(context, ids, start_utc, end_utc, own_id)
     return Checks(find_time_problems(values), duplicates, conflicts, find_missing(values))
+
+
+def _make_facts(values: EventValues, start_local: datetime) -> EventFacts:
+    return EventFacts(
+        values.title,
+        start_local,
+        values.all_day,
+        venue_ids=tuple(pick.id for pick in values.venue if pick.id),
+        venue_names=tuple(pick.name for pick in values.venue if pick.name),
+        organizer_ids=tuple(pick.id for pick in values.organizer if pick.id),
+        organizer_names=tuple(pick.name for pick in values.organizer if pick.name),
+        website=values.website,
+    )
 
 
 def find_time_problems(values: EventValues) -> dict[str, TimeProblem]:

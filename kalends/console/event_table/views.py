@@ -22,6 +22,7 @@ from kalends.console.request import ConsoleRequest, ConsoleRoute, redirect
 from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.core.statuses import LISTED
+from kalends.http.table_files import respond_with_table
 from kalends.kinds.event_list.dates import ANY_DATE
 from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.venues import VENUES
@@ -29,6 +30,7 @@ from kalends.operations import event_table
 from kalends.operations.bulk_changes import find_changed
 from kalends.operations.context import OperationContext
 from kalends.operations.event_table import TablePage
+from kalends.operations.exports import export_event_table
 from kalends.operations.records import MAX_OFFSET
 from kalends.store import saved_filters
 
@@ -168,9 +170,24 @@ def _describe_pages(filter_: TableFilter, page: TablePage) -> dict[str, Any]:
         "page_number": number,
         "total_pages": page.total_pages,
         "previous_url": filter_.url(page=str(number - 1)) if number > 1 else "",
+        "export_query": filter_.query,
         "next_url": filter_.url(page=str(number + 1)) if number < reachable else "",
         "is_cut_off": reachable < page.total_pages and number >= reachable,
     }
+
+
+async def export_events(console_request: ConsoleRequest) -> Response:
+    """Download all events of the table, on all of its pages, as a file."""
+    filter_ = TableFilter.read(console_request)
+    format_ = console_request.path_params["format"]
+    async with console_request.transaction() as tx:
+        context = console_request.make_context(tx)
+        raw, extra = make_params(filter_, console_request)
+        named, _ = await _resolve_names(context, filter_)
+        selected = {name: value for name, value in raw.items() if name not in ("page", "per_page")}
+        values = event_table.make_values(selected, {**extra, **named, "format": format_})
+        table = await export_event_table(replace(context, values=values))
+    return await respond_with_table(table, console_request.language)
 
 
 # Saved filters --------------------------------------------------------------------------------
@@ -202,6 +219,7 @@ async def delete_filter(console_request: ConsoleRequest) -> Response:
 
 ROUTES: Final = (
     ConsoleRoute("/events", show_events),
+    ConsoleRoute(r"/events/events\.(?P<format>csv|xlsx)", export_events),
     ConsoleRoute("/events/filters", post=save_filter),
     ConsoleRoute("/events/filters/delete", post=delete_filter),
 )

@@ -8,11 +8,12 @@ import html
 import re
 import unicodedata
 from collections.abc import Mapping, Set
-from typing import Final
+from typing import Any, Final
 
 import nh3
 
 from kalends.core.errors import InvalidValue
+from kalends.core.html.inline_images import SCHEME, filter_attribute
 from kalends.core.html.limits import element_set, enforce_html_limits
 from kalends.core.html.text import to_paragraphs, to_plain_text
 from kalends.core.messages import gettext_noop as N_
@@ -57,6 +58,12 @@ DROPPED_ELEMENTS: Final = element_set("iframe noembed noframes object script sty
     for name in ("math", "noscript", "svg", "template")  # renamed by enforce_html_limits
 }
 URL_SCHEMES: Final = frozenset(["http", "https", "mailto"])
+# References to images of the media library need a function per attribute, which is slow.
+NO_REFERENCE_OPTIONS: Final[Mapping[str, Any]] = {"url_schemes": {*URL_SCHEMES}}
+REFERENCE_OPTIONS: Final[Mapping[str, Any]] = {
+    "url_schemes": {*URL_SCHEMES, SCHEME},
+    "attribute_filter": filter_attribute,
+}
 
 # Sanitizing is repeated until nothing changes; text that needs more rounds than this is rejected.
 MAX_ROUNDS: Final = 6
@@ -197,8 +204,8 @@ def _sanitize(text: str, tags: Set[str], attributes: Mapping[str, Set[str]]) -> 
             tags=set(tags),
             clean_content_tags=set(DROPPED_ELEMENTS),
             attributes={tag: set(names) for tag, names in attributes.items()},
-            url_schemes=set(URL_SCHEMES),
             link_rel=None,
+            **(REFERENCE_OPTIONS if f"{SCHEME}:" in current else NO_REFERENCE_OPTIONS),
         )
         # A numeric entity can reintroduce characters that clean_text removed; browsers skip a line end after <pre>.
         cleaned = _OUTER_SPACE.sub("", _PRE_START.sub(r"\1", _normalize(cleaned)))

@@ -66,13 +66,17 @@ async def add_image(
     user_id: int | None,
     arguments: Mapping[str, Any] | None = None,
     source: Values | None = None,
+    media_id: int | None = None,
 ) -> int:
-    """Add the record of a stored file. `source` are the columns about its origin if it was fetched."""
+    """Add the record of a stored file. `source` are the columns about its origin if it was fetched or imported.
+
+    An import may give the ID, which must be free.
+    """
     arguments = arguments or {}
     if not await library.has_files(tx.site.id, [image.name]):
         # The file had been an orphan for a day and was deleted at this very moment.
         raise errors.unavailable()
-    media_id = tx.changes.next_post_id()
+    media_id = tx.changes.take_post_id(media_id)
     texts: dict[str, str] = {name: arguments.get(name, "") for name in TEXTS}
     texts["title"] = texts["title"] or _build_title(image.title)
     values: Values = {
@@ -143,7 +147,16 @@ async def _refresh_image(context: OperationContext, row: Row, fetched: FetchResu
     await media.record_fetch(tx, row["id"], fetched.etag, fetched.last_modified)
     if image is None or image.name == row["url"]:
         return
-    if context.library is None or not await context.library.has_files(tx.site.id, [image.name]):
+    if context.library is None:
+        raise errors.unavailable()
+    await replace_image(tx, context.library, row, image)
+
+
+async def replace_image(tx: Transaction, library: Library, row: Row, image: StoredImage) -> None:
+    """Replace the file of an image, whose ID stays the same; do nothing if it is the same file."""
+    if image.name == row["url"]:
+        return
+    if not await library.has_files(tx.site.id, [image.name]):
         raise errors.unavailable()
     revision = tx.changes.record("media", row["id"], "update", before=encode_columns({"url": row["url"]}))
     changed: Values = {**_build_columns(image), "sizes": "{}", "revision": revision, "modified_utc": tx.now}

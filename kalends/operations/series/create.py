@@ -84,7 +84,7 @@ def read_part(context: OperationContext, series_id: int) -> Part:
     rule = parse_rule(context.values["rule"], zone) if "rule" in context.values else None
     if rule is None and "add_dates" not in context.values:
         raise errors.missing_params(["rule"])
-    part = Part(str(credentials.new_uid()), rule, start, end, zone, columns["all_day"])
+    part = Part(credentials.new_uid(), rule, start, end, zone, columns["all_day"])
     check_times([part])
     if rule is not None:
         with naming("rule"):

@@ -87,7 +87,7 @@ async def split_series(kind: Kind, context: OperationContext) -> Outcome:
     (slot,) = read_slots_of("from", [context.values["from"]], definition, context.transaction.now)
     if not is_given(definition, slot) and slot not in definition.added:
         raise errors.invalid("from", "{date} is not a date of this series.", date=times.format_datetime(slot))
-    divided = split_definition(definition, slot, str(credentials.new_uid()))
+    divided = split_definition(definition, slot, credentials.new_uid())
     if divided is None:
         raise errors.invalid("from", "must be later than the first date.")
     new_id = context.transaction.changes.next_post_id()

@@ -51,7 +51,7 @@ async def _fetch_event(kind: Kind, context: OperationContext) -> Row:
 def _read_definition(context: OperationContext, row: Row) -> Definition:
     """Return the definition of a series whose first date is an event."""
     rule = parse_rule(context.values["rule"], row["timezone"])
-    uid = str(credentials.new_uid())
+    uid = credentials.new_uid()
     part = Part(uid, rule, row["start_local"], row["end_local"], row["timezone"], row["all_day"])
     check_times([part], "rule", "rule")
     with naming("rule"):

@@ -8,7 +8,7 @@ from typing import Any, Final, LiteralString
 from kalends.core.record_types import Event, Series, SeriesReference
 from kalends.core.series import Definition, date_at
 from kalends.kinds.events import EVENTS, build_event
-from kalends.kinds.posts import IMAGE_COLUMN
+from kalends.kinds.posts import IMAGE_COLUMN, INLINE_IMAGES_COLUMN
 from kalends.operations.context import OperationContext
 from kalends.operations.feeds import build_feed_events, read_sequences
 from kalends.operations.records import make_render_context
@@ -154,7 +154,9 @@ async def _build_contents(context: OperationContext, series: Series, row: Row) -
     slots = [definition.parts[0].start, *[change.since for change in definition.content_changes]]
     made: list[Any] = [make_event_row(row, definition, date_at(definition, slot)) for slot in slots]
     images = await _load_images(context, {entry["image_id"] for entry in made})
-    rows = [{**entry, "uid": row["uid"], "series_id": None, "image": images.get(entry["image_id"])} for entry in made]
+    files = await _load_inline_images(context, made)
+    common = {"uid": row["uid"], "series_id": None, "inline_images": files}
+    rows = [{**entry, **common, "image": images.get(entry["image_id"])} for entry in made]
     render_context = await make_render_context(EVENTS, context, rows, is_readable=True)  # type: ignore[arg-type]
     return [
         (
@@ -177,6 +179,20 @@ async def _load_images(context: OperationContext, image_ids: set[int | None]) ->
         )
     )
     return {row["image_id"]: row["image"] for row in rows}
+
+
+async def _load_inline_images(context: OperationContext, made: Sequence[Any]) -> str | None:
+    """Load the files of the images inside of the descriptions of these dates, as the column of a post has them."""
+    texts = "".join(entry[name] for entry in made for name in ("description", "excerpt"))
+    files: str | None = await context.transaction.fetch_value(
+        Sql("SELECT " + INLINE_IMAGES_COLUMN)
+        + Sql(
+            "FROM (SELECT ?::bigint AS site_id, inline_images(?) AS inline_image_ids) r",
+            context.transaction.site.id,
+            texts,
+        )
+    )
+    return files
 
 
 def _is_public(content: Any, series: Series) -> bool:

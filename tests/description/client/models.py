@@ -7,7 +7,6 @@ from __future__ import annotations
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, confloat, conint, constr
 from enum import Enum, StrEnum
 from typing import Any, Literal
-from uuid import UUID
 
 
 class DateDetails(BaseModel):
@@ -146,6 +145,21 @@ class CurrencyPosition1(Enum):
     prefix = "prefix"
     postfix = "postfix"
     NoneType_None = None
+
+
+class PossibleDuplicate(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+    )
+    id: conint(ge=1, le=9007199254740991)
+    title: str = Field(..., description="The event title as plain text")
+    status: Status
+    start_date: constr(pattern=r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$") = Field(
+        ..., description="The start, in the event's time zone", examples=["2027-04-01 19:30:00"]
+    )
+    score: confloat(ge=0.0, le=1.0) = Field(
+        ..., description="How likely the events are the same; from 0.85 on imports link them"
+    )
 
 
 class JsonLd(BaseModel):
@@ -399,7 +413,7 @@ class RestInvalidJson(BaseModel):
     data: Data4
 
 
-class Status3(Enum):
+class Status4(Enum):
     int_401 = 401
     int_403 = 403
 
@@ -408,7 +422,7 @@ class Data5(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
     )
-    status: Status3
+    status: Status4
     params: dict[str, str] | None = Field(None, description="New names that the caller may not create, by parameter")
 
 
@@ -591,7 +605,7 @@ class Document(BaseModel):
     )
 
 
-class Status4(StrEnum):
+class Status5(StrEnum):
     publish = "publish"
     draft = "draft"
     pending = "pending"
@@ -649,7 +663,7 @@ class VenueNew(BaseModel):
         description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status4 | None = Field(None, description="The post status")
+    status: Status5 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -682,7 +696,7 @@ class VenueChanges(BaseModel):
         description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status4 | None = Field(None, description="The post status")
+    status: Status5 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -715,7 +729,7 @@ class OrganizerNew(BaseModel):
         description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status4 | None = Field(None, description="The post status")
+    status: Status5 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -738,7 +752,7 @@ class OrganizerChanges(BaseModel):
         description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status4 | None = Field(None, description="The post status")
+    status: Status5 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -857,9 +871,12 @@ class Event(BaseModel):
     currency_position: CurrencyPosition1 | None = Field(
         ..., description="The position of the currency symbol; null means as on the site"
     )
-    uid: UUID = Field(..., description="Globally unique, permanent ID of the event")
+    uid: str = Field(..., description="Globally unique, permanent ID of the event")
     series: SeriesReference | None = Field(
         ..., description="The series that the event belongs to; null if none, or if a password protects the event"
+    )
+    possible_duplicates: list[PossibleDuplicate] | None = Field(
+        None, description="Stored events that may be the same, if a write asks for them"
     )
     json_ld: JsonLd | None = Field(None, description="schema.org structured data; only when a single record is read")
 
@@ -927,7 +944,7 @@ class EventNew(BaseModel):
         description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status4 | None = Field(None, description="The post status")
+    status: Status5 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -980,6 +997,9 @@ class EventNew(BaseModel):
     new_password: constr(max_length=255) | None = Field(
         None, description="Sets the event password; empty clears it. Kalends extension."
     )
+    check_duplicates: bool | None = Field(
+        False, description="Whether to return stored events that may be the same. Kalends extension."
+    )
 
 
 class EventChanges(BaseModel):
@@ -1005,7 +1025,7 @@ class EventChanges(BaseModel):
         description="The publication date in UTC. ISO 8601, `now`, `today`, `+1 week`, `11/15/2026` (month first) or `15 November 2026`, optionally with a time and a time zone",
         examples=["2027-04-01 19:30:00", "2027-04-01", "2027-04-01T19:30:00+02:00", "today", "+1 week"],
     )
-    status: Status4 | None = Field(None, description="The post status")
+    status: Status5 | None = Field(None, description="The post status")
     image: int | str | None = Field(
         None, description="The featured image: ID of an image in the media library, or URL to fetch it from"
     )
@@ -1059,3 +1079,6 @@ class EventChanges(BaseModel):
         None, description="Sets the event password; empty clears it. Kalends extension."
     )
     password: constr(min_length=1, max_length=255) | None = Field(None, description="The event password")
+    check_duplicates: bool | None = Field(
+        None, description="Whether to return stored events that may be the same. Kalends extension."
+    )

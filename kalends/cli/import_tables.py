@@ -1,0 +1,103 @@
+"""Tables of imports in the terminal."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from kalends.store import Row, imports
+from kalends.store.imports import decode_message
+
+ACTIONS: Final = ("new", "changed", "moved", "linked", "duplicate", "gone", "rejected", "unchanged")
+STYLES: Final = {"new": "green", "changed": "yellow", "gone": "red", "rejected": "red", "duplicate": "magenta"}
+MAX_VALUE: Final = 60
+
+
+def print_sources(sources: Sequence[Row]) -> None:
+    table = _make_table("Sources", "ID", "Kind", "Name", "Minutes", "State", "Last success", "Failures")
+    for row in sources:
+        _add(table, row["id"], row["kind"], row["name"], row["interval_minutes"] or "-", row["state"],
+             _time(row["last_success_at"]), row["failures"])  # fmt: skip
+    _print(table)
+
+
+def print_runs(runs: Sequence[Row]) -> None:
+    table = _make_table("Runs", "ID", "Source", "Started", "State", "Changes")
+    for row in runs:
+        state = row["state"] if row["undoes"] is None else f"{row['state']} (undoes {row['undoes']})"
+        _add(table, row["id"], row["source_name"], _time(row["started_at"]), state, _summarize(row))
+    _print(table)
+
+
+def print_counts(run: Row) -> None:
+    what = f" (undoes run {run['undoes']})" if run["undoes"] is not None else ""
+    _console().print(Text(f"Run {run['id']}{what}: {run['state']}. {_summarize(run)}"))
+
+
+def print_rows(groups: Iterable[tuple[Sequence[Row], int]], run_id: int) -> None:
+    """Print rows by action; each group comes with the number of its rows."""
+    for rows, count in groups:
+        table = _make_table("", "Row", "Action", "Title", "Line", "State", "Details")
+        for row in rows:
+            action = Text(row["action"], style=STYLES.get(row["action"], ""))
+            _add(table, row["number"], action, row["title"], row["line"] or "", row["state"], _describe(row))
+        _print(table)
+        if count > len(rows):
+            _console().print(
+                Text(f"… and {count - len(rows):,} more; `kalends import show {run_id} --all` lists them.")
+            )
+
+
+def _describe(row: Row) -> Text:
+    """Return the reasons of a row and its changed fields."""
+    lines = [str(decode_message(reason)) for reason in imports.decode(row["reasons"])]
+    for name, change in imports.decode(row["changes"]).items():
+        kept = "" if change["decision"] == "source" else f" (kept: {change['decision']})"
+        lines.append(f"{name}: {_shorten(change['stored'])} → {_shorten(change['now'])}{kept}")
+    return Text("\n".join(lines))
+
+
+def _shorten(value: Any) -> str:
+    text = "-" if value in (None, "") else str(value).replace("\n", " ")
+    return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
+
+
+def _summarize(run: Row) -> str:
+    counts = imports.decode(run["counts"])
+    return ", ".join(f"{counts[name]:,} {name}" for name in ACTIONS if counts.get(name)) or "no records"
+
+
+def _time(value: Any) -> str:
+    return f"{value:%Y-%m-%d %H:%M}" if value is not None else "-"
+
+
+def _make_table(title: str, *columns: str) -> Table:
+    table = Table(title=title or None, title_justify="left", show_edge=False, pad_edge=False)
+    for column in columns:
+        table.add_column(
+            column, justify="right" if column in ("ID", "Row", "Line", "Minutes", "Failures") else "left"
+        )
+    return table
+
+
+def _add(table: Table, *cells: object) -> None:
+    """Add a row. Texts of imports are no markup."""
+    table.add_row(*[cell if isinstance(cell, Text) else Text(_printable(str(cell))) for cell in cells])
+
+
+def _printable(text: str) -> str:
+    """Remove control characters, which could steer a terminal."""
+    return "".join(character if character.isprintable() or character == "\n" else " " for character in text)
+
+
+def _print(table: Table) -> None:
+    if table.row_count:
+        _console().print(table)
+
+
+def _console() -> Console:
+    console = Console()
+    # A pipe has no width; lines are not to break there.
+    return console if console.is_terminal else Console(width=200)

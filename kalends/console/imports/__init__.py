@@ -1,0 +1,1 @@
+"""Imports in the console: sources, plans, progress, undo and the columns of tables."""

@@ -1,0 +1,212 @@
+"""The dates of a recurring event: rule, further dates and exclusions as a series has them."""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta
+from itertools import chain
+from typing import Final
+
+from kalends.core.errors import InvalidValue
+from kalends.core.imports.ical_lines import Component, Property
+from kalends.core.imports.ical_rules import MAX_LISTED, MAX_YEARS, convert_rule
+from kalends.core.imports.ical_values import left_out, read_moments, split_moments
+from kalends.core.imports.ical_zones import LocalMoment, Zones
+from kalends.core.messages import Message
+from kalends.core.recurrence import Rule, expand, rest_from
+from kalends.core.series import Definition, Part, find_given
+from kalends.core.series_limits import LAST_YEAR
+
+# The dates that a new series has from its start to the horizon; more are refused. The past is left out first.
+MAX_DATES: Final = 900
+HORIZON: Final = timedelta(days=25 * 31)  # at least the months for which the dates of a series are created
+MAX_SLOTS: Final = 2_000  # of RDATE or EXDATE
+MAX_WARNINGS: Final = 10
+LISTED_PAST: Final = timedelta(days=31)  # how old the dates of a list are, if not all of them are imported
+# Birthdays begin in 1604. Of dates that long ago, only those of recent years are imported.
+OLD_YEARS: Final = 10
+RECENT_YEARS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """The dates of a series: those of the rule from the start on, without the removed ones, and added ones."""
+
+    start: datetime
+    rule: Rule | None
+    added: tuple[datetime, ...] = ()
+    removed: tuple[datetime, ...] = ()
+    warnings: tuple[Message, ...] = ()
+    first: datetime | None = None  # the first date that is imported, if earlier ones are left out
+    cost: int = 0  # the number of dates that were computed
+
+
+@dataclass(frozen=True, slots=True)
+class SlotReader:
+    """Converts dates of a file to slots: local times in the zone of the series."""
+
+    zones: Zones
+    start: LocalMoment
+    # Some programs refer to a date of a series by its day at midnight.
+    means_days: bool = True
+
+    def read(self, found: Property) -> list[datetime]:
+        return [self._convert(self.zones.resolve(moment)) for moment in read_moments(found)[:MAX_SLOTS]]
+
+    def read_all(self, found: Iterable[Property], warnings: list[Message]) -> set[datetime]:
+        """Read the dates of several properties; one that cannot be read is left out with a warning."""
+        slots: set[datetime] = set()
+        for entry in chain.from_iterable(map(split_moments, found)):
+            try:
+                slots.update(self.read(entry))
+            except InvalidValue as error:
+                warnings.append(left_out(entry.name, error.message))
+            if len(slots) + len(warnings) > MAX_SLOTS:
+                raise InvalidValue("`{name}` has more than {maximum} dates.", name=entry.name, maximum=MAX_SLOTS)
+        return slots
+
+    def _convert(self, moment: LocalMoment) -> datetime:
+        """A day means the date on that day; a series of whole days has no times."""
+        if self.start.zone is not None and not self.start.is_day:
+            moment = self.zones.move(moment, self.start.zone)
+        if moment.is_day or self.start.is_day or (self.means_days and moment.wall.time() == time()):
+            return datetime.combine(moment.wall.date(), self.start.wall.time())
+        return moment.wall
+
+
+def find_last(recurrence: Recurrence) -> datetime | None:
+    """Return the last date of a series, or a time shortly after it; None if it has no end."""
+    rule, start = recurrence.rule, recurrence.start
+    last = max([start, *recurrence.added])
+    if rule is None:
+        return last
+    if rule.until is not None:
+        return max(last, datetime.combine(rule.until, start.time()))
+    end = datetime(min(start.year + MAX_YEARS, LAST_YEAR), 12, 31)
+    return max([last, *expand(rule, start, end)]) if rule.count is not None else None
+
+
+def is_recurring(event: Component) -> bool:
+    return bool(event.all("RRULE") or event.all("RDATE"))
+
+
+def read_recurrence(
+    event: Component,
+    reader: SlotReader,
+    now: datetime,
+    overridden: Collection[datetime],
+    known_start: datetime | None,
+) -> Recurrence | None:
+    """Return the dates of a recurring event, or None if it has only one. Raise InvalidValue if it has none.
+
+    `overridden` are the dates with content of their own, which exist even if the rule does not give them.
+    `known_start` is the start of the series from an earlier import, before which dates were left out.
+    """
+    if event.all("EXRULE"):
+        raise InvalidValue("`{name}` is not supported.", name="EXRULE")
+    warnings: list[Message] = []
+    further = replace(reader, means_days=False).read_all(event.all("RDATE"), warnings)
+    excluded = reader.read_all(event.all("EXDATE"), warnings) - set(overridden)
+    recurrence = _leave_out_past(_read_rules(event, reader.start, now), now, known_start)
+    recurrence = replace(recurrence, warnings=(*recurrence.warnings, *warnings[:MAX_WARNINGS]))
+    return _apply_dates(recurrence, further, excluded, overridden)
+
+
+def _read_rules(event: Component, start: LocalMoment, now: datetime) -> Recurrence:
+    until = max(now.replace(tzinfo=None), start.wall) + HORIZON
+    zone = start.zone or "UTC"
+    since = now.replace(tzinfo=None) - LISTED_PAST
+    given = [convert_rule(found.value or "", start.wall, zone, until, since) for found in event.all("RRULE")[:5]]
+    if len(given) == 1 and given[0].rule is not None:
+        return replace(_synchronize(given[0].rule, start.wall), cost=given[0].cost)
+    listed = {start.wall}
+    for entry in given:
+        listed.update(entry.listed if entry.rule is None else expand(entry.rule, start.wall, until, after=since))
+    cost = len(listed) + sum(entry.cost for entry in given)
+    return replace(_list_dates(sorted(listed), since, is_rule=bool(given)), cost=cost)
+
+
+def _list_dates(dates: Sequence[datetime], since: datetime, *, is_rule: bool) -> Recurrence:
+    """Return a series without a rule. Of too many dates, it has the next ones."""
+    begin = max(0, min(bisect_left(dates, since), len(dates) - MAX_LISTED))
+    kept = dates[begin : begin + MAX_LISTED]
+    warnings = [Message("The rule cannot be kept; its dates are imported as a list.")] if is_rule else []
+    if len(kept) < len(dates):
+        first, last = kept[0].date().isoformat(), kept[-1].date().isoformat()
+        warnings.append(Message("Only the dates from {first} to {last} are imported.", first=first, last=last))
+    return Recurrence(kept[0], None, tuple(kept[1:]), warnings=tuple(warnings), first=kept[0] if begin else None)
+
+
+def _synchronize(rule: Rule, start: datetime) -> Recurrence:
+    """Begin with a date of the rule. The start of a file is a date even if its rule does not give it."""
+    last = datetime(min(start.year + MAX_YEARS, LAST_YEAR), 12, 31)
+    first = next(expand(rule, start, last), None) if rule.until is None or rule.until >= start.date() else None
+    if first is None or rule.count == 1:
+        return Recurrence(start, None)
+    if first == start:
+        return Recurrence(start, rule)
+    return Recurrence(first, replace(rule, count=rule.count and rule.count - 1), added=(start,))
+
+
+def _leave_out_past(recurrence: Recurrence, now: datetime, known_start: datetime | None) -> Recurrence:
+    """Begin later if a rule has more dates than a new series can have, or very old ones."""
+    rule, start = recurrence.rule, recurrence.start
+    if rule is None:
+        return recurrence
+    until = max(now.replace(tzinfo=None), start) + HORIZON
+    since = datetime(now.year - RECENT_YEARS, 1, 1) if start.year < now.year - OLD_YEARS else start
+    dates = list(expand(rule, start, until, after=max(since, start)))
+    dates = dates or list(expand(rule, start, until, after=max(start, until - timedelta(days=366 * MAX_YEARS))))
+    first = dates[-MAX_DATES:][0] if dates else start
+    if known_start is not None and start < known_start < first and _gives(rule, start, known_start):
+        first = known_start  # The start of the series stays the same from one import to the next.
+    result = _begin_at(recurrence, rule, first) if first > start else recurrence
+    return replace(result, cost=recurrence.cost + len(dates))
+
+
+def _gives(rule: Rule, start: datetime, slot: datetime) -> bool:
+    return slot in expand(rule, start, slot, after=slot)
+
+
+def _begin_at(recurrence: Recurrence, rule: Rule, slot: datetime) -> Recurrence:
+    return Recurrence(
+        slot,
+        rest_from(rule, recurrence.start, slot),
+        tuple(entry for entry in recurrence.added if entry >= slot),
+        warnings=(*recurrence.warnings, _left_out_before(slot)),
+        first=slot,
+    )
+
+
+def _left_out_before(slot: datetime) -> Message:
+    return Message(
+        "Dates before {date} are left out, because they are too many or too old.", date=slot.date().isoformat()
+    )
+
+
+def _apply_dates(
+    recurrence: Recurrence, further: set[datetime], excluded: set[datetime], overridden: Collection[datetime]
+) -> Recurrence | None:
+    first = recurrence.first
+    wanted = {slot for slot in (*recurrence.added, *further, *overridden) if first is None or slot >= first}
+    given = set(find_given(_define(recurrence), [*wanted, *excluded]))
+    added, removed = wanted - given - excluded, excluded & given
+    if len(added) > MAX_LISTED:
+        raise InvalidValue("has more than {maximum} dates besides those of its rule.", maximum=MAX_LISTED)
+    result = replace(recurrence, added=tuple(sorted(added)), removed=tuple(sorted(removed)))
+    if removed:
+        _check_dates(result)
+    return None if result.rule is None and not result.added else result
+
+
+def _check_dates(recurrence: Recurrence) -> None:
+    """Raise if every date is excluded."""
+    last = datetime(min(recurrence.start.year + MAX_YEARS, LAST_YEAR), 12, 31)
+    part, removed = _define(recurrence).parts[0], set(recurrence.removed)
+    if not recurrence.added and all(slot in removed for slot in part.slots(last)):
+        raise InvalidValue("has no dates: all are excluded.")
+
+
+def _define(recurrence: Recurrence) -> Definition:
+    start = recurrence.start
+    return Definition((Part("", recurrence.rule, start, start, "UTC", all_day=False),), {})

@@ -1,0 +1,303 @@
+"""Tables as imported records: their columns, rows, rejections and a preview."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any, Final, NamedTuple, TypedDict
+
+from kalends.core import times
+from kalends.core.date_forms import DateTimeInput, read_datetime
+from kalends.core.errors import InvalidValue
+from kalends.core.imports import moments
+from kalends.core.imports.cells import Cell, to_text, unguard_formula
+from kalends.core.imports.column_names import (
+    IGNORED,
+    REPEATABLE,
+    find_field,
+    guess_kind,
+    guess_language,
+)
+from kalends.core.imports.records import ImportedRecord, ParsedSource, Rejection
+from kalends.core.imports.table_headers import IDENTITY, KINDS
+from kalends.core.imports.table_values import NAME_FIELDS, RowValues, make_identity, make_values, read_row
+from kalends.core.messages import Message
+
+MAX_ROWS: Final = 10_000
+MAX_COLUMNS: Final = 200
+PREVIEW_ROWS: Final = 50
+# A table may begin with a title and notes.
+_MAX_ROWS_BEFORE_HEADER: Final = 10
+_MAX_PREVIEW_TEXT: Final = 200
+_SAMPLES: Final = 3
+
+
+class Column(TypedDict):
+    """A column: its header, the field that it stands for (empty: not imported), and some of its values."""
+
+    header: str
+    field: str
+    samples: list[str]
+
+
+class PreviewCell(TypedDict):
+    text: str
+    problem: Message | None
+
+
+class PreviewRow(TypedDict):
+    """A row of the preview; its cells are in the order of the columns."""
+
+    row: int
+    cells: list[PreviewCell]
+    problem: Message | None  # of the row as a whole
+
+
+class TableReading(NamedTuple):
+    """A table: its columns, its records and rejections, and the first rows with their invalid cells."""
+
+    columns: list[Column]
+    source: ParsedSource
+    preview: list[PreviewRow]
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    number: int  # as a spreadsheet shows it
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    kind: str
+    headers: list[str]
+    fields: list[str]  # by column
+    order: Mapping[str, str]  # of days and months, by field
+    rows: list[_Row]
+
+
+def read_rows(
+    rows: Sequence[Sequence[Cell]], mapping: Mapping[str, str] | None, defaults: Mapping[str, Any]
+) -> TableReading:
+    """Read the rows of a table, with its header. Raise InvalidValue if it is too large or empty.
+
+    `mapping` has fields by header, an empty one for a column to leave out; the fields of other headers are guessed.
+    `defaults` may have `kind`, `timezone`, `date_order` (dmy or mdy) and `duration_minutes`.
+    """
+    table = _make_table(rows, mapping or {}, defaults)
+    columns: list[Column] = [
+        {"header": header, "field": name, "samples": _find_samples(table.rows, index)}
+        for index, (header, name) in enumerate(zip(table.headers, table.fields, strict=True))
+    ]
+    reader = _Reader(table, defaults)
+    for row in table.rows:
+        reader.add(row)
+    source = ParsedSource(reader.records, reader.rejections, find_span(reader.records, defaults))
+    return TableReading(columns, source, reader.preview)
+
+
+class _Reader:
+    """Collects the records, rejections and preview of a table."""
+
+    def __init__(self, table: _Table, defaults: Mapping[str, Any]) -> None:
+        self._table, self._defaults = table, defaults
+        self._seen: dict[str, int] = {}
+        self.records: list[ImportedRecord] = []
+        self.rejections: list[Rejection] = []
+        self.preview: list[PreviewRow] = []
+
+    def add(self, row: _Row) -> None:
+        table = self._table
+        read = read_row(table.kind, _group_cells(table, row), table.order)
+        problem = self._reject(row, read) if read.problems else self._add_record(row, read)
+        if len(self.preview) < PREVIEW_ROWS:
+            self.preview.append(_make_preview(table, row, read, problem))
+
+    def _add_record(self, row: _Row, read: RowValues) -> Message | None:
+        """Add the record of a row, or return why it is rejected."""
+        kind, identity = self._table.kind, make_identity(self._table.kind, read.fields)
+        try:
+            if len(row.cells) > len(self._table.headers):
+                raise InvalidValue("The row has more cells than the header.")
+            if identity in self._seen:
+                raise InvalidValue("The row repeats row {row}.", row=self._seen[identity])
+            values = make_values(kind, read.fields, self._defaults)
+        except InvalidValue as error:
+            title = str(read.fields[NAME_FIELDS[kind]])
+            self.rejections.append(Rejection(error.message, row.number, identity, title=title))
+            return error.message
+        self._seen[identity] = row.number
+        self.records.append(ImportedRecord(kind, identity, values, line=row.number))
+        return None
+
+    def _reject(self, row: _Row, read: RowValues) -> Message | None:
+        """Reject a row with invalid cells: the first one is named by column, and all of them in the reason.
+
+        Return the problem of a column that is missing.
+        """
+        table = self._table
+        places = [(self._find_header(name), self._find_text(row, name), why) for name, why in read.problems.items()]
+        header, text, reason = places[0]
+        for other, other_text, why in places[1:]:
+            reason = Message(
+                "{reason} Column “{column}”, value “{value}”: {other}",
+                reason=reason,
+                column=other,
+                value=other_text,
+                other=why,
+            )
+        title = str(read.fields.get(NAME_FIELDS[table.kind]) or "")
+        identity = str(read.fields.get(IDENTITY) or "")
+        self.rejections.append(Rejection(reason, row.number, identity, title=title, column=header, value=text))
+        return next((why for name, why in read.problems.items() if name not in table.fields), None)
+
+    def _find_header(self, name: str) -> str:
+        table = self._table
+        return table.headers[table.fields.index(name)] if name in table.fields else name
+
+    def _find_text(self, row: _Row, name: str) -> str:
+        fields = self._table.fields
+        index = fields.index(name) if name in fields else len(row.cells)
+        return to_text(row.cells[index])[:_MAX_PREVIEW_TEXT] if index < len(row.cells) else ""
+
+
+# Header and columns -----------------------------------------------------------------------------
+
+
+def _make_table(rows: Sequence[Sequence[Cell]], mapping: Mapping[str, str], defaults: Mapping[str, Any]) -> _Table:
+    cleaned = [[_clean_cell(cell) for cell in row] for row in rows]
+    first = _find_header_row(cleaned, mapping)
+    headers = _make_headers(cleaned[first])
+    kind = str(defaults.get("kind") or guess_kind(headers))
+    if kind not in KINDS:
+        raise InvalidValue("must be a table of events, venues or organizers.")
+    body = [_Row(number, _trim(row)) for number, row in enumerate(cleaned[first + 1 :], first + 2)]
+    body = [row for row in body if row.cells]
+    if len(body) > MAX_ROWS:
+        raise InvalidValue("has more than {maximum} rows.", maximum=MAX_ROWS)
+    fields = _choose_fields(kind, headers, mapping, body)
+    order = str(defaults.get("date_order") or "")
+    language = guess_language(kind, headers)
+    orders = {
+        name: order or moments.find_order(_list_cells(body, index), language)
+        for index, name in enumerate(fields)
+        if name in ("start_date", "end_date")
+    }
+    if not order and "start_date" in orders:
+        orders["end_date"] = orders["start_date"]
+    return _Table(kind, headers, fields, orders, body)
+
+
+def _clean_cell(cell: Cell) -> Cell:
+    """Remove the spaces around a text; line breaks separate names, even behind a single one."""
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\r\n", "\n").strip(" \t\u00a0")
+    return unguard_formula(text) if text.strip() else ""
+
+
+def _trim(row: list[Cell]) -> list[Cell]:
+    """Return a row without the empty cells at its end."""
+    while row and row[-1] in ("", None):
+        row = row[:-1]
+    return row
+
+
+def _find_header_row(rows: list[list[Cell]], mapping: Mapping[str, str]) -> int:
+    """Return the index of the header: of the first rows, the one with the most known headers."""
+    known = [
+        (sum(1 for cell in row if _is_header(cell, mapping)), -index)
+        for index, row in enumerate(rows[:_MAX_ROWS_BEFORE_HEADER])
+        if _trim(row)
+    ]
+    if not known:
+        raise InvalidValue("is empty: a table has a header and rows.")
+    return -max(known)[1]
+
+
+def _is_header(cell: Cell, mapping: Mapping[str, str]) -> bool:
+    text = to_text(cell)
+    return text in mapping or any(find_field(kind, text)[0] for kind in KINDS)
+
+
+def _make_headers(row: list[Cell]) -> list[str]:
+    """Return the headers, which are made unique; a column without one is named by its number."""
+    cells = _trim(row)
+    if len(cells) > MAX_COLUMNS:
+        raise InvalidValue("has more than {maximum} columns.", maximum=MAX_COLUMNS)
+    headers: list[str] = []
+    for number, cell in enumerate(cells, 1):
+        text = to_text(cell)[:_MAX_PREVIEW_TEXT] or str(number)
+        names = (text if repeat == 1 else f"{text} ({repeat})" for repeat in count(1))
+        headers.append(next(name for name in names if name not in headers))
+    return headers
+
+
+def _choose_fields(kind: str, headers: list[str], mapping: Mapping[str, str], rows: list[_Row]) -> list[str]:
+    """Return the field of each column: that of the mapping, else a guess. Each field has one column, with few
+    exceptions."""
+    fields: list[str] = []
+    taken = {mapping[header] for header in headers if header in mapping}
+    for index, header in enumerate(headers):
+        name = mapping[header] if header in mapping else _guess_field(kind, header, _list_cells(rows, index))
+        is_given = header in mapping
+        if name not in KINDS[kind] or (name in fields and name not in REPEATABLE) or (not is_given and name in taken):
+            name = IGNORED
+        fields.append(name)
+    return fields
+
+
+def _guess_field(kind: str, header: str, cells: list[Cell]) -> str:
+    """Guess the field of a column by its header; a column of times, such as “Beginn”, has no dates."""
+    base = header.rpartition(" (")[0] if header.endswith(")") and header[-2:-1].isdecimal() else header
+    name = find_field(kind, base)[0]
+    if name in ("start_date", "end_date") and cells and all(map(moments.is_time_only, cells)):
+        return name.replace("date", "time")
+    return name
+
+
+def _list_cells(rows: list[_Row], index: int) -> list[Cell]:
+    """Return the values of a column that are not empty."""
+    cells = [row.cells[index] for row in rows if index < len(row.cells)]
+    return [cell for cell in cells if cell not in ("", None)]
+
+
+def _find_samples(rows: list[_Row], index: int) -> list[str]:
+    texts = [to_text(cell)[:_MAX_PREVIEW_TEXT] for cell in _list_cells(rows[:PREVIEW_ROWS], index)]
+    return list(dict.fromkeys(texts))[:_SAMPLES]
+
+
+def _group_cells(table: _Table, row: _Row) -> dict[str, list[Cell]]:
+    """Return the cells of a row by field, for all columns that are imported."""
+    grouped: dict[str, list[Cell]] = {}
+    for index, name in enumerate(table.fields):
+        if name != IGNORED:
+            grouped.setdefault(name, []).append(row.cells[index] if index < len(row.cells) else "")
+    return grouped
+
+
+# Results ----------------------------------------------------------------------------------------
+
+
+def _make_preview(table: _Table, row: _Row, read: RowValues, problem: Message | None) -> PreviewRow:
+    cells: list[PreviewCell] = [
+        {
+            "text": to_text(row.cells[index])[:_MAX_PREVIEW_TEXT] if index < len(row.cells) else "",
+            "problem": read.problems.get(name) if name != IGNORED else None,
+        }
+        for index, name in enumerate(table.fields)
+    ]
+    return {"row": row.number, "cells": cells, "problem": problem}
+
+
+def find_span(records: Sequence[ImportedRecord], defaults: Mapping[str, Any]) -> tuple[datetime, datetime] | None:
+    """Return the first and the last instant of events; None without any."""
+    instants: list[datetime] = []
+    for record in records if records and records[0].kind == "events" else ():
+        zone = str(record.values.get("timezone") or defaults.get("site_timezone") or "UTC")
+        try:
+            sides = [read_datetime(record.values[name]) for name in ("start_date", "end_date")]
+            instants += [times.to_utc(side, zone) for side in sides if isinstance(side, DateTimeInput)]
+        except (InvalidValue, OverflowError, ValueError):
+            continue
+    return (min(instants).astimezone(UTC), max(instants).astimezone(UTC)) if instants else None

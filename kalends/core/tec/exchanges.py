@@ -1,0 +1,147 @@
+"""Requests to a site and its responses, and where the parts of a site are found in them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import orjson
+
+JsonObject = dict[str, Any]
+
+STATUSES: Final = "publish%2Cfuture%2Cdraft%2Cpending%2Cprivate%2Ctrash"
+TRIBE_STATUSES: Final = "publish%2Cdraft%2Cpending%2Cprivate%2Cfuture%2Ctrash"
+# A list without dates has only the events of a default window.
+ALL_DATES: Final = "start_date=1970-01-02+00%3A00%3A00&end_date=2100-01-01+00%3A00%3A00"
+
+INDEX: Final = "index"
+SETTINGS: Final = "wp/v2/settings"
+ME: Final = "wp/v2/users/me?context=edit"
+DEFAULT_LIST: Final = "tribe/events/v1/events"
+
+# Lists by the name of the kind, complete and with all fields.
+WP_LISTS: Final = {
+    "users": "wp/v2/users?context=edit&per_page=100",
+    "categories": "wp/v2/tribe_events_cat?context=edit&per_page=100",
+    "tags": "wp/v2/tags?context=edit&per_page=100",
+    "media": "wp/v2/media?context=edit&per_page=100",
+    "venues": f"wp/v2/tribe_venue?context=edit&status={STATUSES}&per_page=100&orderby=id&order=asc",
+    "organizers": f"wp/v2/tribe_organizer?context=edit&status={STATUSES}&per_page=100&orderby=id&order=asc",
+    # Events that are over are missing here, whatever the parameters are.
+    "events": f"wp/v2/tribe_events?context=edit&status={STATUSES}&per_page=100&orderby=id&order=asc",
+}
+# Events that are hidden from listings are missing here.
+TRIBE_LISTS: Final = {
+    "categories": "tribe/events/v1/categories?hide_empty=0&per_page=50",
+    "tags": "tribe/events/v1/tags?hide_empty=0&per_page=50",
+    "venues": f"tribe/events/v1/venues?status={TRIBE_STATUSES}&per_page=50",
+    "organizers": f"tribe/events/v1/organizers?status={TRIBE_STATUSES}&per_page=50",
+    "events": f"tribe/events/v1/events?{ALL_DATES}&status={TRIBE_STATUSES}&per_page=50",
+}
+# All events but those in the trash; TEC 6.15 and later.
+TEC_EVENTS: Final = "tec/v1/events?per_page=100&" + "&".join(
+    f"status%5B%5D={status}" for status in ("publish", "draft", "pending", "private", "future")
+)
+# What anyone may read.
+PUBLIC_EVENTS: Final = (f"tribe/events/v1/events?{ALL_DATES}&per_page=50", "tec/v1/events?per_page=100")
+# The collections of wp/v2 with single records.
+WP_COLLECTIONS: Final = {
+    "users": "wp/v2/users",
+    "categories": "wp/v2/tribe_events_cat",
+    "tags": "wp/v2/tags",
+    "media": "wp/v2/media",
+    "venues": "wp/v2/tribe_venue",
+    "organizers": "wp/v2/tribe_organizer",
+    "events": "wp/v2/tribe_events",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request, named by its address, and the response."""
+
+    address: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    crawl: int = 0
+
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.body)
+
+
+class Exchanges(Protocol):
+    """The exchanges of a crawl, by the address of the request."""
+
+    def find(self, address: str) -> Exchange | None: ...
+
+    def list(self, prefix: str) -> Iterator[Exchange]: ...
+
+    def read_fact(self, name: str, default: Any = None) -> Any: ...
+
+
+def wp_address(kind: str, record_id: int | str) -> str:
+    return f"{WP_COLLECTIONS[kind]}/{record_id}?context=edit"
+
+
+def tribe_event_address(record_id: int | str) -> str:
+    return f"tribe/events/v1/events/{record_id}?context=edit"
+
+
+def page_address(address: str, page: int) -> str:
+    """Return the address of a page of a list; the first page is the address itself."""
+    return address if page == 1 else f"{address}&page={page}"
+
+
+def count_pages(headers: Mapping[str, str]) -> int:
+    text = headers.get("x-wp-totalpages") or headers.get("x-tec-totalpages") or "1"
+    return int(text) if text.isdecimal() else 1
+
+
+def read_total(headers: Mapping[str, str]) -> int | None:
+    text = headers.get("x-wp-total") or headers.get("x-tec-total") or ""
+    return int(text) if text.isdecimal() else None
+
+
+def read_items(body: Any) -> list[JsonObject]:
+    """Return the records of a page: a list, or an object with one list (`events`, `venues` …)."""
+    if isinstance(body, dict):
+        names = ("events", "venues", "organizers", "categories", "tags")
+        body = next((body[name] for name in names if name in body), [])  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(body, list):
+        return []
+    entries: list[Any] = body
+    return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), int)]
+
+
+def read_list(exchanges: Exchanges, address: str) -> dict[int, JsonObject]:
+    """Return the records of all pages of a list by ID."""
+    first = exchanges.find(address)
+    records: dict[int, JsonObject] = {}
+    for page in range(1, count_pages(first.headers) + 1 if first else 1):
+        exchange = exchanges.find(page_address(address, page))
+        if exchange is not None and exchange.status == 200:
+            records.update({entry["id"]: entry for entry in read_items(exchange.json)})
+    return records
+
+
+def list_single_ids(exchanges: Exchanges, kind: str, status: int | None = 200) -> list[int]:
+    """Return the IDs of the records that were requested by ID with this result; None: any."""
+    prefix = f"{WP_COLLECTIONS[kind]}/"
+    ids = [
+        exchange.address.removeprefix(prefix).partition("?")[0]
+        for exchange in exchanges.list(prefix)
+        if status in (None, exchange.status)
+    ]
+    return sorted(int(entry) for entry in ids if entry.isdecimal())
+
+
+def read_records(exchanges: Exchanges, kind: str) -> dict[int, JsonObject]:
+    """Return the records of a kind as wp/v2 describes them: those of the list, and single ones in addition."""
+    records = read_list(exchanges, WP_LISTS[kind]) if kind != "events" else {}
+    for exchange in exchanges.list(f"{WP_COLLECTIONS[kind]}/"):
+        if exchange.status == 200 and exchange.address.endswith("?context=edit"):
+            record: JsonObject = exchange.json
+            if isinstance(record.get("id"), int):
+                records[record["id"]] = record
+    return dict(sorted(records.items()))

@@ -1,0 +1,175 @@
+"""A snapshot of a site as records that can be imported."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+from urllib.parse import unquote
+
+from kalends.core.imports.records import ImportedRecord, Rejection
+from kalends.core.messages import Message
+from kalends.core.tec.addresses import Home, last_segment
+from kalends.core.tec.content import Converter
+from kalends.core.tec.exchanges import TRIBE_LISTS, WP_COLLECTIONS, Exchanges, JsonObject, read_list, read_records
+from kalends.core.tec.images import build_index, is_image, list_files
+from kalends.core.tec.links import find_prefixes, find_redirects
+from kalends.core.tec.move_in import KINDS, MoveIn, MoveInWarning, SiteFacts
+from kalends.core.tec.people import map_terms, map_user
+from kalends.core.tec.posts import STATUSES, Mapper
+from kalends.core.tec.site_facts import read_site_facts
+from kalends.core.tec.slugs import choose_slugs
+
+Records = dict[str, dict[int, JsonObject]]
+# Long parts of events in `tribe/events/v1` that nothing reads.
+UNUSED_FIELDS: Final = ("description", "excerpt", "image", "venue", "organizer", "categories", "tags")
+
+
+def map_snapshot(
+    exchanges: Exchanges, *, base_url: str = "", keep_shortcodes: bool = False, without_trash: bool = False
+) -> MoveIn:
+    """Return everything that a site becomes here. Links to its pages lead to `base_url`, if that is given."""
+    records = _read_all(exchanges)
+    if without_trash:
+        records = {kind: _drop_trash(entries) for kind, entries in records.items()}
+    tribe = read_tribe_events(exchanges)
+    site = read_site_facts(exchanges, records["events"], tribe, _find_highest_ids(records))
+    mapper = _build_mapper(site, records, tribe, base_url, keep_shortcodes)
+    mapped = list(_map_all(mapper, records))
+    images = mapper.converter.images
+    urls = _list_urls(records["media"]) | images.unknown_files
+    broken = list(_check_files(exchanges, urls))
+    lost = {rejection.identity for rejection in broken}
+    unreadable = list(_find_unreadable(exchanges))
+    return MoveIn(
+        site=site,
+        records=[
+            *_order(mapped, [_map_file(identity, url) for identity, url in images.unknown_files.items()], lost),
+        ],
+        redirects=find_redirects(exchanges, records),
+        prefixes=find_prefixes(records, Home.read(site.url).folder),
+        legacy_files=[
+            file for file in list_files(filter(is_image, records["media"].values())) if file.identity not in lost
+        ],
+        warnings=[*_read_crawl_warnings(exchanges), *mapper.warnings.list()],
+        rejections=[*mapper.rejections, *broken, *unreadable],
+        image_urls={identity: url for identity, url in urls.items() if identity not in lost},
+    )
+
+
+def list_image_urls(exchanges: Exchanges) -> list[str]:
+    """Return the addresses of all image files, those in texts included."""
+    records = _read_all(exchanges)
+    site = read_site_facts(exchanges, {}, {}, {})
+    mapper = _build_mapper(site, records, {}, "", keep_shortcodes=False)
+    list(_map_all(mapper, records))
+    return list((_list_urls(records["media"]) | mapper.converter.images.unknown_files).values())
+
+
+def read_tribe_events(exchanges: Exchanges) -> dict[int, JsonObject]:
+    """Return the events as `tribe/events/v1` describes them, those of its list and single ones in addition.
+
+    The list has no flags of protected events, and trashed events are only in the list.
+    """
+    events = read_list(exchanges, TRIBE_LISTS["events"])
+    for exchange in exchanges.list("tribe/events/v1/events/"):
+        if exchange.status == 200 and isinstance(record := exchange.json, dict) and isinstance(record.get("id"), int):
+            events[record["id"]] = record
+    for record in events.values():
+        for name in UNUSED_FIELDS:
+            record.pop(name, None)
+    return events
+
+
+def _read_all(exchanges: Exchanges) -> Records:
+    records = {kind: read_records(exchanges, kind) for kind in KINDS}
+    for kind in ("venues", "organizers", "events"):
+        records[kind] = {entry: record for entry, record in records[kind].items() if record.get("status") in STATUSES}
+    return records
+
+
+def _drop_trash(records: dict[int, JsonObject]) -> dict[int, JsonObject]:
+    return {entry: record for entry, record in records.items() if record.get("status") != "trash"}
+
+
+def _build_mapper(
+    site: SiteFacts, records: Records, tribe: Mapping[int, JsonObject], base_url: str, keep_shortcodes: bool
+) -> Mapper:
+    home = Home.read(site.url)
+    moves = Home.read(base_url).url if base_url and Home.read(base_url).host != home.host else ""
+    return Mapper(
+        zone=site.timezone,
+        host=site.host,
+        converter=Converter(build_index(home, records["media"].values()), moves, keep_shortcodes),
+        slugs={kind: choose_slugs(records[kind]) for kind in ("venues", "organizers", "events")},
+        tribe=tribe,
+        users=frozenset(map(str, records["users"])),
+    )
+
+
+def _map_all(mapper: Mapper, records: Records) -> Iterator[ImportedRecord]:
+    yield from map(map_user, records["users"].values())
+    for kind in ("categories", "tags"):
+        yield from map_terms(kind, records[kind])
+    for record in records["media"].values():
+        if is_image(record):
+            yield mapper.map_image(record)
+        else:
+            mapper.warnings.add(("media", str(record["id"])), Message("It is no image and stays behind."))
+    yield from map(mapper.map_venue, records["venues"].values())
+    yield from map(mapper.map_organizer, records["organizers"].values())
+    yield from filter(None, map(mapper.map_event, records["events"].values()))
+
+
+def _order(mapped: list[ImportedRecord], files: list[ImportedRecord], lost: set[str]) -> Iterator[ImportedRecord]:
+    """Yield the records in the order of writing, with the images of texts after those of the library."""
+    for kind in KINDS:
+        for record in [*mapped, *files]:
+            if record.kind == kind and not (kind == "media" and record.identity in lost):
+                yield record
+
+
+def _map_file(identity: str, url: str) -> ImportedRecord:
+    """Return an image of which only the file is known."""
+    title = unquote(last_segment(url)).rpartition(".")[0]
+    return ImportedRecord("media", identity, {"title": title, "alt_text": "", "caption": ""})
+
+
+def _list_urls(media: Mapping[int, JsonObject]) -> dict[str, str]:
+    return {str(entry): record["source_url"] for entry, record in media.items() if is_image(record)}
+
+
+def _check_files(exchanges: Exchanges, urls: Mapping[str, str]) -> Iterator[Rejection]:
+    """Yield the images whose files were requested and are not available."""
+    for identity, url in urls.items():
+        exchange = exchanges.find(url)
+        if exchange is not None and exchange.status != 200:
+            problem = exchange.headers.get("problem") or Message(
+                "the site answered {status}.", status=exchange.status
+            )
+            yield Rejection(
+                Message("The file {url} could not be fetched: {problem}", url=url, problem=problem),
+                identity=identity,
+                title=url,
+            )
+
+
+def _find_unreadable(exchanges: Exchanges) -> Iterator[Rejection]:
+    """Yield the events that the site has but does not show. It has no event behind a 404 or 410."""
+    for exchange in exchanges.list(f"{WP_COLLECTIONS['events']}/"):
+        if exchange.status not in (200, 404, 410):
+            identity = last_segment(exchange.address)
+            reason = Message("The site answered {status} instead of the event.", status=exchange.status)
+            yield Rejection(reason, identity=identity)
+
+
+def _read_crawl_warnings(exchanges: Exchanges) -> list[MoveInWarning]:
+    stored: list[JsonObject] = exchanges.read_fact("warnings", [])
+    return [MoveInWarning(_decode_message(**entry)) for entry in stored]
+
+
+def _decode_message(text: str, values: JsonObject) -> Message:
+    return Message(text, **values)
+
+
+def _find_highest_ids(records: Records) -> dict[str, int]:
+    posts = [entry for kind in ("media", "venues", "organizers", "events") for entry in records[kind]]
+    terms = [entry for kind in ("categories", "tags") for entry in records[kind]]
+    return {"posts": max(posts, default=0), "terms": max(terms, default=0), "users": max(records["users"], default=0)}

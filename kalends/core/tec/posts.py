@@ -1,0 +1,301 @@
+"""Events, venues and organizers of the former site, and images."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from kalends.core import times
+from kalends.core.date_forms import DateTimeInput
+from kalends.core.errors import InvalidValue
+from kalends.core.event_states import CANCELLED, MOVED_ONLINE, POSTPONED, SCHEDULED
+from kalends.core.imports.records import ImportedRecord, Rejection
+from kalends.core.messages import Message
+from kalends.core.tec.content import Converter
+from kalends.core.tec.exchanges import JsonObject
+from kalends.core.tec.fields import (
+    clean_email,
+    clean_website,
+    parse_time,
+    read_flag,
+    read_ids,
+    read_meta,
+    read_number,
+    read_raw,
+    read_rendered,
+    read_text,
+    read_utc,
+)
+from kalends.core.tec.uids import compute_uid
+from kalends.core.tec.warnings import Key, Warnings
+from kalends.core.zones import read_zone
+
+STATUSES: Final = ("publish", "future", "draft", "pending", "private", "trash")
+STATES: Final = {
+    "": SCHEDULED,
+    "scheduled": SCHEDULED,
+    "canceled": CANCELLED,
+    "cancelled": CANCELLED,
+    "postponed": POSTPONED,
+    "moved-online": MOVED_ONLINE,
+    "moved_online": MOVED_ONLINE,
+}
+NO_TITLE: Final = "(no title)"  # as WordPress shows it
+
+Values = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Mapper:
+    """Maps posts. `tribe` has the events as `tribe/events/v1` describes them, which alone has some flags."""
+
+    zone: str
+    host: str
+    converter: Converter
+    slugs: Mapping[str, Mapping[int, str]]
+    tribe: Mapping[int, JsonObject]
+    users: frozenset[str]
+    warnings: Warnings = field(default_factory=Warnings)
+    rejections: list[Rejection] = field(default_factory=list[Rejection])
+
+    # Venues and organizers ----------------------------------------------------------------------
+
+    def map_venue(self, record: JsonObject) -> ImportedRecord:
+        key, meta = ("venues", str(record["id"])), read_meta(record)
+        latitude, longitude = (read_number(read_text(meta, name)) for name in ("_VenueLat", "_VenueLng"))
+        has_place = latitude is not None and longitude is not None and abs(latitude) <= 90 and abs(longitude) <= 180
+        values: Values = {
+            "venue": self._read_title(key, record),
+            **self._read_post(key, record),
+            "address": read_text(meta, "_VenueAddress"),
+            "city": read_text(meta, "_VenueCity"),
+            "country": read_text(meta, "_VenueCountry"),
+            "province": read_text(meta, "_VenueProvince"),
+            "state": read_text(meta, "_VenueState"),
+            "stateprovince": read_text(meta, "_VenueStateProvince"),
+            "zip": read_text(meta, "_VenueZip"),
+            "phone": read_text(meta, "_VenuePhone"),
+            "website": self._read_website(key, read_text(meta, "_VenueURL")),
+            "geo_lat": latitude if has_place else None,
+            "geo_lng": longitude if has_place else None,
+            "show_map": read_flag(meta.get("_VenueShowMap")),
+            "show_map_link": read_flag(meta.get("_VenueShowMapLink")),
+        }
+        return self._finish(key, record, self._hide_protected(key, record, values), self._read_links(key, record))
+
+    def map_organizer(self, record: JsonObject) -> ImportedRecord:
+        key, meta = ("organizers", str(record["id"])), read_meta(record)
+        email = clean_email(read_text(meta, "_OrganizerEmail"))
+        if email is None:
+            self.warnings.add(key, Message("The e-mail address is not valid; it is left out."))
+        values: Values = {
+            "organizer": self._read_title(key, record),
+            **self._read_post(key, record),
+            "phone": read_text(meta, "_OrganizerPhone"),
+            "website": self._read_website(key, read_text(meta, "_OrganizerWebsite")),
+            "email": email or "",
+        }
+        return self._finish(key, record, self._hide_protected(key, record, values), self._read_links(key, record))
+
+    def _hide_protected(self, key: Key, record: JsonObject, values: Values) -> Values:
+        """Return the values of a record that others could read only with a password, which has no equivalent."""
+        if not record.get("password"):
+            return values
+        self.warnings.add(
+            key, Message("It is protected by a password, which only events can be; it becomes private.")
+        )
+        return {**values, "status": "private" if values["status"] in ("publish", "future") else values["status"]}
+
+    # Events -------------------------------------------------------------------------------------
+
+    def map_event(self, record: JsonObject) -> ImportedRecord | None:
+        key, meta = ("events", str(record["id"])), read_meta(record)
+        start, end = parse_time(meta.get("_EventStartDate")), parse_time(meta.get("_EventEndDate"))
+        if start is None or end is None:
+            self._reject(key, record, Message("It has no start or end."))
+            return None
+        columns = {"uid": compute_uid(record["id"], start, end, self.host)}
+        if guid := read_raw(record, "guid"):
+            columns["feed_guid"] = guid
+        values: Values = {
+            "title": self._read_title(key, record),
+            **self._read_post(key, record),
+            "excerpt": self._convert(key, record, "excerpt"),
+            **self._read_times(key, meta, start, end),
+            **self._read_cost(meta),
+            "website": self._read_website(key, read_text(meta, "_EventURL")),
+            "show_map": read_flag(meta.get("_EventShowMap")),
+            "show_map_link": read_flag(meta.get("_EventShowMapLink")),
+            **self._read_flags(key, record),
+            **self._read_state(key, meta),
+            "new_password": str(record.get("password") or ""),
+        }
+        links = {
+            **self._read_links(key, record),
+            "venue": read_ids(meta.get("_EventVenueID")),
+            "organizer": read_ids(meta.get("_EventOrganizerID")),
+            "categories": read_ids(record.get("tribe_events_cat") or []),
+            "tags": read_ids(record.get("tags") or []),
+        }
+        return self._finish(key, record, values, links, columns)
+
+    def _read_times(self, key: Key, meta: JsonObject, start: datetime, end: datetime) -> Values:
+        """Return the local times. The UTC times of TEC are only compared: they are derived from the local ones."""
+        is_all_day, zone = (
+            read_flag(meta.get("_EventAllDay")),
+            self._read_zone(key, read_text(meta, "_EventTimezone")),
+        )
+        if is_all_day and end.time() < start.time():
+            end -= timedelta(days=1)  # A site whose days end late at night stores the next day.
+        if not is_all_day:
+            self._compare_utc(key, meta, zone, start, end)
+        return {
+            "start_date": times.format_datetime(start),
+            "end_date": times.format_datetime(end),
+            "timezone": zone,
+            "all_day": is_all_day,
+        }
+
+    def _read_zone(self, key: Key, name: str) -> str:
+        try:
+            return read_zone(name) if name else self.zone
+        except InvalidValue:
+            self.warnings.add(
+                key, Message("The time zone {name} is unknown; the times are those of the site.", name=name)
+            )
+            return self.zone
+
+    def _compare_utc(self, key: Key, meta: JsonObject, zone: str, start: datetime, end: datetime) -> None:
+        for local, name in ((start, "_EventStartDateUTC"), (end, "_EventEndDateUTC")):
+            stored = parse_time(meta.get(name))
+            utc = times.to_utc(DateTimeInput(local, None, False), zone).replace(tzinfo=None)
+            if stored is not None and stored != utc:
+                self.warnings.add(key, Message("The UTC time differs from the local time; the local time counts."))
+
+    def _read_cost(self, meta: JsonObject) -> Values:
+        position = read_text(meta, "_EventCurrencyPosition")
+        code = read_text(meta, "_EventCurrencyCode").strip()
+        return {
+            "cost": read_text(meta, "_EventCost"),
+            "currency_symbol": read_text(meta, "_EventCurrencySymbol"),
+            "currency_code": code if len(code) == 3 and code.isalpha() else "",
+            "currency_position": position if position in ("prefix", "postfix") else "",
+        }
+
+    def _read_flags(self, key: Key, record: JsonObject) -> Values:
+        """Return the flags, which only `tribe` has. Its lists have every trashed event that is not hidden."""
+        found = self.tribe.get(record["id"])
+        if found is None and record.get("status") != "trash":
+            self.warnings.add(key, Message("Whether it is hidden, featured or sticky could not be read."))
+        is_hidden = record.get("status") == "trash" if found is None else read_flag(found.get("hide_from_listings"))
+        flags = found or {}
+        return {
+            "hide_from_listings": is_hidden,
+            "featured": read_flag(flags.get("featured")),
+            "sticky": read_flag(flags.get("sticky")),
+        }
+
+    def _read_state(self, key: Key, meta: JsonObject) -> Values:
+        name = read_text(meta, "_tribe_events_status")
+        if name not in STATES:
+            self.warnings.add(key, Message("The state {name} of events is unknown; it is left out.", name=name))
+        state = STATES.get(name, SCHEDULED)
+        reason = read_text(meta, "_tribe_events_status_reason") if state != SCHEDULED else ""
+        return {"event_status": state, "status_reason": reason}
+
+    # Parts of all posts -------------------------------------------------------------------------
+
+    def _read_post(self, key: Key, record: JsonObject) -> Values:
+        values: Values = {"status": str(record["status"]), "description": self._convert(key, record, "content")}
+        if published := read_utc(record, "date", self.zone):
+            values["date_utc"] = times.format_datetime(published)
+        return values
+
+    def _read_title(self, key: Key, record: JsonObject) -> str:
+        title = read_raw(record, "title").strip()
+        if not title:
+            self.warnings.add(key, Message("It has no title."))
+        return title or NO_TITLE
+
+    def _read_website(self, key: Key, text: str) -> str:
+        website = clean_website(text) if text.strip() else ""
+        if website is None:
+            self.warnings.add(key, Message("The address of the website is not valid; it is left out."))
+        return website or ""
+
+    def _read_links(self, key: Key, record: JsonObject) -> dict[str, Sequence[str]]:
+        image, author = record.get("featured_media"), str(record.get("author") or "")
+        links: dict[str, Sequence[str]] = {"image": read_ids(image or [])}
+        if author not in self.users:
+            self.warnings.add(key, Message("Its author has no account on the site."))
+            return links
+        return {**links, "author": [author]}
+
+    def _convert(self, key: Key, record: JsonObject, name: str) -> str:
+        converted = self.converter.convert(read_raw(record, name), read_rendered(record, name))
+        causes = [
+            *[
+                Message("The shortcode [{name}] is removed.", name=entry)
+                for entry in dict.fromkeys(converted.shortcodes)
+            ],
+            *[Message("The block {name} has no content here.", name=entry) for entry in converted.blocks],
+            *[Message("The element <{name}> is removed.", name=entry) for entry in converted.elements],
+            *[
+                Message("It links the file {url}, which is no image and stays behind.", url=url)
+                for url in converted.files
+            ],
+        ]
+        for cause in causes:
+            self.warnings.add(key, cause)
+        return converted.html
+
+    def _finish(
+        self,
+        key: Key,
+        record: JsonObject,
+        values: Values,
+        links: Mapping[str, Sequence[str]],
+        columns: Mapping[str, str] | None = None,
+    ) -> ImportedRecord:
+        exact = dict(columns or {})
+        slug = self.slugs[key[0]][record["id"]]
+        if slug or key[0] == "events":  # A draft of an event may have no slug; the others always get one.
+            exact["slug"] = slug
+        if modified := read_utc(record, "modified", self.zone):
+            exact["modified_utc"] = modified.isoformat()
+        return ImportedRecord(
+            *key, values, columns=exact, links=links, wanted_id=record["id"], warnings=self.warnings.of(key)
+        )
+
+    def _reject(self, key: Key, record: JsonObject, reason: Message) -> None:
+        self.rejections.append(Rejection(reason, identity=key[1], title=read_raw(record, "title")))
+
+    # Images -------------------------------------------------------------------------------------
+
+    def map_image(self, record: JsonObject) -> ImportedRecord:
+        key = ("media", str(record["id"]))
+        caption, description = read_raw(record, "caption").strip(), read_raw(record, "description").strip()
+        if caption and description:
+            self.warnings.add(key, Message("It has a caption and a description; the description is lost."))
+        columns = {
+            name: time.isoformat()
+            for name, time in (
+                ("added_at", read_utc(record, "date", self.zone)),
+                ("modified_utc", read_utc(record, "modified", self.zone)),
+            )
+            if time is not None
+        }
+        links = self._read_links(key, record)
+        values = {
+            "title": read_raw(record, "title"),
+            "alt_text": str(record.get("alt_text") or ""),
+            "caption": caption or description,
+        }
+        return ImportedRecord(
+            *key,
+            values,
+            columns=columns,
+            links={name: ids for name, ids in links.items() if name == "author"},
+            wanted_id=record["id"],
+            warnings=self.warnings.of(key),
+        )

@@ -1,0 +1,1 @@
+"""Moving a WordPress site with The Events Calendar in."""

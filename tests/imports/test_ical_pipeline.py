@@ -1,0 +1,44 @@
+"""The calendars of the corpus are written to a site, and a second run changes nothing."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from kalends.core.imports.ical import read_calendar
+from kalends.core.imports.records import ImportedRecord
+from tests.api.running_app import RunningApp
+from tests.imports.ical_corpus import FOLDER, NAMES, NOW, read_expected
+from tests.imports.site import Subscription
+
+# Titles of markup only, which the API refuses.
+REJECTED = {"hostile_texts": 1}
+WITH_RECORDS = [name for name in NAMES if read_expected(name).get("records")]
+
+
+def read_records(name: str) -> list[ImportedRecord]:
+    """Return the records of a calendar. Their images are left out, because nothing serves them here."""
+    options = {"now": NOW, **read_expected(name)["options"]}
+    records = read_calendar((FOLDER / f"{name}.ics").read_bytes(), options).records
+    return [
+        replace(record, values={key: value for key, value in record.values.items() if key != "image"})
+        for record in records
+    ]
+
+
+@pytest.mark.parametrize("name", WITH_RECORDS)
+def test_calendar_is_written_once(app: RunningApp, name: str) -> None:
+    records = read_records(name)
+    feed = Subscription.add(app)
+    feed.now = datetime.fromisoformat(NOW).astimezone(UTC)
+    first = feed.plan(*records)
+    feed.apply(first)
+    rows = feed.rows(first)
+    rejected = [row for row in rows if row["action"] == "rejected"]
+    failed = [row for row in rows if row["state"] != "applied" and row not in rejected]
+    assert len(rejected) == REJECTED.get(name, 0), [(row["title"], row["reasons"]) for row in rejected]
+    assert failed == [], [(row["title"], row["state"], row["reasons"]) for row in failed]
+    assert len(rows) == len(records)
+    second = feed.rows(feed.plan(*records))
+    changed = [row for row in second if row["action"] not in ("unchanged", "rejected")]
+    assert changed == [], [(row["title"], row["action"], row["changes"]) for row in changed]

@@ -1,0 +1,209 @@
+"""A small WordPress site with The Events Calendar, as a process: the records of `site.jsonl`, and faults on demand.
+
+It answers as WordPress does: totals and pages of lists, 404 for unknown IDs and routes, 400 or 404 behind the last
+page, 401 for wrong credentials. It prints its port.
+"""
+
+import argparse
+import base64
+import json
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+OLD = "http://old.example"
+PASSWORD = "application password"
+Json = Any
+
+
+class Site:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.docs: dict[tuple[str, str], dict[int, Json]] = {}
+        self.lists: dict[tuple[str, str], list[int]] = {}
+        self.pages: dict[tuple[str, str], list[Any]] = {}
+        for line in map(json.loads, Path(__file__).with_name("site.jsonl").read_text().splitlines()):
+            if line[0] == "doc":
+                self.docs.setdefault((line[1], line[2]), {})[line[3]["id"]] = line[3]
+            elif line[0] == "list":
+                self.lists[line[1], line[2]] = line[3]
+            elif line[0] == "page":
+                self.pages[line[1], line[2]] = line[3:]
+        self.edited, self.deleted = self.lists["wp", "events"][:3], self.lists["wp", "events"][3]
+        self.is_changed = False
+
+    def change(self) -> None:
+        """Edit three events, delete one and rename a venue."""
+        self.is_changed = True
+        for (api, kind), docs in self.docs.items():
+            for record_id in self.edited if kind == "events" else ():
+                if record_id in docs:
+                    docs[record_id]["modified"] = (
+                        docs[record_id]["modified"][:10].replace("20", "21", 1) + "T09:00:00"
+                    )
+                    if api == "wp":
+                        docs[record_id]["title"]["raw"] = "Edited"
+            docs.pop(self.deleted, None)
+        for members in self.lists.values():
+            if self.deleted in members:
+                members.remove(self.deleted)
+        next(iter(self.docs["wp", "venues"].values()))["title"]["raw"] = "Renamed"
+
+    def answer(self, path: str, query: dict[str, str], role: str) -> tuple[int, dict[str, str], bytes]:
+        if self.options.plain and path.startswith("/wp-json"):
+            return 404, {}, b"<html>"
+        if "rest_route" in query:
+            route = query.pop("rest_route").strip("/")
+        elif path.startswith("/wp-json"):
+            route = path.removeprefix("/wp-json").strip("/")
+        else:
+            return self.answer_page(path)
+        if self.options.without_tec and route.startswith("tec/"):
+            return error(404, "rest_no_route")
+        if self.options.status_of and route == self.options.status_of[0]:
+            return error(int(self.options.status_of[1]), "internal_error")
+        return self.answer_route(route, query, role)
+
+    def answer_page(self, path: str) -> tuple[int, dict[str, str], bytes]:
+        if path.startswith("/wp-content/"):
+            return 200, {"content-type": "image/png"}, path.encode()
+        page = self.pages.get(("anonymous", path))
+        return (page[0], {"location": page[1]}, b"") if page else (404, {}, b"<html>")
+
+    def answer_route(self, route: str, query: dict[str, str], role: str) -> tuple[int, dict[str, str], bytes]:
+        if self.options.closed and role == "anonymous":
+            return error(401, "rest_cannot_access")
+        suffix = "?context=edit" if route == "wp/v2/users/me" else "/" if not route else ""
+        page = self.pages.get((role, f"/wp-json/{route}{suffix}".replace("//", "/")))
+        if page:
+            body = json.loads(page[2])
+            if self.options.without_tec and "namespaces" in body:
+                body["namespaces"].remove("tec/v1")
+            if self.options.namespaces and "namespaces" in body:
+                body["namespaces"] = self.options.namespaces.split(",")
+            return 200, {}, json.dumps(body).encode()
+        if role == "anonymous" and (route.startswith("wp/v2/users/me") or "context" in query):
+            return error(401, "rest_not_logged_in")
+        collection, _, last = route.rpartition("/")
+        if last.isdecimal():
+            return self.answer_single(*read_collection(collection), int(last))
+        return self.answer_list(*read_collection(route), query, role)
+
+    def answer_single(self, api: str, kind: str, record_id: int) -> tuple[int, dict[str, str], bytes]:
+        record = self.docs.get((api, kind), {}).get(record_id)
+        if record is not None:
+            return 200, {}, json.dumps(record).encode()
+        if api == "tribe" and record_id in self.docs["wp", kind]:
+            return error(403, "event-not-accessible")
+        return error(404, "rest_post_invalid_id")
+
+    def answer_list(self, api: str, kind: str, query: dict[str, str], role: str) -> tuple[int, dict[str, str], bytes]:
+        if (api, kind) not in self.lists:
+            return error(404, "rest_no_route")
+        members = [entry for entry in self.lists[api, kind] if role != "anonymous" or self.is_public(kind, entry)]
+        page, size = int(query.get("page", 1)), min(int(query.get("per_page", 10)), self.options.page_size)
+        if page > 1 and (page - 1) * size >= len(members):
+            return error(404 if api == "tribe" else 400, "rest_post_invalid_page_number")
+        docs = {
+            **self.docs["wp", kind],
+            **(self.docs["tribe-list", kind] if (api, kind) == ("tribe", "events") else {}),
+        }
+        items = [docs[entry] for entry in members[(page - 1) * size : page * size]]
+        name = "tec" if api == "tribe" else "wp"
+        totals = {f"x-{name}-total": str(len(members)), f"x-{name}-totalpages": str(-(-len(members) // size))}
+        return 200, totals, json.dumps({kind: items} if api == "tribe" else items).encode()
+
+    def is_public(self, kind: str, record_id: int) -> bool:
+        return bool(self.docs["wp", kind][record_id].get("status") == "publish")
+
+
+def read_collection(route: str) -> tuple[str, str]:
+    api = route.partition("/")[0]
+    names = {"tribe_events": "events", "tribe_venue": "venues", "tribe_organizer": "organizers"}
+    last = route.rpartition("/")[2]
+    return api, {**names, "tribe_events_cat": "categories"}.get(last, last)
+
+
+def error(status: int, code: str) -> tuple[int, dict[str, str], bytes]:
+    return status, {}, json.dumps({"code": code, "message": "", "data": {"status": status}}).encode()
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    site: Site
+    lock = Lock()
+    count = 0
+
+    def do_GET(self) -> None:
+        with self.lock:
+            Handler.count += 1
+            number, options = self.count, self.site.options
+            if options.change_after is not None and number > options.change_after and not self.site.is_changed:
+                self.site.change()
+        parts = urlsplit(self.path)
+        query = dict(parse_qsl(parts.query))
+        if options.log:
+            sys.stderr.write(json.dumps([self.path, self.headers.get("authorization")]) + "\n")
+        if options.drop_every and number % options.drop_every == 0:
+            self.close_connection = True
+        elif options.fail_every and number % options.fail_every == 0:
+            self.send(options.fail_status, {"retry-after": "1"}, b"busy")
+        elif options.redirect:
+            self.send(301, {"location": options.redirect + self.path}, b"")
+        elif (role := self.read_role()) == "":
+            self.send(*error(401, "incorrect_password"))
+        else:
+            status, headers, body = self.site.answer(parts.path, query, role)
+            body = body.replace(OLD.encode(), self.base.encode())
+            if options.truncate and options.truncate == urlsplit(self.path).path.removeprefix("/wp-json/"):
+                body = body[: len(body) // 2]
+            self.send(status, {name: value.replace(OLD, self.base) for name, value in headers.items()}, body)
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"  # type: ignore[attr-defined]
+
+    def read_role(self) -> str:
+        header = self.headers.get("authorization", "")
+        if not header or self.site.options.without_authorization:
+            return "anonymous"
+        login, _, password = base64.b64decode(header.split(" ", 1)[1]).decode().partition(":")
+        return login if login in ("administrator", "editor") and password == PASSWORD else ""
+
+    def send(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in {"content-type": "application/json", **headers, "content-length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        pass
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    for name in ("--drop-every", "--fail-every", "--change-after"):
+        parser.add_argument(name, type=int)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--fail-status", type=int, default=503)
+    parser.add_argument("--page-size", type=int, default=10)
+    parser.add_argument("--truncate", default="")
+    parser.add_argument("--redirect", default="")
+    parser.add_argument("--namespaces", default="")
+    parser.add_argument("--status-of", nargs=2)
+    for name in ("--without-tec", "--plain", "--without-authorization", "--closed", "--log"):
+        parser.add_argument(name, action="store_true")
+    options = parser.parse_args()
+    Handler.site = Site(options)
+    server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
+    sys.stdout.write(f"{server.server_port}\n")
+    sys.stdout.flush()
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

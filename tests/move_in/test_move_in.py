@@ -1,0 +1,303 @@
+"""A small site moves in: plan, apply, compare, repeat, undo, interruptions."""
+
+import io
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from PIL import Image
+
+from kalends.core.imports.records import ImportedRecord
+from kalends.core.tec.move_in import MoveIn, SiteFacts
+from kalends.operations.move_in.planning import compare
+from kalends.operations.move_in.snapshot import Snapshot
+from kalends.operations.move_in.switch import count_missing
+from tests.conftest import replace_database, temporary_database
+from tests.move_in.commands import NewSite
+from tests.move_in.conftest import StartSite, stop
+from tests.soak import SOAK
+
+
+def make_png(seed: int) -> bytes:
+    file = io.BytesIO()
+    Image.frombytes("RGB", (8, 6), random.Random(seed).randbytes(144)).resize((160, 120)).save(file, "PNG")
+    return file.getvalue()
+
+
+def add_pictures(path: Path) -> None:
+    """Replace the image files of a snapshot by pictures: the small site has none."""
+    with Snapshot.open(path) as snapshot:
+        for number, exchange in enumerate(list(snapshot.list("http"))):
+            if "/wp-content/" in exchange.address:
+                snapshot.add(replace(exchange, status=200, body=make_png(number)))
+
+
+@pytest.fixture
+def new_site(database_url: str, tmp_path: Path, start_site: StartSite) -> NewSite:
+    return NewSite(database_url, tmp_path, start_site("--page-size", "100"))
+
+
+def move_in(site: NewSite) -> int:
+    """Read the site, and plan again with pictures; return the number of the run."""
+    site.plan()
+    add_pictures(site.snapshot)
+    run_id = int(site.run("tec", "plan", site.old.url, "--snapshot", site.snapshot).splitlines()[-1])
+    site.apply(run_id)
+    return run_id
+
+
+def test_a_site_moves_in(new_site: NewSite, start_site: StartSite) -> None:
+    run_id = move_in(new_site)
+    output = new_site.run("tec", "verify", run_id)
+    assert ": 0 differences." in output
+    assert "None." in (new_site.directory / f"move-in-{run_id}.md").read_text()
+    states = {row["state"] for row in new_site.sql("SELECT state FROM import_rows WHERE run_id = %s", run_id)}
+    assert states == {"applied"}
+    check_secrets(new_site)
+    check_identities(new_site)
+    revision, state = new_site.read_revision(), new_site.read_state()
+    assert "0 records to write" in new_site.run("tec", "plan", new_site.old.url, "--snapshot", new_site.snapshot)
+    assert (new_site.read_revision(), new_site.read_state()) == (revision, state)
+
+
+def check_secrets(site: NewSite) -> None:
+    """The password of the old site is stored nowhere, passwords of events only as hashes."""
+    assert site.old.password.encode() not in site.snapshot.read_bytes()
+    with Snapshot.open(site.snapshot) as snapshot:
+        assert all(site.old.password.encode() not in exchange.body for exchange in snapshot.list(""))
+    assert site.snapshot.stat().st_mode & 0o777 == 0o600
+    for table in ("import_rows", "import_items", "import_runs", "import_sources"):
+        rows = site.sql(f"SELECT to_jsonb(t)::text AS text FROM {table} t")
+        assert rows
+        assert not any("new_password" in row["text"] or site.old.password in row["text"] for row in rows)
+    assert site.sql("SELECT id FROM events WHERE password_hash IS NOT NULL")
+
+
+def check_identities(site: NewSite) -> None:
+    """Records keep their IDs, and new ones begin at the next thousand."""
+    for table in ("events", "venues", "organizers", "categories", "tags", "users"):
+        ids = site.sql(
+            f"SELECT i.identity, r.id FROM import_items i LEFT JOIN {table} r ON r.id = i.record_id WHERE kind = %s",
+            table,
+        )
+        assert ids
+        assert all(row["identity"] == str(row["id"]) for row in ids)
+    row = site.sql("SELECT last_post_id, former_host, former_last_id FROM sites WHERE id = 1")[0]
+    assert (row["last_post_id"] >= 1000, row["former_host"], row["former_last_id"]) == (True, "127.0.0.1", 1000)
+
+
+# Each injected difference: the statement and the field that must be reported.
+DIFFERENCES = (
+    ("UPDATE events SET title = 'Other' WHERE id = {event}", "title"),
+    ("UPDATE events SET description = 'Other' WHERE id = {event}", "description"),
+    ("UPDATE events SET excerpt = 'Other' WHERE id = {event}", "excerpt"),
+    ("UPDATE events SET slug = 'other' WHERE id = {event}", "slug"),
+    ("UPDATE events SET uid = 'other' WHERE id = {event}", "uid"),
+    ("UPDATE events SET feed_guid = 'other' WHERE id = {event}", "feed_guid"),
+    ("UPDATE events SET status = 'private' WHERE id = {event}", "status"),
+    ("UPDATE events SET cost = '99' WHERE id = {event}", "cost"),
+    ("UPDATE events SET website = 'http://other.example/' WHERE id = {event}", "website"),
+    ("UPDATE events SET featured = NOT featured WHERE id = {event}", "featured"),
+    ("UPDATE events SET event_status = 'sold_out' WHERE id = {event}", "event_status"),
+    ("UPDATE events SET start_local = start_local - interval '1 hour' WHERE id = {event}", "start_date"),
+    ("UPDATE events SET start_utc = start_utc - interval '1 hour' WHERE id = {event}", "utc_start_date"),
+    ("UPDATE events SET published_at = published_at - interval '1 hour' WHERE id = {event}", "date_utc"),
+    ("UPDATE events SET modified_utc = modified_utc - interval '1 hour' WHERE id = {event}", "modified_utc"),
+    ("UPDATE events SET password_hash = decode('00', 'hex') WHERE id = {event}", "password_hash"),
+    ("DELETE FROM event_venues WHERE event_id = {linked}", "venue"),
+    ("UPDATE venues SET city = 'Other' WHERE id = {venue}", "city"),
+    ("UPDATE organizers SET email = 'other@example.org' WHERE id = {organizer}", "email"),
+    ("UPDATE categories SET name = 'Other' WHERE id = {category}", "name"),
+    ("UPDATE media SET alt_text = 'Other' WHERE id = {media}", "alt_text"),
+    ("UPDATE media SET upload_sha256 = decode('00', 'hex') WHERE id = {media}", "sha256"),
+    ("UPDATE users SET role = 'subscriber' WHERE role = 'administrator'", "role"),
+    ("DELETE FROM slug_redirects", "redirect from"),
+    ("DELETE FROM legacy_files", "redirect from /wp-content/"),
+    ("UPDATE sites SET timezone = 'Europe/Berlin' WHERE id = 1", "timezone"),
+)
+
+
+def test_every_difference_is_found(new_site: NewSite) -> None:
+    run_id = move_in(new_site)
+    names = find_records(new_site)
+    with psycopg.connect(new_site.database_url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE events DISABLE TRIGGER USER")
+        for statement, _ in DIFFERENCES:
+            connection.execute(statement.format(**names).encode())
+    report = new_site.directory / "report.md"
+    new_site.run("tec", "verify", run_id, "--report", report, status=1)
+    differences = report.read_text().partition("## Differences")[2].partition("## Explained")[0]
+    fields = [line.split(" | ")[2] for line in differences.splitlines() if line.count(" | ") == 4]
+    missing = [field for _, field in DIFFERENCES if not any(found.startswith(field) for found in fields)]
+    assert not missing
+
+
+def find_records(site: NewSite) -> dict[str, int]:
+    """Return the records that are damaged."""
+    names = {
+        "event": "SELECT min(id) AS id FROM events WHERE status = 'publish' AND password_hash IS NULL AND cost <> ''",
+        "linked": "SELECT max(event_id) AS id FROM event_venues",
+        "venue": "SELECT min(id) AS id FROM venues WHERE status = 'publish'",
+        "organizer": "SELECT min(id) AS id FROM organizers WHERE status = 'publish'",
+        "category": "SELECT min(id) AS id FROM categories",
+        "media": "SELECT min(id) AS id FROM media",
+    }
+    found = {name: site.sql(query)[0]["id"] for name, query in names.items()}
+    assert all(found.values())
+    return found
+
+
+def test_an_interrupted_run_gives_the_same_site(
+    postgres_url: str, template_database: str, tmp_path: Path, start_site: StartSite
+) -> None:
+    """The process is killed at random moments, and started again."""
+    numbers, old = random.Random(19), start_site("--page-size", "100")
+    states = []
+    for name in ("whole", "interrupted"):
+        with temporary_database(postgres_url, template=template_database) as database:
+            (tmp_path / name).mkdir()
+            site = NewSite(replace_database(postgres_url, database), tmp_path / name, old)
+            run_id = plan_with_pictures(site, tmp_path / "whole" / "old.snapshot")
+            for _ in range((8 if SOAK else 2) if name == "interrupted" else 0):
+                site.kill_during_apply(run_id, site.count_applied(run_id) + numbers.randrange(1, 25))
+            site.apply(run_id)
+            states.append(site.read_state())
+    assert states[0] == states[1]
+
+
+def plan_with_pictures(site: NewSite, pictures: Path) -> int:
+    """Plan from the snapshot of the first site, so that the second one has the same pictures."""
+    if not pictures.exists():
+        site.plan()
+        add_pictures(pictures)
+    output = site.run("tec", "plan", site.old.url, "--snapshot", pictures)
+    return int(output.splitlines()[-1])
+
+
+@pytest.fixture
+def changed_site(new_site: NewSite, start_site: StartSite) -> tuple[NewSite, int]:
+    """Return a site that moved in and whose former site has been edited since, and the run that finds that."""
+    move_in(new_site)
+    stop(new_site.old.process)
+    changed = start_site("--page-size", "100", "--change-after", "0", "--port", str(new_site.old.port))
+    site = NewSite(new_site.database_url, new_site.directory, changed)
+    return site, site.plan()
+
+
+def read_rows(site: NewSite, run_id: int) -> list[tuple[str, str, str]]:
+    rows = site.sql(
+        "SELECT action, kind, state FROM import_rows WHERE run_id = %s AND kind <> 'media' ORDER BY number", run_id
+    )
+    return [(row["action"], row["kind"], row["state"]) for row in rows]
+
+
+def read_hashes(site: NewSite) -> dict[str, list[str]]:
+    """Return what visitors see of all records."""
+    columns = "(to_jsonb(t) - '{revision,sequence,modified_utc,withdrawn_at,feed_guid,uid}'::text[])::text"
+    return {
+        table: sorted(row["text"] for row in site.sql(f"SELECT {columns} AS text FROM {table} t"))
+        for table in ("events", "venues", "organizers", "categories", "tags")
+    }
+
+
+def test_changes_are_written_and_undone(changed_site: tuple[NewSite, int]) -> None:
+    site, run_id = changed_site
+    assert read_rows(site, run_id) == [
+        ("changed", "venues", "pending"),
+        *[("changed", "events", "pending")] * 3,
+        ("gone", "events", "waiting"),
+    ]
+    before = read_hashes(site)
+    assert "4 records written, 0 refused, 1 waiting" in site.apply(run_id)
+    assert {row["title"] for row in site.sql("SELECT title FROM events WHERE title = 'Edited'")} == {"Edited"}
+    assert read_hashes(site) != before
+    site.run("undo", run_id, "--yes")
+    assert read_hashes(site) == before
+
+
+def test_a_record_that_is_gone_twice_goes_to_the_trash(changed_site: tuple[NewSite, int]) -> None:
+    site, run_id = changed_site
+    site.apply(run_id)
+    again = site.plan()
+    assert read_rows(site, again) == [("gone", "events", "pending")]
+    site.apply(again)
+    gone = site.sql("SELECT e.status FROM events e JOIN import_rows r ON r.record_id = e.id WHERE r.action = 'gone'")
+    assert {row["status"] for row in gone} == {"trash"}
+    assert read_rows(site, site.plan()) == []
+
+
+def make_items(number: int, absences: int) -> dict[tuple[str, str], Any]:
+    return {
+        ("events", str(entry)): {"record_id": entry, "absences": absences, "source_values": '{"title": "Event"}'}
+        for entry in range(number)
+    }
+
+
+@pytest.mark.parametrize(
+    ("number", "absences", "allow", "state", "reasons"),
+    [
+        (10, 1, False, "pending", 0),
+        (10, 0, False, "waiting", 1),
+        (11, 1, False, "waiting", 1),
+        (11, 0, False, "waiting", 2),
+        (11, 1, True, "pending", 0),
+    ],
+)
+def test_the_brake_stops_mass_deletions(number: int, absences: int, allow: bool, state: str, reasons: int) -> None:
+    """No more than ten records vanish at once, and only those that were missing in two runs."""
+    gone, others = make_items(number, absences), make_items(100, 0)
+    stored = {key: {"columns.status": "publish"} for key in others}
+    facts = SiteFacts("http://old.example", "old.example", "Old", "UTC", "en", 1)
+    records = [ImportedRecord("tags", str(entry), {"name": "Tag"}) for entry in range(100 - number)]
+    items = {**gone, **{("tags", record.identity): make_tag() for record in records}}
+    plan = compare(records, MoveIn(facts, records), items, stored, allow_deletions=allow)
+    assert {(row.action, row.state, len(row.reasons)) for row in plan.rows} == {("gone", state, reasons)}
+    assert (len(plan.rows), plan.unchanged) == (number, {"tags": 100 - number})
+
+
+def make_tag() -> dict[str, Any]:
+    return {"record_id": 1, "absences": 0, "source_values": '{"name": "Tag"}', "stored_values": "{}"}
+
+
+def test_switch_closes_the_move_in(new_site: NewSite) -> None:
+    move_in(new_site)
+    output = new_site.run("tec", "switch", "--report", new_site.directory / "report.md", *new_site.credentials())
+    assert "The move-in is over." in output
+    assert not new_site.snapshot.exists()
+    assert [row["state"] for row in new_site.sql("SELECT state FROM import_sources")] == ["closed"]
+    assert "http" in new_site.run("tec", "invite")
+    new_site.run("tec", "plan", new_site.old.url, "--snapshot", new_site.snapshot, *new_site.credentials(), status=1)
+
+
+def test_a_site_with_records_needs_consent(new_site: NewSite) -> None:
+    new_site.sql("INSERT INTO tags (site_id, id, revision, name, name_folded, slug) VALUES (1, 1, 1, 'A', 'a', 'a')")
+    arguments = (new_site.old.url, "--snapshot", new_site.snapshot, *new_site.credentials())
+    new_site.run("tec", "plan", *arguments, status=1)
+    run_id = int(new_site.run("tec", "plan", *arguments, "--map-ids").splitlines()[-1])
+    add_pictures(new_site.snapshot)
+    new_site.apply(run_id)
+    events = new_site.sql("SELECT i.identity, i.record_id FROM import_items i WHERE kind = 'events'")
+    assert events
+    assert all(row["identity"] != str(row["record_id"]) for row in events)
+    assert ": 0 differences." in new_site.run("tec", "verify", run_id)
+
+
+def test_missing_pages_are_counted(tmp_path: Path) -> None:
+    with write_log(tmp_path).open() as lines:
+        assert count_missing(lines) == [(2, "/wp-content/a.pdf"), (1, "/old/")]
+
+
+def write_log(directory: Path) -> Path:
+    lines = [
+        '{"event":"request","status":404,"path":"/wp-content/a.pdf"}',
+        'Nov 16 kalends: {"event":"request","status":404,"path":"/wp-content/a.pdf"}',
+        '{"event":"request","status":404,"path":"/old/"}',
+        '{"event":"request","status":200,"path":"/"}',
+        "no JSON {",
+    ]
+    path = directory / "server.log"
+    path.write_text("\n".join(lines))
+    return path
