@@ -17,6 +17,7 @@ from kalends.core.tec.move_in import MoveIn
 from kalends.operations.move_in.snapshot import Snapshot
 from tests.move_in.conftest import RECORDING, OldSite, StartSite
 from tests.move_in.truth import compare
+from tests.soak import SOAK
 
 pytestmark = pytest.mark.process
 
@@ -43,6 +44,10 @@ def path(recorded: OldSite, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def move_in(recorded: OldSite, path: Path) -> MoveIn:
     return recorded.map(path)
+
+
+# test_crawl.py has the same with a small site.
+long_only = pytest.mark.skipif(not SOAK, reason="runs in a soak")
 
 
 def count_statuses(move_in: MoveIn, kind: str) -> dict[str, int]:
@@ -140,6 +145,7 @@ def test_warnings(move_in: MoveIn) -> None:
 
 
 @pytest.mark.exhaustive
+@long_only
 @pytest.mark.parametrize("options", [("--fail-every", "7"), ("--drop-every", "11")])
 async def test_faults(start_recording: StartSite, tmp_path: Path, truth_text: str, options: tuple[str, ...]) -> None:
     site = start_recording(*options)
@@ -149,6 +155,7 @@ async def test_faults(start_recording: StartSite, tmp_path: Path, truth_text: st
 
 
 @pytest.mark.exhaustive
+@long_only
 async def test_changes_during_the_crawl(start_recording: StartSite, tmp_path: Path, truth_text: str) -> None:
     """Five events are edited and one is deleted while single events are read."""
     site = start_recording("--change-after", "400")
