@@ -20,7 +20,11 @@ from kalends.core.times import DateInput, DateTimeInput, Span
 from kalends.kinds.event_list.dates import expires_at_midnight
 from kalends.kinds.event_list.filters import EVENT_FILTERS, PASSWORD_GUARDED_FILTERS
 from kalends.kinds.event_list.order import build_next_cursor, order_events
-from kalends.kinds.event_list.queries import build_event_page_query, build_event_total_query
+from kalends.kinds.event_list.queries import (
+    build_event_page_and_total_query,
+    build_event_page_query,
+    build_event_total_query,
+)
 from kalends.kinds.event_passwords import HASHES
 from kalends.kinds.image_json import serialize_image
 from kalends.kinds.json_ld import describe_event
@@ -406,6 +410,7 @@ EVENTS = Kind(
         order=order_events,
         page_query=build_event_page_query,
         total_query=build_event_total_query,
+        page_and_total_query=build_event_page_and_total_query,
         next_cursor=build_next_cursor,
         expires_at=expires_at_midnight,
         password_guarded_filters=PASSWORD_GUARDED_FILTERS,

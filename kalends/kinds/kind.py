@@ -232,6 +232,17 @@ def build_total_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> 
     return count + and_([query.visible, *row_conditions(clauses)])
 
 
+def build_page_and_total_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> Sql:
+    """Build one statement for both. Each row has the total; an empty page is a row without an ID."""
+    return (
+        Sql("SELECT t.total, p.* FROM (SELECT (")
+        + kind.reads.total_query(kind, query, clauses)
+        + Sql(") AS total) t LEFT JOIN LATERAL (")
+        + kind.reads.page_query(kind, query, clauses)
+        + Sql(") p ON true")
+    )
+
+
 class Columns:
     """A SELECT list: columns of the table, which is `r`, and computed columns as expressions by name.
 
@@ -262,6 +273,7 @@ class Reads:
     order: Callable[[ListQuery], Sql]
     page_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_page_query
     total_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_total_query
+    page_and_total_query: "Callable[[Kind, ListQuery, list[Clause]], Sql]" = build_page_and_total_query
     max_per_page: int = MAX_PER_PAGE
     # The records of a kind without statuses that a caller may see; None: all of them, for readers of the kind.
     visible: Callable[[Actor], Sql] | None = None

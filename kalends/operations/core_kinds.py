@@ -27,6 +27,7 @@ from kalends.kinds.kind import (
     LinkCondition,
     ListQuery,
     TextCondition,
+    build_page_and_total_query,
     build_page_query,
     value_clause,
 )
@@ -186,7 +187,8 @@ def _make_term_kind(kind: Kind, *extra: Filter) -> Kind:
 
 def _make_event_kind() -> Kind:
     kind = _make_post_kind(EVENTS, _lenient_filter(EVENTS, "categories"), _lenient_filter(EVENTS, "tags"))
-    return replace(kind, reads=replace(kind.reads, page_query=_build_event_page_query))
+    reads = replace(kind.reads, page_query=_build_event_page_query, page_and_total_query=build_page_and_total_query)
+    return replace(kind, reads=reads)
 
 
 CORE_EVENTS: Final = _make_event_kind()

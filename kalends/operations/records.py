@@ -87,14 +87,15 @@ async def find_page(kind: Kind, context: OperationContext, *, with_total: bool =
     tx = context.transaction
     query = build_list_query(kind, context)
     clauses = await build_clauses(kind, context, query)
-    page_query = kind.reads.page_query(kind, query, clauses)
     if query.offset > MAX_OFFSET and "cursor" not in query.values:
         rows: list[Row] = []
         total = await _total_beyond_offset(tx, kind, query, clauses)
     elif with_total:
-        rows, total = await _fetch_rows_and_total(tx, page_query, kind.reads.total_query(kind, query, clauses))
+        rows = await tx.fetch_all(kind.reads.page_and_total_query(kind, query, clauses))
+        total = rows[0]["total"]
+        rows = rows if rows[0]["id"] is not None else []
     else:
-        rows = await tx.fetch_all(page_query)
+        rows = await tx.fetch_all(kind.reads.page_query(kind, query, clauses))
         total = len(rows)
     if not rows and query.page > 1 and kind.is_post:
         raise errors.no_such_page(kind.singular)
@@ -135,18 +136,6 @@ async def _total_beyond_offset(tx: Transaction, kind: Kind, query: ListQuery, cl
     raise errors.invalid(
         "page", "must not skip more than {maximum} records; narrow the list with filters.", maximum=MAX_OFFSET
     )
-
-
-async def _fetch_rows_and_total(tx: Transaction, page: Sql, total: Sql) -> tuple[list[Row], int]:
-    """Fetch both in one statement, which represents an empty page as a row without an ID."""
-    rows = await tx.fetch_all(
-        Sql("SELECT t.total, p.* FROM (SELECT (")
-        + total
-        + Sql(") AS total) t LEFT JOIN LATERAL (")
-        + page
-        + Sql(") p ON true")
-    )
-    return (rows if rows[0]["id"] is not None else []), rows[0]["total"]
 
 
 def build_list_query(kind: Kind, context: OperationContext) -> ListQuery:

@@ -27,35 +27,78 @@ from kalends.kinds.event_list.order import (
     read_order,
 )
 from kalends.kinds.event_list.window import DAY, WITH_HIDDEN, Window, duration_classes_before, plan_branches
-from kalends.kinds.kind import Clause, Kind, ListQuery, has_condition
+from kalends.kinds.kind import (
+    Clause,
+    Kind,
+    LinkCondition,
+    ListQuery,
+    SeriesCondition,
+    TextCondition,
+    build_page_and_total_query,
+    has_condition,
+)
 from kalends.store.sql import Sql, join
 
 
 def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
     """Build the query of a page: first its IDs, from indexes only, then their rows."""
+    return _select_page(kind, query, Sql("(") + join(" UNION ALL ", _select_keys(query, clauses)) + Sql(")"))
+
+
+def build_event_page_and_total_query(kind: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
+    """Build the query of a page and its total. A search reads the index of words once for both."""
+    indexes = {type(clause) for clause in clauses} & {LinkCondition, SeriesCondition, TextCondition}
+    if indexes != {TextCondition} or "cursor" in query.values or hides_subsequent(query):
+        return build_page_and_total_query(kind, query, clauses)
+    # Each branch returns at least one row if it has any, so the rows contain the counts of all branches.
+    return (
+        Sql("WITH matches AS MATERIALIZED (")
+        + join(" UNION ALL ", _select_keys(query, clauses, with_counts=True))
+        + Sql("""), totals AS (
+                SELECT coalesce(sum(b.matches), 0)::bigint AS total
+                FROM (SELECT DISTINCT branch, matches FROM matches) b
+            )
+            SELECT t.total, p.* FROM totals t LEFT JOIN LATERAL (""")
+        + _select_page(kind, query, Sql("matches"))
+        + Sql(") p ON true")
+    )
+
+
+def _select_keys(query: ListQuery, clauses: list[Clause], *, with_counts: bool = False) -> list[Sql]:
+    """Return the branches of a page, which select the columns of its order for as many rows as it may need."""
     orderby, _ = read_order(query)
     keys: LiteralString = ", ".join([qualify_column("r.", column) + " AS " + column for column in ORDERS[orderby]])
-    extra_columns: LiteralString = ", p.distance" if orderby == "distance" else ""
     by_cursor = "cursor" in query.values
     window = build_window(query)
-    # One extra row shows whether there is a next page.
-    limit, offset = (query.per_page + 1, 0) if by_cursor else (query.per_page, query.offset)
+    limit, offset = _limit_and_offset(query)
     distance = join_distance(query, window.start_from, window.last_start)
-    branches = [
-        Sql("(SELECT " + keys + " FROM") + source + distance + Sql("WHERE") + where
+    return [
+        Sql("(SELECT " + keys)
+        + (Sql(", ?::int AS branch, count(*) OVER () AS matches", number) if with_counts else Sql(""))
+        + Sql("FROM") + source + distance + Sql("WHERE") + where
         + (Sql("AND") + cursor_condition(query) if by_cursor else Sql(""))
         + Sql("ORDER BY") + build_order_by(query, "r.") + Sql("LIMIT ?)", offset + limit)
-        for source, where in _plan_page(query, window, clauses, offset + limit)
+        for number, (source, where) in enumerate(_plan_page(query, window, clauses, offset + limit))
     ]  # fmt: skip
+
+
+def _select_page(kind: Kind, query: ListQuery, keys: Sql) -> Sql:
+    orderby, _ = read_order(query)
+    extra_columns: LiteralString = ", p.distance" if orderby == "distance" else ""
     return (
-        Sql("SELECT " + kind.reads.columns.sql + extra_columns + " FROM (SELECT * FROM (")
-        + join(" UNION ALL ", branches)
-        + Sql(") p ORDER BY")
+        Sql("SELECT " + kind.reads.columns.sql + extra_columns + " FROM (SELECT * FROM")
+        + keys
+        + Sql("p ORDER BY")
         + build_order_by(query, "p.")
-        + Sql("LIMIT ? OFFSET ?) p", limit, offset)
+        + Sql("LIMIT ? OFFSET ?) p", *_limit_and_offset(query))
         + Sql("JOIN events r ON r.site_id = ? AND r.id = p.id ORDER BY", query.site.id)
         + build_order_by(query, "p.")
     )
+
+
+def _limit_and_offset(query: ListQuery) -> tuple[int, int]:
+    # With a cursor, one extra row shows whether there is a next page.
+    return (query.per_page + 1, 0) if "cursor" in query.values else (query.per_page, query.offset)
 
 
 def _plan_page(query: ListQuery, window: Window, clauses: list[Clause], count: int) -> list[tuple[Sql, Sql]]:
