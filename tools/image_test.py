@@ -23,9 +23,9 @@ import httpx
 import psycopg
 from PIL import Image
 
+from tests.servers import find_free_port
 from tools import postgres
 from tools.image import ARCHIVE, ImageError, Storage
-from tests.servers import find_free_port
 
 API: Final = "/api/calendar/events/v1"
 MAX_STOP_SECONDS: Final = 1.0
