@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from kalends import __version__
+from tools.dist import LOCKED
 
 PROJECT: Final = Path(__file__).resolve().parent.parent
 LOCAL: Final = PROJECT / ".local" / "image"
@@ -118,8 +119,7 @@ def make_base(*, fresh: bool) -> Path:
 def install(context: Path) -> None:
     """Install the locked dependencies and the wheel into `site-packages`, for the Python of the base."""
     requirements, wheels, packages = context / "requirements.txt", context / "wheels", context / "site-packages"
-    locked = ("--frozen", "--no-default-groups", "--extra=s3", "--no-emit-project")
-    run("uv", "export", "--quiet", *locked, f"--output-file={requirements}")
+    run("uv", "export", "--quiet", *LOCKED, f"--output-file={requirements}")
     run("uv", "build", "--quiet", "--wheel", f"--out-dir={wheels}", PROJECT)
     platform = (f"--python-version={PYTHON}", f"--python-platform={os.uname().machine}-manylinux_2_40")
     # The files are copied, because those in the cache of uv must not be stripped.
