@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from PIL import Image
 from tests.servers import find_free_port
 from tools import postgres
 from tools.image import ARCHIVE, ImageError, Storage
+from tools.timing import timed
 
 API: Final = "/api/calendar/events/v1"
 MAX_STOP_SECONDS: Final = 1.0
@@ -198,13 +199,6 @@ def stop(name: str, process: subprocess.Popen[str]) -> None:
     print(f"{seconds:8.2f} s  {name} stopped by SIGTERM, exit code {process.returncode}")
     if name == "server" and seconds > MAX_STOP_SECONDS:
         raise ImageError(f"the server took {seconds:.2f} s to stop, more than {MAX_STOP_SECONDS:.0f} s.")
-
-
-def timed[T](name: str, work: Callable[[], T]) -> T:
-    started = time.monotonic()
-    result = work()
-    print(f"{time.monotonic() - started:8.2f} s  {name}", flush=True)
-    return result
 
 
 if __name__ == "__main__":

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from tools import dist
+from tools.timing import timed
 
 PAGE: Final = dist.PROJECT / "docs" / "how-to" / "install.md"
 SECTIONS: Final = ("## Debian with systemd", "### nginx")
@@ -190,13 +191,6 @@ def read_scripts(page: str) -> list[str]:
         section = re.split(rf"(?m)^#{{2,{len(level)}}} ", section)[0]
         scripts += re.findall(r"(?ms)^```sh\n(.*?)^```$", section)
     return scripts
-
-
-def timed[T](name: str, work: Callable[[], T]) -> T:
-    started = time.monotonic()
-    result = work()
-    print(f"{time.monotonic() - started:8.1f} s  {name}", flush=True)
-    return result
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tests.docs.page_commands import PROJECT
@@ -39,8 +40,9 @@ class Proxy:
     log: Path
 
     @classmethod
-    def start(cls, name: str, setup: Setup) -> Self:
-        """Start a proxy and return when it listens."""
+    @contextmanager
+    def run(cls, name: str, setup: Setup) -> Iterator[Self]:
+        """Start a proxy, wait until it listens, and stop it afterwards."""
         setup.directory.mkdir()
         log = setup.directory / "log"
         port, plain_port = find_free_port(), find_free_port()
@@ -49,23 +51,15 @@ class Proxy:
         with log.open("wb") as output:
             process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
         proxy = cls(name, process, port, plain_port if name == "nginx" else None, log)
-        proxy._wait_until_listening()
-        return proxy
+        try:
+            proxy._wait_until_listening()
+            yield proxy
+        finally:
+            process.terminate()
+            process.wait(60)
 
     def read_log(self) -> str:
         return self.log.read_text(errors="replace")
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(60)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def _wait_until_listening(self) -> None:
         deadline = time.monotonic() + 60
@@ -74,7 +68,6 @@ class Proxy:
                 if client.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.05)
-        self.process.kill()
         raise RuntimeError(f"{self.name} did not start:\n{self.read_log()}")
 
 

@@ -72,7 +72,7 @@ def proxy(
     certificate = authority.issue(HOST, valid_until=TOMORROW)
     port = httpx.URL(backend.server.base_url).port
     assert port
-    with Proxy.start(program, Setup(tmp_path_factory.mktemp(program) / "proxy", certificate, port)) as running:
+    with Proxy.run(program, Setup(tmp_path_factory.mktemp(program) / "proxy", certificate, port)) as running:
         yield running
 
 
@@ -93,7 +93,7 @@ def relay(
     certificate = authority.issue(HOST, valid_until=TOMORROW)
     fragile_server.context = authority.issue(INTERNAL_HOST, valid_until=TOMORROW).serving_context()
     setup = Setup(tmp_path_factory.mktemp(program) / "relay", certificate, fragile_server.port, authority)
-    with Proxy.start(program, setup) as running:
+    with Proxy.run(program, setup) as running:
         yield running
 
 
