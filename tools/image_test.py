@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import httpx
 import psycopg
@@ -55,7 +55,9 @@ class Container:
     configuration: Mapping[str, Any]
     settings: Mapping[str, str]
 
-    def start(self, *arguments: str, entry_point: list[str] | None = None, **options: Any) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, entry_point: list[str] | None = None, output: IO[str] | int | None = None
+    ) -> subprocess.Popen[str]:
         """Start a command of the image, by default its entry point."""
         words = entry_point or self.configuration["Entrypoint"]
         environment = dict(text.split("=", 1) for text in self.configuration["Env"])
@@ -65,12 +67,13 @@ class Container:
             [*namespace, "sh", "-c", SCRIPT, "sh", self.root, self.media, user, *words, *arguments],
             env={**environment, **self.settings},
             text=True,
-            **options,
+            stdout=output,
+            stderr=None if output == subprocess.PIPE else output,
         )
 
-    def run(self, *arguments: str, **options: Any) -> str:
+    def run(self, *arguments: str, entry_point: list[str] | None = None) -> str:
         """Run a command until its end and return its output."""
-        process = self.start(*arguments, stdout=subprocess.PIPE, **options)
+        process = self.start(*arguments, entry_point=entry_point, output=subprocess.PIPE)
         output, _ = process.communicate(timeout=300)
         if process.returncode:
             raise ImageError(f"kalends {' '.join(arguments)} failed with exit code {process.returncode}.")
@@ -123,9 +126,8 @@ def check(container: Container) -> None:
     port = find_free_port()
     started = time.monotonic()
     log = (container.media.parent / "log").open("w+")
-    output = {"stdout": log, "stderr": log}
-    server = container.start("serve", "--host", "127.0.0.1", "--port", str(port), "--workers", "2", **output)
-    worker = container.start("worker", **output)
+    server = container.start("serve", "--host", "127.0.0.1", "--port", str(port), "--workers", "2", output=log)
+    worker = container.start("worker", output=log)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", auth=("anna", password), timeout=60) as client:
             wait_until_ready(client, server)

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -176,7 +177,7 @@ def follow_page(machine: Machine) -> None:
     for script in read_scripts(PAGE.read_text()):
         uses_network = re.search(r"apt-get|bin/pip", script) is not None
         first = script.splitlines()[0]
-        output = timed(first, lambda script=script, net=uses_network: machine.run(script, uses_network=net))
+        output = timed(first, partial(machine.run, script, uses_network=uses_network))
         if script.rstrip().endswith(("readyz", "--invite")):
             print(f"            {output.splitlines()[-1]}")
     print(f"{time.monotonic() - started:8.1f} s  from a bare Debian to HTTPS, by the commands of the page")

@@ -19,7 +19,7 @@ from tools import image, postgres
 
 FILES = [PROJECT / "compose.yaml", PROJECT / "deploy" / "compose" / "varnish.yaml"]
 SERVICES = {"postgres", "migrate", "server", "worker", "varnish"}
-KALENDS_SERVICES = {"migrate", "server", "worker"}
+APPLICATION_SERVICES = {"migrate", "server", "worker"}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def read_dockerfile(path: Path) -> dict[str, str]:
 
 def test_services_are_complete(services: dict[str, Any]) -> None:
     assert set(services) == SERVICES
-    for name in KALENDS_SERVICES | {"varnish"}:
+    for name in APPLICATION_SERVICES | {"varnish"}:
         assert services[name]["read_only"] is True
         assert services[name]["cap_drop"] == ["ALL"]
         assert services[name]["security_opt"] == ["no-new-privileges:true"]
@@ -66,14 +66,14 @@ def test_server_waits_for_the_migration_and_the_migration_for_the_database(servi
     assert checked == {"postgres", "server"}
 
 
-@pytest.mark.parametrize("name", sorted(KALENDS_SERVICES))
+@pytest.mark.parametrize("name", sorted(APPLICATION_SERVICES))
 def test_commands_exist(services: dict[str, Any], name: str) -> None:
     assert list(check([str(word) for word in services[name]["command"]])) == []
 
 
 def test_environments_are_settings(services: dict[str, Any]) -> None:
     known = {f"KALENDS_{name.upper()}" for name in Settings.model_fields}
-    for name in KALENDS_SERVICES:
+    for name in APPLICATION_SERVICES:
         assert set(services[name]["environment"]) <= known
     # Only the migration knows the password of the superuser.
     holders = {name for name, service in services.items() if "POSTGRES_PASSWORD" in str(service)}
