@@ -21,9 +21,10 @@ RUN uv sync --no-default-groups --extra s3 --no-editable
 
 FROM python:3.13-slim-bookworm
 
-# The IDs are fixed, so that the owner of a media volume stays the same when the image is rebuilt.
-RUN groupadd --system --gid 10001 kalends \
-    && useradd --system --uid 10001 --gid kalends --home-dir /var/lib/kalends --shell /usr/sbin/nologin kalends \
+# The IDs are fixed, so that the owner of a media volume stays the same when the image is rebuilt. `just image` builds
+# this stage on a smaller base, which has no useradd.
+RUN echo 'kalends:x:10001:' >> /etc/group \
+    && echo 'kalends:x:10001:10001::/var/lib/kalends:/usr/sbin/nologin' >> /etc/passwd \
     && install --directory --owner=kalends --group=kalends --mode=0750 /var/lib/kalends /var/lib/kalends/media
 COPY --from=build /opt/kalends /opt/kalends
 ENV PATH=/opt/kalends/bin:$PATH \
@@ -33,6 +34,7 @@ USER kalends
 WORKDIR /var/lib/kalends
 VOLUME /var/lib/kalends/media
 EXPOSE 8000
+STOPSIGNAL SIGTERM
 # /readyz responds 200 once the database is reachable and has the current schema. The image has no curl.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python3", "-c", "import http.client; c = http.client.HTTPConnection('127.0.0.1', 8000, timeout=4); c.request('GET', '/readyz'); raise SystemExit(c.getresponse().status != 200)"]

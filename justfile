@@ -162,6 +162,22 @@ schemathesis *arguments:
 first-hour:
     uv run python -m tools.first_hour
 
+# Build the wheel and the source distribution in dist, and check that both are complete
+dist:
+    uv run python -m tools.dist
+
+# Build the container image as an OCI archive in .local/image, without Docker; --fresh-base downloads Debian again
+image *arguments:
+    uv run python -m tools.image "$@"
+
+# Run the image against a PostgreSQL: migrate, serve, write, read, upload, stop; needs root
+image-test:
+    uv run python -m tools.image_test
+
+# Follow docs/how-to/install.md on a bare Debian with its own systemd, up to HTTPS, and print the time; needs root
+install-test *arguments:
+    uv run python -m tools.install_test "$@"
+
 # Build and check a release, then commit and tag it: just release 1.2.3; --dry-run does neither
 release version *arguments:
     uv run python -m tools.release "$@"

@@ -30,6 +30,9 @@ WORKFLOWS = sorted((PROJECT / ".github" / "workflows").glob("*.yml"))
 SETTINGS_FILES = [
     PROJECT / "Dockerfile",
     PROJECT / "compose.yaml",
+    PROJECT / "deploy" / "compose" / "varnish.yaml",
+    PROJECT / "deploy" / "nginx" / "kalends.conf",
+    PROJECT / "deploy" / "caddy" / "Caddyfile",
     *sorted((PROJECT / "deploy" / "systemd").glob("*.service")),
     PROJECT / "deploy" / "systemd" / "kalends.env.example",
     PROJECT / "deploy" / "systemd" / "README.md",

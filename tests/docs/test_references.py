@@ -48,6 +48,7 @@ OTHER_PATHS = {
     # Files that readers of the quickstarts write.
     "events.html",
     "quickstart.py",
+    "text/event-stream",
     "tribe/events/v1",
     "users/me",
     "wp/v2",
