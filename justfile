@@ -66,12 +66,13 @@ soak *paths:
     [ $# -gt 0 ] || set -- tests/core tests/lifecycle tests/lists tests/robustness tests/security tests/series tests/speed tests/varnish tests/media tests/feeds tests/pages tests/console tests/move_in tests/api/test_hostile_fields.py
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
-# Check style, types and import contracts
+# Check style, types, import contracts and migrations
 check:
     #!/usr/bin/env bash
     set -euo pipefail
     uv run ruff check
     uv run ruff format --check
+    uv run python -m tools.migration_lint
     # Each of the two uses one core.
     uv run pyright &
     status=0
