@@ -66,6 +66,10 @@ soak *paths:
     [ $# -gt 0 ] || set -- tests/core tests/lifecycle tests/lists tests/robustness tests/security tests/series tests/speed tests/varnish tests/media tests/feeds tests/pages tests/console tests/move_in tests/api/test_hostile_fields.py
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
+# Replace servers and workers of three versions one by one, under 200 requests and 10 writes per second
+upgrade-test *arguments:
+    KALENDS_SOAK=1 uv run pytest tests/upgrade "$@"
+
 # Check style, types, import contracts and migrations
 check:
     #!/usr/bin/env bash

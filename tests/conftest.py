@@ -60,6 +60,7 @@ PATH_MARKERS = {
     "series/test_series_model.py": ["exhaustive"],
     "series/test_series_robustness.py": ["process"],
     "speed": ["process"],
+    "upgrade": ["process"],
 }
 FIXTURE_MARKERS = {
     "chromium": "browser",

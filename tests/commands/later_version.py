@@ -24,24 +24,24 @@ def upgrade() -> None:
 '''
 
 
+def add_migration(directory: Path, number: str, previous: str, files: Mapping[str, str]) -> None:
+    """Add a migration with these SQL files, by suffix, to the ones in a directory."""
+    module = directory / "versions" / f"{number}_made_up.py"
+    upgrade = "run_concurrently" if ".concurrent.sql" in files else "run_file"
+    module.write_text(MODULE.format(number=number, previous=previous, upgrade=upgrade))
+    for suffix, text in files.items():
+        module.with_suffix(suffix).write_text(text)
+
+
 @contextmanager
 def later_version(
     directory: Path, files: Mapping[str, str], declarations: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Replace the migrations of this process by a copy with one more: its SQL by suffix, its declarations."""
-    previous = migrations.newest_revision()
+    """Replace the migrations of this process by a copy with one more: its SQL files by suffix, its declarations."""
     shutil.copytree(migrations.HERE, directory / "migrations")
-    base = directory / "migrations" / "versions" / f"{NUMBER}_made_up.py"
-    upgrade = "run_concurrently" if ".concurrent.sql" in files else "run_file"
-    base.write_text(MODULE.format(number=NUMBER, previous=previous, upgrade=upgrade))
-    for suffix, text in files.items():
-        base.with_suffix(suffix).write_text(text)
+    add_migration(directory / "migrations", NUMBER, migrations.newest_revision(), files)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migrations, "HERE", directory / "migrations")
         patch.setattr(compatibility, "OLDEST_CODE", {**compatibility.OLDEST_CODE, **(declarations or {})})
-        migrations.list_revisions.cache_clear()
-        try:
-            yield
-        finally:
-            migrations.list_revisions.cache_clear()
-    migrations.list_revisions.cache_clear()
+        patch.setattr(migrations, "list_revisions", migrations.list_revisions.__wrapped__)
+        yield
