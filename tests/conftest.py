@@ -28,6 +28,7 @@ PATH_MARKERS = {
     "api/test_hostile_fields.py": ["exhaustive"],
     "api/test_permissions.py": ["exhaustive"],
     "api/test_place_lists.py": ["exhaustive"],
+    "backup": ["process"],
     "commands": ["process"],
     "console/test_emails.py": ["process"],
     "console/test_editor_bundle.py": ["npm"],

@@ -30,7 +30,7 @@ backend kalends
     option httpchk GET {check}
     http-check expect status 200
     # Idle connections are closed before the server closes them, which it does after 5 s.
-    default-server check inter 500ms fall 3 rise 1 pool-purge-delay 1s
+    default-server check inter 500ms fall 3 rise 1 slowstart 5s pool-purge-delay 1s
 {servers}
 """
 

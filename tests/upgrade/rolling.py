@@ -50,14 +50,19 @@ class Installation:
         self.servers = [self._start_server(number) for number in range(len(self.ports))]
         self.worker = self._start_worker()
 
-    def roll(self, version: Version, proxy: Proxy) -> None:
-        """Replace the servers and then the worker by those of a version to which the schema is migrated."""
+    def roll(self, version: Version, proxy: Proxy, settle_seconds: float) -> None:
+        """Replace the servers and then the worker by those of a version to which the schema is migrated.
+
+        The next server is taken out when the new one has had requests for some seconds.
+        """
         self.version = version
         for number, server in enumerate(self.servers):
             proxy.drain(number)
             assert server.stop(120) == 0, server.read_log()[-2000:]
             self.servers[number] = self._start_server(number)
+            self._warm_up(number)
             proxy.put_back(number)
+            pause(settle_seconds)
         former, self.worker = self.worker, self._start_worker()
         if former:
             assert former.stop() == 0, former.log.read_text()[-2000:]
@@ -91,6 +96,12 @@ class Installation:
             kalends=self.version.kalends,
             timeout=START_TIMEOUT,
         )
+
+    def _warm_up(self, number: int) -> None:
+        """Request some pages, because the first ones take longer: templates are compiled, connections opened."""
+        with httpx.Client(base_url=self.servers[number].base_url, timeout=60) as client:
+            for path in ("/", "/events/list/", "/events.ics", f"{API}/events", f"{API}/venues"):
+                assert client.get(path, headers={"Host": READ_SITE}).status_code == 200
 
     def _start_worker(self) -> Worker:
         return Worker.start(self.database_url, self.directory / "worker.log", kalends=self.version.kalends)

@@ -71,7 +71,7 @@ def upgrade(installation: Installation, version: Version, *, check: str) -> str:
         if check == "/readyz":
             assert installation.read_readiness() == [200, 200]
         pause(MARGIN)
-        installation.roll(version, proxy)
+        installation.roll(version, proxy, settle_seconds=scaled(1, 10))
         pause(MARGIN)
     assert installation.read_readiness() == [200, 200]
     assert_nothing_lost(installation, figures)
