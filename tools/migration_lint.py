@@ -32,7 +32,8 @@ def lint(files: list[Path]) -> int:
     status = 0
     for paths, more in ((in_transaction, ["--assume-in-transaction"]), (concurrent, [])):
         if paths:
-            command = [Path(sys.executable).parent / "squawk", *options, *more, *paths]
+            squawk = Path(sys.executable).parent / "squawk"
+            command = [str(squawk), *options, *more, *map(str, paths)]
             status |= subprocess.run(command, check=False).returncode
     return status
 

@@ -48,8 +48,8 @@ def check() -> None:
     found = asyncio.run(problems.read_schema_version(settings.owner_url))
     if problem := problems.compare_schema(found, newest_revision()):
         raise problems.DatabaseUnavailable(problem)
-    state = problems.describe_newer(found, newest_revision()) or f"{found.number}, up to date"
-    typer.echo(f"Schema: {state}.")
+    version = problems.describe_newer(found, newest_revision()) or f"{found.number}, up to date"
+    typer.echo(f"Schema: {version}.")
     state = asyncio.run(checks.read_state(settings.owner_url))
     age = state.heartbeat_age
     typer.echo("Worker: not running." if age is None else f"Worker: last seen {age:.0f} s ago.")

@@ -16,6 +16,7 @@ from psycopg import sql
 
 from tests.lifecycle.processes import Worker, wait_until
 from tests.servers import Server, find_free_port
+from tests.soak import SOAK
 from tests.upgrade.proxy import Proxy
 from tests.upgrade.versions import Version
 
@@ -25,6 +26,8 @@ READ_SITE, WRITTEN_SITE = "read.example", "written.example"
 API = "/api/calendar/events/v1"
 # A busy machine needs a long time to start a server.
 START_TIMEOUT = 180
+# In CI other tests take the processor, so that a server waits for its database longer than by default.
+PATIENCE = {} if SOAK else {"KALENDS_POOL_TIMEOUT": "30", "KALENDS_PUBLIC_STATEMENT_TIMEOUT": "30"}
 
 
 @dataclass
@@ -60,7 +63,6 @@ class Installation:
             proxy.drain(number)
             assert server.stop(120) == 0, server.read_log()[-2000:]
             self.servers[number] = self._start_server(number)
-            self._warm_up(number)
             proxy.put_back(number)
             pause(settle_seconds)
         former, self.worker = self.worker, self._start_worker()
@@ -89,22 +91,26 @@ class Installation:
             self.worker.kill()
 
     def _start_server(self, number: int) -> Server:
-        return Server.start(
+        server = Server.start(
             self.database_url,
             log=self.directory / f"server-{number}.log",
             port=self.ports[number],
+            environment=PATIENCE,
             kalends=self.version.kalends,
             timeout=START_TIMEOUT,
         )
-
-    def _warm_up(self, number: int) -> None:
-        """Request some pages, because the first ones take longer: templates are compiled, connections opened."""
-        with httpx.Client(base_url=self.servers[number].base_url, timeout=60) as client:
-            for path in ("/", "/events/list/", "/events.ics", f"{API}/events", f"{API}/venues"):
-                assert client.get(path, headers={"Host": READ_SITE}).status_code == 200
+        warm_up(server)
+        return server
 
     def _start_worker(self) -> Worker:
         return Worker.start(self.database_url, self.directory / "worker.log", kalends=self.version.kalends)
+
+
+def warm_up(server: Server) -> None:
+    """Request some pages, because the first ones take longer: templates are compiled, connections opened."""
+    with httpx.Client(base_url=server.base_url, timeout=60) as client:
+        for path in ("/", "/events/list/", "/events/month/", "/events.ics", f"{API}/events", f"{API}/venues"):
+            assert client.get(path, headers={"Host": READ_SITE}).status_code == 200, path
 
 
 @contextmanager

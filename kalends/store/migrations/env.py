@@ -70,9 +70,7 @@ class StepTimer:
         self._started_at = time.monotonic()
         self.count = 0
 
-    def __call__(
-        self, ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]
-    ) -> None:
+    def note(self, step: MigrationInfo) -> None:
         now = time.monotonic()
         title = str(getattr(step.up_revision, "doc", "")).partition("\n")[0]
         self._report(f"{step.up_revision_id}  {now - self._started_at:5.1f} s  {title}")
@@ -80,13 +78,10 @@ class StepTimer:
         self.count += 1
 
 
-def store_declaration(
-    ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]
-) -> None:
+def store_declaration(connection: Connection, revision: str) -> None:
     """Store which code works on the new schema, in the transaction of the migration."""
-    revision = str(step.up_revision_id)
-    if (oldest := compatibility.OLDEST_CODE.get(revision)) and ctx.connection is not None:
-        ctx.connection.execute(
+    if oldest := compatibility.OLDEST_CODE.get(revision):
+        connection.execute(
             text(
                 "INSERT INTO schema_compatibility VALUES (:revision, :oldest) "
                 "ON CONFLICT (revision) DO UPDATE SET oldest_code = excluded.oldest_code"
@@ -139,11 +134,16 @@ def read_version(connection: Connection) -> problems.SchemaVersion:
 
 def run_revisions(connection: Connection, timer: StepTimer, report: Report) -> None:
     """Run the pending revisions, each in its own transaction; start a revision again that cannot get its locks."""
+
+    def finish(
+        ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]
+    ) -> None:
+        store_declaration(connection, str(step.up_revision_id))
+        timer.note(step)
+
     give_up_at = time.monotonic() + MAX_RETRY_SECONDS
     while True:
-        context.configure(
-            connection=connection, transaction_per_migration=True, on_version_apply=(timer, store_declaration)
-        )
+        context.configure(connection=connection, transaction_per_migration=True, on_version_apply=finish)
         try:
             with context.begin_transaction():
                 context.run_migrations()
