@@ -36,6 +36,7 @@ def archive() -> Iterator[Archive]:
             migrate(server.url)
             users = asyncio.run(add_users(server.url))
             repository.run("backup", "--type=full")
+            time.sleep(2)  # The end of a backup is known to the second, and only later moments can be restored.
             with RunningApp(server.url, users) as app:
                 hashes = dict(note_moments(app, repository))
             with psycopg.connect(server.url, autocommit=True) as connection:

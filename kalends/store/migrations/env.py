@@ -22,7 +22,7 @@ LOCK_INTERVAL = 0.2
 BUSY_STATES = ("55P03", "40P01")
 # Seconds before the next attempt, a random number in this range, in which waiting requests are served.
 RETRY_PAUSE = (0.5, 2.0)
-# Seconds without success after which the command gives up.
+# Seconds after which the command gives up.
 MAX_RETRY_SECONDS = 300.0
 
 
