@@ -63,15 +63,20 @@ setup-s3:
 # Run the tests of races, crashes, isolation, hostile requests, models and caches with many more cases
 soak *paths:
     #!/usr/bin/env bash
-    [ $# -gt 0 ] || set -- tests/core tests/lifecycle tests/lists tests/robustness tests/security tests/series tests/speed tests/varnish tests/media tests/feeds tests/pages tests/console tests/move_in tests/api/test_hostile_fields.py
+    [ $# -gt 0 ] || set -- tests/backup tests/core tests/lifecycle tests/lists tests/robustness tests/security tests/series tests/speed tests/varnish tests/media tests/feeds tests/pages tests/console tests/move_in tests/api/test_hostile_fields.py
     KALENDS_SOAK=1 exec uv run pytest "$@"
 
-# Check style, types and import contracts
+# Replace servers and workers of three versions one by one, under 200 requests and 10 writes per second
+upgrade-test *arguments:
+    KALENDS_SOAK=1 uv run pytest tests/upgrade "$@"
+
+# Check style, types, import contracts and migrations
 check:
     #!/usr/bin/env bash
     set -euo pipefail
     uv run ruff check
     uv run ruff format --check
+    uv run python -m tools.migration_lint
     # Each of the two uses one core.
     uv run pyright &
     status=0

@@ -28,6 +28,7 @@ PATH_MARKERS = {
     "api/test_hostile_fields.py": ["exhaustive"],
     "api/test_permissions.py": ["exhaustive"],
     "api/test_place_lists.py": ["exhaustive"],
+    "backup": ["process"],
     "commands": ["process"],
     "console/test_emails.py": ["process"],
     "console/test_editor_bundle.py": ["npm"],
@@ -62,6 +63,7 @@ PATH_MARKERS = {
     "series/test_series_model.py": ["exhaustive"],
     "series/test_series_robustness.py": ["process"],
     "speed": ["process"],
+    "upgrade": ["process"],
 }
 FIXTURE_MARKERS = {
     "chromium": "browser",

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
@@ -14,6 +14,9 @@ from types import TracebackType
 from typing import Self
 
 import httpx
+
+# The command line of this version.
+KALENDS = (sys.executable, "-m", "kalends")
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,11 @@ class Server:
         workers: int = 1,
         environment: Mapping[str, str] | None = None,
         timeout: float = 30,
+        kalends: Sequence[str] = KALENDS,
     ) -> Self:
         """Start a server and return when it is ready for requests."""
         port = port or find_free_port()
-        command = [sys.executable, "-m", "kalends", "serve"]
+        command = [*kalends, "serve"]
         options = ["--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
         with log.open("ab") as output:
             process = subprocess.Popen(

@@ -109,7 +109,7 @@ class PostgresError(Exception):
 def _make_cluster(directory: Path, *, checksums: bool) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     directory.chmod(0o700)
-    if user := _other_user():
+    if user := find_other_user():
         shutil.chown(directory, user)
         _check_reachable(directory, user)
     safety = "--data-checksums" if checksums else "--no-sync"
@@ -132,7 +132,7 @@ def _run(program: str, *arguments: str | Path) -> str:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            user=_other_user(),
+            user=find_other_user(),
             cwd="/",
             check=False,
         )
@@ -159,7 +159,7 @@ def _number(version: str) -> int:
     return int(digits[0]) if digits else 0
 
 
-def _other_user() -> str | None:
+def find_other_user() -> str | None:
     """Return the user of Debian's package if this is root, because PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None

@@ -93,9 +93,9 @@ def sort_key(version: str) -> tuple[int, int, int, str, int]:
     return int(major), int(minor), int(patch), stage or "release", int(number or 0)
 
 
-def export_commit(directory: Path) -> None:
-    """Write the files of the last commit to `directory`."""
-    archive = subprocess.run(["git", "archive", "HEAD"], cwd=PROJECT, check=True, capture_output=True).stdout
+def export_commit(directory: Path, commit: str = "HEAD") -> None:
+    """Write the files of a commit, by default the last one, to `directory`."""
+    archive = subprocess.run(["git", "archive", commit], cwd=PROJECT, check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         files.extractall(directory, filter="data")
 

@@ -22,11 +22,12 @@ def migrate(
     # Also explains why the database cannot be reached, before anything else is tried.
     found = asyncio.run(problems.read_schema_version(settings.owner_url))
     if check:
-        pending = len([revision for revision in list_revisions() if revision > found])
+        pending = len([revision for revision in list_revisions() if revision > found.number])
         if problem := problems.compare_schema(found, newest_revision()):
             typer.echo(f"{problem.detail} Pending migrations: {pending}.")
             raise typer.Exit(1)
-        typer.echo(f"The schema is up to date ({found}).")
+        state = problems.describe_newer(found, newest_revision()) or f"up to date ({found.number})"
+        typer.echo(f"The schema is {state}.")
         return
     try:
         run_migrations(
@@ -47,7 +48,8 @@ def check() -> None:
     found = asyncio.run(problems.read_schema_version(settings.owner_url))
     if problem := problems.compare_schema(found, newest_revision()):
         raise problems.DatabaseUnavailable(problem)
-    typer.echo(f"Schema: {found}, up to date.")
+    version = problems.describe_newer(found, newest_revision()) or f"{found.number}, up to date"
+    typer.echo(f"Schema: {version}.")
     state = asyncio.run(checks.read_state(settings.owner_url))
     age = state.heartbeat_age
     typer.echo("Worker: not running." if age is None else f"Worker: last seen {age:.0f} s ago.")

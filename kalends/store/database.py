@@ -25,7 +25,7 @@ from kalends.store import problems
 from kalends.store.change_log import MAX_NEW_RECORDS, ChangeLog, select_site_for_update
 from kalends.store.migrations import newest_revision
 from kalends.store.problems import DatabaseUnavailable
-from kalends.store.sites import Site
+from kalends.store.sites import SITE_COLUMNS, Site
 from kalends.store.sql import Sql
 
 log = logging.getLogger(__name__)
@@ -56,8 +56,10 @@ BROKEN_CONNECTION_STATES = ("08", "57P0")
 CONNECTION_ERRORS = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 # The same, plus timeouts and errors of the server.
 UNAVAILABLE_ERRORS = (*CONNECTION_ERRORS, TimeoutError, asyncpg.PostgresError)
-ENTER_SITE_BY_HOST = "SELECT * FROM enter_site($1)"
-ENTER_SITE_BY_ID = "SELECT * FROM enter_site_number($1)"
+# Named columns: a star would also return those that a later version adds to the table, which changes the type of the
+# result under the prepared statement.
+ENTER_SITE_BY_HOST = f"SELECT {SITE_COLUMNS} FROM enter_site($1)"
+ENTER_SITE_BY_ID = f"SELECT {SITE_COLUMNS} FROM enter_site_number($1)"
 # Connections reserved for the lookup of revisions and for /readyz, which work while all others are in use.
 LOOKUP_CONNECTIONS = 2
 # Timeout of these lookups in seconds: a database that hangs counts as unavailable.
@@ -318,12 +320,10 @@ class Database:
         return rows
 
     async def check_schema(self, wanted: str) -> None:
-        """Raise 503 while the database is unavailable, a standby, or has another schema than the wanted one."""
+        """Raise 503 while the database is unavailable, a standby, or has a schema that does not support this code."""
         connection = await self._acquire(self._lookup_pool)
         try:
-            row = await connection.fetchrow(
-                "SELECT version_num, pg_is_in_recovery() AS is_standby FROM alembic_version", timeout=LOOKUP_TIMEOUT
-            )
+            row = await connection.fetchrow(problems.READ_VERSION, timeout=LOOKUP_TIMEOUT)
             if row and row["is_standby"]:
                 await self._reconnect(connection)
         except UNAVAILABLE_ERRORS as error:
@@ -334,7 +334,7 @@ class Database:
             await self._lookup_pool.release(connection)
         if row and row["is_standby"]:
             raise errors.unavailable(Message("The database is a standby and does not accept writes."))
-        if problem := problems.compare_schema(row["version_num"] if row else "", wanted):
+        if problem := problems.compare_schema(problems.to_schema_version(row), wanted):
             raise DatabaseUnavailable(problem)
 
     async def _explain_schema(self, error: BaseException, *, has_entered: bool = False) -> ApiError | None:

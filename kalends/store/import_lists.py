@@ -5,11 +5,15 @@ from collections.abc import Sequence
 from asyncpg import Record
 
 from kalends.store.database import Transaction
+from kalends.store.import_columns import RUN_COLUMNS, SELECT_ROWS, SOURCE_COLUMNS
 from kalends.store.sql import Sql
 
 # A source with its last run, its owner and its file.
-SOURCES = """
-    SELECT s.*, u.login AS owner_login, u.display_name AS owner_name, c.name AS category_name,
+SOURCES = (
+    "SELECT "
+    + SOURCE_COLUMNS
+    + """,
+        u.login AS owner_login, u.display_name AS owner_name, c.name AS category_name,
         f.name AS file_name, length(f.content) AS file_size, f.uploaded_at,
         r.id AS run_id, r.state AS run_state, r.started_at AS run_started_at
     FROM import_sources s
@@ -20,8 +24,12 @@ SOURCES = """
         WHERE r.site_id = s.site_id AND r.source_id = s.id ORDER BY r.id DESC LIMIT 1) r ON true
     WHERE s.site_id = ?
 """
-RUNS = """
-    SELECT r.*, s.name AS source_name, s.kind AS source_kind, u.login AS user_login, u.display_name AS user_name,
+)
+RUNS = (
+    "SELECT "
+    + RUN_COLUMNS
+    + """,
+        s.name AS source_name, s.kind AS source_kind, u.login AS user_login, u.display_name AS user_name,
         (SELECT max(z.id) FROM import_runs z WHERE z.site_id = r.site_id AND z.source_id = r.source_id
             AND z.undoes = r.id AND z.state = 'applied') AS undone_by
     FROM import_runs r
@@ -29,6 +37,7 @@ RUNS = """
     LEFT JOIN users u ON u.site_id = r.site_id AND u.id = r.user_id
     WHERE r.site_id = ?
 """
+)
 
 
 async def list_sources(tx: Transaction) -> list[Record]:
@@ -115,7 +124,7 @@ async def list_rows(
     """Return rows of a plan behind a number, of some actions and states or of all."""
     of_actions = Sql("AND action = ANY(?)", list(actions)) if actions is not None else Sql("")
     of_states = Sql("AND state = ANY(?)", list(states)) if states is not None else Sql("")
-    plan = Sql("SELECT * FROM import_rows WHERE site_id = ? AND run_id = ? AND number > ?", tx.site.id, run_id, after)
+    plan = Sql(SELECT_ROWS + " WHERE site_id = ? AND run_id = ? AND number > ?", tx.site.id, run_id, after)
     return await tx.fetch_all(plan + of_actions + of_states + Sql("ORDER BY number LIMIT ?", limit))
 
 

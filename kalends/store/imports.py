@@ -10,6 +10,7 @@ from asyncpg import Record
 from kalends.core.imports.records import ImportedRecord
 from kalends.core.messages import Message
 from kalends.store.database import Database, Transaction
+from kalends.store.import_columns import SELECT_ITEMS, SELECT_ROWS, SELECT_RUNS, SELECT_SOURCES
 from kalends.store.records import add, change
 from kalends.store.sql import Sql
 
@@ -69,7 +70,7 @@ async def change_source(tx: Transaction, source_id: int, values: Columns) -> Non
 
 
 async def find_source(tx: Transaction, source_id: int) -> Record | None:
-    return await tx.fetch_one(Sql("SELECT * FROM import_sources WHERE site_id = ? AND id = ?", tx.site.id, source_id))
+    return await tx.fetch_one(Sql(SELECT_SOURCES + " WHERE site_id = ? AND id = ?", tx.site.id, source_id))
 
 
 async def find_source_by_origin(tx: Transaction, url: str, name: str) -> int | None:
@@ -87,7 +88,7 @@ async def find_source_by_origin(tx: Transaction, url: str, name: str) -> int | N
 
 
 async def list_sources(tx: Transaction) -> list[Record]:
-    return await tx.fetch_all(Sql("SELECT * FROM import_sources WHERE site_id = ? ORDER BY id", tx.site.id))
+    return await tx.fetch_all(Sql(SELECT_SOURCES + " WHERE site_id = ? ORDER BY id", tx.site.id))
 
 
 async def remove_source(tx: Transaction, source_id: int) -> None:
@@ -105,7 +106,7 @@ async def find_due_sources(database: Database, limit: int = 100) -> list[Record]
 async def list_items(tx: Transaction, source_id: int) -> list[Record]:
     return await tx.fetch_all(
         Sql(
-            "SELECT * FROM import_items WHERE site_id = ? AND source_id = ? ORDER BY kind, identity, recurrence_id",
+            SELECT_ITEMS + " WHERE site_id = ? AND source_id = ? ORDER BY kind, identity, recurrence_id",
             tx.site.id,
             source_id,
         )
@@ -173,8 +174,7 @@ async def find_item(
 ) -> Record | None:
     return await tx.fetch_one(
         Sql(
-            "SELECT * FROM import_items WHERE site_id = ? AND source_id = ? AND kind = ? AND identity = ? "
-            "AND recurrence_id = ?",
+            SELECT_ITEMS + " WHERE site_id = ? AND source_id = ? AND kind = ? AND identity = ? AND recurrence_id = ?",
             tx.site.id,
             source_id,
             kind,
@@ -268,15 +268,14 @@ async def change_run(tx: Transaction, run_id: int, values: Columns) -> None:
 
 
 async def find_run(tx: Transaction, run_id: int) -> Record | None:
-    return await tx.fetch_one(Sql("SELECT * FROM import_runs WHERE site_id = ? AND id = ?", tx.site.id, run_id))
+    return await tx.fetch_one(Sql(SELECT_RUNS + " WHERE site_id = ? AND id = ?", tx.site.id, run_id))
 
 
 async def list_runs(tx: Transaction, source_id: int | None = None, limit: int = 50) -> list[Record]:
     """Return the latest runs, of one source or of all, the newest first."""
     return await tx.fetch_all(
         Sql(
-            "SELECT * FROM import_runs WHERE site_id = ? AND (?::bigint IS NULL OR source_id = ?) "
-            "ORDER BY id DESC LIMIT ?",
+            SELECT_RUNS + " WHERE site_id = ? AND (?::bigint IS NULL OR source_id = ?) ORDER BY id DESC LIMIT ?",
             tx.site.id,
             source_id,
             source_id,
@@ -319,8 +318,7 @@ async def list_pending_rows(tx: Transaction, run_id: int, limit: int) -> list[Re
     """Return the next rows to apply, in their order."""
     return await tx.fetch_all(
         Sql(
-            "SELECT * FROM import_rows WHERE site_id = ? AND run_id = ? AND state = 'pending' "
-            "ORDER BY number LIMIT ?",
+            SELECT_ROWS + " WHERE site_id = ? AND run_id = ? AND state = 'pending' ORDER BY number LIMIT ?",
             tx.site.id,
             run_id,
             limit,
@@ -332,7 +330,7 @@ async def list_chosen_rows(tx: Transaction, run_id: int, numbers: Collection[int
     """Return the next of the chosen rows that are not done, also those that wait for a person, in their order."""
     return await tx.fetch_all(
         Sql(
-            "SELECT * FROM import_rows WHERE site_id = ? AND run_id = ? AND state IN ('pending', 'waiting') "
+            SELECT_ROWS + " WHERE site_id = ? AND run_id = ? AND state IN ('pending', 'waiting') "
             "AND number = ANY(?) ORDER BY number LIMIT ?",
             tx.site.id,
             run_id,
@@ -436,7 +434,7 @@ async def list_rows(
     """Return rows of a plan behind a number, of some actions or of all."""
     return await tx.fetch_all(
         Sql(
-            "SELECT * FROM import_rows WHERE site_id = ? AND run_id = ? AND number > ? "
+            SELECT_ROWS + " WHERE site_id = ? AND run_id = ? AND number > ? "
             "AND (cardinality(?::text[]) = 0 OR action = ANY(?)) ORDER BY number LIMIT ?",
             tx.site.id,
             run_id,

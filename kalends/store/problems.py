@@ -58,6 +58,25 @@ class Target:
         return cls(f"{unquote(host)}:{port}", database or user, user)
 
 
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """The version of the schema of a database."""
+
+    number: str  # the last migration, or "" without a schema
+    oldest_code: str = ""  # the oldest code that works on it (decision 0027), or "" if this is not declared
+
+    def supports(self, code: str) -> bool:
+        """Return whether the code whose newest migration is `code` works on this schema."""
+        return self.number == code or (self.number > code and bool(self.oldest_code) and self.oldest_code <= code)
+
+
+# The version of the schema and its declaration.
+READ_VERSION: Final = """
+    SELECT v.version_num, c.oldest_code, pg_is_in_recovery() AS is_standby
+    FROM alembic_version v LEFT JOIN schema_compatibility c ON c.revision = v.version_num
+"""
+
+
 UNMIGRATED: Final = Problem(
     "The database has no Kalends schema. Run `kalends migrate`.",
     Message("The database has no Kalends schema; run `kalends migrate`."),
@@ -122,23 +141,32 @@ def explain_migration(error: BaseException) -> Problem | None:
     return None
 
 
-def compare_schema(found: str, wanted: str) -> Problem | None:
-    """Return what to do if the schema is not the wanted one; "" means that there is none."""
-    if found == wanted:
+def compare_schema(found: SchemaVersion, wanted: str) -> Problem | None:
+    """Return what to do if the code that wants a schema cannot work on the one that was found."""
+    if found.supports(wanted):
         return None
-    if not found:
+    if not found.number:
         return UNMIGRATED
-    if found < wanted:
+    if found.number < wanted:
         return Problem(
-            f"The schema is {found}, this version needs {wanted}. Run `kalends migrate`.",
+            f"The schema is {found.number}, this version needs {wanted}. Run `kalends migrate`.",
             Message(
-                "Schema version is {found}, expected {wanted}; run `kalends migrate`.", found=found, wanted=wanted
+                "Schema version is {found}, expected {wanted}; run `kalends migrate`.",
+                found=found.number,
+                wanted=wanted,
             ),
         )
     return Problem(
-        f"The schema is {found}, this version needs {wanted}. Upgrade Kalends.",
-        Message("Schema version is {found}, expected {wanted}; upgrade Kalends.", found=found, wanted=wanted),
+        f"The schema is {found.number}, this version needs {wanted}. Upgrade Kalends.",
+        Message("Schema version is {found}, expected {wanted}; upgrade Kalends.", found=found.number, wanted=wanted),
     )
+
+
+def describe_newer(found: SchemaVersion, code: str) -> str:
+    """Return the part of a sentence for a schema that supports the code and is newer; "" for the code's own."""
+    if found.number == code:
+        return ""
+    return f"{found.number}, newer than this version ({code}) and compatible with it"
 
 
 async def connect(url: str, *, prepared: bool = True) -> Any:
@@ -158,20 +186,33 @@ def _quote(error: BaseException, url: str) -> Problem:
     return Problem(detail, Message("The database is not responding."))
 
 
-async def read_schema_version(url: str) -> str:
-    """Return the version of the schema, or "" if there is none."""
+async def read_schema_version(url: str) -> SchemaVersion:
+    """Return the version of the schema."""
     connection = await connect(url, prepared=False)
     try:
-        version = await connection.fetchval("SELECT version_num FROM alembic_version", timeout=CONNECT_TIMEOUT)
-        return str(version or "")
-    except asyncpg.UndefinedTableError:
-        return ""
+        return await _fetch_version(connection)
     except asyncpg.InsufficientPrivilegeError as error:
         raise DatabaseUnavailable(NO_RIGHTS) from error
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         raise DatabaseUnavailable(_quote(error, url)) from error
     finally:
         connection.terminate()
+
+
+async def _fetch_version(connection: Any) -> SchemaVersion:
+    # Schemas of versions without declarations have only the number.
+    for query in (READ_VERSION, "SELECT version_num, NULL AS oldest_code FROM alembic_version"):
+        try:
+            row = await connection.fetchrow(query, timeout=CONNECT_TIMEOUT)
+            return to_schema_version(row)
+        except asyncpg.UndefinedTableError:
+            continue
+    return SchemaVersion("")
+
+
+def to_schema_version(row: Any) -> SchemaVersion:
+    """Return the version in a row of READ_VERSION; a row that is missing means that there is no schema."""
+    return SchemaVersion(row["version_num"], row["oldest_code"] or "") if row else SchemaVersion("")
 
 
 def iterate_causes(error: BaseException) -> Iterator[BaseException]:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final, Self
 
@@ -75,6 +75,8 @@ class Site:
         )
 
 
+# The columns of the table `sites` that requests read.
+SITE_COLUMNS: Final = ", ".join(field.name for field in fields(Site))
 RECORD_TABLES: Final = ("events", "series", "venues", "organizers", "media", "categories", "tags")
 
 

@@ -94,6 +94,8 @@ def add_login(url: str) -> str:
     name = f"test_owner_{secrets.token_hex(4)}"
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
-        admin.execute(sql.SQL("GRANT SELECT ON alembic_version TO {}").format(sql.Identifier(name)))
+        admin.execute(
+            sql.SQL("GRANT SELECT ON alembic_version, schema_compatibility TO {}").format(sql.Identifier(name))
+        )
     parts = urlsplit(url)
     return parts._replace(netloc=f"{name}@{parts.hostname}:{parts.port}").geturl()

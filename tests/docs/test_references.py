@@ -39,6 +39,7 @@ OTHER_PATHS = {
     ".local/password",
     ".local/site",
     "move-in-1.md",
+    ".concurrent.sql",
     "tec/v1",
     "Asia/Calcutta",
     "Asia/Kolkata",

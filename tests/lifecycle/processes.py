@@ -3,9 +3,8 @@
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +13,7 @@ from typing import Self
 from typer.testing import CliRunner, Result
 
 from kalends.cli import app
-from tests.servers import make_environment
+from tests.servers import KALENDS, make_environment
 from tools import postgres
 
 
@@ -26,10 +25,16 @@ class Worker:
     log: Path
 
     @classmethod
-    def start(cls, database_url: str, log: Path, settings: Mapping[str, str] | None = None) -> Self:
+    def start(
+        cls,
+        database_url: str,
+        log: Path,
+        settings: Mapping[str, str] | None = None,
+        kalends: Sequence[str] = KALENDS,
+    ) -> Self:
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "kalends", "worker"],
+                [*kalends, "worker"],
                 env=make_environment(database_url, settings),
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -1,5 +1,6 @@
 """Entry point of Alembic: one connection, one advisory lock, one transaction per revision."""
 
+import random
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -7,13 +8,22 @@ from typing import Any
 from alembic import context
 from alembic.runtime.migration import MigrationContext, MigrationInfo
 from sqlalchemy import Connection, create_engine, pool, text
-from sqlalchemy.exc import ProgrammingError
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from kalends.store import leakproof, problems
-from kalends.store.migrations import Report, newest_revision
+from kalends.store.migrations import Report, compatibility, newest_revision
+from kalends.store.migrations.steps import LOCK_TIMEOUT_MS
 
 # An arbitrary number that serializes migrations of one database.
 MIGRATION_LOCK = 5_254_637_101
+# Seconds between two attempts to become the only migration.
+LOCK_INTERVAL = 0.2
+# A lock timeout, or a deadlock with requests: the migration starts again.
+BUSY_STATES = ("55P03", "40P01")
+# Seconds before the next attempt, a random number in this range, in which waiting requests are served.
+RETRY_PAUSE = (0.5, 2.0)
+# Seconds after which the command gives up.
+MAX_RETRY_SECONDS = 300.0
 
 
 def grant_rights(connection: Connection, logins: Mapping[str, str]) -> None:
@@ -60,9 +70,7 @@ class StepTimer:
         self._started_at = time.monotonic()
         self.count = 0
 
-    def __call__(
-        self, ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]
-    ) -> None:
+    def note(self, step: MigrationInfo) -> None:
         now = time.monotonic()
         title = str(getattr(step.up_revision, "doc", "")).partition("\n")[0]
         self._report(f"{step.up_revision_id}  {now - self._started_at:5.1f} s  {title}")
@@ -70,31 +78,83 @@ class StepTimer:
         self.count += 1
 
 
+def store_declaration(connection: Connection, revision: str) -> None:
+    """Store which code works on the new schema, in the transaction of the migration."""
+    if oldest := compatibility.OLDEST_CODE.get(revision):
+        connection.execute(
+            text(
+                "INSERT INTO schema_compatibility VALUES (:revision, :oldest) "
+                "ON CONFLICT (revision) DO UPDATE SET oldest_code = excluded.oldest_code"
+            ),
+            {"revision": revision, "oldest": oldest},
+        )
+
+
 def lock(connection: Connection, report: Report) -> None:
     """Become the only migration of this database."""
-    if not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": MIGRATION_LOCK}).scalar():
-        report("Another migration is running; waiting for it.")
-        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
-    # Readers must not queue behind a migration that is waiting for a lock.
-    connection.execute(text("SET lock_timeout = '5s'"))
+    is_waiting = False
+    while not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": MIGRATION_LOCK}).scalar():
+        if not is_waiting:
+            report("Another migration is running; waiting for it.")
+        is_waiting = True
+        # A waiting statement would keep its snapshot, for which CREATE INDEX CONCURRENTLY of the other one waits.
+        connection.rollback()
+        time.sleep(LOCK_INTERVAL)
+    connection.execute(text(f"SET lock_timeout = {LOCK_TIMEOUT_MS}"))
     connection.commit()
 
 
 def upgrade(connection: Connection, report: Report) -> None:
     """Apply the pending revisions and report them."""
-    timer = StepTimer(report)
-    context.configure(connection=connection, transaction_per_migration=True, on_version_apply=timer)
-    current = context.get_context().get_current_revision() or ""
-    connection.rollback()
+    found = read_version(connection)
     newest = newest_revision()
-    if current > newest and (problem := problems.compare_schema(current, newest)):
-        raise problems.DatabaseUnavailable(problem)
-    if current != newest:
-        report(f"The schema is {current or 'empty'}, the target is {newest}.")
-    with context.begin_transaction():
-        context.run_migrations()
+    if found.number > newest:
+        if problem := problems.compare_schema(found, newest):
+            raise problems.DatabaseUnavailable(problem)
+        report(f"The schema is {problems.describe_newer(found, newest)}.")
+        return
+    if found.number != newest:
+        report(f"The schema is {found.number or 'empty'}, the target is {newest}.")
+    timer = StepTimer(report)
+    run_revisions(connection, timer, report)
     if not timer.count:
-        report(f"The schema is up to date ({current}).")
+        report(f"The schema is up to date ({found.number}).")
+
+
+def read_version(connection: Connection) -> problems.SchemaVersion:
+    """Return the version of the schema, which has no declaration before the table of declarations exists."""
+    context.configure(connection=connection)
+    number = context.get_context().get_current_revision() or ""
+    has_table = connection.execute(text("SELECT to_regclass('schema_compatibility') IS NOT NULL")).scalar()
+    query = text("SELECT oldest_code FROM schema_compatibility WHERE revision = :number")
+    oldest = connection.execute(query, {"number": number}).scalar() if has_table else None
+    connection.rollback()
+    return problems.SchemaVersion(number, str(oldest or ""))
+
+
+def run_revisions(connection: Connection, timer: StepTimer, report: Report) -> None:
+    """Run the pending revisions, each in its own transaction; start a revision again that cannot get its locks."""
+
+    def finish(
+        ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]
+    ) -> None:
+        store_declaration(connection, str(step.up_revision_id))
+        timer.note(step)
+
+    give_up_at = time.monotonic() + MAX_RETRY_SECONDS
+    while True:
+        context.configure(connection=connection, transaction_per_migration=True, on_version_apply=finish)
+        try:
+            with context.begin_transaction():
+                context.run_migrations()
+            return
+        except OperationalError as error:
+            connection.rollback()
+            if getattr(error.orig, "sqlstate", None) not in BUSY_STATES or time.monotonic() > give_up_at:
+                raise
+        pause = random.uniform(*RETRY_PAUSE)  # noqa: S311  (requests that come at intervals must not meet it again)
+        report(f"A table is in use by another transaction; trying again in {pause:.1f} s.")
+        time.sleep(pause)
 
 
 def run() -> None:

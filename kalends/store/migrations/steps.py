@@ -1,0 +1,48 @@
+"""How a migration runs its SQL files."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from alembic import op
+
+# Milliseconds for which a statement of a migration waits for a lock. Requests queue behind it and wait for a
+# connection of the pool, by default for one second, so this must be shorter.
+LOCK_TIMEOUT_MS: Final = 500
+BUILT_INDEX: Final = re.compile(r"INDEX CONCURRENTLY IF NOT EXISTS (\w+)")
+DROP_INVALID: Final = """
+    SELECT 'DROP INDEX CONCURRENTLY ' || i.indexrelid::regclass FROM pg_index i
+    WHERE i.indexrelid = to_regclass('{name}') AND NOT i.indisvalid
+"""
+
+
+def run_file(migration: str) -> None:
+    """Run the `.sql` file of a migration in its transaction."""
+    _run(Path(migration).with_suffix(".sql").read_text(encoding="utf-8"))
+
+
+def run_concurrently(migration: str) -> None:
+    """Run the statements of the `.concurrent.sql` file of a migration one by one, each in its own transaction.
+
+    They must be idempotent, because the migration starts again after a failure: `CREATE INDEX CONCURRENTLY IF NOT
+    EXISTS …`. An index that an earlier attempt has left incomplete is dropped before.
+    """
+    text = Path(migration).with_suffix(".concurrent.sql").read_text(encoding="utf-8")
+    connection = op.get_bind()
+    with op.get_context().autocommit_block():
+        # Building an index waits for running transactions, but nothing waits for it.
+        _run("SET lock_timeout = 0")
+        try:
+            for name in BUILT_INDEX.findall(text):
+                for statement in connection.exec_driver_sql(DROP_INVALID.format(name=name)).scalars().all():
+                    _run(statement)
+            for statement in re.split(r";\s*$", text, flags=re.MULTILINE):
+                if statement.strip():
+                    _run(statement)
+        finally:
+            _run(f"SET lock_timeout = {LOCK_TIMEOUT_MS}")
+
+
+def _run(statements: str) -> None:
+    # The driver takes a percent sign for a placeholder.
+    op.get_bind().exec_driver_sql(statements.replace("%", "%%"))
