@@ -36,12 +36,11 @@ from kalends.http.response_cache import CachedResponse, ResponseCache, make_cach
 from kalends.http.response_headers import HeaderPolicy
 from kalends.http.rest_route import rewrite_rest_route
 from kalends.http.sending import CHUNK_BYTES, send_cached, send_response
-from kalends.http.telemetry import Telemetry
+from kalends.http.telemetry import Telemetry, sample_pool
 from kalends.operations.representation_cache import RepresentationCache
 from kalends.settings import Settings, read_settings
 from kalends.store.database import Database
 from kalends.store.migrations import newest_revision
-from kalends.store.problems import DatabaseUnavailable
 from kalends.store.site_revisions import SiteRevisions
 from kalends.website import routes
 from kalends.website.handler import MapSettings, PageRequest
@@ -134,10 +133,13 @@ class Application:
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         self._opened_state = await self._open_state()
-        watching = asyncio.create_task(self._state.worker_watch.run())
+        watching = [
+            asyncio.create_task(work) for work in (self._state.worker_watch.run(), sample_pool(self._state.database))
+        ]
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        watching.cancel()
+        for task in watching:
+            task.cancel()
         if self._background:
             await asyncio.wait(self._background, timeout=5)
         await self._state.database.close()
@@ -197,8 +199,8 @@ class Application:
                 return await HANDLERS[type(inbound.context)](inbound.context)
             return await self._handle_system_path(request, strip_port(inbound.host))
         except ApiError as api_error:
-            if isinstance(api_error, DatabaseUnavailable):
-                self._telemetry.problem(api_error.detail)
+            if api_error.status in (503, 507):
+                self._telemetry.problem(api_error)
             return make_error_response(inbound, api_error)
         except Exception as exception:
             path = _log_path(inbound)

@@ -178,9 +178,12 @@ class Settings(BaseModel):
         "as 10.1.0.0/16 or 10.1.2.3:8080.",
     )
     metrics_port: int = Field(
-        default=0, ge=0, le=65535, description="Port of the Prometheus metrics; 0 disables them."
+        default=0, ge=0, le=65535, description="Port of the Prometheus metrics of the server; 0 disables them."
     )
-    metrics_host: str = Field(default="127.0.0.1", description="IP address on which the metrics port listens.")
+    worker_metrics_port: int = Field(
+        default=0, ge=0, le=65535, description="Port of the Prometheus metrics of the worker; 0 disables them."
+    )
+    metrics_host: str = Field(default="127.0.0.1", description="IP address on which the metrics ports listen.")
     log_format: str = Field(default="json", description="Log format: json, or plain for reading in a terminal.")
 
     @property

@@ -17,6 +17,7 @@ from procrastinate import App, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
 from kalends.adapters import smtp_client
+from kalends.adapters.job_observer import announce_tasks, observe_job
 from kalends.adapters.purge_client import send_purges
 from kalends.bootstrap import database_options, open_import_tools, open_library
 from kalends.core.clock import utc_now
@@ -89,6 +90,7 @@ async def _run_until_stopped(stopping: asyncio.Event, settings: Settings, databa
     """Run jobs until `stopping` is set or the connection of the queue is lost, which ends the worker of the queue."""
     async with open_queue(settings) as queue:
         register_tasks(queue, database, settings)
+        announce_tasks(name for name in queue.tasks if "." not in name)  # Those of the queue itself have one.
         worker_task = asyncio.create_task(
             queue.run_worker_async(
                 concurrency=4,
@@ -97,6 +99,7 @@ async def _run_until_stopped(stopping: asyncio.Event, settings: Settings, databa
                 stalled_worker_timeout=STALLED_AFTER,
                 delete_jobs="successful",
                 install_signal_handlers=False,
+                worker_middleware=[observe_job],
             )
         )
         stop_task = asyncio.create_task(stopping.wait())

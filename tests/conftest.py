@@ -48,6 +48,7 @@ PATH_MARKERS = {
     "media/test_media_commands.py": ["process"],
     "media/test_media_crashes.py": ["process"],
     "media/test_upload_limiter.py": ["exhaustive"],
+    "monitoring/test_metrics.py": ["process"],
     "move_in/test_move_in.py": ["process"],
     "move_in/test_move_in_recording.py": ["process"],
     "pages/test_browser.py": ["npm"],

@@ -86,7 +86,7 @@ class ImageWorker:
             "seconds": MAX_CPU_SECONDS,
         }
         if self._pending >= self._max_pending:
-            raise errors.unavailable()
+            raise errors.overloaded()
         self._pending += 1
         try:
             result = await asyncio.get_running_loop().run_in_executor(self._threads, _run_process, orjson.dumps(job))

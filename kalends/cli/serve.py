@@ -42,12 +42,10 @@ def serve(
         check_port(settings.metrics_host, settings.metrics_port)
     metrics_directory = tempfile.mkdtemp(prefix="kalends-metrics-") if settings.metrics_port else ""
     if metrics_directory:
-        # The metrics library reads this variable at its import, here and in each server process.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
-        _serve_metrics(settings)
+        _serve_metrics(settings, metrics_directory)
     for warning in asyncio.run(_find_warnings(settings)):
         typer.secho(f"Warning: {warning}", err=True, fg=typer.colors.YELLOW)
-    worker_process = subprocess.Popen([sys.executable, "-m", "kalends", "worker"]) if with_worker else None
+    worker_process = _start_worker() if with_worker else None
     try:
         _run_server(settings, host, port, workers)
     finally:
@@ -62,7 +60,21 @@ def worker() -> None:
     """Run background jobs."""
     from kalends.worker import run_worker
 
-    asyncio.run(run_worker(load_settings()))
+    settings = load_settings()
+    if settings.worker_metrics_port:
+        from kalends.adapters.metrics import serve_metrics
+        from kalends.operations.metrics import make_queue_reader
+
+        check_port(settings.metrics_host, settings.worker_metrics_port)
+        read_state = make_queue_reader(settings.queue_url or settings.database_url)
+        serve_metrics(settings.metrics_host, settings.worker_metrics_port, read_state)
+    asyncio.run(run_worker(settings))
+
+
+def _start_worker() -> subprocess.Popen[bytes]:
+    from kalends.adapters.metrics import without_directory
+
+    return subprocess.Popen([sys.executable, "-m", "kalends", "worker"], env=without_directory(os.environ))
 
 
 async def _find_warnings(settings: "Settings") -> list[str]:
@@ -138,11 +150,11 @@ def _run_server(settings: "Settings", host: str, port: int, workers: int) -> Non
     ).serve()
 
 
-def _serve_metrics(settings: "Settings") -> None:
-    """Serve the metrics of all server processes on the metrics port, in a thread of this process."""
-    from prometheus_client import CollectorRegistry, start_http_server
-    from prometheus_client.multiprocess import MultiProcessCollector
+def _serve_metrics(settings: "Settings", directory: str) -> None:
+    """Serve the metrics of all server processes, which share a directory, and the state of the database."""
+    from kalends.adapters.metrics import DIRECTORY_VARIABLE, serve_metrics
+    from kalends.operations.metrics import make_server_reader
 
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    start_http_server(settings.metrics_port, settings.metrics_host, registry)
+    # The metrics library reads this variable at its import, here and in each server process.
+    os.environ[DIRECTORY_VARIABLE] = directory
+    serve_metrics(settings.metrics_host, settings.metrics_port, make_server_reader(settings.database_url))

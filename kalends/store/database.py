@@ -79,6 +79,15 @@ class Options:
     max_per_client: int = 0  # maximum number of connections in use by one client; 0 means no limit
 
 
+@dataclass(frozen=True, slots=True)
+class PoolUsage:
+    """The connections for requests: their maximum number, those in use, and the requests that wait for one."""
+
+    size: int
+    used: int
+    waiting: int
+
+
 class Transaction:
     """The database as operations see it: statements in one site, and its change log."""
 
@@ -186,6 +195,7 @@ class Database:
                 options.max_per_client or options.size, total=options.size, waiting_per_owner=100, waiting=400
             )
         )
+        self._acquiring = 0
         self._recovering: set[asyncio.Task[None]] = set()
         self._schema_problem: tuple[problems.Problem | None, float] = (None, -SCHEMA_CHECK_SECONDS)
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.statement_timeout * 1000)}; "
@@ -210,6 +220,11 @@ class Database:
                 await asyncio.wait_for(pool.close(), 5)
             except TimeoutError:
                 pool.terminate()
+
+    def read_usage(self) -> PoolUsage:
+        """Return the use of the connections for requests at this moment."""
+        used = self._pool.get_size() - self._pool.get_idle_size()
+        return PoolUsage(self._options.size, used, self._limiter.waiting + self._acquiring)
 
     @asynccontextmanager
     async def transaction(
@@ -328,12 +343,14 @@ class Database:
                 await self._reconnect(connection)
         except UNAVAILABLE_ERRORS as error:
             _terminate(connection)
-            not_responding = errors.unavailable(Message("The database is not responding."))
+            not_responding = errors.unavailable(Message("The database is not responding."), cause="database")
             raise (await self._explain_schema(error) or not_responding) from error
         finally:
             await self._lookup_pool.release(connection)
         if row and row["is_standby"]:
-            raise errors.unavailable(Message("The database is a standby and does not accept writes."))
+            raise errors.unavailable(
+                Message("The database is a standby and does not accept writes."), cause="read_only"
+            )
         if problem := problems.compare_schema(row["version_num"] if row else "", wanted):
             raise DatabaseUnavailable(problem)
 
@@ -364,16 +381,20 @@ class Database:
         return self._begin_public_read if anonymous else self._begin_read
 
     async def _acquire(self, pool: Any) -> Any:
+        self._acquiring += 1
         try:
             return await pool.acquire(timeout=self._options.pool_timeout)
         except TimeoutError as error:
             if pool.get_size() < pool.get_max_size():
                 raise DatabaseUnavailable(problems.no_response(self._options.url)) from error
-            raise errors.unavailable(Message("All database connections are in use.")) from error
+            message = Message("All database connections are in use.")
+            raise errors.unavailable(message, cause="pool_exhausted") from error
         except (asyncpg.PostgresError, *CONNECTION_ERRORS) as error:
             if problem := problems.explain(error, self._options.url):
                 raise DatabaseUnavailable(problem) from error
             raise (translate_error(error) if isinstance(error, asyncpg.PostgresError) else error) from error
+        finally:
+            self._acquiring -= 1
 
     @staticmethod
     async def _commit(connection: Any, writing: bool) -> None:
