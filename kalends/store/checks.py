@@ -23,12 +23,11 @@ async def read_state(database_url: str) -> DatabaseState:
     """Read the state with the login of the server or of the owner."""
     connection = await connect(database_url, prepared=False)
     try:
+        schema = await connection.fetchval(READ_SCHEMA)
         marks = await connection.fetch(leakproof.FIND_MISSING)
-        try:
-            schema = await connection.fetchval(READ_SCHEMA)
-            age = await connection.fetchval(READ_HEARTBEAT)
-        except (asyncpg.UndefinedTableError, asyncpg.UndefinedFunctionError):
-            schema, age = "", None
+        age = await connection.fetchval(READ_HEARTBEAT)
         return DatabaseState(str(schema or ""), tuple(row["statement"] for row in marks), age)
+    except asyncpg.UndefinedTableError:
+        return DatabaseState("", (), None)
     finally:
         await connection.close()
