@@ -11,13 +11,14 @@ from uuid import uuid4
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
+from kalends.adapters.tracing import Tracer
 from kalends.api.catalog import Interface
 from kalends.api.core_routes.routes import CORE
 from kalends.api.description import reference
 from kalends.api.handler import add_headers, handle_api_request, redirect_to_document
 from kalends.api.request import ApiRequest
 from kalends.api.routes import EXTENSION, INTERFACE, ROOT
-from kalends.bootstrap import database_options, open_library
+from kalends.bootstrap import database_options, open_library, open_tracer
 from kalends.console.handler import serve_console
 from kalends.console.request import PREFIX as CONSOLE
 from kalends.console.request import ConsoleRequest
@@ -128,7 +129,8 @@ class Application:
         if scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
         elif scope["type"] == "http":
-            await self._respond(scope, DisconnectWatcher(receive), send)
+            with self._telemetry.request_span(scope, self._state.trusted_proxies):
+                await self._respond(scope, DisconnectWatcher(receive), send)
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -143,6 +145,7 @@ class Application:
         if self._background:
             await asyncio.wait(self._background, timeout=5)
         await self._state.database.close()
+        self._telemetry.close()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _respond(self, scope: Scope, watcher: DisconnectWatcher, send: Send) -> None:
@@ -353,9 +356,10 @@ def _route(context: Context | None) -> str:
     return context.route_pattern if context else "other"
 
 
-def create_application() -> Application:
-    """Create the application; the server calls this in each of its processes."""
+def create_application(tracer: Tracer | None = None) -> Application:
+    """Create the application; the server calls this in each of its processes, without a tracer of its own."""
     settings = read_settings()
+    tracer = tracer or open_tracer(settings)
     mounts = _build_mounts(settings)
     http_config = HttpConfig(
         mounts=mounts,
@@ -373,7 +377,7 @@ def create_application() -> Application:
     )
 
     async def open_state() -> AppState:
-        database = await Database.open(database_options(settings))
+        database = await Database.open(database_options(settings, tracer))
         revisions = SiteRevisions(database)
         return AppState(
             database,
@@ -391,7 +395,7 @@ def create_application() -> Application:
             sends_email=bool(settings.smtp_url.get_secret_value()),
         )
 
-    return Application(http_config, open_state, Telemetry())
+    return Application(http_config, open_state, Telemetry(tracer))
 
 
 def _build_mounts(settings: Settings) -> tuple[Mount, ...]:

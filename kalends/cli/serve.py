@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kalends.cli.errors import fail
-from kalends.cli.runtime import load_settings
+from kalends.cli.runtime import check_extras, load_settings
 from kalends.core.http_limits import MAX_HEAD_BYTES
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def serve(
 ) -> None:
     """Run the HTTP server; finishes running requests on SIGTERM."""
     settings = load_settings()
+    check_extras(settings)
     if not reuse_port:
         check_port(host, port)
     if settings.metrics_port:
@@ -61,6 +62,7 @@ def worker() -> None:
     from kalends.worker import run_worker
 
     settings = load_settings()
+    check_extras(settings)
     if settings.worker_metrics_port:
         from kalends.adapters.metrics import serve_metrics
         from kalends.operations.metrics import make_queue_reader

@@ -3,10 +3,14 @@
 import asyncio
 import logging
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from kalends.adapters import metrics
+from kalends.adapters.tracing import Tracer
 from kalends.core.errors import ApiError
+from kalends.core.forwarded import IpNetwork, is_trusted
 from kalends.store.database import Database
 from kalends.store.problems import CAUSES, OTHER_CAUSES, find_cause
 
@@ -20,9 +24,10 @@ log = logging.getLogger(__name__)
 
 
 class Telemetry:
-    """Records the requests of one process."""
+    """Records the requests of one process: metrics, the access log and, with a tracer, traces."""
 
-    def __init__(self) -> None:
+    def __init__(self, tracer: Tracer | None = None) -> None:
+        self._tracer = tracer
         # Looking a metric up by its labels costs more than counting.
         self._metrics: dict[tuple[str, str, int, str], tuple[Any, Any]] = {}
         self._problems: dict[tuple[str, str, str], tuple[float, int]] = {}
@@ -43,7 +48,22 @@ class Telemetry:
             metrics.find_series(metrics.STALE).inc()
         counters[1].observe(seconds)
         fields = {"method": method, "status": status, "ms": round(seconds * 1000, 1), **more}
+        if self._tracer is not None:
+            fields["trace_id"] = self._tracer.describe_request(method, route, status, str(more.get("request_id", "")))
         log.info("request", extra={"fields": fields})
+
+    def request_span(self, scope: Mapping[str, Any], trusted: Sequence[IpNetwork]) -> AbstractContextManager[None]:
+        """Return a context for a request. Only proxies that are `trusted` continue a trace that they have begun."""
+        if self._tracer is None:
+            return nullcontext()
+        peer = (scope.get("client") or ("",))[0]
+        offered = dict(scope["headers"]).get(b"traceparent", b"").decode("latin-1")
+        return self._tracer.request_span(scope["method"], scope["path"], offered if is_trusted(peer, trusted) else "")
+
+    def close(self) -> None:
+        """Send the last traces."""
+        if self._tracer is not None:
+            self._tracer.close()
 
     def exception(self, error: BaseException, **more: object) -> None:
         """Log an unexpected exception with its traceback."""

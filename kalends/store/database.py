@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import asyncpg
 from asyncpg import Record
@@ -66,6 +66,14 @@ LOOKUP_TIMEOUT = 2.0
 SCHEMA_CHECK_SECONDS = 5.0
 
 
+class StatementTracer(Protocol):
+    """Records statements, and names the request that runs them (`adapters/tracing.py`)."""
+
+    def record_statement(self, record: Any) -> None: ...
+
+    def make_traceparent(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     url: str
@@ -77,6 +85,7 @@ class Options:
     prepared: bool = True  # False behind a pooler in transaction mode
     enqueue_purges: bool = False  # enqueue a job that purges shared caches after each write
     max_per_client: int = 0  # maximum number of connections in use by one client; 0 means no limit
+    tracer: StatementTracer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +108,14 @@ class Transaction:
         *,
         enqueue_purges: bool = False,
         max_new_records: int | None = None,
+        traceparent: str = "",
     ) -> None:
         self._connection = connection
         self._enqueue_purges = enqueue_purges
         self._max_new_records = max_new_records
         self.site = site
         self.now = now
+        self.traceparent = traceparent  # the span of the request, for its jobs; empty if it is not traced
         self.statements = 0
         self._changes: ChangeLog | None = None
         self._release = ""  # the statement that releases the savepoint of the last part
@@ -182,7 +193,7 @@ class Transaction:
         if self._changes is not None and self._changes.entries:
             await self.execute(self._changes.flush())
             if self._enqueue_purges:
-                await self.execute(self._changes.enqueue_purge())
+                await self.execute(self._changes.enqueue_purge(self.traceparent))
 
 
 class Database:
@@ -275,6 +286,7 @@ class Database:
                     now,
                     enqueue_purges=self._options.enqueue_purges,
                     max_new_records=MAX_NEW_RECORDS,
+                    traceparent=self._options.tracer.make_traceparent() if self._options.tracer else "",
                 )
                 yield transaction
                 await transaction.flush_changes()
@@ -444,6 +456,12 @@ class Database:
 
 
 async def _open_pool(options: Options, size: int) -> Any:
+    tracer = options.tracer
+
+    async def trace_statements(connection: Any) -> None:
+        if tracer is not None:
+            connection.add_query_logger(tracer.record_statement)
+
     return await asyncpg.create_pool(
         options.url,
         min_size=0,
@@ -453,6 +471,7 @@ async def _open_pool(options: Options, size: int) -> Any:
         command_timeout=options.statement_timeout + 1,
         statement_cache_size=1024 if options.prepared else 0,
         max_inactive_connection_lifetime=300,
+        init=trace_statements if tracer is not None else None,
         # Every transaction ends with COMMIT or ROLLBACK, so there is nothing to reset.
         reset=_skip_reset,
     )

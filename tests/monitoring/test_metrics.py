@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
@@ -18,6 +19,7 @@ from kalends.store.migrations import newest_revision
 from tests.api.running_app import API_PATH, HOST, User
 from tests.conftest import replace_database, temporary_database
 from tests.monitoring.scraped_site import ScrapedSite, check_with_promtool, run_site, wait_for
+from tests.monitoring.trace_collector import Collector, run_collector
 from tests.servers import find_free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,8 +29,17 @@ SUFFIXES = {"counter": ("",), "gauge": ("",), "histogram": ("_bucket", "_count",
 
 
 @pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    with run_collector() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def site(
-    postgres_url: str, user_template: tuple[str, dict[str, User]], tmp_path_factory: pytest.TempPathFactory
+    postgres_url: str,
+    user_template: tuple[str, dict[str, User]],
+    collector: Collector,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ScrapedSite]:
     """Return a site whose shared cache does not respond, and which has written one event."""
     template, users = user_template
@@ -38,6 +49,7 @@ def site(
         "KALENDS_PUBLIC_STATEMENT_TIMEOUT": "1",
         "KALENDS_STATEMENT_TIMEOUT": "60",
         "KALENDS_PURGE_URLS": f"http://127.0.0.1:{find_free_port()}/",
+        "KALENDS_TRACES_URL": collector.url,
     }
     with temporary_database(postgres_url, template=template) as name:
         url = replace_database(postgres_url, name)
@@ -115,6 +127,18 @@ def test_used_connections_and_waiting_requests_are_counted(site: ScrapedSite) ->
     for request in requests:
         request.join(60)
     wait_for(site.scrape_server, lambda scrape: scrape.total("kalends_pool_waiting") == 0)
+
+
+def test_traces_reach_a_collector(site: ScrapedSite, collector: Collector) -> None:
+    """A trace has the request, its statements, and the job that the worker has run because of it."""
+    deadline = time.monotonic() + 60
+    names: set[str] = set()
+    while not {"POST /events", "SELECT", "COMMIT", "job purge"} <= names and time.monotonic() < deadline:
+        time.sleep(0.2)
+        spans = collector.list_spans()
+        traces = {span.trace_id for span in spans if span.name == "POST /events"}
+        names = {span.name for span in spans if span.trace_id in traces}
+    assert {"POST /events", "SELECT", "COMMIT", "job purge"} <= names
 
 
 def test_documentation_has_every_metric() -> None:
