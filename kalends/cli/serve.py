@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import logging
 import os
 import shutil
 import socket
@@ -18,6 +19,8 @@ from kalends.core.http_limits import MAX_HEAD_BYTES
 
 if TYPE_CHECKING:
     from kalends.settings import Settings
+
+log = logging.getLogger(__name__)
 
 # Maximum number of connections per process; further clients wait in the backlog of the kernel.
 MAX_CONNECTIONS = 8192
@@ -45,7 +48,7 @@ def serve(
     if metrics_directory:
         _serve_metrics(settings, metrics_directory)
     for warning in asyncio.run(_find_warnings(settings)):
-        typer.secho(f"Warning: {warning}", err=True, fg=typer.colors.YELLOW)
+        log.warning("%s", warning)
     worker_process = _start_worker() if with_worker else None
     try:
         _run_server(settings, host, port, workers)
