@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir
@@ -32,14 +32,15 @@ class Server:
         workers: int = 1,
         environment: Mapping[str, str] | None = None,
         timeout: float = 30,
+        prefix: Sequence[str] = (),
     ) -> Self:
-        """Start a server and return when it is ready for requests."""
+        """Start a server and return when it is ready for requests; `prefix` is a program that starts it."""
         port = port or find_free_port()
         command = [sys.executable, "-m", "kalends", "serve"]
         options = ["--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [*command, *options],
+                [*prefix, *command, *options],
                 env=make_environment(database_url, environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,

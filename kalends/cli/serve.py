@@ -84,7 +84,8 @@ def _start_worker() -> subprocess.Popen[bytes]:
 
 async def _find_warnings(settings: "Settings") -> list[str]:
     """Return what is wrong with the configuration. The server starts anyway, also without a database."""
-    from kalends.store import login_rights, problems
+    from kalends.cli.check import judge_time
+    from kalends.store import checks, login_rights, problems
     from kalends.store.migrations import newest_revision
 
     warnings: list[str] = []
@@ -95,6 +96,8 @@ async def _find_warnings(settings: "Settings") -> list[str]:
     else:
         if problem := problems.compare_schema(found, newest_revision()):
             warnings.append(problem.detail)
+        facts = await checks.read_facts(settings.database_url)
+        warnings += [f"{finding.text} {finding.cure}" for finding in judge_time(facts) if finding.cure]
         if rights := await login_rights.find_excess_rights(settings.database_url):
             warnings.append(f"the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md.")
     if not settings.base_url:
