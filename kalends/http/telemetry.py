@@ -30,7 +30,7 @@ class Telemetry:
         self._tracer = tracer
         # Looking a metric up by its labels costs more than counting.
         self._metrics: dict[tuple[str, str, int, str], tuple[Any, Any]] = {}
-        self._problems: dict[tuple[str, str, str], tuple[float, int]] = {}
+        self._problems: dict[tuple[str, str], tuple[float, int]] = {}
 
     def record(
         self, method: str, route: str, status: int, seconds: float, *, cache: str = "", **more: object
@@ -74,8 +74,8 @@ class Telemetry:
         cause = find_cause(error)
         metrics.find_series(metrics.UNAVAILABLE, cause.name).inc()
         now = time.monotonic()
-        # Messages of PostgreSQL may contain values, so only those of an unavailable database tell causes apart.
-        key = (cause.name, cause.sqlstate, cause.detail if cause.name == "database" else "")
+        # Messages of PostgreSQL may contain values, so only explanations tell causes of the same name apart.
+        key = (cause.name, cause.detail if cause.name == "database" else cause.sqlstate)
         logged_at, others = self._problems.get(key, (-PROBLEM_INTERVAL, 0))
         if now - logged_at < PROBLEM_INTERVAL:
             self._problems[key] = (logged_at, others + 1)
