@@ -195,8 +195,8 @@ def serve_metrics(host: str, port: int, read_state: Callable[[], Iterable[Sample
     registry = REGISTRY
     if directory := os.environ.get(DIRECTORY_VARIABLE):
         registry = CollectorRegistry()
-        registry.register(ProcessCollector(Path(directory)))  # type: ignore[arg-type]
-    registry.register(StateCollector(read_state))  # type: ignore[arg-type]
+        registry.register(ProcessCollector(Path(directory)))
+    registry.register(StateCollector(read_state))
     start_http_server(port, host, registry)
 
 
