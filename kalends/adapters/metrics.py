@@ -16,14 +16,13 @@ DIRECTORY_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric. Its value is counted in processes or, if `is_state`, read from the database at each scrape."""
+    """A metric, and which process exports it."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     process: Literal["server", "worker", "both"]
     description: str
     labels: tuple[str, ...] = ()
-    is_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Sample:
     labels: tuple[str, ...] = ()
 
 
-INFO = Metric("kalends_info", "gauge", "both", "Version of Kalends, as a label", ("version",), is_state=True)
+INFO = Metric("kalends_info", "gauge", "both", "Version of Kalends, as a label", ("version",))
 
 # Requests.
 REQUESTS = Metric(
@@ -61,28 +60,23 @@ POOL_USED = Metric("kalends_pool_used", "gauge", "server", "Database connections
 POOL_WAITING = Metric("kalends_pool_waiting", "gauge", "server", "Requests that wait for a database connection")
 
 # The database. Metrics of replicas belong here, with their values in `operations/metrics.py`.
-DATABASE_UP = Metric("kalends_database_up", "gauge", "both", "1 if the database responds, else 0", is_state=True)
+DATABASE_UP = Metric("kalends_database_up", "gauge", "both", "1 if the database responds, else 0")
 SCHEMA = Metric(
     "kalends_schema_info",
     "gauge",
     "server",
     "Schema version of the database and the one that the server expects, as labels",
     ("found", "expected"),
-    is_state=True,
 )
 SCHEMA_USABLE = Metric(
-    "kalends_schema_usable", "gauge", "server", "1 if the server can use the schema of the database, else 0",
-    is_state=True,
-)  # fmt: skip
-MARKS_MISSING = Metric(
-    "kalends_leakproof_marks_missing", "gauge", "server", "Functions that lack the mark LEAKPROOF", is_state=True
+    "kalends_schema_usable", "gauge", "server", "1 if the server can use the schema of the database, else 0"
 )
+MARKS_MISSING = Metric("kalends_leakproof_marks_missing", "gauge", "server", "Functions that lack the mark LEAKPROOF")
 HEARTBEAT_AGE = Metric(
     "kalends_worker_heartbeat_age_seconds",
     "gauge",
     "server",
     "Seconds since the last heartbeat of any worker; +Inf if there is none",
-    is_state=True,
 )
 
 # The worker and its queue.
@@ -100,14 +94,12 @@ QUEUE_JOBS = Metric(
     "worker",
     "Jobs in the queue, by `status`: waiting (due), scheduled (due later), running or failed",
     ("task", "status"),
-    is_state=True,
 )
 OLDEST_JOB = Metric(
     "kalends_oldest_due_job_seconds",
     "gauge",
     "worker",
     "Seconds since the oldest waiting job was due; 0 if none waits",
-    is_state=True,
 )
 
 METRICS: Final = (
@@ -154,6 +146,10 @@ class StateCollector:
     def __init__(self, read: Callable[[], Iterable[Sample]]) -> None:
         self._read = read
 
+    def describe(self) -> list[Any]:
+        """Return nothing; otherwise the library would read the state to find the names of the metrics."""
+        return []
+
     def collect(self) -> Iterator[Any]:
         from prometheus_client.core import GaugeMetricFamily
 
@@ -181,11 +177,21 @@ class ProcessCollector:
 
         # Gauges of a process that was killed would otherwise be added up forever.
         for path in self._directory.glob("gauge_live*.db"):
-            pid = path.stem.rpartition("_")[2]
-            if not Path(f"/proc/{pid}").exists():
-                mark_process_dead(int(pid), str(self._directory))  # type: ignore[no-untyped-call]
+            pid = int(path.stem.rpartition("_")[2])
+            if not _is_running(pid):
+                mark_process_dead(pid, str(self._directory))  # type: ignore[no-untyped-call]
         metrics: Iterable[Any] = self._collector.collect()  # type: ignore[no-untyped-call]
         return metrics
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def serve_metrics(host: str, port: int, read_state: Callable[[], Iterable[Sample]]) -> None:

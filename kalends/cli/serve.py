@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -96,8 +97,9 @@ async def _find_warnings(settings: "Settings") -> list[str]:
     else:
         if problem := problems.compare_schema(found, newest_revision()):
             warnings.append(problem.detail)
-        facts = await checks.read_facts(settings.database_url)
-        warnings += [f"{finding.text} {finding.cure}" for finding in judge_time(facts) if finding.cure]
+        with suppress(problems.DatabaseUnavailable, *problems.DRIVER_ERRORS):
+            facts = await checks.read_facts(settings.database_url)
+            warnings += [f"{finding.text} {finding.cure}" for finding in judge_time(facts) if finding.cure]
         if rights := await login_rights.find_excess_rights(settings.database_url):
             warnings.append(f"the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md.")
     if not settings.base_url:
