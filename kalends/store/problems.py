@@ -44,8 +44,6 @@ CAUSES: Final = {
     "57P02": "database_crash",
     "57P03": "database_starting",
 }
-
-
 # Causes that have no SQLSTATE.
 OTHER_CAUSES: Final = (
     "connection_lost",
