@@ -11,13 +11,14 @@ from uuid import uuid4
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
+from kalends.adapters.tracing import Tracer
 from kalends.api.catalog import Interface
 from kalends.api.core_routes.routes import CORE
 from kalends.api.description import reference
 from kalends.api.handler import add_headers, handle_api_request, redirect_to_document
 from kalends.api.request import ApiRequest
 from kalends.api.routes import EXTENSION, INTERFACE, ROOT
-from kalends.bootstrap import database_options, open_library
+from kalends.bootstrap import database_options, open_library, open_tracer
 from kalends.console.handler import serve_console
 from kalends.console.request import PREFIX as CONSOLE
 from kalends.console.request import ConsoleRequest
@@ -36,12 +37,11 @@ from kalends.http.response_cache import CachedResponse, ResponseCache, make_cach
 from kalends.http.response_headers import HeaderPolicy
 from kalends.http.rest_route import rewrite_rest_route
 from kalends.http.sending import CHUNK_BYTES, send_cached, send_response
-from kalends.http.telemetry import Telemetry
+from kalends.http.telemetry import Telemetry, sample_pool
 from kalends.operations.representation_cache import RepresentationCache
 from kalends.settings import Settings, read_settings
 from kalends.store.database import Database
 from kalends.store.migrations import newest_revision
-from kalends.store.problems import DatabaseUnavailable
 from kalends.store.site_revisions import SiteRevisions
 from kalends.website import routes
 from kalends.website.handler import MapSettings, PageRequest
@@ -129,18 +129,23 @@ class Application:
         if scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
         elif scope["type"] == "http":
-            await self._respond(scope, DisconnectWatcher(receive), send)
+            with self._telemetry.request_span(scope, self._state.trusted_proxies):
+                await self._respond(scope, DisconnectWatcher(receive), send)
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         self._opened_state = await self._open_state()
-        watching = asyncio.create_task(self._state.worker_watch.run())
+        watching = [
+            asyncio.create_task(work) for work in (self._state.worker_watch.run(), sample_pool(self._state.database))
+        ]
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        watching.cancel()
+        for task in watching:
+            task.cancel()
         if self._background:
             await asyncio.wait(self._background, timeout=5)
         await self._state.database.close()
+        self._telemetry.close()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _respond(self, scope: Scope, watcher: DisconnectWatcher, send: Send) -> None:
@@ -197,8 +202,8 @@ class Application:
                 return await HANDLERS[type(inbound.context)](inbound.context)
             return await self._handle_system_path(request, strip_port(inbound.host))
         except ApiError as api_error:
-            if isinstance(api_error, DatabaseUnavailable):
-                self._telemetry.problem(api_error.detail)
+            if api_error.status in (503, 507):
+                self._telemetry.problem(api_error)
             return make_error_response(inbound, api_error)
         except Exception as exception:
             path = _log_path(inbound)
@@ -351,9 +356,10 @@ def _route(context: Context | None) -> str:
     return context.route_pattern if context else "other"
 
 
-def create_application() -> Application:
-    """Create the application; the server calls this in each of its processes."""
+def create_application(tracer: Tracer | None = None) -> Application:
+    """Create the application; the server calls this in each of its processes, without a tracer of its own."""
     settings = read_settings()
+    tracer = tracer or open_tracer(settings)
     mounts = _build_mounts(settings)
     http_config = HttpConfig(
         mounts=mounts,
@@ -371,7 +377,7 @@ def create_application() -> Application:
     )
 
     async def open_state() -> AppState:
-        database = await Database.open(database_options(settings))
+        database = await Database.open(database_options(settings, tracer))
         revisions = SiteRevisions(database)
         return AppState(
             database,
@@ -389,7 +395,7 @@ def create_application() -> Application:
             sends_email=bool(settings.smtp_url.get_secret_value()),
         )
 
-    return Application(http_config, open_state, Telemetry())
+    return Application(http_config, open_state, Telemetry(tracer))
 
 
 def _build_mounts(settings: Settings) -> tuple[Mount, ...]:

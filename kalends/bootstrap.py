@@ -11,6 +11,7 @@ import orjson
 from kalends.settings import Settings
 
 if TYPE_CHECKING:
+    from kalends.adapters.tracing import Tracer
     from kalends.operations.imports.inputs import Tools
     from kalends.operations.media.library import Library
     from kalends.store.database import Options
@@ -57,7 +58,16 @@ def open_import_tools(settings: Settings, library: "Library | None" = None) -> "
     return Tools(ImportWorker(), fetcher, library, find_candidates)
 
 
-def database_options(settings: Settings) -> "Options":
+def open_tracer(settings: Settings) -> "Tracer | None":
+    """Return the tracer of this process; None unless traces are switched on."""
+    if not settings.traces_url:
+        return None
+    from kalends.adapters import tracing
+
+    return tracing.open_tracer(settings.traces_url, settings.traces_ratio)
+
+
+def database_options(settings: Settings, tracer: "Tracer | None" = None) -> "Options":
     from kalends.store.database import Options
 
     return Options(
@@ -70,6 +80,7 @@ def database_options(settings: Settings) -> "Options":
         prepared=settings.prepared_statements,
         enqueue_purges=bool(settings.purge_urls),
         max_per_client=settings.max_connections_per_client,
+        tracer=tracer,
     )
 
 

@@ -178,9 +178,20 @@ class Settings(BaseModel):
         "as 10.1.0.0/16 or 10.1.2.3:8080.",
     )
     metrics_port: int = Field(
-        default=0, ge=0, le=65535, description="Port of the Prometheus metrics; 0 disables them."
+        default=0, ge=0, le=65535, description="Port of the Prometheus metrics of the server; 0 disables them."
     )
-    metrics_host: str = Field(default="127.0.0.1", description="IP address on which the metrics port listens.")
+    worker_metrics_port: int = Field(
+        default=0, ge=0, le=65535, description="Port of the Prometheus metrics of the worker; 0 disables them."
+    )
+    metrics_host: str = Field(default="127.0.0.1", description="IP address on which the metrics ports listen.")
+    traces_url: str = Field(
+        default="",
+        description="URL of an OpenTelemetry collector for traces (OTLP over HTTP), such as "
+        "http://127.0.0.1:4318/v1/traces; needs kalends[otel]. Empty: no traces.",
+    )
+    traces_ratio: float = Field(
+        default=1.0, ge=0, le=1, description="Share of requests and jobs that are traced, from 0 to 1."
+    )
     log_format: str = Field(default="json", description="Log format: json, or plain for reading in a terminal.")
 
     @property
@@ -238,7 +249,7 @@ class Settings(BaseModel):
             raise ValueError("is required if KALENDS_S3_BUCKET is set")
         return value
 
-    @field_validator("base_url", "media_url")
+    @field_validator("base_url", "media_url", "traces_url")
     @classmethod
     def _check_url(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):

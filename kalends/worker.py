@@ -17,8 +17,10 @@ from procrastinate import App, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
 from kalends.adapters import smtp_client
+from kalends.adapters.job_observer import JobObserver, announce_tasks
 from kalends.adapters.purge_client import send_purges
-from kalends.bootstrap import database_options, open_import_tools, open_library
+from kalends.adapters.tracing import Tracer
+from kalends.bootstrap import database_options, open_import_tools, open_library, open_tracer
 from kalends.core.clock import utc_now
 from kalends.operations import cache_tags, emails, lifecycle
 from kalends.operations.imports import jobs as import_jobs
@@ -63,17 +65,20 @@ async def run_worker(settings: Settings) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    database = await Database.open(database_options(settings))
+    tracer = open_tracer(settings)
+    database = await Database.open(database_options(settings, tracer))
     try:
         while not stopping.is_set():
             try:
-                await _run_until_stopped(stopping, settings, database)
+                await _run_until_stopped(stopping, settings, database, tracer)
             except (ConnectorException, OSError, TimeoutError, DatabaseUnavailable) as error:
                 _log_restart(error)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), RESTART_DELAY)
     finally:
         await database.close()
+        if tracer is not None:
+            tracer.close()
 
 
 def _log_restart(error: Exception) -> None:
@@ -85,10 +90,13 @@ def _log_restart(error: Exception) -> None:
     log.warning("restarting the worker: %s", reason or repr(error))
 
 
-async def _run_until_stopped(stopping: asyncio.Event, settings: Settings, database: Database) -> None:
+async def _run_until_stopped(
+    stopping: asyncio.Event, settings: Settings, database: Database, tracer: Tracer | None
+) -> None:
     """Run jobs until `stopping` is set or the connection of the queue is lost, which ends the worker of the queue."""
     async with open_queue(settings) as queue:
         register_tasks(queue, database, settings)
+        announce_tasks(name for name in queue.tasks if "." not in name)  # Those of the queue itself have one.
         worker_task = asyncio.create_task(
             queue.run_worker_async(
                 concurrency=4,
@@ -97,6 +105,7 @@ async def _run_until_stopped(stopping: asyncio.Event, settings: Settings, databa
                 stalled_worker_timeout=STALLED_AFTER,
                 delete_jobs="successful",
                 install_signal_handlers=False,
+                worker_middleware=[JobObserver(tracer)],
             )
         )
         stop_task = asyncio.create_task(stopping.wait())

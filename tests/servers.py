@@ -36,14 +36,15 @@ class Server:
         environment: Mapping[str, str] | None = None,
         timeout: float = 30,
         kalends: Sequence[str] = KALENDS,
+        prefix: Sequence[str] = (),
     ) -> Self:
-        """Start a server and return when it is ready for requests."""
+        """Start a server and return when it is ready for requests; `prefix` is a program that starts it."""
         port = port or find_free_port()
         command = [*kalends, "serve"]
         options = ["--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [*command, *options],
+                [*prefix, *command, *options],
                 env=make_environment(database_url, environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,

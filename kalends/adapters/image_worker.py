@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from kalends.core import errors
-from kalends.core.errors import InvalidValue
+from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.image_types import FULL, MAX_EDGE, MAX_PIXELS, SIZES, WEBP, ImageType
 
 PROGRAM: Final = Path(__file__).with_name("image_worker_main.py")
@@ -86,7 +86,7 @@ class ImageWorker:
             "seconds": MAX_CPU_SECONDS,
         }
         if self._pending >= self._max_pending:
-            raise errors.unavailable()
+            raise errors.overloaded()
         self._pending += 1
         try:
             result = await asyncio.get_running_loop().run_in_executor(self._threads, _run_process, orjson.dumps(job))
@@ -126,7 +126,9 @@ def _run_process(job: bytes) -> dict[str, Any]:
     return result
 
 
-def _error_for(code: str) -> InvalidValue:
+def _error_for(code: str) -> InvalidValue | ApiError:
+    if code == "disk_full":
+        return errors.out_of_storage()
     if code == "too_many_pixels":
         return InvalidValue("has more than {maximum} million pixels.", maximum=MAX_PIXELS // 1_000_000)
     if code == "too_costly":

@@ -4,6 +4,8 @@ It reads one job as JSON from standard input and prints the result as one line o
 imports nothing of the server, so that a malicious image can compromise this process only.
 """
 
+import errno
+import io
 import json
 import os
 import resource
@@ -35,8 +37,9 @@ def main() -> None:
         result = {"refused": str(error)}
     except MemoryError:
         result = {"refused": "too_costly"}
-    except Exception:  # Any exception of the library is caused by the file.
-        result = {"refused": "damaged"}
+    except Exception as error:  # Apart from a full disk, any exception is caused by the file.
+        is_full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        result = {"refused": "disk_full" if is_full else "damaged"}
     print(json.dumps(result))  # noqa: T201
     sys.stdout.flush()
     os._exit(0)  # The libraries need no cleanup.
@@ -145,7 +148,15 @@ def write_image(image: Any, path: str, codec: str) -> None:
         image = image.convert("RGB")
     if codec in ("WEBP", "AVIF") and image.mode == "L":
         image = image.convert("RGB")
-    image.save(path, codec, **QUALITY[codec])
+    with io.BufferedWriter(OutputFile(path, "wb")) as file:
+        image.save(file, codec, **QUALITY[codec])
+
+
+class OutputFile(io.FileIO):
+    """A file without a descriptor: with one, Pillow writes by itself and does not say that the disk is full."""
+
+    def fileno(self) -> int:
+        raise io.UnsupportedOperation("fileno")
 
 
 if __name__ == "__main__":

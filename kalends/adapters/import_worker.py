@@ -77,7 +77,7 @@ class ImportWorker:
             "tz_path": os.environ.get("PYTHONTZPATH", ""),
         }
         if self._pending >= self._max_pending:
-            raise errors.unavailable()
+            raise errors.overloaded()
         self._pending += 1
         try:
             result = await asyncio.get_running_loop().run_in_executor(self._threads, _run_process, orjson.dumps(job))

@@ -95,7 +95,7 @@ class Fetcher:
             async with asyncio.timeout(self._seconds):
                 await self._semaphore.acquire()
         except TimeoutError:
-            raise errors.unavailable() from None  # The local queue is full; the remote server is not at fault.
+            raise errors.overloaded() from None  # The local queue is full; the remote server is not at fault.
         try:
             async with asyncio.timeout(self._seconds):
                 return await fetch(url, into, limit, headers)

@@ -7,7 +7,7 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, make_msgid
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import aiosmtplib
@@ -45,27 +45,40 @@ def make_message(email: Email, now: datetime) -> EmailMessage:
     return message
 
 
+async def check_server(url: str) -> None:
+    """Connect to the server of an smtp:// or smtps:// URL and sign in. Raise SMTPException or OSError on failure."""
+    async with aiosmtplib.SMTP(**_read_url(url), timeout=TIMEOUT):
+        pass
+
+
 async def send_email(url: str, email: Email, now: datetime, tls_context: ssl.SSLContext | None = None) -> None:
     """Send an e-mail through the server of an smtp:// or smtps:// URL. Raise SMTPException or OSError on failure.
 
     With smtp://, the connection is encrypted if the server offers STARTTLS. A password is sent to another machine
     over an encrypted connection only.
     """
-    parts = urlsplit(url)
-    needs_tls = bool(parts.password) and parts.hostname not in LOOPBACK
     await aiosmtplib.send(
         make_message(email, now),
         sender=email.sender,
         recipients=[email.to],
-        hostname=parts.hostname,
-        port=parts.port,
-        username=unquote(parts.username) if parts.username else None,
-        password=unquote(parts.password) if parts.password else None,
-        use_tls=parts.scheme == "smtps",
-        start_tls=True if needs_tls and parts.scheme == "smtp" else None,
+        **_read_url(url),
         tls_context=tls_context,
         timeout=TIMEOUT,
     )
+
+
+def _read_url(url: str) -> dict[str, Any]:
+    """Return the arguments for a connection to the server of a URL."""
+    parts = urlsplit(url)
+    needs_tls = bool(parts.password) and parts.hostname not in LOOPBACK
+    return {
+        "hostname": parts.hostname,
+        "port": parts.port,
+        "username": unquote(parts.username) if parts.username else None,
+        "password": unquote(parts.password) if parts.password else None,
+        "use_tls": parts.scheme == "smtps",
+        "start_tls": True if needs_tls and parts.scheme == "smtp" else None,
+    }
 
 
 def _one_line(text: str) -> str:

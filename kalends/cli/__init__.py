@@ -4,7 +4,21 @@ from typing import Annotated
 
 import typer
 
-from kalends.cli import demo, imports, jobs, media, move_in, records, schema, series, serve, sites, users
+from kalends.cli import (
+    check,
+    demo,
+    imports,
+    jobs,
+    media,
+    move_in,
+    records,
+    schema,
+    series,
+    serve,
+    sites,
+    status,
+    users,
+)
 from kalends.cli.errors import CommandGroup
 
 app = typer.Typer(
@@ -47,7 +61,8 @@ def set_options(
 
 
 app.command()(schema.migrate)
-app.command()(schema.check)
+app.command()(check.check)
+app.command()(status.status)
 app.command()(serve.serve)
 app.command("seed")(demo.add_demo_records)
 app.command()(serve.worker)

@@ -105,3 +105,11 @@ def load_settings() -> "Settings":
         fail(str(error))
     configure_logging(settings.log_format)
     return settings
+
+
+def check_extras(settings: "Settings") -> None:
+    """End the command with a message if a setting needs an extra that is not installed."""
+    from kalends.adapters.tracing import is_installed
+
+    if settings.traces_url and not is_installed():
+        fail("KALENDS_TRACES_URL needs OpenTelemetry: install kalends[otel].")

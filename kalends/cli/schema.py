@@ -1,4 +1,4 @@
-"""The database schema: migrations and checks."""
+"""The database schema: migrations."""
 
 import asyncio
 from typing import Annotated
@@ -37,26 +37,3 @@ def migrate(
         if problem := problems.explain_migration(error):
             raise problems.DatabaseUnavailable(problem) from error
         raise
-
-
-def check() -> None:
-    """Check the schema, the rights of searches and the worker; exit with status 1 if something needs attention."""
-    settings = load_settings()
-    from kalends.store import checks, problems
-    from kalends.store.migrations import newest_revision
-
-    found = asyncio.run(problems.read_schema_version(settings.owner_url))
-    if problem := problems.compare_schema(found, newest_revision()):
-        raise problems.DatabaseUnavailable(problem)
-    version = problems.describe_newer(found, newest_revision()) or f"{found.number}, up to date"
-    typer.echo(f"Schema: {version}.")
-    state = asyncio.run(checks.read_state(settings.owner_url))
-    age = state.heartbeat_age
-    typer.echo("Worker: not running." if age is None else f"Worker: last seen {age:.0f} s ago.")
-    if not state.missing_marks:
-        typer.echo("Search: all functions are marked LEAKPROOF.")
-        return
-    typer.echo("Search: slow, because functions lack the mark LEAKPROOF. Run `kalends migrate` as a superuser, or:")
-    for statement in state.missing_marks:
-        typer.echo(f"  {statement}")
-    raise typer.Exit(1)

@@ -2,22 +2,26 @@
 
 import asyncio
 import errno
+import logging
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kalends.cli.errors import fail
-from kalends.cli.runtime import load_settings
+from kalends.cli.runtime import check_extras, load_settings
 from kalends.core.http_limits import MAX_HEAD_BYTES
 
 if TYPE_CHECKING:
     from kalends.settings import Settings
+
+log = logging.getLogger(__name__)
 
 # Maximum number of connections per process; further clients wait in the backlog of the kernel.
 MAX_CONNECTIONS = 8192
@@ -36,18 +40,17 @@ def serve(
 ) -> None:
     """Run the HTTP server; finishes running requests on SIGTERM."""
     settings = load_settings()
+    check_extras(settings)
     if not reuse_port:
         check_port(host, port)
     if settings.metrics_port:
         check_port(settings.metrics_host, settings.metrics_port)
     metrics_directory = tempfile.mkdtemp(prefix="kalends-metrics-") if settings.metrics_port else ""
     if metrics_directory:
-        # The metrics library reads this variable at its import, here and in each server process.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
-        _serve_metrics(settings)
+        _serve_metrics(settings, metrics_directory)
     for warning in asyncio.run(_find_warnings(settings)):
-        typer.secho(f"Warning: {warning}", err=True, fg=typer.colors.YELLOW)
-    worker_process = subprocess.Popen([sys.executable, "-m", "kalends", "worker"]) if with_worker else None
+        log.warning("%s", warning)
+    worker_process = _start_worker() if with_worker else None
     try:
         _run_server(settings, host, port, workers)
     finally:
@@ -62,12 +65,28 @@ def worker() -> None:
     """Run background jobs."""
     from kalends.worker import run_worker
 
-    asyncio.run(run_worker(load_settings()))
+    settings = load_settings()
+    check_extras(settings)
+    if settings.worker_metrics_port:
+        from kalends.adapters.metrics import serve_metrics
+        from kalends.operations.metrics import make_queue_reader
+
+        check_port(settings.metrics_host, settings.worker_metrics_port)
+        read_state = make_queue_reader(settings.queue_url or settings.database_url)
+        serve_metrics(settings.metrics_host, settings.worker_metrics_port, read_state)
+    asyncio.run(run_worker(settings))
+
+
+def _start_worker() -> subprocess.Popen[bytes]:
+    from kalends.adapters.metrics import without_directory
+
+    return subprocess.Popen([sys.executable, "-m", "kalends", "worker"], env=without_directory(os.environ))
 
 
 async def _find_warnings(settings: "Settings") -> list[str]:
     """Return what is wrong with the configuration. The server starts anyway, also without a database."""
-    from kalends.store import login_rights, problems
+    from kalends.cli.check import judge_time
+    from kalends.store import checks, login_rights, problems
     from kalends.store.migrations import newest_revision
 
     warnings: list[str] = []
@@ -78,6 +97,9 @@ async def _find_warnings(settings: "Settings") -> list[str]:
     else:
         if problem := problems.compare_schema(found, newest_revision()):
             warnings.append(problem.detail)
+        with suppress(problems.DatabaseUnavailable, *problems.DRIVER_ERRORS):
+            facts = await checks.read_facts(settings.database_url)
+            warnings += [f"{finding.text} {finding.cure}" for finding in judge_time(facts) if finding.cure]
         if rights := await login_rights.find_excess_rights(settings.database_url):
             warnings.append(f"the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md.")
     if not settings.base_url:
@@ -138,11 +160,11 @@ def _run_server(settings: "Settings", host: str, port: int, workers: int) -> Non
     ).serve()
 
 
-def _serve_metrics(settings: "Settings") -> None:
-    """Serve the metrics of all server processes on the metrics port, in a thread of this process."""
-    from prometheus_client import CollectorRegistry, start_http_server
-    from prometheus_client.multiprocess import MultiProcessCollector
+def _serve_metrics(settings: "Settings", directory: str) -> None:
+    """Serve the metrics of all server processes, which share a directory, and the state of the database."""
+    from kalends.adapters.metrics import DIRECTORY_VARIABLE, serve_metrics
+    from kalends.operations.metrics import make_server_reader
 
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    start_http_server(settings.metrics_port, settings.metrics_host, registry)
+    # The metrics library reads this variable at its import, here and in each server process.
+    os.environ[DIRECTORY_VARIABLE] = directory
+    serve_metrics(settings.metrics_host, settings.metrics_port, make_server_reader(settings.database_url))

@@ -44,6 +44,7 @@ ApiError                    an error response: code, status, message, data
   431  rest_head_too_large           the headers exceed the limit           head_too_large
   any  rest_batch_failed             an operation of a batch failed         batch_failed
   503  rest_unavailable              the database is busy or unavailable    unavailable
+                                     a limit of this process is reached     overloaded
                                      a slow write was rolled back           too_slow
        rest_outcome_unknown          the write may or may not be stored     outcome_unknown
   507  rest_insufficient_storage     the disk of the database is full       out_of_storage
@@ -107,6 +108,7 @@ class ApiError(Exception):
         *,
         data: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
+        cause: str = "",
     ) -> None:
         super().__init__(str(message))
         self.status = status
@@ -114,6 +116,7 @@ class ApiError(Exception):
         self.message = message if isinstance(message, Message) else Message(message)
         self.data = dict(data or {})  # Messages in here are also translated when the response is rendered.
         self.headers = dict(headers or {})
+        self.cause = cause  # of status 503 and 507, as a short name for metrics and the log
 
     @property
     def text(self) -> str:
@@ -489,8 +492,13 @@ def quota_exceeded(limit: int, seconds: int) -> ApiError:
 BUSY = Message("The service is temporarily unavailable; retry shortly.")
 
 
-def unavailable(message: str | Message = BUSY) -> ApiError:
-    return ApiError(503, "rest_unavailable", message, headers={"Retry-After": "1"})
+def unavailable(message: str | Message = BUSY, *, cause: str = "") -> ApiError:
+    return ApiError(503, "rest_unavailable", message, headers={"Retry-After": "1"}, cause=cause)
+
+
+def overloaded() -> ApiError:
+    """Return the error for work beyond a limit of this process; the database is not at fault."""
+    return unavailable(cause="too_many_requests")
 
 
 def too_slow(seconds: float) -> ApiError:
@@ -498,7 +506,8 @@ def too_slow(seconds: float) -> ApiError:
         Message(
             "The write took longer than {seconds} s and was rolled back; write fewer records at once.",
             seconds=f"{seconds:g}",
-        )
+        ),
+        cause="slow_write",
     )
 
 
@@ -512,11 +521,12 @@ def outcome_unknown() -> ApiError:
         "rest_outcome_unknown",
         "The outcome of the write is unknown; retry with the same Idempotency-Key.",
         headers={"Retry-After": "2"},
+        cause="outcome_unknown",
     )
 
 
 def out_of_storage() -> ApiError:
-    return ApiError(507, "rest_insufficient_storage", "The server is out of storage.")
+    return ApiError(507, "rest_insufficient_storage", "The server is out of storage.", cause="disk_full")
 
 
 # Complete messages for each kind, because in most languages more than the noun differs.

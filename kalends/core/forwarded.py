@@ -38,6 +38,12 @@ def find_client_ip(peer: str, forwarded: str, trusted: Sequence[IpNetwork]) -> s
     return str(client_ip)
 
 
+def is_trusted(peer: str, trusted: Sequence[IpNetwork]) -> bool:
+    """Return whether a peer is one of the trusted proxies."""
+    ip = _parse_ip(peer)
+    return ip is not None and _is_trusted(ip, trusted)
+
+
 def _is_trusted(ip: IpAddress, trusted: Sequence[IpNetwork]) -> bool:
     return any(ip.version == network.version and ip in network for network in trusted)
 

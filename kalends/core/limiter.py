@@ -33,6 +33,11 @@ class PerOwnerLimiter:
         self._queues: dict[Hashable, deque[asyncio.Future[None]]] = {}
         self._waiting = 0
 
+    @property
+    def waiting(self) -> int:
+        """Return the number of tasks that wait for a slot."""
+        return self._waiting
+
     @asynccontextmanager
     async def slot(self, owner: Hashable, max_wait: float | None = None) -> AsyncIterator[None]:
         """Hold a slot for an owner; wait up to `max_wait` seconds for it, or without limit if None."""
@@ -49,7 +54,7 @@ class PerOwnerLimiter:
         queue = self._queues.setdefault(owner, deque())
         if len(queue) >= self._limits.waiting_per_owner or self._waiting >= self._limits.waiting:
             self._discard_idle(owner)
-            raise errors.unavailable()
+            raise errors.overloaded()
         waiter = asyncio.get_running_loop().create_future()
         queue.append(waiter)
         self._waiting += 1
@@ -63,7 +68,7 @@ class PerOwnerLimiter:
                 queue.remove(waiter)
                 self._waiting -= 1
                 self._discard_idle(owner)
-            raise (errors.unavailable() if isinstance(error, TimeoutError) else error) from error
+            raise (errors.overloaded() if isinstance(error, TimeoutError) else error) from error
 
     def _begin(self, owner: Hashable) -> None:
         self._running[owner] += 1

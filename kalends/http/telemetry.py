@@ -1,24 +1,36 @@
-"""Access log and metrics. The query string is never logged: it may contain the password of an event."""
+"""Access log and metrics of requests. The query string is never logged: it may contain the password of an event."""
 
+import asyncio
 import logging
 import time
-from functools import cache
-from typing import Any
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
+
+from kalends.adapters import metrics
+from kalends.adapters.tracing import Tracer
+from kalends.core.errors import ApiError
+from kalends.core.forwarded import IpNetwork, is_trusted
+from kalends.store.database import Database
+from kalends.store.problems import CAUSES, OTHER_CAUSES, find_cause
 
 # Seconds before the same problem is logged again.
-PROBLEM_INTERVAL = 60.0
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+PROBLEM_INTERVAL: Final = 60.0
+# Seconds between two samples of the connection pool.
+SAMPLE_INTERVAL: Final = 2.0
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 log = logging.getLogger(__name__)
 
 
 class Telemetry:
-    """Records the requests of one process."""
+    """Records the requests of one process: metrics, the access log and, with a tracer, traces."""
 
-    def __init__(self) -> None:
+    def __init__(self, tracer: Tracer | None = None) -> None:
+        self._tracer = tracer
         # Looking a metric up by its labels costs more than counting.
         self._metrics: dict[tuple[str, str, int, str], tuple[Any, Any]] = {}
-        self._problems: dict[str, float] = {}
+        self._problems: dict[tuple[str, str], tuple[float, int]] = {}
 
     def record(
         self, method: str, route: str, status: int, seconds: float, *, cache: str = "", **more: object
@@ -28,36 +40,67 @@ class Telemetry:
         key = (method, route, status, cache)
         counters = self._metrics.get(key)
         if counters is None:
-            requests, durations = _metrics()
-            counters = (requests.labels(method, route, str(status), cache), durations.labels(method, route))
+            requests = metrics.get_instrument(metrics.REQUESTS).labels(method, route, str(status), cache)
+            counters = (requests, metrics.get_instrument(metrics.REQUEST_SECONDS).labels(method, route))
             self._metrics[key] = counters
         counters[0].inc()
+        if cache == "stale":
+            metrics.find_series(metrics.STALE).inc()
         counters[1].observe(seconds)
         fields = {"method": method, "status": status, "ms": round(seconds * 1000, 1), **more}
+        if self._tracer is not None:
+            fields["trace_id"] = self._tracer.describe_request(method, route, status, str(more.get("request_id", "")))
         log.info("request", extra={"fields": fields})
+
+    def request_span(self, scope: Mapping[str, Any], trusted: Sequence[IpNetwork]) -> AbstractContextManager[None]:
+        """Return a context for a request. Only proxies that are `trusted` continue a trace that they have begun."""
+        if self._tracer is None:
+            return nullcontext()
+        peer = (scope.get("client") or ("",))[0]
+        offered = dict(scope["headers"]).get(b"traceparent", b"").decode("latin-1")
+        return self._tracer.request_span(scope["method"], scope["path"], offered if is_trusted(peer, trusted) else "")
+
+    def close(self) -> None:
+        """Send the last traces."""
+        if self._tracer is not None:
+            self._tracer.close()
 
     def exception(self, error: BaseException, **more: object) -> None:
         """Log an unexpected exception with its traceback."""
         log.error("fault", exc_info=error, extra={"fields": {"level": "error", **more}})
 
-    def problem(self, detail: str) -> None:
-        """Log why requests get 503, once per minute and cause."""
+    def problem(self, error: ApiError) -> None:
+        """Count a response with status 503 or 507, and log its cause once per minute."""
+        cause = find_cause(error)
+        metrics.find_series(metrics.UNAVAILABLE, cause.name).inc()
         now = time.monotonic()
-        if now - self._problems.get(detail, -PROBLEM_INTERVAL) >= PROBLEM_INTERVAL:
-            self._problems[detail] = now
-            log.warning("%s", detail)
+        # Messages of PostgreSQL may contain values, so only explanations tell causes of the same name apart.
+        key = (cause.name, cause.detail if cause.name == "database" else cause.sqlstate)
+        logged_at, others = self._problems.get(key, (-PROBLEM_INTERVAL, 0))
+        if now - logged_at < PROBLEM_INTERVAL:
+            self._problems[key] = (logged_at, others + 1)
+            return
+        self._problems[key] = (now, 0)
+        fields: dict[str, object] = {"level": "warning", "status": error.status, "cause": cause.name}
+        fields |= {"sqlstate": cause.sqlstate} if cause.sqlstate else {}
+        fields |= {"detail": cause.detail[:500]}
+        fields |= {"since_last_line": others} if others else {}
+        log.warning("unavailable", extra={"fields": fields})
 
 
-@cache
-def _metrics() -> tuple[Any, Any]:
-    """Return the counter of requests and the histogram of their durations.
+def announce_counters() -> None:
+    """Export zeros for what has not happened yet: an increase from nothing to one would not be seen."""
+    metrics.find_series(metrics.STALE)
+    for cause in (*CAUSES.values(), *OTHER_CAUSES):
+        metrics.find_series(metrics.UNAVAILABLE, cause)
 
-    The library decides at its import whether several processes count together. It is therefore imported late, after
-    `kalends serve` has set the directory that the processes share.
-    """
-    from prometheus_client import Counter, Histogram
 
-    return (
-        Counter("kalends_requests_total", "Requests answered", ["method", "route", "status", "cache"]),
-        Histogram("kalends_request_seconds", "Time to answer", ["method", "route"]),
-    )
+async def sample_pool(database: Database) -> None:
+    """Export the use of the connection pool until the task is cancelled."""
+    announce_counters()
+    while True:
+        usage = database.read_usage()
+        metrics.find_series(metrics.POOL_SIZE).set(usage.size)
+        metrics.find_series(metrics.POOL_USED).set(usage.used)
+        metrics.find_series(metrics.POOL_WAITING).set(usage.waiting)
+        await asyncio.sleep(SAMPLE_INTERVAL)

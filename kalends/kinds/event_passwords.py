@@ -51,7 +51,7 @@ class PasswordHashes:
             self._cached.move_to_end(fast)
             return self._cached[fast]
         if self._waiting >= MAX_WAITING:
-            raise errors.unavailable()
+            raise errors.overloaded()
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, hash_slowly, secret, password)

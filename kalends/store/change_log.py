@@ -123,13 +123,15 @@ class ChangeLog:
             [change.cause for change in entries],
         )
 
-    def enqueue_purge(self) -> Sql:
+    def enqueue_purge(self, traceparent: str) -> Sql:
         """Build the statement that enqueues the purge of these changes from shared caches."""
         first, last = self.entries[0].revision, self.entries[-1].revision
         return Sql(
-            "SELECT enqueue_job('purge', jsonb_build_object('first', ?::bigint, 'last', ?::bigint), NULL)",
+            "SELECT enqueue_job('purge', jsonb_strip_nulls(jsonb_build_object('first', ?::bigint, 'last', ?::bigint, "
+            "'traceparent', ?::text)), NULL)",
             first,
             last,
+            traceparent or None,
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import asyncpg
 from asyncpg import Record
@@ -68,6 +68,14 @@ LOOKUP_TIMEOUT = 2.0
 SCHEMA_CHECK_SECONDS = 5.0
 
 
+class StatementTracer(Protocol):
+    """Records statements, and names the request that runs them (`adapters/tracing.py`)."""
+
+    def record_statement(self, record: Any) -> None: ...
+
+    def make_traceparent(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     url: str
@@ -79,6 +87,16 @@ class Options:
     prepared: bool = True  # False behind a pooler in transaction mode
     enqueue_purges: bool = False  # enqueue a job that purges shared caches after each write
     max_per_client: int = 0  # maximum number of connections in use by one client; 0 means no limit
+    tracer: StatementTracer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUsage:
+    """The connections for requests: their maximum number, those in use, and the requests that wait for one."""
+
+    size: int
+    used: int
+    waiting: int
 
 
 class Transaction:
@@ -92,12 +110,14 @@ class Transaction:
         *,
         enqueue_purges: bool = False,
         max_new_records: int | None = None,
+        traceparent: str = "",
     ) -> None:
         self._connection = connection
         self._enqueue_purges = enqueue_purges
         self._max_new_records = max_new_records
         self.site = site
         self.now = now
+        self.traceparent = traceparent  # the span of the request, for its jobs; empty if it is not traced
         self.statements = 0
         self._changes: ChangeLog | None = None
         self._release = ""  # the statement that releases the savepoint of the last part
@@ -175,7 +195,7 @@ class Transaction:
         if self._changes is not None and self._changes.entries:
             await self.execute(self._changes.flush())
             if self._enqueue_purges:
-                await self.execute(self._changes.enqueue_purge())
+                await self.execute(self._changes.enqueue_purge(self.traceparent))
 
 
 class Database:
@@ -188,6 +208,7 @@ class Database:
                 options.max_per_client or options.size, total=options.size, waiting_per_owner=100, waiting=400
             )
         )
+        self._acquiring = 0
         self._recovering: set[asyncio.Task[None]] = set()
         self._schema_problem: tuple[problems.Problem | None, float] = (None, -SCHEMA_CHECK_SECONDS)
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.statement_timeout * 1000)}; "
@@ -212,6 +233,11 @@ class Database:
                 await asyncio.wait_for(pool.close(), 5)
             except TimeoutError:
                 pool.terminate()
+
+    def read_usage(self) -> PoolUsage:
+        """Return the use of the connections for requests at this moment."""
+        used = self._pool.get_size() - self._pool.get_idle_size()
+        return PoolUsage(self._options.size, used, self._limiter.waiting + self._acquiring)
 
     @asynccontextmanager
     async def transaction(
@@ -262,6 +288,7 @@ class Database:
                     now,
                     enqueue_purges=self._options.enqueue_purges,
                     max_new_records=MAX_NEW_RECORDS,
+                    traceparent=self._options.tracer.make_traceparent() if self._options.tracer else "",
                 )
                 yield transaction
                 await transaction.flush_changes()
@@ -328,12 +355,14 @@ class Database:
                 await self._reconnect(connection)
         except UNAVAILABLE_ERRORS as error:
             _terminate(connection)
-            not_responding = errors.unavailable(Message("The database is not responding."))
+            not_responding = errors.unavailable(Message("The database is not responding."), cause="database")
             raise (await self._explain_schema(error) or not_responding) from error
         finally:
             await self._lookup_pool.release(connection)
         if row and row["is_standby"]:
-            raise errors.unavailable(Message("The database is a standby and does not accept writes."))
+            raise errors.unavailable(
+                Message("The database is a standby and does not accept writes."), cause="read_only"
+            )
         if problem := problems.compare_schema(problems.to_schema_version(row), wanted):
             raise DatabaseUnavailable(problem)
 
@@ -364,16 +393,20 @@ class Database:
         return self._begin_public_read if anonymous else self._begin_read
 
     async def _acquire(self, pool: Any) -> Any:
+        self._acquiring += 1
         try:
             return await pool.acquire(timeout=self._options.pool_timeout)
         except TimeoutError as error:
             if pool.get_size() < pool.get_max_size():
                 raise DatabaseUnavailable(problems.no_response(self._options.url)) from error
-            raise errors.unavailable(Message("All database connections are in use.")) from error
+            message = Message("All database connections are in use.")
+            raise errors.unavailable(message, cause="pool_exhausted") from error
         except (asyncpg.PostgresError, *CONNECTION_ERRORS) as error:
             if problem := problems.explain(error, self._options.url):
                 raise DatabaseUnavailable(problem) from error
             raise (translate_error(error) if isinstance(error, asyncpg.PostgresError) else error) from error
+        finally:
+            self._acquiring -= 1
 
     @staticmethod
     async def _commit(connection: Any, writing: bool) -> None:
@@ -423,6 +456,12 @@ class Database:
 
 
 async def _open_pool(options: Options, size: int) -> Any:
+    tracer = options.tracer
+
+    async def trace_statements(connection: Any) -> None:
+        if tracer is not None:
+            connection.add_query_logger(tracer.record_statement)
+
     return await asyncpg.create_pool(
         options.url,
         min_size=0,
@@ -432,6 +471,7 @@ async def _open_pool(options: Options, size: int) -> Any:
         command_timeout=options.statement_timeout + 1,
         statement_cache_size=1024 if options.prepared else 0,
         max_inactive_connection_lifetime=300,
+        init=trace_statements if tracer is not None else None,
         # Every transaction ends with COMMIT or ROLLBACK, so there is nothing to reset.
         reset=_skip_reset,
     )

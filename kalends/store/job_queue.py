@@ -26,6 +26,15 @@ SUMMARY: Final = """
 """
 
 
+# The statuses of jobs as operators see them: a job that is to be done waits if it is due.
+SHOWN_STATUSES: Final = ("waiting", "scheduled", "running", "failed")
+COUNT: Final = """
+    SELECT task_name, CASE WHEN status = 'doing' THEN 'running' WHEN status = 'failed' THEN 'failed'
+        WHEN scheduled_at > now() THEN 'scheduled' ELSE 'waiting' END AS shown_status, count(*) AS number
+    FROM procrastinate_jobs WHERE status IN ('todo', 'doing', 'failed') GROUP BY 1, 2
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
     id: int
@@ -61,3 +70,14 @@ async def list_jobs(queue_url: str, status: str = "") -> tuple[list[QueuedJob], 
         await connection.close()
     jobs = [QueuedJob(**{**row, "arguments": orjson.loads(row["arguments"])}) for row in rows]
     return jobs, QueueSummary(**summary)
+
+
+async def count_jobs(queue_url: str) -> tuple[dict[tuple[str, str], int], QueueSummary]:
+    """Return the number of jobs by task and shown status, and a summary of the queue."""
+    connection = await connect(queue_url, prepared=False)
+    try:
+        rows = await connection.fetch(COUNT)
+        summary = await connection.fetchrow(SUMMARY)
+    finally:
+        await connection.close()
+    return {(row["task_name"], row["shown_status"]): row["number"] for row in rows}, QueueSummary(**summary)

@@ -26,7 +26,8 @@ async def enqueue(
     tx: Transaction, task: Task, arguments: Mapping[str, object], run_at: datetime | None = None
 ) -> None:
     """Enqueue a job for the site of the transaction; without `run_at` it may start immediately."""
-    await tx.execute(Sql("SELECT enqueue_job(?, ?::jsonb, ?)", task, orjson.dumps(dict(arguments)).decode(), run_at))
+    sent = {**arguments, "traceparent": tx.traceparent} if tx.traceparent else dict(arguments)
+    await tx.execute(Sql("SELECT enqueue_job(?, ?::jsonb, ?)", task, orjson.dumps(sent).decode(), run_at))
 
 
 async def find_heartbeat_age(database: Database) -> float | None:

@@ -5,7 +5,7 @@ The detail is for operators and contains addresses and names, but never a passwo
 
 import getpass
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -22,6 +22,40 @@ ROLE_STATES: Final = ("22023", "42501")
 # An extension is not available on the server, or its files are missing.
 EXTENSION_STATES: Final = ("0A000", "58P01")
 CONNECT_TIMEOUT: Final = 5.0
+# Everything that a statement outside of the pools raises if the database cannot be used.
+DRIVER_ERRORS: Final = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
+# Names for the SQLSTATEs of responses with status 503 and 507, for metrics and the log.
+CAUSES: Final = {
+    "25006": "read_only",
+    "40001": "serialization_failure",
+    "40P01": "deadlock",
+    "53100": "disk_full",
+    "53200": "out_of_memory",
+    "53300": "too_many_connections",
+    "55P03": "lock_timeout",
+    "57014": "statement_timeout",
+    "57P01": "database_shutdown",
+    "57P02": "database_crash",
+    "57P03": "database_starting",
+}
+# Causes that have no SQLSTATE.
+OTHER_CAUSES: Final = (
+    "connection_lost",
+    "database",
+    "database_timeout",
+    "other",
+    "outcome_unknown",
+    "pool_exhausted",
+    "slow_write",
+    "storage",
+    "too_many_requests",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +109,34 @@ READ_VERSION: Final = """
     SELECT v.version_num, c.oldest_code, pg_is_in_recovery() AS is_standby
     FROM alembic_version v LEFT JOIN schema_compatibility c ON c.revision = v.version_num
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a request got status 503 or 507: a short name, the SQLSTATE if PostgreSQL reported one, and a sentence."""
+
+    name: str
+    sqlstate: str
+    detail: str
+
+
+def find_cause(error: ApiError) -> Cause:
+    """Return the cause of a response with status 503 or 507."""
+    sources = [source for source in iterate_causes(error) if source is not error]
+    source = next((source for source in sources if getattr(source, "sqlstate", None)), None)
+    state: str = getattr(source, "sqlstate", "")
+    detail = getattr(error, "detail", "") or str(source or next(iter(sources), error)) or error.text
+    if isinstance(error, DatabaseUnavailable):
+        return Cause("database", state, detail)
+    by_state = CAUSES.get(state) or ("connection_lost" if state.startswith("08") else "")
+    return Cause(error.cause or by_state or _name_driver_error(sources), state, detail)
+
+
+def _name_driver_error(sources: Sequence[BaseException]) -> str:
+    """Return the name of a failure that the driver has noticed, not PostgreSQL."""
+    if any(isinstance(source, TimeoutError) for source in sources):
+        return "database_timeout"
+    return "connection_lost" if any(isinstance(source, DRIVER_ERRORS) for source in sources) else "other"
 
 
 UNMIGRATED: Final = Problem(
@@ -190,7 +252,7 @@ async def read_schema_version(url: str) -> SchemaVersion:
     """Return the version of the schema."""
     connection = await connect(url, prepared=False)
     try:
-        return await _fetch_version(connection)
+        return await fetch_version(connection)
     except asyncpg.InsufficientPrivilegeError as error:
         raise DatabaseUnavailable(NO_RIGHTS) from error
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
@@ -199,7 +261,7 @@ async def read_schema_version(url: str) -> SchemaVersion:
         connection.terminate()
 
 
-async def _fetch_version(connection: Any) -> SchemaVersion:
+async def fetch_version(connection: Any) -> SchemaVersion:
     # Schemas of versions without declarations have only the number.
     for query in (READ_VERSION, "SELECT version_num, NULL AS oldest_code FROM alembic_version"):
         try:

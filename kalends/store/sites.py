@@ -91,6 +91,22 @@ class HostedSite:
     hosts: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SiteSize:
+    """The records of a site, and the bytes of its images without their generated sizes."""
+
+    id: int
+    name: str
+    hosts: tuple[str, ...]
+    revision: int
+    events: int
+    venues: int
+    organizers: int
+    users: int
+    images: int
+    image_bytes: int
+
+
 @asynccontextmanager
 async def _change_sites(database_url: str) -> AsyncIterator[Any]:
     """Open a transaction as the owner of the tables, because the role of the server is confined to one site."""
@@ -109,6 +125,28 @@ async def list_sites(database_url: str) -> list[HostedSite]:
         return await _fetch_sites(connection)
     finally:
         await connection.close()
+
+
+async def measure_sites(database_url: str) -> list[SiteSize]:
+    """Count the records of all sites, as the owner of the tables."""
+    connection = await connect(database_url)
+    try:
+        rows = await connection.fetch(
+            """
+            SELECT s.id, s.name, s.revision,
+                ARRAY(SELECT h.host FROM site_hosts h WHERE h.site_id = s.id ORDER BY 1) AS hosts,
+                (SELECT count(*) FROM events e WHERE e.site_id = s.id) AS events,
+                (SELECT count(*) FROM venues v WHERE v.site_id = s.id) AS venues,
+                (SELECT count(*) FROM organizers o WHERE o.site_id = s.id) AS organizers,
+                (SELECT count(*) FROM users u WHERE u.site_id = s.id) AS users,
+                (SELECT count(*) FROM media m WHERE m.site_id = s.id) AS images,
+                (SELECT coalesce(sum(m.filesize), 0)::bigint FROM media m WHERE m.site_id = s.id) AS image_bytes
+            FROM sites s ORDER BY s.id
+            """
+        )
+    finally:
+        await connection.close()
+    return [SiteSize(**{**row, "hosts": tuple(row["hosts"])}) for row in rows]
 
 
 async def add_site(database_url: str, host: str, name: str, first_host: str = "") -> int:

@@ -15,6 +15,7 @@ from unittest.mock import patch
 import asyncpg
 import httpx
 
+from kalends.adapters.tracing import Tracer
 from kalends.asgi import Application, create_application
 from kalends.core.clock import utc_now
 from kalends.operations import accounts, sites
@@ -54,7 +55,12 @@ class RunningApp:
     """A running application. `people` are the users of its database, by role."""
 
     def __init__(
-        self, database_url: str, users: Mapping[str, User], settings: Mapping[str, str] | None = None
+        self,
+        database_url: str,
+        users: Mapping[str, User],
+        settings: Mapping[str, str] | None = None,
+        *,
+        tracer: Tracer | None = None,
     ) -> None:
         self.database_url = database_url
         self.users = users
@@ -68,7 +74,7 @@ class RunningApp:
         }
         environment = {**inherited, **defaults, **(settings or {})}
         with patch.dict(os.environ, environment, clear=True):
-            self.asgi: Application = create_application()
+            self.asgi: Application = create_application(tracer)
         self._to_app: asyncio.Queue[Message] = asyncio.Queue()
         self._from_app: asyncio.Queue[Message] = asyncio.Queue()
         self._lifespan: asyncio.Task[None] | None = None

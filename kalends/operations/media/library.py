@@ -88,7 +88,7 @@ def translate_storage_errors() -> Iterator[None]:
 
 
 def _unreachable_error() -> ApiError:
-    return errors.unavailable(Message("The file storage is unreachable."))
+    return errors.unavailable(Message("The file storage is unreachable."), cause="storage")
 
 
 class Library:

@@ -1,0 +1,211 @@
+"""The metrics of server and worker for Prometheus: one row per metric, and the port that Prometheus reads.
+
+The client library decides at its import whether several processes count together, so it is imported late, after
+`kalends serve` has set the directory that its processes share.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+DIRECTORY_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric, and which process exports it."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    process: Literal["server", "worker", "both"]
+    description: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A value of a metric that is read at a scrape."""
+
+    metric: Metric
+    value: float
+    labels: tuple[str, ...] = ()
+
+
+INFO = Metric("kalends_info", "gauge", "both", "Version of Kalends, as a label", ("version",))
+
+# Requests.
+REQUESTS = Metric(
+    "kalends_requests_total",
+    "counter",
+    "server",
+    "Requests; `cache` is hit, stale or empty",
+    ("method", "route", "status", "cache"),
+)
+REQUEST_SECONDS = Metric(
+    "kalends_request_seconds", "histogram", "server", "Time to respond, in seconds", ("method", "route")
+)
+STALE = Metric(
+    "kalends_stale_responses_total", "counter", "server", "Cached responses served while the database was unavailable"
+)
+UNAVAILABLE = Metric(
+    "kalends_unavailable_total", "counter", "server", "Responses with status 503 or 507, by cause", ("cause",)
+)
+
+# Database connections of the server processes.
+POOL_SIZE = Metric("kalends_pool_size", "gauge", "server", "Maximum number of database connections of all processes")
+POOL_USED = Metric("kalends_pool_used", "gauge", "server", "Database connections in use")
+POOL_WAITING = Metric("kalends_pool_waiting", "gauge", "server", "Requests that wait for a database connection")
+
+# The database. Metrics of replicas belong here, with their values in `operations/metrics.py`.
+DATABASE_UP = Metric("kalends_database_up", "gauge", "both", "1 if the database responds, else 0")
+SCHEMA = Metric(
+    "kalends_schema_info",
+    "gauge",
+    "server",
+    "Schema version of the database and the one that the server expects, as labels",
+    ("found", "expected"),
+)
+SCHEMA_USABLE = Metric(
+    "kalends_schema_usable", "gauge", "server", "1 if the server can use the schema of the database, else 0"
+)
+MARKS_MISSING = Metric("kalends_leakproof_marks_missing", "gauge", "server", "Functions that lack the mark LEAKPROOF")
+HEARTBEAT_AGE = Metric(
+    "kalends_worker_heartbeat_age_seconds",
+    "gauge",
+    "server",
+    "Seconds since the last heartbeat of any worker; +Inf if there is none",
+)
+
+# The worker and its queue.
+JOBS = Metric(
+    "kalends_jobs_total",
+    "counter",
+    "worker",
+    "Attempts to run a job, by `outcome`: succeeded or failed",
+    ("task", "outcome"),
+)
+JOB_SECONDS = Metric("kalends_job_seconds", "histogram", "worker", "Duration of a job, in seconds", ("task",))
+QUEUE_JOBS = Metric(
+    "kalends_queue_jobs",
+    "gauge",
+    "worker",
+    "Jobs in the queue, by `status`: waiting (due), scheduled (due later), running or failed",
+    ("task", "status"),
+)
+OLDEST_JOB = Metric(
+    "kalends_oldest_due_job_seconds",
+    "gauge",
+    "worker",
+    "Seconds since the oldest waiting job was due; 0 if none waits",
+)
+
+METRICS: Final = (
+    INFO,
+    REQUESTS,
+    REQUEST_SECONDS,
+    STALE,
+    UNAVAILABLE,
+    POOL_SIZE,
+    POOL_USED,
+    POOL_WAITING,
+    DATABASE_UP,
+    SCHEMA,
+    SCHEMA_USABLE,
+    MARKS_MISSING,
+    HEARTBEAT_AGE,
+    JOBS,
+    JOB_SECONDS,
+    QUEUE_JOBS,
+    OLDEST_JOB,
+)
+
+
+@cache
+def get_instrument(metric: Metric) -> Any:
+    """Return the counter, gauge or histogram of a metric in this process."""
+    from prometheus_client import Counter, Gauge, Histogram
+
+    if metric.kind == "gauge":
+        return Gauge(metric.name, metric.description, metric.labels, multiprocess_mode="livesum")
+    return (Counter if metric.kind == "counter" else Histogram)(metric.name, metric.description, metric.labels)
+
+
+@cache
+def find_series(metric: Metric, *labels: str) -> Any:
+    """Return one time series of a metric. Looking it up costs more than counting, so it is kept."""
+    instrument = get_instrument(metric)
+    return instrument.labels(*labels) if labels else instrument
+
+
+class StateCollector:
+    """Reads the metrics that are states at each scrape."""
+
+    def __init__(self, read: Callable[[], Iterable[Sample]]) -> None:
+        self._read = read
+
+    def describe(self) -> list[Any]:
+        """Return nothing; otherwise the library would read the state to find the names of the metrics."""
+        return []
+
+    def collect(self) -> Iterator[Any]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        families: dict[str, Any] = {}
+        for sample in self._read():
+            metric = sample.metric
+            family = families.setdefault(
+                metric.name, GaugeMetricFamily(metric.name, metric.description, labels=metric.labels)
+            )
+            family.add_metric(sample.labels, sample.value)
+        yield from families.values()
+
+
+class ProcessCollector:
+    """Adds up the metrics of all server processes, which write to files in one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        self._directory = directory
+        self._collector = MultiProcessCollector(None, str(directory))  # type: ignore[no-untyped-call]
+
+    def collect(self) -> Iterable[Any]:
+        from prometheus_client.multiprocess import mark_process_dead
+
+        # Gauges of a process that was killed would otherwise be added up forever.
+        for path in self._directory.glob("gauge_live*.db"):
+            pid = int(path.stem.rpartition("_")[2])
+            if not _is_running(pid):
+                mark_process_dead(pid, str(self._directory))  # type: ignore[no-untyped-call]
+        metrics: Iterable[Any] = self._collector.collect()  # type: ignore[no-untyped-call]
+        return metrics
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def serve_metrics(host: str, port: int, read_state: Callable[[], Iterable[Sample]]) -> None:
+    """Serve the metrics on a port, in a thread of this process."""
+    from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
+
+    registry = REGISTRY
+    if directory := os.environ.get(DIRECTORY_VARIABLE):
+        registry = CollectorRegistry()
+        registry.register(ProcessCollector(Path(directory)))
+    registry.register(StateCollector(read_state))
+    start_http_server(port, host, registry)
+
+
+def without_directory(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process that counts by itself."""
+    return {name: value for name, value in environment.items() if name != DIRECTORY_VARIABLE}

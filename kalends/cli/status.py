@@ -1,0 +1,94 @@
+"""`kalends status`: sites, sizes, queues and backups at a glance."""
+
+import asyncio
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kalends.cli.check import JsonOption
+from kalends.cli.jobs import format_age, summarize
+from kalends.cli.runtime import load_settings
+from kalends.core.clock import utc_now
+
+if TYPE_CHECKING:
+    from kalends.adapters.backup_tool import Backup
+    from kalends.settings import Settings
+    from kalends.store.sites import SiteSize
+
+
+def status(as_json: JsonOption = False) -> None:
+    """Show the versions, the sites with their sizes, the queue and the last backups."""
+    from kalends.adapters.backup_tool import BackupToolFailed, list_newest_backups
+
+    report = asyncio.run(_read(load_settings()))
+    backup_problem = ""
+    try:
+        report["backups"] = list_newest_backups()
+    except BackupToolFailed as error:
+        report["backups"], backup_problem = [], str(error).strip()
+    if as_json:
+        import orjson
+
+        typer.echo(orjson.dumps(report | {"backup_problem": backup_problem}, option=orjson.OPT_INDENT_2).decode())
+        return
+    facts = report["database"]
+    typer.echo(f"Kalends {report['version']}, schema {report['schema'] or 'none'}, PostgreSQL {facts['version']}")
+    connections = f"{facts['connections']} of {facts['max_connections']} connections"
+    typer.echo(f"Database  {facts['database']}, {format_size(facts['size'])}, {connections}")
+    for site in report["sites"]:
+        typer.echo(format_site(site))
+    typer.echo(f"Queue     {summarize(report['queue'])}")
+    for line in [backup_problem] if backup_problem else format_backups(report["backups"]):
+        typer.echo(f"Backups   {line}")
+
+
+async def _read(settings: "Settings") -> dict[str, Any]:
+    from kalends import __version__
+    from kalends.store import checks, job_queue, sites
+
+    facts = await checks.read_facts(settings.owner_url)
+    state = await checks.read_state(settings.owner_url)
+    return {
+        "version": __version__,
+        "schema": state.schema.number,
+        "database": asdict(facts),
+        "sites": await sites.measure_sites(settings.owner_url),
+        "queue": (await job_queue.count_jobs(settings.queue_url or settings.database_url))[1],
+    }
+
+
+def format_site(site: "SiteSize") -> str:
+    """Return a line such as "Site 1    Town (town.example.org): 20,000 events, …"."""
+    hosts = ", ".join(site.hosts) or "all hosts"
+    counts = (
+        f"{site.events:,} events, {site.venues:,} venues, {site.organizers:,} organizers, {site.users:,} accounts"
+    )
+    images = f"{site.images:,} images of {format_size(site.image_bytes)}"
+    return f"{f'Site {site.id}':<9} {site.name} ({hosts}): {counts}, {images}; revision {site.revision:,}"
+
+
+def format_backups(backups: "list[Backup] | None") -> list[str]:
+    """Return a line for the newest backup of each stanza."""
+    if backups is None:
+        return ["pgBackRest is not installed on this machine."]
+    if not backups:
+        return ["pgBackRest has no stanza."]
+    lines: list[str] = []
+    for backup in backups:
+        if backup.finished is None:
+            lines.append(f"{backup.stanza}: none ({backup.status})")
+            continue
+        age = format_age((utc_now() - backup.finished).total_seconds())
+        lines.append(f"{backup.stanza}: {backup.label} ({backup.kind}), finished {age} ago, {backup.status}")
+    return lines
+
+
+def format_size(size: int) -> str:
+    """Return a number of bytes in its largest unit, such as "1.5 GB"."""
+    number, unit = float(size), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if number < 1000:
+            break
+        number, unit = number / 1000, larger
+    return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
