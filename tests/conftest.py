@@ -52,6 +52,7 @@ PATH_MARKERS = {
     "move_in/test_move_in_recording.py": ["process"],
     "pages/test_browser.py": ["npm"],
     "pages/test_responsive_layout.py": ["npm"],
+    "replicas": ["process"],
     "robustness": ["process"],
     "robustness/test_site_against_model.py": ["exhaustive"],
     "security": ["exhaustive"],

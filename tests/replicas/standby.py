@@ -9,6 +9,7 @@ from typing import Any, LiteralString
 
 import httpx
 import psycopg
+from psycopg import sql
 
 from kalends.store.migrations import migrate
 from tests.robustness.site_fixtures import API_PATH, DATES, Login, add_editor, run_application
@@ -35,6 +36,13 @@ class Pair:
             yield
         finally:
             run_on(self.standby, "SELECT pg_wal_replay_resume()")
+
+    def delay_replay(self, seconds: int) -> None:
+        """Let the standby hold back each change for this time from now on."""
+        with psycopg.connect(self.standby.url, autocommit=True) as connection:
+            connection.execute(sql.SQL("ALTER SYSTEM SET recovery_min_apply_delay = {}").format(f"{seconds}s"))
+            connection.execute("SELECT pg_reload_conf()")
+        wait_for(lambda: run_on(self.standby, "SHOW recovery_min_apply_delay") == f"{seconds}s")
 
     def catch_up(self) -> None:
         """Wait until the standby shows everything."""
