@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from procrastinate import App, PsycopgConnector, RetryStrategy
+from procrastinate import App, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
 from kalends.adapters import smtp_client
@@ -29,6 +29,7 @@ from kalends.settings import Settings
 from kalends.store import jobs, problems
 from kalends.store.database import Database
 from kalends.store.problems import DatabaseUnavailable
+from kalends.store.queue_connector import QueueConnector
 from kalends.store.replica import Replica
 
 log = logging.getLogger(__name__)
@@ -46,21 +47,21 @@ PURGE_WAITS = 10
 PURGE_WAIT_SECONDS = 0.05
 
 
-def create_queue(settings: Settings) -> App:
+def create_queue(settings: Settings) -> tuple[App, QueueConnector]:
     """Create the queue without its tasks, which is enough to inspect jobs."""
-    conninfo = settings.queue_url or settings.database_url
-    return App(connector=PsycopgConnector(conninfo=conninfo, min_size=1, max_size=4))
+    connector = QueueConnector(settings.queue_url or settings.database_url)
+    return App(connector=connector), connector
 
 
 @asynccontextmanager
-async def open_queue(settings: Settings) -> AsyncIterator[App]:
-    """Open the queue; raise DatabaseUnavailable with the reason if the database cannot be reached."""
+async def open_queue(settings: Settings) -> AsyncIterator[tuple[App, asyncio.Event]]:
+    """Open the queue, with an event for a lost connection; raise DatabaseUnavailable if there is no database."""
     # The pool of the queue would try for half a minute and not say why.
     connection = await problems.connect(settings.queue_url or settings.database_url)
     await connection.close()
-    queue = create_queue(settings)
+    queue, connector = create_queue(settings)
     async with queue.open_async():
-        yield queue
+        yield queue, connector.is_broken
 
 
 async def run_worker(settings: Settings) -> None:
@@ -96,8 +97,12 @@ def _log_restart(error: Exception) -> None:
 async def _run_until_stopped(
     stopping: asyncio.Event, settings: Settings, database: Database, replica: Replica | None
 ) -> None:
-    """Run jobs until `stopping` is set or the connection of the queue is lost, which ends the worker of the queue."""
-    async with open_queue(settings) as queue:
+    """Run jobs until `stopping` is set; raise if the connection of the queue is lost.
+
+    After a statement of the queue has failed, a job may seem to be running that is not. It is retried when the worker
+    has another number.
+    """
+    async with open_queue(settings) as (queue, is_broken):
         register_tasks(queue, database, settings, replica)
         worker_task = asyncio.create_task(
             queue.run_worker_async(
@@ -109,15 +114,16 @@ async def _run_until_stopped(
                 install_signal_handlers=False,
             )
         )
-        stop_task = asyncio.create_task(stopping.wait())
-        await asyncio.wait((worker_task, stop_task), return_when=asyncio.FIRST_COMPLETED)
-        stop_task.cancel()
+        reasons = [asyncio.create_task(event.wait()) for event in (stopping, is_broken)]
+        await asyncio.wait((worker_task, *reasons), return_when=asyncio.FIRST_COMPLETED)
+        for task in reasons:
+            task.cancel()
         if not worker_task.done():
             worker_task.cancel()
-            with suppress(asyncio.CancelledError):
-                await worker_task
-            return
-        await worker_task
+        with suppress(asyncio.CancelledError):
+            await worker_task
+        if is_broken.is_set():
+            raise ConnectorException("a statement of the queue failed")
 
 
 def register_tasks(queue: App, database: Database, settings: Settings, replica: Replica | None = None) -> None:
