@@ -18,6 +18,7 @@ NOT_SETTINGS: Final = frozenset(
         "KALENDS_CHROMIUM",
         "KALENDS_CONFORMANCE_KIT",
         "KALENDS_COVERAGE",
+        "KALENDS_FAILOVERS",
         "KALENDS_POSTGRES",
         "KALENDS_RECORDED_SITE",
         "KALENDS_SOAK",

@@ -33,7 +33,7 @@ class QueueConnector(PsycopgConnector):
 
     def __init__(self, url: str, *, timeout: float = TIMEOUT) -> None:
         conninfo = make_conninfo("", **{**DEFAULTS, **conninfo_to_dict(url)})
-        super().__init__(conninfo=conninfo, min_size=1, max_size=4, timeout=timeout, pool_factory=self._make_pool)
+        super().__init__(conninfo=conninfo, min_size=1, max_size=4, timeout=2 * timeout, pool_factory=self._make_pool)
         self._timeout = timeout
         self.is_broken = asyncio.Event()
         self._listener: psycopg.AsyncConnection[Any] | None = None
