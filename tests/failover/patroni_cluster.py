@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psycopg
 
 from tests.lifecycle.processes import kill_postgres
 from tests.servers import find_free_port
@@ -182,8 +181,6 @@ def run_cluster(directory: Path) -> Iterator[Cluster]:
             node.start()
             wait_for(lambda: any(node.request("/primary") == 200 for node in cluster.nodes), "no primary")
         cluster.wait_until_synchronous()
-        with psycopg.connect(cluster.superuser_url.replace("/kalends", "/postgres"), autocommit=True) as connection:
-            connection.execute("CREATE DATABASE kalends")
         stack.enter_context(run_haproxy(directory, cluster))
         yield cluster
 

@@ -23,7 +23,7 @@ from tests.failover.patroni_cluster import SUPERUSER, Cluster, find_missing_prog
 from tests.lifecycle.processes import Worker
 from tests.robustness.consistency import assert_consistent
 from tests.robustness.keeping_proxy import Address, KeepingProxy
-from tests.robustness.site_fixtures import API_PATH, Login, add_editor
+from tests.robustness.site_fixtures import API_PATH, Login, add_editor, wait_until
 from tests.robustness.write_ledger import WriteLedger, assert_no_lost_writes, run_writers
 from tests.servers import Server
 from tests.soak import SOAK
@@ -73,7 +73,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     for parent in directory.parents[:2]:  # PostgreSQL runs as another user, if this one is root.
         parent.chmod(0o755)
     with run_cluster(directory) as cluster:
-        migrate(cluster.superuser_url)
         yield cluster
 
 
@@ -96,8 +95,7 @@ async def open_proxies(cluster: Cluster, kind: str) -> AsyncIterator[tuple[int, 
         KeepingProxy(lambda: targets["/primary"]) as primary,
         KeepingProxy(lambda: targets["/replica"]) as other,
     ):
-        while targets["/primary"] is None:
-            await asyncio.sleep(0.1)
+        await wait_until(lambda: targets["/primary"] is not None, START_TIMEOUT)
         yield primary.port, other.port
     following.cancel()
 
@@ -123,11 +121,11 @@ async def run_stage(cluster: Cluster, kind: str, directory: Path) -> AsyncIterat
 
 
 def prepare_site(cluster: Cluster) -> Login:
-    """Empty the site, so that each test counts its own records."""
-    with psycopg.connect(cluster.superuser_url, autocommit=True) as connection:
-        connection.execute("DELETE FROM procrastinate_jobs")
-        connection.execute("DELETE FROM sites")
-        connection.execute("INSERT INTO sites (id) VALUES (1)")
+    """Create the database again, so that each test counts its own records."""
+    with psycopg.connect(cluster.superuser_url, dbname="postgres", autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS kalends WITH (FORCE)")
+        connection.execute("CREATE DATABASE kalends")
+    migrate(cluster.superuser_url)
     return add_editor(cluster.superuser_url)
 
 
@@ -197,10 +195,7 @@ async def fail_over(stage: Stage, event: str, ledger: WriteLedger) -> float:
         await asyncio.to_thread(stage.cluster.switch_over)
     else:
         await asyncio.to_thread(leader.kill)
-    deadline = time.monotonic() + 120
-    while len(ledger.acknowledged) < before + 20:
-        assert time.monotonic() < deadline, f"writes do not recover: {ledger}"
-        await asyncio.sleep(0.1)
+    await wait_until(lambda: len(ledger.acknowledged) > before + 20, START_TIMEOUT)
     if event == "kill":
         leader.start()
     await asyncio.to_thread(stage.cluster.wait_until_synchronous)
@@ -238,8 +233,7 @@ async def test_nothing_is_lost_and_public_reads_go_on(
         )
         gaps: list[float] = []
         async with writer, run_readers(stage) as readers, run_scheduler(stage), run_writers(writer, 3) as ledger:
-            while len(ledger.acknowledged) < 20:
-                await asyncio.sleep(0.1)
+            await wait_until(lambda: len(ledger.acknowledged) > 20, START_TIMEOUT)
             for _ in range(ROUNDS):
                 gaps.append(await fail_over(stage, event, ledger))
         deadline = time.monotonic() + 120
@@ -247,8 +241,9 @@ async def test_nothing_is_lost_and_public_reads_go_on(
             assert time.monotonic() < deadline, "scheduled records are not published"
             await asyncio.sleep(0.5)
     publications = count_publications(stage)
+    paused = ", ".join(f"{gap:.1f}" for gap in gaps)
     report(
-        f"{kind}, {ROUNDS} x {event}: writes paused {', '.join(f'{gap:.1f}' for gap in gaps)} s; {ledger}; {readers}; "
+        f"{kind}, {ROUNDS} x {event}: writes paused {paused} s; {ledger}; {readers}; "
         f"{len(stage.scheduled)} jobs, {publications.total()} publications; {readers.failures[:5]}"
     )
     assert not [outcome for outcome in ledger.outcomes if outcome.startswith("500")]
