@@ -58,7 +58,7 @@ async def open_queue(settings: Settings) -> AsyncIterator[tuple[App, asyncio.Eve
     """Open the queue, with an event for a lost connection; raise DatabaseUnavailable if there is no database."""
     # The pool of the queue would try for half a minute and not say why.
     connection = await problems.connect(settings.queue_url or settings.database_url)
-    await connection.close()
+    connection.terminate()  # A proper close would wait for a server that may be gone.
     queue, connector = create_queue(settings)
     async with queue.open_async():
         yield queue, connector.is_broken

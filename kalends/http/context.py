@@ -174,7 +174,7 @@ class RequestContext[R: MatchedRoute]:
 
     @property
     def min_revision(self) -> int | None:
-        """Return the site revision that a response has to include, as the client asks; None if it does not."""
+        """Return the site revision that a response has to include, as the client requires; None if it does not."""
         text = self.request.headers.get("x-kalends-revision", "")
         if not text:
             return None
@@ -184,7 +184,7 @@ class RequestContext[R: MatchedRoute]:
 
     @property
     def read_request(self) -> ReadRequest:
-        """Return what this request asks of the database that answers it.
+        """Return what this request requires of the database that answers it.
 
         A caller with an account expects to see own writes. The client says which revision that needs, or the primary
         answers. Public pages ignore the session cookie, but its owner may just have changed what they show.

@@ -15,7 +15,7 @@ from kalends.store.site_revisions import SiteRevision, SiteRevisions
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """What a request asks of the database that answers it."""
+    """What a request requires of the database that answers it."""
 
     host: str
     now: datetime
@@ -61,7 +61,7 @@ class ReadSources:
 
         Without a replica nothing depends on the request.
         """
-        if request is not None and self._may_ask_replica(request):
+        if request is not None and self._may_use_replica(request):
             try:
                 found = await self._revisions[0].current(host)
             except ApiError:
@@ -86,7 +86,7 @@ class ReadSources:
         known = [last for revisions in self._revisions if (last := revisions.last_known(host, max_age))]
         return min(known, key=lambda last: last[1], default=None)
 
-    def _may_ask_replica(self, request: ReadRequest) -> bool:
+    def _may_use_replica(self, request: ReadRequest) -> bool:
         if self.replica is None:
             return False
         if not (request.prefers_replica or (request.accepts_replica and self.replica.is_primary_away)):
@@ -99,7 +99,7 @@ class ReadSources:
 
     async def _enter_replica(self, stack: AsyncExitStack, request: ReadRequest) -> Transaction | None:
         """Open a transaction on the replica; return None if it is unavailable or its data is too old."""
-        if self.replica is None or not self._may_ask_replica(request):
+        if self.replica is None or not self._may_use_replica(request):
             return None
         async with AsyncExitStack() as attempt:
             try:
@@ -146,7 +146,7 @@ def _metrics() -> tuple[Any, Any]:
     return (
         Counter(
             "kalends_replica_reads_total",
-            "Reads for which a replica was asked, by outcome: answered by the replica, or why the primary answers",
+            "Reads that a replica could answer, by outcome: answered by the replica, or why the primary answers",
             ["outcome"],
         ),
         Gauge("kalends_replica_lag_seconds", "Age of the data of the replica", multiprocess_mode="livemax"),

@@ -49,6 +49,8 @@ ENTER_STANDBY_BY_HOST = f"SELECT *, {LOG_POSITION} AS log_position FROM enter_si
 LOOKUP_CONNECTIONS = 2
 # Timeout of these lookups in seconds: a database that hangs counts as unavailable.
 LOOKUP_TIMEOUT = 2.0
+# Seconds for which a connection that is closed may take leave of the server.
+CLOSE_TIMEOUT = 1.0
 # Seconds between two replacements of all connections after a timeout.
 DISTRUST_INTERVAL = 5.0
 # Seconds for which the result of a comparison of the schema is used again.
@@ -293,7 +295,7 @@ class Database:
             raise
         finally:
             if owns_connection:
-                await self._pool.release(connection)
+                await _release(self._pool, connection)
 
     async def fetch_unscoped(self, sql: Sql, *, seconds: float | None = None) -> list[Record]:
         """Run one statement outside of any site, for functions of the owner; `seconds` is its timeout."""
@@ -308,7 +310,7 @@ class Database:
                 raise
             raise (await self._explain_schema(error) or errors.unavailable()) from error
         finally:
-            await self._lookup_pool.release(connection)
+            await _release(self._lookup_pool, connection)
         return rows
 
     async def fetch_revisions(self, hosts: list[str]) -> list[Record]:
@@ -342,7 +344,7 @@ class Database:
             not_responding = errors.unavailable(Message("The database is not responding."))
             raise (await self._explain_schema(error) or not_responding) from error
         finally:
-            await self._lookup_pool.release(connection)
+            await _release(self._lookup_pool, connection)
         if row and row["is_standby"]:
             raise errors.unavailable(Message("The database is a standby and does not accept writes."))
         if problem := problems.compare_schema(row["version_num"] if row else "", wanted):
@@ -437,7 +439,7 @@ class Database:
             if is_suspicious:
                 await self._distrust_connections()
             await self._roll_back(connection)
-            await self._pool.release(connection)
+            await _release(self._pool, connection)
 
         task = asyncio.create_task(roll_back())
         self._recovering.add(task)
@@ -466,6 +468,15 @@ async def _open_pool(options: Options, size: int) -> Any:
         # Every transaction ends with COMMIT or ROLLBACK, so there is nothing to reset.
         reset=_skip_reset,
     )
+
+
+async def _release(pool: Any, connection: Any) -> None:
+    """Return a connection to its pool, which closes it if all connections are being replaced.
+
+    The server need not respond to that, and the outcome of the transaction is known already.
+    """
+    with suppress(*UNAVAILABLE_ERRORS):
+        await pool.release(connection, timeout=CLOSE_TIMEOUT)
 
 
 def _terminate(connection: Any) -> None:

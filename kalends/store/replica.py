@@ -1,8 +1,8 @@
-"""A standby that answers reads, and how old its data is.
+"""A standby that answers reads, and the age of its data.
 
-The primary is asked for its position in the write-ahead log at short intervals. Data that is current up to a position
-contains every write acknowledged before that position was asked for, so its age is known without writes, without
-rights beyond those of every login, and without comparing the clocks of two machines. An idle primary is no lag.
+The position of the primary in its write-ahead log is read at short intervals. Data that is current up to a position
+contains every write acknowledged before that position was read, so its age is known without writes, without rights
+beyond those of every login, and without comparing the times of two machines. An idle primary is no lag.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from kalends.core.errors import ApiError
 from kalends.store.database import LOG_POSITION, LOOKUP_TIMEOUT, Database
 from kalends.store.sql import Sql
 
-# Seconds between two questions; more than a fraction of the maximum lag would make every replica look old.
+# Seconds between two readings; more than a fraction of the maximum lag would make every replica look old.
 MAX_INTERVAL: Final = 1.0
 INTERVALS_PER_LAG: Final = 4
 MAX_POSITIONS: Final = 600
@@ -36,16 +36,16 @@ class ReplicaLimits:
 
 
 class PrimaryLog:
-    """The positions of the primary in its write-ahead log, each with the time at which it was asked for."""
+    """The positions of the primary in its write-ahead log, each with the time before it was read."""
 
     def __init__(self, started_at: float) -> None:
         self._positions: deque[tuple[float, int]] = deque(maxlen=MAX_POSITIONS)
         self._last_success = started_at
         self.is_away = False
 
-    def record(self, asked_at: float, position: int) -> None:
-        self._positions.append((asked_at, position))
-        self._last_success = asked_at
+    def record(self, read_at: float, position: int) -> None:
+        self._positions.append((read_at, position))
+        self._last_success = read_at
         self.is_away = False
 
     def record_failure(self) -> None:
@@ -53,9 +53,9 @@ class PrimaryLog:
 
     def find_age(self, position: int, now: float) -> float:
         """Return an upper limit for the age of data that is current up to a position, in seconds."""
-        for asked_at, known in reversed(self._positions):
+        for read_at, known in reversed(self._positions):
             if known <= position:
-                return now - asked_at
+                return now - read_at
         return inf
 
     def find_outage(self, now: float) -> float:
@@ -71,7 +71,7 @@ class Replica:
         self._primary = primary
         self._limits = limits
         self._log = PrimaryLog(time.monotonic())
-        self.is_available = False  # whether the standby answered the last question
+        self.is_available = False  # whether the standby responded the last time
         self.age = inf  # of its data at that time
 
     @property
@@ -113,24 +113,24 @@ class Replica:
             return error.status >= 500
 
     def set_unavailable(self) -> None:
-        """Use the primary until the standby answers again."""
+        """Use the primary until the standby responds again."""
         self.is_available = False
 
     async def run(self) -> None:
-        """Ask both servers for their positions without end."""
+        """Read the positions of both servers without end."""
         interval = min(MAX_INTERVAL, self._limits.max_lag / INTERVALS_PER_LAG)
-        await asyncio.gather(_repeat(self._ask_primary, interval), _repeat(self._ask_standby, interval))
+        await asyncio.gather(_repeat(self._read_primary, interval), _repeat(self._read_standby, interval))
 
-    async def _ask_primary(self) -> None:
-        asked_at = time.monotonic()
+    async def _read_primary(self) -> None:
+        read_at = time.monotonic()
         try:
             position = await self._primary.read_log_position(is_primary=True)
         except ApiError:
             self._log.record_failure()
         else:
-            self._log.record(asked_at, position)
+            self._log.record(read_at, position)
 
-    async def _ask_standby(self) -> None:
+    async def _read_standby(self) -> None:
         try:
             position = await self.database.read_log_position()
         except ApiError:
@@ -140,7 +140,7 @@ class Replica:
             self.age = self._log.find_age(position, time.monotonic())
 
 
-async def _repeat(ask: Callable[[], Awaitable[None]], interval: float) -> None:
+async def _repeat(read: Callable[[], Awaitable[None]], interval: float) -> None:
     while True:
-        await ask()
+        await read()
         await asyncio.sleep(interval)

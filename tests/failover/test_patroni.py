@@ -1,7 +1,7 @@
 """The large run only: Patroni moves the primary while a writer and readers are at work, through two kinds of proxies.
 
 HAProxy cuts the connections to a node that is no longer the primary. A plain TCP proxy does not: connections to a
-node that was killed stay open and silent, and those to a demoted primary can only read.
+node that was killed stay open and silent, and those to a node with another role go on.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class Stage:
     cluster: Cluster
     client: httpx.AsyncClient
     login: Login
-    logs: list[Path]
+    proxies: list[KeepingProxy]
     scheduled: list[int] = field(default_factory=list)
 
 
@@ -77,10 +77,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @asynccontextmanager
-async def open_proxies(cluster: Cluster, kind: str) -> AsyncIterator[tuple[int, int]]:
-    """Return the ports of the primary and of the standby."""
+async def open_proxies(cluster: Cluster, kind: str) -> AsyncIterator[tuple[tuple[int, int], list[KeepingProxy]]]:
+    """Return the ports of the primary and of the standby, and the plain proxies."""
     if kind == "haproxy":
-        yield cluster.haproxy_ports
+        yield cluster.haproxy_ports, []
         return
     targets: dict[str, Address | None] = {"/primary": None, "/replica": None}
 
@@ -96,7 +96,7 @@ async def open_proxies(cluster: Cluster, kind: str) -> AsyncIterator[tuple[int, 
         KeepingProxy(lambda: targets["/replica"]) as other,
     ):
         await wait_until(lambda: targets["/primary"] is not None, START_TIMEOUT)
-        yield primary.port, other.port
+        yield (primary.port, other.port), [primary, other]
     following.cancel()
 
 
@@ -104,7 +104,7 @@ async def open_proxies(cluster: Cluster, kind: str) -> AsyncIterator[tuple[int, 
 async def run_stage(cluster: Cluster, kind: str, directory: Path) -> AsyncIterator[Stage]:
     """Run a server and a worker behind the proxies, and the one site of a new account."""
     login = await asyncio.to_thread(prepare_site, cluster)
-    async with open_proxies(cluster, kind) as ports:
+    async with open_proxies(cluster, kind) as (ports, proxies):
         urls = [f"postgresql://{SUPERUSER}@127.0.0.1:{port}/kalends" for port in ports]
         settings = {"KALENDS_REPLICA_URL": urls[1], "KALENDS_MAX_CONNECTIONS_PER_CLIENT": "0"}
         logs = [directory / "server.log", directory / "worker.log"]
@@ -114,7 +114,7 @@ async def run_stage(cluster: Cluster, kind: str, directory: Path) -> AsyncIterat
         with Worker.start(urls[0], logs[1], settings) as worker:
             try:
                 async with httpx.AsyncClient(base_url=started.base_url, timeout=60, trust_env=False) as client:
-                    yield Stage(cluster, client, login, logs)
+                    yield Stage(cluster, client, login, proxies)
                 assert (started.is_running(), worker.is_running()) == (True, True)
             finally:
                 await asyncio.to_thread(started.stop)
@@ -191,6 +191,9 @@ async def fail_over(stage: Stage, event: str, ledger: WriteLedger) -> float:
     ledger.longest_gap = 0.0
     before = len(ledger.acknowledged)
     leader = await asyncio.to_thread(lambda: stage.cluster.leader)
+    for proxy in stage.proxies:
+        # From a machine that is gone nobody hears anything. A server that is demoted ends its sessions.
+        proxy.forwards_close = event == "switchover"
     if event == "switchover":
         await asyncio.to_thread(stage.cluster.switch_over)
     else:

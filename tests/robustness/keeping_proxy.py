@@ -17,6 +17,7 @@ class KeepingProxy:
         """Listen on the given port, or on a free one. Without a target, new connections are closed."""
         self._find_target = find_target
         self.port = port
+        self.forwards_close = False  # whether the client hears of a server that closes the connection in good order
         self._backends: set[asyncio.StreamWriter] = set()
         self._clients: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -57,7 +58,7 @@ class KeepingProxy:
                 return
             answers, backend = await asyncio.open_connection(*target)
             self._backends.add(backend)
-            answering = asyncio.create_task(_copy(answers, client))
+            answering = asyncio.create_task(self._answer(answers, client))
             await _copy(reader, backend)  # Ends when the client closes its side, whatever the server does.
             answering.cancel()
         except OSError:
@@ -67,6 +68,11 @@ class KeepingProxy:
             for writer in filter(None, (client, backend)):
                 self._backends.discard(writer)
                 writer.transport.abort()
+
+    async def _answer(self, answers: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
+        await _copy(answers, client)
+        if self.forwards_close:
+            client.transport.abort()
 
 
 async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
