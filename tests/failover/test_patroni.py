@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 import psycopg
@@ -68,11 +69,9 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    directory = tmp_path_factory.mktemp("patroni")
-    for parent in directory.parents[:2]:  # PostgreSQL runs as another user, if this one is root.
-        parent.chmod(0o755)
-    with run_cluster(directory) as cluster:
+def cluster() -> Iterator[Cluster]:
+    # PostgreSQL runs as another user if this one is root, and each run of pytest closes its directory to others.
+    with TemporaryDirectory(prefix="kalends-patroni-") as directory, run_cluster(Path(directory)) as cluster:
         yield cluster
 
 
