@@ -54,7 +54,9 @@ class ReadSources:
         """Open a read-only transaction on the replica if it suits the request, else on the primary."""
         async with AsyncExitStack() as stack:
             tx = await self._enter_replica(stack, request)
-            yield tx or await stack.enter_async_context(_open(self.primary, request))
+            if tx is None:
+                tx = await stack.enter_async_context(_open(self.primary, request))
+            yield tx
 
     async def current_revision(self, host: str, request: ReadRequest | None = None) -> SiteRevision | None:
         """Return the revision that a response has to have; None if the host has no site.
