@@ -35,6 +35,7 @@ PATH_MARKERS = {
     "description/test_document.py": ["exhaustive"],
     "description/test_fuzz.py": ["process"],
     "docs/test_documentation.py": ["docs"],
+    "failover": ["process"],
     "feeds/test_ical_addresses.py": ["npm"],
     "feeds/test_ics.py": ["npm"],
     "feeds/test_subscription.py": ["npm"],

@@ -5,22 +5,21 @@ node that was killed stay open and silent, and those to a node with another role
 """
 
 import asyncio
-import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import httpx
 import psycopg
 import pytest
 
 from kalends.store.migrations import migrate
-from tests.failover.patroni_cluster import SUPERUSER, Cluster, find_missing_programs, run_cluster
+from tests.failover.conftest import ROUNDS
+from tests.failover.patroni_cluster import SUPERUSER, Cluster, find_missing_programs
 from tests.lifecycle.processes import Worker
 from tests.robustness.consistency import assert_consistent
 from tests.robustness.keeping_proxy import Address, KeepingProxy
@@ -34,7 +33,6 @@ pytestmark = [
     pytest.mark.skipif(bool(find_missing_programs()), reason="needs etcd, Patroni and HAProxy"),
 ]
 
-ROUNDS = int(os.environ.get("KALENDS_FAILOVERS", "10"))
 TTL = 20
 MAX_SWITCHOVER = 5.0
 MAX_KILL = TTL + 5.0
@@ -66,13 +64,6 @@ class Stage:
     login: Login
     proxies: list[KeepingProxy]
     scheduled: list[int] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    # PostgreSQL runs as another user if this one is root, and each run of pytest closes its directory to others.
-    with TemporaryDirectory(prefix="kalends-patroni-") as directory, run_cluster(Path(directory)) as cluster:
-        yield cluster
 
 
 @asynccontextmanager
