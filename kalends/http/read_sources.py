@@ -1,7 +1,7 @@
 """Which database answers a read: a replica, as long as its data is recent enough for the request, or the primary."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -75,12 +75,10 @@ class ReadSources:
 
     async def find_site_id(self, host: str) -> int | None:
         """Return the ID of the site of a host, at most a minute old unless all databases are unavailable."""
-        for revisions in self._revisions[:-1]:
-            try:
-                if (site_id := await revisions.find_site_id(host)) is not None:
+        if self.replica is not None and self.replica.is_available:
+            with suppress(ApiError):
+                if (site_id := await self._revisions[0].find_site_id(host)) is not None:
                     return site_id
-            except ApiError:
-                pass
         return await self._revisions[-1].find_site_id(host)
 
     def last_known(self, host: str, max_age: float) -> tuple[SiteRevision, float] | None:
