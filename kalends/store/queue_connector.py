@@ -8,7 +8,7 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
 import psycopg
@@ -54,8 +54,9 @@ class QueueConnector(PsycopgConnector):
     @asynccontextmanager
     async def _get_cursor(self, connection: psycopg.AsyncConnection[Any] | None = None) -> AsyncGenerator[Any]:
         try:
-            async with super()._get_cursor(connection) as cursor:
-                with limit_time(cursor.connection, self._timeout):
+            with ExitStack() as limit:  # Covers the commit as well, which follows the block below.
+                async with super()._get_cursor(connection) as cursor:
+                    limit.enter_context(limit_time(cursor.connection, self._timeout))
                     yield cursor
         except LOST_ERRORS:
             self.is_broken.set()
