@@ -18,7 +18,7 @@ from kalends.api.description import reference
 from kalends.api.handler import add_headers, handle_api_request, redirect_to_document
 from kalends.api.request import ApiRequest
 from kalends.api.routes import EXTENSION, INTERFACE, ROOT
-from kalends.bootstrap import database_options, open_library, open_tracer
+from kalends.bootstrap import database_options, open_library, open_replica, open_tracer
 from kalends.console.handler import serve_console
 from kalends.console.request import PREFIX as CONSOLE
 from kalends.console.request import ConsoleRequest
@@ -32,6 +32,7 @@ from kalends.http.auth import record_use
 from kalends.http.context import MEDIA_PREFIX, AppState
 from kalends.http.disconnects import ClientDisconnected, DisconnectWatcher, Receive, Send
 from kalends.http.error_page import make_error_page
+from kalends.http.read_sources import ReadSources
 from kalends.http.request_head import read_host, strip_port
 from kalends.http.response_cache import CachedResponse, ResponseCache, make_cached_response
 from kalends.http.response_headers import HeaderPolicy
@@ -42,7 +43,6 @@ from kalends.operations.representation_cache import RepresentationCache
 from kalends.settings import Settings, read_settings
 from kalends.store.database import Database
 from kalends.store.migrations import newest_revision
-from kalends.store.site_revisions import SiteRevisions
 from kalends.website import routes
 from kalends.website.handler import MapSettings, PageRequest
 
@@ -138,6 +138,8 @@ class Application:
         watching = [
             asyncio.create_task(work) for work in (self._state.worker_watch.run(), sample_pool(self._state.database))
         ]
+        if (replica := self._state.sources.replica) is not None:
+            watching.append(asyncio.create_task(replica.run()))
         await send({"type": "lifespan.startup.complete"})
         await receive()
         for task in watching:
@@ -145,6 +147,8 @@ class Application:
         if self._background:
             await asyncio.wait(self._background, timeout=5)
         await self._state.database.close()
+        if replica is not None:
+            await replica.database.close()
         self._telemetry.close()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -185,7 +189,8 @@ class Application:
             store(cached)
         if cached is not None and isinstance(context, PageRequest):
             # Pages are sent compressed to the first visitor already.
-            await send_cached(context, inbound.send, cached, self._config.headers, request_id=inbound.request_id)
+            policy, request_id, age = self._config.headers, inbound.request_id, context.outage_age
+            await send_cached(context, inbound.send, cached, policy, request_id=request_id, age=age)
         else:
             await _send(inbound, response)
         self._log(inbound, response.status_code, _route(context), user=context.actor.user_id if context else None)
@@ -199,7 +204,7 @@ class Application:
             if error is not None:
                 raise error
             if inbound.context is not None:
-                return await HANDLERS[type(inbound.context)](inbound.context)
+                return await _run_handler(inbound.context)
             return await self._handle_system_path(request, strip_port(inbound.host))
         except ApiError as api_error:
             if api_error.status in (503, 507):
@@ -215,7 +220,9 @@ class Application:
         if path == "/healthz":
             return health.show_health()
         if path == "/readyz":
-            return await health.show_readiness(self._state.worker_watch, self._config.schema_version)
+            return await health.show_readiness(
+                self._state.worker_watch, self._config.schema_version, self._state.sources
+            )
         if path == "/openapi.json":
             return redirect_to_document(request, self._config.mounts[0].prefix)
         if path == "/docs" or path.startswith("/docs/"):
@@ -322,6 +329,17 @@ def _make_api_request(state: AppState, request: Request, host: str, mount: Mount
     )
 
 
+async def _run_handler(context: Context) -> Response:
+    """Return the response of the handler; once more if the replica failed that the handler has read from."""
+    handler = HANDLERS[type(context)]
+    try:
+        return await handler(context)
+    except ApiError as error:
+        if error.status < 500 or not context.retry():
+            raise
+    return await handler(context)
+
+
 def make_error_response(inbound: InboundRequest, error: ApiError) -> Response:
     """Return the response to an error: a page for browsers if the server failed, else JSON."""
     is_page = isinstance(inbound.context, PageRequest | ConsoleRequest) or inbound.request.scope["path"].startswith(
@@ -378,10 +396,9 @@ def create_application(tracer: Tracer | None = None) -> Application:
 
     async def open_state() -> AppState:
         database = await Database.open(database_options(settings, tracer))
-        revisions = SiteRevisions(database)
         return AppState(
             database,
-            revisions,
+            ReadSources(database, await open_replica(settings, database)),
             health.WorkerWatch(database),
             RepresentationCache(settings.cache_mb * 1024 * 1024 // 4) if settings.cache_mb else None,
             base_url=settings.base_url,

@@ -2,6 +2,7 @@
 
 import logging
 import logging.config
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from kalends.adapters.tracing import Tracer
     from kalends.operations.imports.inputs import Tools
     from kalends.operations.media.library import Library
-    from kalends.store.database import Options
+    from kalends.store.database import Database, Options
+    from kalends.store.replica import Replica
 
 
 def open_library(settings: Settings, *, image_workers: int | None = None) -> "Library":
@@ -82,6 +84,24 @@ def database_options(settings: Settings, tracer: "Tracer | None" = None) -> "Opt
         max_per_client=settings.max_connections_per_client,
         tracer=tracer,
     )
+
+
+async def open_replica(settings: Settings, primary: "Database") -> "Replica | None":
+    """Open the pool of the replica, with bounds of its own; None if there is no replica."""
+    from kalends.store.database import Database
+    from kalends.store.replica import Replica, ReplicaLimits
+
+    if not settings.replica_url:
+        return None
+    options = replace(
+        database_options(settings),
+        url=settings.replica_url,
+        size=settings.replica_pool_size,
+        enqueue_purges=False,
+        is_standby=True,
+    )
+    limits = ReplicaLimits(settings.replica_max_lag, settings.replica_outage_seconds)
+    return Replica(await Database.open(options), primary, limits)
 
 
 def configure_logging(log_format: str) -> None:

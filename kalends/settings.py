@@ -18,6 +18,7 @@ NOT_SETTINGS: Final = frozenset(
         "KALENDS_CHROMIUM",
         "KALENDS_CONFORMANCE_KIT",
         "KALENDS_COVERAGE",
+        "KALENDS_FAILOVERS",
         "KALENDS_POSTGRES",
         "KALENDS_RECORDED_SITE",
         "KALENDS_SOAK",
@@ -53,6 +54,27 @@ class Settings(BaseModel):
         default="",
         description="Connection URL of the same database with the job queue's login, for the worker and job "
         "commands; empty: KALENDS_DATABASE_URL.",
+    )
+    replica_url: str = Field(
+        default="",
+        description="Connection URL of a standby of the same database, which answers public reads; empty: there is "
+        "none.",
+    )
+    replica_pool_size: int = Field(
+        default=10, ge=1, le=500, description="Maximum number of connections to the replica per process."
+    )
+    replica_max_lag: float = Field(
+        default=5.0,
+        ge=1,
+        le=300,
+        description="Maximum age of the data of the replica, in seconds; if it is older, the primary answers.",
+    )
+    replica_outage_seconds: int = Field(
+        default=3600,
+        ge=0,
+        le=86400,
+        description="Seconds for which the replica answers public reads while the primary is away, however old its "
+        "data is; 0: only within the maximum age.",
     )
     base_url: str = Field(
         default="",
@@ -198,7 +220,7 @@ class Settings(BaseModel):
     def owner_url(self) -> str:
         return self.migration_url or self.database_url
 
-    @field_validator("database_url", "migration_url", "queue_url")
+    @field_validator("database_url", "migration_url", "queue_url", "replica_url")
     @classmethod
     def _check_postgresql_url(cls, value: str, info: ValidationInfo) -> str:
         if info.field_name != "database_url" and not value:

@@ -6,6 +6,7 @@ If a worker dies, another one retries its jobs.
 
 import asyncio
 import logging
+import math
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -13,14 +14,14 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from procrastinate import App, PsycopgConnector, RetryStrategy
+from procrastinate import App, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
 from kalends.adapters import smtp_client
 from kalends.adapters.job_observer import JobObserver, announce_tasks
 from kalends.adapters.purge_client import send_purges
 from kalends.adapters.tracing import Tracer
-from kalends.bootstrap import database_options, open_import_tools, open_library, open_tracer
+from kalends.bootstrap import database_options, open_import_tools, open_library, open_replica, open_tracer
 from kalends.core.clock import utc_now
 from kalends.operations import cache_tags, emails, lifecycle
 from kalends.operations.imports import jobs as import_jobs
@@ -30,6 +31,8 @@ from kalends.settings import Settings
 from kalends.store import jobs, problems
 from kalends.store.database import Database
 from kalends.store.problems import DatabaseUnavailable
+from kalends.store.queue_connector import QueueConnector
+from kalends.store.replica import Replica
 
 log = logging.getLogger(__name__)
 
@@ -41,23 +44,26 @@ STALLED_AFTER = 20.0
 # Seconds after which each purge is repeated, to remove responses that were rendered before a write but reached the
 # cache after its purge.
 PURGE_REPEAT_DELAY = 2
+# How often a purge asks whether the replica shows the write before it is sent, and the seconds between.
+PURGE_WAITS = 10
+PURGE_WAIT_SECONDS = 0.05
 
 
-def create_queue(settings: Settings) -> App:
+def create_queue(settings: Settings) -> tuple[App, QueueConnector]:
     """Create the queue without its tasks, which is enough to inspect jobs."""
-    conninfo = settings.queue_url or settings.database_url
-    return App(connector=PsycopgConnector(conninfo=conninfo, min_size=1, max_size=4))
+    connector = QueueConnector(settings.queue_url or settings.database_url)
+    return App(connector=connector), connector
 
 
 @asynccontextmanager
-async def open_queue(settings: Settings) -> AsyncIterator[App]:
-    """Open the queue; raise DatabaseUnavailable with the reason if the database cannot be reached."""
+async def open_queue(settings: Settings) -> AsyncIterator[tuple[App, asyncio.Event]]:
+    """Open the queue, with an event for a lost connection; raise DatabaseUnavailable if there is no database."""
     # The pool of the queue would try for half a minute and not say why.
     connection = await problems.connect(settings.queue_url or settings.database_url)
-    await connection.close()
-    queue = create_queue(settings)
+    connection.terminate()  # A proper close would wait for a server that may be gone.
+    queue, connector = create_queue(settings)
     async with queue.open_async():
-        yield queue
+        yield queue, connector.is_broken
 
 
 async def run_worker(settings: Settings) -> None:
@@ -67,16 +73,19 @@ async def run_worker(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     tracer = open_tracer(settings)
     database = await Database.open(database_options(settings, tracer))
+    replica = await open_replica(settings, database)
     try:
         while not stopping.is_set():
             try:
-                await _run_until_stopped(stopping, settings, database, tracer)
+                await _run_until_stopped(stopping, settings, database, replica, tracer)
             except (ConnectorException, OSError, TimeoutError, DatabaseUnavailable) as error:
                 _log_restart(error)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), RESTART_DELAY)
     finally:
         await database.close()
+        if replica is not None:
+            await replica.database.close()
         if tracer is not None:
             tracer.close()
 
@@ -91,11 +100,15 @@ def _log_restart(error: Exception) -> None:
 
 
 async def _run_until_stopped(
-    stopping: asyncio.Event, settings: Settings, database: Database, tracer: Tracer | None
+    stopping: asyncio.Event, settings: Settings, database: Database, replica: Replica | None, tracer: Tracer | None
 ) -> None:
-    """Run jobs until `stopping` is set or the connection of the queue is lost, which ends the worker of the queue."""
-    async with open_queue(settings) as queue:
-        register_tasks(queue, database, settings)
+    """Run jobs until `stopping` is set; raise if the connection of the queue is lost.
+
+    After a statement of the queue has failed, a job may seem to be running that is not. It is retried when the worker
+    has another number.
+    """
+    async with open_queue(settings) as (queue, is_broken):
+        register_tasks(queue, database, settings, replica)
         announce_tasks(name for name in queue.tasks if "." not in name)  # Those of the queue itself have one.
         worker_task = asyncio.create_task(
             queue.run_worker_async(
@@ -108,18 +121,19 @@ async def _run_until_stopped(
                 worker_middleware=[JobObserver(tracer)],
             )
         )
-        stop_task = asyncio.create_task(stopping.wait())
-        await asyncio.wait((worker_task, stop_task), return_when=asyncio.FIRST_COMPLETED)
-        stop_task.cancel()
+        reasons = [asyncio.create_task(event.wait()) for event in (stopping, is_broken)]
+        await asyncio.wait((worker_task, *reasons), return_when=asyncio.FIRST_COMPLETED)
+        for task in reasons:
+            task.cancel()
         if not worker_task.done():
             worker_task.cancel()
-            with suppress(asyncio.CancelledError):
-                await worker_task
-            return
-        await worker_task
+        with suppress(asyncio.CancelledError):
+            await worker_task
+        if is_broken.is_set():
+            raise ConnectorException("a statement of the queue failed")
 
 
-def register_tasks(queue: App, database: Database, settings: Settings) -> None:
+def register_tasks(queue: App, database: Database, settings: Settings, replica: Replica | None = None) -> None:
     """Register all tasks and the schedules of the periodic ones."""
 
     @queue.task(name=jobs.Task.PUBLISH, retry=RETRY)
@@ -127,15 +141,7 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
         async with database.transaction(site_id, utc_now(), writing=True) as tx:
             await lifecycle.publish_due(tx, kind, record_id)
 
-    @queue.task(name=jobs.Task.PURGE, retry=RETRY)
-    async def purge(first: int, last: int, site_id: int, *, again: bool = True) -> None:
-        async with database.transaction(site_id, utc_now(), writing=False) as tx:
-            tags = await cache_tags.tags_between(tx, first, last)
-        await asyncio.gather(*[send_purges(url, cache_tags.batch_tags(tags)) for url in settings.purge_urls])
-        if again:
-            repeat = purge.configure(schedule_in={"seconds": PURGE_REPEAT_DELAY})
-            await repeat.defer_async(first=first, last=last, site_id=site_id, again=False)
-
+    register_purge(queue, database, settings, replica)
     library = open_library(settings)
 
     @queue.task(name=jobs.Task.MAKE_SIZES, retry=RETRY)
@@ -212,6 +218,34 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     async def retry_stalled_jobs(timestamp: int) -> None:
         for job in await queue.job_manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_AFTER):
             await queue.job_manager.retry_job(job)
+
+
+def register_purge(queue: App, database: Database, settings: Settings, replica: Replica | None) -> None:
+    """Register the task that removes outdated responses from shared caches."""
+
+    @queue.task(name=jobs.Task.PURGE, retry=RETRY)
+    async def purge(first: int, last: int, site_id: int, *, again: bool = True, attempt: int = 0) -> None:
+        async with database.transaction(site_id, utc_now(), writing=False) as tx:
+            tags = await cache_tags.tags_between(tx, first, last)
+        is_reached = replica is None or await _wait_for_revision(replica, site_id, last)
+        await asyncio.gather(*[send_purges(url, cache_tags.batch_tags(tags)) for url in settings.purge_urls])
+        if again:
+            max_lag = math.ceil(settings.replica_max_lag) if replica is not None else 0
+            # Until the replica shows the write, a cache may have fetched the old response again. After the maximum
+            # lag no replica answers that does not show it, so the purge after that is the last one.
+            is_last = is_reached or attempt * PURGE_REPEAT_DELAY >= max_lag
+            delay = PURGE_REPEAT_DELAY + (max_lag if is_last else 0)
+            repeat = purge.configure(schedule_in={"seconds": delay})
+            await repeat.defer_async(first=first, last=last, site_id=site_id, again=not is_last, attempt=attempt + 1)
+
+
+async def _wait_for_revision(replica: Replica, site_id: int, revision: int) -> bool:
+    """Return whether the replica reaches a revision of a site within a short time."""
+    for _ in range(PURGE_WAITS):
+        if await replica.has_reached(site_id, revision, utc_now()):
+            return True
+        await asyncio.sleep(PURGE_WAIT_SECONDS)
+    return False
 
 
 async def empty_old_trash(database: Database, days: int) -> int:

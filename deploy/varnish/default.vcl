@@ -59,6 +59,10 @@ sub vcl_recv {
     if (req.http.Cookie ~ "(^|;\s*)__Host-kalends=") {
         return (pass);
     }
+    # A client that names a revision wants no response that is older; only the server knows which are.
+    if (req.http.X-Kalends-Revision) {
+        return (pass);
+    }
     unset req.http.Cookie;
     # Parameters without a meaning do not reach the server, so that `?utm_source=…` shares an entry with the address
     # without it. Names with escapes are left to the server, which knows all spellings.

@@ -56,6 +56,9 @@ async def handle_api_request(api_request: ApiRequest) -> Response:
     try:
         return await _dispatch(api_request)
     except WrongCredentials as error:
+        # The password may be too new for the replica. Only the primary decides, and counts.
+        if api_request.retry():
+            return await handle_api_request(api_request)
         async with api_request.transaction(writing=True) as tx:
             await record_failure(tx, error.account, api_request.client_ip)
         raise errors.bad_credentials() from error
@@ -134,8 +137,9 @@ async def _handle_write(api_request: ApiRequest, endpoint: Endpoint) -> Response
         return await _preview(api_request, endpoint, sent)
     async with api_request.transaction(writing=True) as tx:
         await _reauthenticate_writer(api_request, endpoint, tx)
-        context = _make_context(api_request, endpoint, tx, sent)
-        return await _write(api_request, endpoint, context, sent.raw)
+        response = await _write(api_request, endpoint, _make_context(api_request, endpoint, tx, sent), sent.raw)
+        response.headers["X-Kalends-Revision"] = str(tx.changes.revision)
+        return response
 
 
 async def _preview(api_request: ApiRequest, endpoint: Endpoint, sent: OperationInput) -> Response:

@@ -75,7 +75,7 @@ async def check_database(settings: "Settings") -> list[Finding]:
     try:
         state = await checks.read_state(settings.owner_url)
         findings += judge_state(state, facts)
-        if state.schema:
+        if state.schema.number:
             _, summary = await job_queue.count_jobs(settings.queue_url or settings.database_url)
             findings += judge_queue(summary)
     except problems.DRIVER_ERRORS as error:

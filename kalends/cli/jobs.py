@@ -65,7 +65,7 @@ async def _retry_job(job_id: int) -> None:
 
     from kalends.worker import open_queue
 
-    async with open_queue(load_settings()) as queue:
+    async with open_queue(load_settings()) as (queue, _):
         try:
             await queue.job_manager.retry_job_by_id_async(job_id, retry_at=utc_now())
         except ConnectorException:

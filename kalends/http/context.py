@@ -1,7 +1,7 @@
 """The state of the application and the context of one HTTP request."""
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -10,11 +10,13 @@ from uuid import UUID
 
 from starlette.requests import Request
 
+from kalends.core import errors
 from kalends.core.forwarded import IpNetwork, find_client_ip
 from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 from kalends.http import language, sessions
 from kalends.http.account_passwords import AccountPasswords
 from kalends.http.health import WorkerWatch
+from kalends.http.read_sources import ReadRequest, ReadSources
 from kalends.http.request_head import Corrections
 from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
 from kalends.operations.context import OperationContext
@@ -22,10 +24,11 @@ from kalends.operations.media.library import Library
 from kalends.operations.representation_cache import RepresentationCache
 from kalends.store.database import Database, Transaction
 from kalends.store.sessions import Session
-from kalends.store.site_revisions import SiteRevision, SiteRevisions
+from kalends.store.site_revisions import SiteRevision
 from kalends.store.sites import Site
 
 MEDIA_PREFIX: Final = "/media"
+MAX_REVISION_DIGITS: Final = 100
 # Feeds and sitemaps that a process renders concurrently; each takes seconds of CPU time.
 FEED_LIMITS = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiting=20)
 
@@ -35,7 +38,7 @@ class AppState:
     """Server-wide state that every request uses."""
 
     database: Database
-    revisions: SiteRevisions
+    sources: ReadSources
     worker_watch: WorkerWatch
     representation_cache: RepresentationCache | None = None
     base_url: str = ""
@@ -94,6 +97,10 @@ class RequestContext[R: MatchedRoute]:
     site_revision: SiteRevision | None = None
     expires_at: datetime | None = None
     cache_tags: tuple[str, ...] = ()
+    is_from_replica: bool = False  # whether the last read was answered by a replica
+    outage_age: float = 0.0  # seconds since the replica that answered has lost its primary
+    needs_primary: bool = False  # whether an attempt on the replica has failed
+    is_retried: bool = False
 
     def remember_site(self, site: Site) -> None:
         """Keep the settings of the site that responses depend on after its transaction."""
@@ -165,8 +172,54 @@ class RequestContext[R: MatchedRoute]:
         requested = f"{self.request.scope['scheme']}://{self.authority or 'localhost'}"
         return (site_url or self.state.base_url or requested).rstrip("/")
 
+    @property
+    def min_revision(self) -> int | None:
+        """Return the site revision that a response has to include, as the client requires; None if it does not."""
+        text = self.request.headers.get("x-kalends-revision", "")
+        if not text:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) <= MAX_REVISION_DIGITS):
+            raise errors.invalid("X-Kalends-Revision", "must be a site revision, as in the response to a write.")
+        return int(text)
+
+    @property
+    def read_request(self) -> ReadRequest:
+        """Return what this request requires of the database that answers it.
+
+        A caller with an account expects to see own writes. The client says which revision that needs, or the primary
+        answers. Public pages ignore the session cookie, but its owner may just have changed what they show.
+        """
+        min_revision = self.min_revision
+        is_read = self.is_cacheable and self.request.method in ("GET", "HEAD") and not self.needs_primary
+        is_anonymous = self.is_public and not sessions.read_cookie(self.request)
+        return ReadRequest(
+            self.host,
+            self.now,
+            self.client_ip,
+            anonymous=not (self.credentials or self.session_token),
+            prefers_replica=is_read and (is_anonymous or bool(self.credentials and min_revision is not None)),
+            accepts_replica=is_read and self.is_public,
+            min_revision=min_revision or 0,
+        )
+
+    async def current_revision(self) -> SiteRevision | None:
+        """Return the revision that a cached response to this request has to have; None if the host has no site."""
+        sources = self.state.sources
+        request = self.read_request if sources.replica is not None else None
+        return await sources.current_revision(self.host, request)
+
+    def retry(self) -> bool:
+        """Return whether the request is handled once more, because the replica that answered it failed."""
+        if not self.is_from_replica or self.is_retried:
+            return False
+        self.is_retried = True
+        self.needs_primary = not self.state.sources.is_primary_away
+        return True
+
     def transaction(self, *, writing: bool = False) -> AbstractAsyncContextManager[Transaction]:
-        """Open a transaction on the site of the request."""
+        """Open a transaction on the site of the request; a read may be answered by a replica."""
+        if not writing and self.state.sources.replica is not None:
+            return self._read()
         return self.state.database.transaction(
             self.host,
             self.now,
@@ -174,6 +227,13 @@ class RequestContext[R: MatchedRoute]:
             anonymous=not (self.credentials or self.session_token),
             client_ip=self.client_ip,
         )
+
+    @asynccontextmanager
+    async def _read(self) -> AsyncIterator[Transaction]:
+        async with self.state.sources.transaction(self.read_request) as tx:
+            self.is_from_replica = tx.log_position is not None
+            self.outage_age = self.state.sources.outage_age if self.is_from_replica else 0.0
+            yield tx
 
     def operation_context(self, tx: Transaction, extension_prefix: str = "") -> OperationContext:
         """Return the context of an operation in a transaction, without the parameters of the operation."""

@@ -8,14 +8,14 @@ from starlette.requests import Request
 # Response headers that scripts of another origin may read.
 EXPOSED_HEADERS: Final = (
     "X-TEC-Total, X-TEC-TotalPages, X-WP-Total, X-WP-TotalPages, Link, Location, ETag, Allow, "
-    "Content-Language, Retry-After, X-Request-ID, Idempotent-Replay, X-Kalends-Ignored-Params, X-TEC-API-ROOT, "
-    "X-TEC-API-VERSION, X-TEC-API-ORIGIN"
+    "Content-Language, Retry-After, X-Request-ID, Idempotent-Replay, X-Kalends-Ignored-Params, "
+    "X-Kalends-Revision, X-TEC-API-ROOT, X-TEC-API-VERSION, X-TEC-API-ORIGIN"
 )
 # Request headers that scripts of another origin may send. Clients of WordPress send a checksum and a nonce, both of
 # which are ignored; without their names a preflight would fail.
 ALLOWED_HEADERS: Final = (
     "Authorization, Content-Disposition, Content-MD5, Content-Type, Idempotency-Key, If-Match, If-None-Match, "
-    "X-HTTP-Method-Override, X-Request-ID, X-WP-Nonce"
+    "X-HTTP-Method-Override, X-Kalends-Revision, X-Request-ID, X-WP-Nonce"
 )
 HEADERS: Final = {
     "Access-Control-Expose-Headers": EXPOSED_HEADERS,

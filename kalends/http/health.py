@@ -8,6 +8,7 @@ from typing import Final
 from starlette.responses import PlainTextResponse, Response
 
 from kalends.core.errors import ApiError
+from kalends.http.read_sources import ReadSources
 from kalends.store import jobs
 from kalends.store.database import Database
 
@@ -21,18 +22,26 @@ CONSEQUENCE: Final = (
     "`kalends serve --with-worker`."
 )
 
+NO_PRIMARY: Final = "the primary is away: public reads are answered by the replica, writes are not."
+
 
 def show_health() -> Response:
     """Respond that the process is running."""
     return PlainTextResponse("ok\n")
 
 
-async def show_readiness(watch: "WorkerWatch", schema: str) -> Response:
+async def show_readiness(watch: "WorkerWatch", schema: str, sources: ReadSources) -> Response:
     """Respond that the database is available and has the expected schema; raise 503 otherwise.
 
-    Requests are served without a worker, so a missing one is named but changes nothing about the status.
+    Requests are served without a worker, so a missing one is named but changes nothing about the status. The same
+    goes for the primary while a replica answers public reads: no other server could do more.
     """
-    await watch.database.check_schema(schema)
+    try:
+        await watch.database.check_schema(schema)
+    except ApiError:
+        if not sources.answers_without_primary:
+            raise
+        return PlainTextResponse(f"ready\nWarning: {NO_PRIMARY}\n")
     warning = await watch.find_warning()
     return PlainTextResponse("ready\n" + (f"Warning: {warning}\n" if warning else ""))
 

@@ -33,7 +33,7 @@ async def serve_file(state: AppState, request: Request, host: str) -> Response:
     if parsed is None:
         raise errors.no_route()
     site_id, name = parsed
-    if host != urlsplit(state.media_url).hostname and await state.revisions.find_site_id(host) != site_id:
+    if host != urlsplit(state.media_url).hostname and await state.sources.find_site_id(host) != site_id:
         raise errors.no_route()
     library = state.library
     if library is None:

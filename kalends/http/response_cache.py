@@ -22,7 +22,7 @@ from kalends.http.request_head import normalize_query
 from kalends.store.site_revisions import SiteRevision
 
 # Headers of one response, which are added again to each response from the cache.
-UNCACHED_HEADERS: Final = (b"x-request-id", b"content-length", b"cache-control", b"x-kalends-ignored-params")
+UNCACHED_HEADERS: Final = (b"x-request-id", b"content-length", b"cache-control", b"age", b"x-kalends-ignored-params")
 
 type Context = RequestContext[Any]
 
@@ -108,7 +108,7 @@ class ResponseCache:
     async def find(self, context: Context, key: bytes) -> tuple[CachedResponse | None, float]:
         """Return a valid response, or a recent one while the database is unavailable, with its age in seconds."""
         try:
-            current = await context.state.revisions.current(context.host)
+            current = await context.current_revision()
         except ApiError:
             stale = self._find_stale(context, key)
             if stale is None:
@@ -117,7 +117,8 @@ class ResponseCache:
         while current is not None:
             response, in_flight = self._get(key, current, context.now), self._in_flight.get(key)
             if response is not None or in_flight is None:
-                return response, 0.0
+                # While a replica answers without its primary, a response may be older than its lag.
+                return response, context.state.sources.outage_age
             # The response in flight may have a revision that is too old for this request, or never arrive.
             if not await asyncio.shield(in_flight):
                 break
@@ -131,7 +132,7 @@ class ResponseCache:
         return response
 
     def _find_stale(self, context: Context, key: bytes) -> tuple[CachedResponse, float] | None:
-        last = context.state.revisions.last_known(context.host, self._stale_seconds)
+        last = context.state.sources.last_known(context.host, self._stale_seconds)
         if last is None:
             return None
         known, age = last

@@ -47,7 +47,11 @@ class HeaderPolicy:
         if context is None:
             return
         if context.site_revision is not None and response.status_code in (200, 304):
-            headers["Cache-Control"] = self.cache_control(context.expires_at, context.now)
+            headers["Cache-Control"] = (
+                "no-store" if context.outage_age else self.cache_control(context.expires_at, context.now)
+            )
+            if context.outage_age:
+                headers["Age"] = str(int(max(context.outage_age, 1.0)))
             if context.cache_tags and self.sends_tags:
                 headers["Surrogate-Key"] = " ".join(context.cache_tags)
         elif "Cache-Control" not in headers:

@@ -47,7 +47,7 @@ async def send_cached(
     control = "no-store" if age else policy.cache_control(cached.expires_at, context.now)
     fields = [*cached.headers, (b"x-request-id", request_id.encode()), (b"cache-control", control.encode())]
     if age:
-        fields.append((b"age", str(int(age)).encode()))
+        fields.append((b"age", str(int(max(age, 1.0))).encode()))
     allowed = {**cors.make_headers(request, policy.origins), **context.own_headers}
     fields += [(name.lower().encode(), value.encode()) for name, value in allowed.items()]
     body, status = cached.body, 200

@@ -1,4 +1,4 @@
-"""Connection pool, one transaction per request, timeouts, and the mapping of SQLSTATEs to API errors.
+"""Connection pool, one transaction per request, and timeouts.
 
 A transaction switches to an unprivileged role and enters exactly one site. Reads see one snapshot; writes lock the
 row of the site before the first change.
@@ -7,11 +7,11 @@ row of the site before the first change.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 import asyncpg
 from asyncpg import Record
@@ -23,6 +23,13 @@ from kalends.core.messages import Message
 from kalends.core.throttle import rate_limit_key
 from kalends.store import problems
 from kalends.store.change_log import MAX_NEW_RECORDS, ChangeLog, select_site_for_update
+from kalends.store.database_errors import (
+    BROKEN_CONNECTION_STATES,
+    CONNECTION_ERRORS,
+    READ_ONLY_STATE,
+    UNAVAILABLE_ERRORS,
+    translate_error,
+)
 from kalends.store.migrations import newest_revision
 from kalends.store.problems import DatabaseUnavailable
 from kalends.store.sites import SITE_COLUMNS, Site
@@ -30,40 +37,24 @@ from kalends.store.sql import Sql
 
 log = logging.getLogger(__name__)
 
-# The server does not accept writes, for example because it is a demoted primary.
-READ_ONLY_STATE = "25006"
-# API errors for errors of PostgreSQL. States that are not listed are bugs and become status 500.
-SQLSTATES: dict[str, Callable[[], ApiError]] = {
-    "23503": errors.conflict,  # foreign key: the other record was deleted concurrently
-    "23P01": errors.conflict,  # exclusion constraint: two dates of a series have the same slot
-    "23505": errors.conflict,  # unique index: the name was taken concurrently
-    "40001": errors.unavailable,  # serialization failure
-    "40P01": errors.unavailable,  # deadlock
-    "55P03": errors.unavailable,  # lock timeout
-    "57014": errors.unavailable,  # statement timeout
-    "53100": errors.out_of_storage,  # disk full
-    "53200": errors.unavailable,  # out of memory
-    "53300": errors.unavailable,  # too many connections
-    "57P01": errors.unavailable,  # server shutting down
-    "57P02": errors.unavailable,
-    "57P03": errors.unavailable,  # server starting up
-    READ_ONLY_STATE: errors.unavailable,  # standby after a failover
-    "08P01": errors.unavailable,  # timeout of a connection pooler
-}
-# The connection broke or PostgreSQL closed it, so the outcome of a commit is unknown.
-BROKEN_CONNECTION_STATES = ("08", "57P0")
-# Raised by asyncpg on a lost connection: an InternalClientError if it was introspecting types.
-CONNECTION_ERRORS = (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)
-# The same, plus timeouts and errors of the server.
-UNAVAILABLE_ERRORS = (*CONNECTION_ERRORS, TimeoutError, asyncpg.PostgresError)
 # Named columns: a star would also return those that a later version adds to the table, which changes the type of the
 # result under the prepared statement.
 ENTER_SITE_BY_HOST = f"SELECT {SITE_COLUMNS} FROM enter_site($1)"
 ENTER_SITE_BY_ID = f"SELECT {SITE_COLUMNS} FROM enter_site_number($1)"
+# The position in the write-ahead log up to which the data of a connection is current, in bytes.
+LOG_POSITION: Final = (
+    "(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0')::bigint"
+)
+# The same on a standby, where each transaction reports its position.
+ENTER_STANDBY_BY_HOST = f"SELECT {SITE_COLUMNS}, {LOG_POSITION} AS log_position FROM enter_site($1)"
 # Connections reserved for the lookup of revisions and for /readyz, which work while all others are in use.
 LOOKUP_CONNECTIONS = 2
 # Timeout of these lookups in seconds: a database that hangs counts as unavailable.
 LOOKUP_TIMEOUT = 2.0
+# Seconds for which a connection that is closed may take leave of the server.
+CLOSE_TIMEOUT = 1.0
+# Seconds between two replacements of all connections after a timeout.
+DISTRUST_INTERVAL = 5.0
 # Seconds for which the result of a comparison of the schema is used again.
 SCHEMA_CHECK_SECONDS = 5.0
 
@@ -88,6 +79,7 @@ class Options:
     enqueue_purges: bool = False  # enqueue a job that purges shared caches after each write
     max_per_client: int = 0  # maximum number of connections in use by one client; 0 means no limit
     tracer: StatementTracer | None = None
+    is_standby: bool = False  # whether transactions report the position of their data
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +103,10 @@ class Transaction:
         enqueue_purges: bool = False,
         max_new_records: int | None = None,
         traceparent: str = "",
+        log_position: int | None = None,
     ) -> None:
         self._connection = connection
+        self.log_position = log_position  # on a standby, the position in the write-ahead log
         self._enqueue_purges = enqueue_purges
         self._max_new_records = max_new_records
         self.site = site
@@ -210,6 +204,7 @@ class Database:
         )
         self._acquiring = 0
         self._recovering: set[asyncio.Task[None]] = set()
+        self._distrusted_at = -DISTRUST_INTERVAL
         self._schema_problem: tuple[problems.Problem | None, float] = (None, -SCHEMA_CHECK_SECONDS)
         idle = f"SET LOCAL idle_in_transaction_session_timeout = {int(options.statement_timeout * 1000)}; "
         # The estimated cost of a list with many branches would start the JIT compiler, which takes seconds.
@@ -276,9 +271,7 @@ class Database:
         try:
             async with limit:
                 await connection.execute(begin)
-                row = await connection.fetchrow(
-                    ENTER_SITE_BY_HOST if isinstance(site, str) else ENTER_SITE_BY_ID, site
-                )
+                row = await connection.fetchrow(self._enter_statement(site), site)
                 if row is None:
                     raise errors.unknown_site()
                 has_entered = True
@@ -289,6 +282,7 @@ class Database:
                     enqueue_purges=self._options.enqueue_purges,
                     max_new_records=MAX_NEW_RECORDS,
                     traceparent=self._options.tracer.make_traceparent() if self._options.tracer else "",
+                    log_position=row.get("log_position"),
                 )
                 yield transaction
                 await transaction.flush_changes()
@@ -308,7 +302,7 @@ class Database:
             # The statement is being cancelled. The client need not wait for that, but the connection must not be
             # released: while its backend is busy, another connection would exceed the limit.
             owns_connection = False
-            self._recover(connection)
+            self._recover(connection, is_suspicious=True)
             if limit.expired():
                 raise errors.too_slow(self._options.transaction_timeout) from error
             raise (errors.outcome_unknown() if is_committing else errors.unavailable()) from error
@@ -330,7 +324,7 @@ class Database:
             raise
         finally:
             if owns_connection:
-                await self._pool.release(connection)
+                await _release(self._pool, connection)
 
     async def fetch_unscoped(self, sql: Sql, *, seconds: float | None = None) -> list[Record]:
         """Run one statement outside of any site, for functions of the owner; `seconds` is its timeout."""
@@ -339,12 +333,29 @@ class Database:
             rows: list[Record] = await connection.fetch(sql.render(), *sql.values, timeout=seconds)
         except BaseException as error:
             _terminate(connection)
+            if isinstance(error, TimeoutError):
+                await self._distrust_connections()
             if not isinstance(error, UNAVAILABLE_ERRORS):
                 raise
             raise (await self._explain_schema(error) or errors.unavailable()) from error
         finally:
-            await self._lookup_pool.release(connection)
+            await _release(self._lookup_pool, connection)
         return rows
+
+    async def fetch_revisions(self, hosts: list[str]) -> list[Record]:
+        """Return the current revisions of the sites of these hosts."""
+        sql = Sql("SELECT host, site_id, revision FROM site_revisions(?)", hosts)
+        return await self.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
+
+    async def read_log_position(self, *, is_primary: bool = False) -> int:
+        """Return the position in the write-ahead log; raise 503 if this should be a primary but is a standby."""
+        sql = Sql(f"SELECT pg_is_in_recovery() AS is_standby, {LOG_POSITION} AS log_position")
+        (row,) = await self.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
+        if is_primary and row["is_standby"]:
+            await self._expire_connections()
+            raise errors.unavailable()
+        position: int = row["log_position"]
+        return position
 
     async def check_schema(self, wanted: str) -> None:
         """Raise 503 while the database is unavailable, a standby, or has a schema that does not support this code."""
@@ -355,10 +366,12 @@ class Database:
                 await self._reconnect(connection)
         except UNAVAILABLE_ERRORS as error:
             _terminate(connection)
+            if isinstance(error, TimeoutError):
+                await self._distrust_connections()
             not_responding = errors.unavailable(Message("The database is not responding."), cause="database")
             raise (await self._explain_schema(error) or not_responding) from error
         finally:
-            await self._lookup_pool.release(connection)
+            await _release(self._lookup_pool, connection)
         if row and row["is_standby"]:
             raise errors.unavailable(
                 Message("The database is a standby and does not accept writes."), cause="read_only"
@@ -391,6 +404,11 @@ class Database:
         if writing:
             return self._begin_write
         return self._begin_public_read if anonymous else self._begin_read
+
+    def _enter_statement(self, site: str | int) -> str:
+        if isinstance(site, int):
+            return ENTER_SITE_BY_ID
+        return ENTER_STANDBY_BY_HOST if self._options.is_standby else ENTER_SITE_BY_HOST
 
     async def _acquire(self, pool: Any) -> Any:
         self._acquiring += 1
@@ -433,13 +451,28 @@ class Database:
         They are connected to the same server, so each of them would fail one more write.
         """
         _terminate(connection)
+        await self._expire_connections()
+
+    async def _distrust_connections(self) -> None:
+        """Replace all connections before their next use, because one of them got no response in time.
+
+        Behind a proxy that keeps the connections to a dead server open, each of them would cost one more timeout. A
+        server that is merely slow must not be flooded with new connections, so this happens once in a while only.
+        """
+        if time.monotonic() - self._distrusted_at >= DISTRUST_INTERVAL:
+            self._distrusted_at = time.monotonic()
+            await self._expire_connections()
+
+    async def _expire_connections(self) -> None:
         for pool in (self._pool, self._lookup_pool):
             await pool.expire_connections()
 
-    def _recover(self, connection: Any) -> None:
+    def _recover(self, connection: Any, *, is_suspicious: bool = False) -> None:
         async def roll_back() -> None:
+            if is_suspicious:
+                await self._distrust_connections()
             await self._roll_back(connection)
-            await self._pool.release(connection)
+            await _release(self._pool, connection)
 
         task = asyncio.create_task(roll_back())
         self._recovering.add(task)
@@ -477,16 +510,18 @@ async def _open_pool(options: Options, size: int) -> Any:
     )
 
 
+async def _release(pool: Any, connection: Any) -> None:
+    """Return a connection to its pool, which closes it if all connections are being replaced.
+
+    The server need not respond to that, and the outcome of the transaction is known already.
+    """
+    with suppress(*UNAVAILABLE_ERRORS):
+        await pool.release(connection, timeout=CLOSE_TIMEOUT)
+
+
 def _terminate(connection: Any) -> None:
     with suppress(asyncpg.InterfaceError):  # The driver has already noticed and released the connection.
         connection.terminate()
-
-
-def translate_error(error: asyncpg.PostgresError) -> Exception:
-    """Return the API error for an error of PostgreSQL, or the error itself if it is a bug."""
-    state = error.sqlstate or ""
-    factory = SQLSTATES.get(state) or (errors.unavailable if state.startswith("08") else None)
-    return factory() if factory else error
 
 
 async def _skip_reset(_: Any) -> None:

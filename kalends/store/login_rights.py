@@ -2,7 +2,7 @@
 
 import asyncpg
 
-from kalends.store.database import UNAVAILABLE_ERRORS
+from kalends.store.database_errors import UNAVAILABLE_ERRORS
 
 
 async def find_excess_rights(database_url: str) -> str:

@@ -9,10 +9,11 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from math import inf
+from typing import Protocol
+
+from asyncpg import Record
 
 from kalends.core.errors import ApiError
-from kalends.store.database import LOOKUP_TIMEOUT, Database
-from kalends.store.sql import Sql
 
 # A single site serves every host name, so the number of remembered hosts has to be bounded.
 MAX_REMEMBERED_HOSTS = 1000
@@ -26,6 +27,12 @@ class SiteRevision:
     revision: int
 
 
+class RevisionSource(Protocol):
+    """The primary, or a replica whose data is recent enough."""
+
+    async def fetch_revisions(self, hosts: list[str]) -> list[Record]: ...
+
+
 @dataclass(slots=True)
 class _Batch:
     hosts: set[str] = field(default_factory=set[str])
@@ -35,8 +42,8 @@ class _Batch:
 
 
 class SiteRevisions:
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, source: RevisionSource) -> None:
+        self._source = source
         self._next_batch: _Batch | None = None
         self._task: asyncio.Task[None] | None = None
         self._known: OrderedDict[str, tuple[SiteRevision, float]] = OrderedDict()
@@ -87,10 +94,7 @@ class SiteRevisions:
         while (batch := self._next_batch) is not None:
             self._next_batch = None
             try:
-                rows = await self._database.fetch_unscoped(
-                    Sql("SELECT host, site_id, revision FROM site_revisions(?)", list(batch.hosts)),
-                    seconds=LOOKUP_TIMEOUT,
-                )
+                rows = await self._source.fetch_revisions(list(batch.hosts))
             except Exception as error:  # The waiting requests get the error; the next batch runs regardless.
                 batch.result.set_exception(error)
                 batch.result.exception()

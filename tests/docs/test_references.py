@@ -57,6 +57,7 @@ OTHER_PATHS = {
 # Variables of the tests and of .ci/run, which are not settings of the server.
 DEVELOPMENT_VARIABLES = {
     "KALENDS_COVERAGE",
+    "KALENDS_FAILOVERS",
     "KALENDS_CHROMIUM",
     "KALENDS_POSTGRES",
     "KALENDS_RECORDED_SITE",

@@ -97,7 +97,7 @@ def assert_no_lost_writes(ledger: WriteLedger, database_url: str) -> None:
                 WHERE l.site_id = e.site_id AND l.event_id = e.id) t
             """
         ).fetchall()
-        venue_count = connection.execute("SELECT count(*) FROM venues").fetchone()
+        venue_count = connection.execute("SELECT count(*) FROM venues WHERE title NOT LIKE 'Scheduled %'").fetchone()
     stored = {title: record_id for title, record_id, *_ in rows}
     assert len(stored) == len(rows), "a key has several records"
     assert stored.items() >= ledger.acknowledged.items(), "acknowledged writes are lost"

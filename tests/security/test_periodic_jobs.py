@@ -12,7 +12,7 @@ from kalends.worker import create_queue, register_tasks
 @pytest.mark.parametrize(("name", "seconds"), [("publish_overdue", 5), ("take_over", 10), ("settle_places", 10)])
 def test_periodic_jobs_run_every_few_seconds(name: str, seconds: int) -> None:
     settings = Settings()
-    queue = create_queue(settings)
+    queue, _ = create_queue(settings)
     register_tasks(queue, Database(None, None, Options("")), settings)
     [periodic] = [entry for entry in queue.periodic_registry.periodic_tasks.values() if entry.task.name == name]
     schedule = periodic.croniter

@@ -122,7 +122,7 @@ def test_host_without_site_has_no_stale_responses() -> None:
     async def run() -> None:
         responses = [[{"host": "a.test", "site_id": 1, "revision": 1}], []]
         database = AsyncMock()
-        database.fetch_unscoped.side_effect = lambda *_, **__: responses.pop(0)
+        database.fetch_revisions.side_effect = lambda *_, **__: responses.pop(0)
         revisions = SiteRevisions(database)
         assert await revisions.current("a.test") == SiteRevision(1, 1)
         assert revisions.last_known("a.test", 60) is not None

@@ -42,6 +42,9 @@ PARAMETERS: Final[dict[str, dict[str, Any]]] = {
                               "changed")),
     "Idempotency-Key": _parameter("Idempotency-Key", "header", {"type": "string", "maxLength": 255},
                                   N_("Requests repeated with the same key within a day are executed only once")),
+    "X-Kalends-Revision": _parameter("X-Kalends-Revision", "header", NON_NEGATIVE,
+                                     N_("Site revision that the response must include, as in the response to a "
+                                        "write")),
     "_fields": _parameter("_fields", "query", {"type": "array", "items": TEXT},
                           N_("Return only these keys; use dots for nested keys"), is_extension=False),
     "_envelope": _parameter("_envelope", "query", {"type": "boolean"},
@@ -64,6 +67,8 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
     "Allow": _header(TEXT, N_("Methods that the client may use on this path")),
     "Vary": _header(TEXT, N_("Request headers that the response depends on")),
     "Cache-Control": _header(TEXT, N_("Whether and for how long the response may be cached")),
+    "Age": _header(NON_NEGATIVE, N_("Seconds since the data was last confirmed; only while the database is "
+                                    "unavailable")),
     "X-Content-Type-Options": _header({"const": "nosniff"}, N_("Disables MIME sniffing")),
     "X-Robots-Tag": _header({"const": "noindex"}, N_("Excludes the response from search engines")),
     "Content-Language": _header({"type": "string", "enum": list(LANGUAGES)},
@@ -78,6 +83,7 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
     "Retry-After": _header(NON_NEGATIVE, N_("Seconds to wait before retrying")),
     "X-Kalends-Ignored-Params": _header(
         TEXT, N_("Parameters of the request that were ignored or reduced; at most 10 names")),
+    "X-Kalends-Revision": _header(NON_NEGATIVE, N_("Site revision after the write")),
     "WWW-Authenticate": _header(TEXT, N_("How to authenticate; not sent to browsers, which would open a dialog")),
     "Idempotent-Replay": _header({"const": "true"}, N_("The response repeats the one to the first request")),
     "Surrogate-Key": _header(TEXT, N_("Cache tags of the response")),
@@ -90,7 +96,7 @@ HEADERS: Final[dict[str, dict[str, Any]]] = {
 # Every response has, or may have, these headers, so only the first one is repeated in each description.
 COMMON_HEADERS: Final = (
     "X-Request-ID", "Link", "Vary", "Cache-Control", "X-Content-Type-Options", "X-Robots-Tag", "Allow",
-    "X-Kalends-Ignored-Params",
+    "X-Kalends-Ignored-Params", "Age",
     *[name for name in HEADERS if name.startswith("Access-Control-")],
 )  # fmt: skip
 DOCUMENTED_ALWAYS: Final = COMMON_HEADERS[:1]
@@ -99,9 +105,11 @@ TOTAL_HEADERS: Final = ("X-TEC-Total", "X-TEC-TotalPages", "X-WP-Total", "X-WP-T
 
 def list_parameters(endpoint: Endpoint) -> list[str]:
     """Return the names of the request headers and common parameters of an endpoint."""
-    return [*COMMON_PARAMETERS, *endpoint.request_headers, *(["Idempotency-Key"] if endpoint.is_write else [])]
+    own = "Idempotency-Key" if endpoint.is_write else "X-Kalends-Revision"
+    return [*COMMON_PARAMETERS, *endpoint.request_headers, own]
 
 
 def list_response_headers(endpoint: Endpoint) -> tuple[str, ...]:
     """Return the names of the headers of a successful response, without those of every response."""
-    return (*endpoint.response_headers, "Idempotent-Replay" if endpoint.is_write else "Surrogate-Key")
+    own = ("Idempotent-Replay", "X-Kalends-Revision") if endpoint.is_write else ("Surrogate-Key",)
+    return (*endpoint.response_headers, *own)

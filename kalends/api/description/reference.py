@@ -29,6 +29,7 @@ from kalends.core.clock import utc_now
 from kalends.core.messages import Message, Translate
 from kalends.http.context import AppState, read_client_ip
 from kalends.http.language import LANGUAGES, choose_language, translator
+from kalends.http.read_sources import ReadRequest
 from kalends.http.templates import make_environment
 
 STATIC: Final = Path(__file__).resolve().parent / "static"
@@ -120,7 +121,7 @@ async def show(state: AppState, request: Request, host: str, api_prefix: str, ex
     if name:
         return show_file(name)
     client_ip = read_client_ip(request, state)
-    async with state.database.transaction(host, utc_now(), writing=False, anonymous=True, client_ip=client_ip) as tx:
+    async with state.sources.transaction(ReadRequest(host, utc_now(), client_ip)) as tx:
         site_language, site_url = tx.site.language, tx.site.base_url
     language = choose_language(
         request.scope["query_string"], request.headers.get("accept-language", ""), site_language

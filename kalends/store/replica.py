@@ -1,0 +1,146 @@
+"""A standby that answers reads, and the age of its data.
+
+The position of the primary in its write-ahead log is read at short intervals. Data that is current up to a position
+contains every write acknowledged before that position was read, so its age is known without writes, without rights
+beyond those of every login, and without comparing the times of two machines. An idle primary is no lag.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from math import inf
+from typing import Final
+
+from asyncpg import Record
+
+from kalends.core import errors
+from kalends.core.errors import ApiError
+from kalends.store.database import LOG_POSITION, LOOKUP_TIMEOUT, Database
+from kalends.store.sql import Sql
+
+# Seconds between two readings; more than a fraction of the maximum lag would make every replica look old.
+MAX_INTERVAL: Final = 1.0
+INTERVALS_PER_LAG: Final = 4
+MAX_POSITIONS: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLimits:
+    """How old the data of a replica may be, in seconds, and for how long that does not matter during an outage."""
+
+    max_lag: float = 5.0
+    outage_seconds: float = 3600.0
+
+
+class PrimaryLog:
+    """The positions of the primary in its write-ahead log, each with the time before it was read."""
+
+    def __init__(self, started_at: float) -> None:
+        self._positions: deque[tuple[float, int]] = deque(maxlen=MAX_POSITIONS)
+        self._last_success = started_at
+        self.is_away = False
+
+    def record(self, read_at: float, position: int) -> None:
+        self._positions.append((read_at, position))
+        self._last_success = read_at
+        self.is_away = False
+
+    def record_failure(self) -> None:
+        self.is_away = True
+
+    def find_age(self, position: int, now: float) -> float:
+        """Return an upper limit for the age of data that is current up to a position, in seconds."""
+        for read_at, known in reversed(self._positions):
+            if known <= position:
+                return now - read_at
+        return inf
+
+    def find_outage(self, now: float) -> float:
+        """Return the seconds since the primary answered for the last time; 0 while it does."""
+        return now - self._last_success if self.is_away else 0.0
+
+
+class Replica:
+    """The pool of a standby, and the decision whether its data is recent enough."""
+
+    def __init__(self, database: Database, primary: Database, limits: ReplicaLimits) -> None:
+        self.database = database
+        self._primary = primary
+        self._limits = limits
+        self._log = PrimaryLog(time.monotonic())
+        self.is_available = False  # whether the standby responded the last time
+        self.age = inf  # of its data at that time
+
+    @property
+    def is_primary_away(self) -> bool:
+        return self._log.is_away
+
+    @property
+    def outage_age(self) -> float:
+        """Return the seconds since the primary answered for the last time; 0 while it does."""
+        return self._log.find_outage(time.monotonic())
+
+    def is_recent(self, position: int) -> bool:
+        """Return whether data that is current up to a position may be shown.
+
+        While the primary is away nobody can say what is newer, and the alternative is no answer at all.
+        """
+        now = time.monotonic()
+        if self._log.find_age(position, now) <= self._limits.max_lag:
+            return True
+        return self._log.is_away and self._log.find_outage(now) <= self._limits.outage_seconds
+
+    async def fetch_revisions(self, hosts: list[str]) -> list[Record]:
+        """Return the revisions of the sites of these hosts; raise 503 if the data is too old."""
+        sql = Sql(
+            f"SELECT host, site_id, revision, {LOG_POSITION} AS log_position FROM site_revisions(?)",
+            hosts,
+        )
+        rows = await self.database.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
+        if rows and not self.is_recent(rows[0]["log_position"]):
+            raise errors.unavailable()
+        return rows
+
+    async def has_reached(self, site_id: int, revision: int, now: datetime) -> bool:
+        """Return whether the replica has a revision of a site; True if it is unavailable and shows nothing."""
+        try:
+            async with self.database.transaction(site_id, now, writing=False) as tx:
+                return tx.site.revision >= revision
+        except ApiError as error:
+            return error.status >= 500
+
+    def set_unavailable(self) -> None:
+        """Use the primary until the standby responds again."""
+        self.is_available = False
+
+    async def run(self) -> None:
+        """Read the positions of both servers without end."""
+        interval = min(MAX_INTERVAL, self._limits.max_lag / INTERVALS_PER_LAG)
+        await asyncio.gather(_repeat(self._read_primary, interval), _repeat(self._read_standby, interval))
+
+    async def _read_primary(self) -> None:
+        read_at = time.monotonic()
+        try:
+            position = await self._primary.read_log_position(is_primary=True)
+        except ApiError:
+            self._log.record_failure()
+        else:
+            self._log.record(read_at, position)
+
+    async def _read_standby(self) -> None:
+        try:
+            position = await self.database.read_log_position()
+        except ApiError:
+            self.is_available = False
+        else:
+            self.is_available = True
+            self.age = self._log.find_age(position, time.monotonic())
+
+
+async def _repeat(read: Callable[[], Awaitable[None]], interval: float) -> None:
+    while True:
+        await read()
+        await asyncio.sleep(interval)
