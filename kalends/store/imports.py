@@ -291,13 +291,13 @@ async def add_rows(tx: Transaction, run_id: int, rows: Sequence[Mapping[str, Any
         Sql(
             """
             INSERT INTO import_rows (site_id, run_id, number, action, kind, identity, recurrence_id, title, record_id,
-                record_revision, imported, changes, reasons, line, state)
+                record_revision, imported, changes, reasons, line, state, different_from)
             SELECT ?, ?, r.number, r.action, r.kind, coalesce(r.identity, ''), coalesce(r.recurrence_id, ''),
                 coalesce(r.title, ''), r.record_id, r.record_revision, r.imported, coalesce(r.changes, '{}'),
-                coalesce(r.reasons, '[]'), r.line, coalesce(r.state, 'pending')
+                coalesce(r.reasons, '[]'), r.line, coalesce(r.state, 'pending'), coalesce(r.different_from, '{}')
             FROM jsonb_to_recordset(?::jsonb) AS r (number bigint, action text, kind text, identity text,
                 recurrence_id text, title text, record_id bigint, record_revision bigint, imported jsonb,
-                changes jsonb, reasons jsonb, line integer, state text)
+                changes jsonb, reasons jsonb, line integer, state text, different_from bigint[])
             """,
             tx.site.id,
             run_id,
@@ -338,6 +338,19 @@ async def list_chosen_rows(tx: Transaction, run_id: int, numbers: Collection[int
             run_id,
             list(numbers),
             limit,
+        )
+    )
+
+
+async def list_differences(tx: Transaction, source_id: int) -> list[Record]:
+    """Return the records of a source that people have declared different from events, with the events."""
+    return await tx.fetch_all(
+        Sql(
+            "SELECT r.kind, r.identity, r.recurrence_id, r.different_from FROM import_rows r "
+            "JOIN import_runs s ON s.site_id = r.site_id AND s.id = r.run_id "
+            "WHERE r.site_id = ? AND s.source_id = ? AND r.different_from <> '{}'",
+            tx.site.id,
+            source_id,
         )
     )
 
