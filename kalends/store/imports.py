@@ -443,6 +443,43 @@ async def list_run_changes(tx: Transaction, run_id: int) -> list[Record]:
     )
 
 
+async def list_account_rows(tx: Transaction, run_id: int) -> list[Record]:
+    """Return the rows of accounts that a run has created or changed; not those that existed before."""
+    return await tx.fetch_all(
+        Sql(
+            """
+            SELECT r.action, r.identity, r.title, r.record_id, r.changes FROM import_rows r
+            JOIN import_runs s ON s.site_id = r.site_id AND s.id = r.run_id
+            JOIN import_items i ON i.site_id = s.site_id AND i.source_id = s.source_id AND i.kind = r.kind
+                AND i.identity = r.identity AND i.recurrence_id = '' AND i.fingerprint = 'created'
+            WHERE r.site_id = ? AND r.run_id = ? AND r.kind = 'users' AND r.state = 'applied' ORDER BY r.number
+            """,
+            tx.site.id,
+            run_id,
+        )
+    )
+
+
+async def list_edited_records(tx: Transaction, revision: int) -> set[tuple[str, int]]:
+    """Return kind and ID of the records that people have changed since a revision, which imports have not."""
+    rows = await tx.fetch_all(
+        Sql(
+            """
+            WITH written AS (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
+                FROM import_rows WHERE site_id = ? AND first_revision IS NOT NULL AND revision >= ?)
+            SELECT DISTINCT c.kind, c.record_id FROM changes c, written w
+            WHERE c.site_id = ? AND c.revision > ? AND c.user_id IS NOT NULL AND c.after IS NOT NULL
+                AND NOT coalesce(w.revisions @> c.revision, false)
+            """,
+            tx.site.id,
+            revision,
+            tx.site.id,
+            revision,
+        )
+    )
+    return {(row["kind"], row["record_id"]) for row in rows}
+
+
 async def list_rows(
     tx: Transaction, run_id: int, *, actions: Collection[str] = (), after: int = 0, limit: int = 100
 ) -> list[Record]:

@@ -16,7 +16,7 @@ from kalends.operations.move_in.planning import compare
 from kalends.operations.move_in.snapshot import Snapshot
 from kalends.operations.move_in.switch import count_missing
 from tests.conftest import replace_database, temporary_database
-from tests.move_in.commands import NewSite
+from tests.move_in.commands import TABLES, NewSite
 from tests.move_in.conftest import StartSite, stop
 from tests.soak import SOAK
 
@@ -49,7 +49,20 @@ def move_in(site: NewSite) -> int:
     return run_id
 
 
-def test_a_site_moves_in(new_site: NewSite, start_site: StartSite) -> None:
+def read_whole_site(site: NewSite) -> dict[str, list[str]]:
+    """Return the rows of all tables that a move-in writes, apart from counters, revisions and the log."""
+    counters = "'{revision,last_post_id,last_term_id,last_user_id,created_at,secret}'::text[]"
+    tables = [table for table in TABLES if table not in ("import_items", "changes")]
+    return {
+        table: sorted(
+            row["text"] for row in site.sql(f"SELECT (to_jsonb(t) - {counters})::text AS text FROM {table} t")
+        )
+        for table in (*tables, "prefix_redirects")
+    }
+
+
+def test_a_site_moves_in_and_out(new_site: NewSite, start_site: StartSite) -> None:
+    before = read_whole_site(new_site)
     run_id = move_in(new_site)
     output = new_site.run("tec", "verify", run_id)
     assert ": 0 differences." in output
@@ -61,6 +74,9 @@ def test_a_site_moves_in(new_site: NewSite, start_site: StartSite) -> None:
     revision, state = new_site.read_revision(), new_site.read_state()
     assert "0 records to write" in new_site.run("tec", "plan", new_site.old.url, "--snapshot", new_site.snapshot)
     assert (new_site.read_revision(), new_site.read_state()) == (revision, state)
+    # The undo removes accounts, images, addresses and settings, too.
+    new_site.run("undo", run_id, "--yes")
+    assert read_whole_site(new_site) == before
 
 
 def check_secrets(site: NewSite) -> None:
@@ -216,6 +232,31 @@ def test_changes_are_written_and_undone(changed_site: tuple[NewSite, int]) -> No
     assert read_hashes(site) != before
     site.run("undo", run_id, "--yes")
     assert read_hashes(site) == before
+
+
+@pytest.mark.skipif(not SOAK, reason="runs in a soak")
+def test_a_site_moves_in_again_after_an_undo(new_site: NewSite) -> None:
+    new_site.run("undo", move_in(new_site), "--yes")
+    # It has its IDs again.
+    again = int(new_site.run("tec", "plan", new_site.old.url, "--snapshot", new_site.snapshot).splitlines()[-1])
+    new_site.apply(again)
+    assert ": 0 differences." in new_site.run("tec", "verify", again)
+    check_identities(new_site)
+    # An account that somebody uses stays, and so does what people have changed.
+    user, event = (new_site.sql(f"SELECT min(id) AS id FROM {table}")[0]["id"] for table in ("users", "events"))
+    new_site.sql("UPDATE users SET password_hash = 'x' WHERE id = %s", user)
+    new_site.sql(
+        "INSERT INTO changes (site_id, revision, kind, record_id, action, before, after, was_public, user_id, "
+        "changed_at) SELECT 1, revision + 1, 'events', %s, 'update', '{}', '{}', true, %s, now() FROM sites",
+        event,
+        user,
+    )
+    new_site.sql("UPDATE sites SET revision = revision + 1")
+    new_site.run("undo", again, "--yes")
+    assert [row["id"] for row in new_site.sql("SELECT id FROM events")] == [event]
+    assert user in [row["id"] for row in new_site.sql("SELECT id FROM users")]
+    kept = new_site.sql("SELECT kind, record_id FROM import_rows WHERE state = 'skipped' AND action = 'gone'")
+    assert {("events", event), ("users", user)} <= {(row["kind"], row["record_id"]) for row in kept}
 
 
 def test_a_record_that_is_gone_twice_goes_to_the_trash(changed_site: tuple[NewSite, int]) -> None:

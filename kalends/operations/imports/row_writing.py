@@ -34,6 +34,7 @@ class Applied:
     record_id: int | None
     warnings: tuple[Message, ...] = ()
     changes: Mapping[str, FieldChange] | None = None  # planned again, because the record has changed since
+    is_done: bool = True  # False: the row has to be applied once more, in another transaction
 
 
 async def apply_row(context: OperationContext, source: Row, row: Row) -> Applied:
