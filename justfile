@@ -121,6 +121,10 @@ bench-console-pages *arguments:
 bench-series *arguments:
     uv run python -m bench.series "$@"
 
+# Import 5,000 events into a site of 20,000 while others read and write: --quick, --events N, --site N
+bench-imports *arguments:
+    uv run python -m bench.imports "$@"
+
 # Generate docs/settings.md and docs/reference from the code
 reference:
     uv run python -m tools.reference

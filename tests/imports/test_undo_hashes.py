@@ -288,3 +288,7 @@ def test_a_term_loses_its_events_in_portions(site: RunningApp) -> None:
     undo_id = feed.undo(run_id)
     assert {row["state"] for row in feed.rows(undo_id)} == {"applied"}
     assert read_state(site, before).hashes == before.hashes
+    first = feed.app.sql("SELECT first_revision FROM import_runs WHERE id = $1", undo_id)[0][0]
+    unlinked = "kind = 'events' AND after IS NULL AND action = 'update'"
+    rows = site.sql(f"SELECT count(*) FROM changes WHERE revision >= $1 AND {unlinked} GROUP BY xmin::text", first)
+    assert sorted(row[0] for row in rows) == [20, 100]
