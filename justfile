@@ -125,6 +125,10 @@ bench-series *arguments:
 bench-imports *arguments:
     uv run python -m bench.imports "$@"
 
+# Move a made-up WordPress site in while others read: --quick, --events N
+bench-move-in *arguments:
+    uv run python -m bench.move_in "$@"
+
 # Generate docs/settings.md and docs/reference from the code
 reference:
     uv run python -m tools.reference

@@ -25,14 +25,15 @@ class Site:
         self.docs: dict[tuple[str, str], dict[int, Json]] = {}
         self.lists: dict[tuple[str, str], list[int]] = {}
         self.pages: dict[tuple[str, str], list[Any]] = {}
-        for line in map(json.loads, Path(__file__).with_name("site.jsonl").read_text().splitlines()):
+        for line in map(json.loads, Path(options.records).read_text().splitlines()):
             if line[0] == "doc":
                 self.docs.setdefault((line[1], line[2]), {})[line[3]["id"]] = line[3]
             elif line[0] == "list":
                 self.lists[line[1], line[2]] = line[3]
             elif line[0] == "page":
                 self.pages[line[1], line[2]] = line[3:]
-        self.edited, self.deleted = self.lists["wp", "events"][:3], self.lists["wp", "events"][3]
+        events = self.lists["wp", "events"]
+        self.edited, self.deleted = events[:3], events[3]
         self.is_changed = False
 
     def change(self) -> None:
@@ -189,6 +190,7 @@ def main() -> None:
     for name in ("--drop-every", "--fail-every", "--change-after"):
         parser.add_argument(name, type=int)
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--records", default=str(Path(__file__).with_name("site.jsonl")))
     parser.add_argument("--fail-status", type=int, default=503)
     parser.add_argument("--page-size", type=int, default=10)
     parser.add_argument("--truncate", default="")
