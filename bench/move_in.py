@@ -72,14 +72,13 @@ class Result:
 def serve_old_site(records: Path) -> Iterator[str]:
     """Serve the records of a file as a WordPress site; yield its address."""
     command = [sys.executable, "-m", "tests.move_in.site_server", "--page-size", "100", "--records", str(records)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)  # noqa: S603
-    try:
-        if process.stdout is None:
-            raise AssertionError("no output")
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-    finally:
-        process.terminate()
-        process.wait(30)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:  # noqa: S603
+        try:
+            if process.stdout is None:
+                raise AssertionError("no output")
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.terminate()
 
 
 def run_measured(url: str, directory: Path, network: str, *arguments: str) -> Process:
@@ -117,7 +116,7 @@ def measure(seeded_url: str, target_url: str, base_url: str, directory: Path, *,
     password.write_text(PASSWORD)
     with serve_old_site(records) as old_url:
         network = urlsplit(old_url).netloc
-        options = ("--login", "administrator", "--password-file", str(password), "--rate", "100000")
+        options = ("--login", "administrator", "--password-file", str(password), "--rate", "1000")
         plan = run_measured(
             target_url, directory, network, "import", "tec", "plan", old_url, "--snapshot", str(snapshot), *options
         )

@@ -37,8 +37,11 @@ class Site:
         self.is_changed = False
 
     def change(self) -> None:
-        """Edit three events, delete one and rename a venue."""
+        """Edit three events, delete one and rename a venue; or edit one event without a new time of change."""
         self.is_changed = True
+        if self.options.silently:
+            self.docs["wp", "events"][self.edited[0]]["title"]["raw"] = "Edited silently"
+            return
         for (api, kind), docs in self.docs.items():
             for record_id in self.edited if kind == "events" else ():
                 if record_id in docs:
@@ -197,7 +200,7 @@ def main() -> None:
     parser.add_argument("--redirect", default="")
     parser.add_argument("--namespaces", default="")
     parser.add_argument("--status-of", nargs=2)
-    for name in ("--without-tec", "--plain", "--without-authorization", "--closed", "--log"):
+    for name in ("--without-tec", "--plain", "--without-authorization", "--closed", "--log", "--silently"):
         parser.add_argument(name, action="store_true")
     options = parser.parse_args()
     Handler.site = Site(options)

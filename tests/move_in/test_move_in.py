@@ -177,7 +177,7 @@ def test_an_interrupted_run_gives_the_same_site(
             (tmp_path / name).mkdir()
             site = NewSite(replace_database(postgres_url, database), tmp_path / name, old)
             run_id = plan_with_pictures(site, tmp_path / "whole" / "old.snapshot")
-            for _ in range((8 if SOAK else 2) if name == "interrupted" else 0):
+            for _ in range((20 if SOAK else 2) if name == "interrupted" else 0):
                 site.kill_during_apply(run_id, site.count_applied(run_id) + numbers.randrange(1, 25))
             site.apply(run_id)
             states.append(site.read_state())
@@ -268,6 +268,21 @@ def test_a_record_that_is_gone_twice_goes_to_the_trash(changed_site: tuple[NewSi
     gone = site.sql("SELECT e.status FROM events e JOIN import_rows r ON r.record_id = e.id WHERE r.action = 'gone'")
     assert {row["status"] for row in gone} == {"trash"}
     assert read_rows(site, site.plan()) == []
+
+
+@pytest.mark.skipif(not SOAK, reason="runs in a soak")
+def test_a_change_without_a_new_time_of_change_comes_with_a_full_run(
+    new_site: NewSite, start_site: StartSite
+) -> None:
+    move_in(new_site)
+    stop(new_site.old.process)
+    options = ("--page-size", "100", "--change-after", "0", "--silently", "--port", str(new_site.old.port))
+    site = NewSite(new_site.database_url, new_site.directory, start_site(*options))
+    for further, title in (((), 0), (("--full",), 1)):
+        run_id = site.plan(*further)
+        site.apply(run_id)
+        assert site.sql("SELECT count(*) AS n FROM events WHERE title = 'Edited silently'") == [{"n": title}]
+        assert ": 0 differences." in site.run("tec", "verify", run_id)
 
 
 def make_items(number: int, absences: int) -> dict[tuple[str, str], Any]:
