@@ -14,16 +14,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import psycopg
-from psycopg import sql
 from rich.console import Console
 from rich.table import Table
 
-from bench.interference import Effects, cluster_seconds, watch
-from bench.seeded_sites import LOGIN, NS, SeededSite, fill_site, find_cluster, start_server
-from kalends.store.migrations import migrate
+from bench.interference import Effects, cluster_seconds, report_problems, watch
+from bench.seeded_sites import LOGIN, NS, SeededSite, fill_site, find_cluster, make_database, start_server
 from tests.servers import make_environment
 
 MAX_PLAN_CPU = 15.0
@@ -125,11 +122,7 @@ def read_last_run(url: str) -> int:
 def make_fresh_site(directory: Path, events: int, stack: ExitStack) -> tuple[SeededSite, int]:
     """Return a site in a new database, so that each run imports into the same one, and the PID of its PostgreSQL."""
     cluster = find_cluster(directory, stack)
-    url = urlsplit(cluster.url)._replace(path="/bench_imports").geturl()
-    with psycopg.connect(cluster.url, autocommit=True) as connection:
-        for statement in ("DROP DATABASE IF EXISTS {} WITH (FORCE)", "CREATE DATABASE {}"):
-            connection.execute(sql.SQL(statement).format(sql.Identifier("bench_imports")))  # type: ignore[arg-type]
-    migrate(url)
+    url = make_database(cluster.url, "bench_imports")
     site = fill_site(url, events)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ANALYZE")
@@ -165,10 +158,7 @@ def report(result: Result) -> int:
         wait, p99 = f"{1000 * effects.longest_wait:.0f}", f"{1000 * effects.p99:.1f}"
         table.add_row(name, f"{effects.elapsed:.0f}", wait, p99, str(len(effects.latencies)))
     console.print(table)
-    problems = result.find_problems()
-    for problem in problems:
-        console.print(f"exceeded: {problem}")
-    return int(bool(problems))
+    return report_problems(console, result.find_problems())
 
 
 if __name__ == "__main__":

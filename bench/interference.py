@@ -11,6 +11,7 @@ from threading import Event, Thread
 from urllib.parse import urlsplit
 
 import psycopg
+from rich.console import Console
 
 from bench.cpu_time import APPLICATION_NAME, TICKS, list_process_tree
 
@@ -83,6 +84,13 @@ def _read(base_url: str, paths: Sequence[str], effects: Effects, end: Event) -> 
         effects.latencies.append(time.perf_counter() - due)
         due = max(due + 1 / READS_PER_SECOND, time.perf_counter())
     connection.close()
+
+
+def report_problems(console: Console, problems: Sequence[str]) -> int:
+    """Print the limits that are exceeded; return the exit code."""
+    for problem in problems:
+        console.print(f"exceeded: {problem}")
+    return int(bool(problems))
 
 
 def cluster_seconds(postmaster_pid: int) -> float:

@@ -15,14 +15,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
-from psycopg import sql
 from rich.console import Console
 
 from bench.imports import MAX_LOCK, MAX_RATIO, QUIET_SECONDS, SLACK, list_paths
-from bench.interference import Effects, watch
+from bench.interference import Effects, report_problems, watch
 from bench.old_site import write_site
-from bench.seeded_sites import find_cluster, run_command
-from kalends.store.migrations import migrate
+from bench.seeded_sites import find_cluster, make_database, run_command
 from tests.move_in.site_server import PASSWORD
 from tests.servers import Server, make_environment
 
@@ -148,16 +146,6 @@ def main() -> int:
     return report(result)
 
 
-def make_database(cluster_url: str, name: str) -> str:
-    """Create an empty site in a new database."""
-    with psycopg.connect(cluster_url, autocommit=True) as connection:
-        for statement in ("DROP DATABASE IF EXISTS {} WITH (FORCE)", "CREATE DATABASE {}"):
-            connection.execute(sql.SQL(statement).format(sql.Identifier(name)))  # type: ignore[arg-type]
-    url = urlsplit(cluster_url)._replace(path=f"/{name}").geturl()
-    migrate(url)
-    return url
-
-
 def report(result: Result) -> int:
     console = Console(width=120)
     total = result.plan.seconds + result.apply.seconds
@@ -174,10 +162,7 @@ def report(result: Result) -> int:
         f"p99 of readers: {1000 * result.quiet.p99:.1f} ms quiet, {1000 * result.effects.p99:.1f} ms during "
         f"({len(result.effects.latencies)} reads)"
     )
-    problems = result.find_problems()
-    for problem in problems:
-        console.print(f"exceeded: {problem}")
-    return int(bool(problems))
+    return report_problems(console, result.find_problems())
 
 
 if __name__ == "__main__":

@@ -429,16 +429,24 @@ async def discard_plans(tx: Transaction, source_id: int, run_id: int) -> None:
 
 
 async def list_run_changes(tx: Transaction, run_id: int) -> list[Record]:
-    """Return the entries of the change log that a run has written, the newest first."""
+    """Return the entries of the change log that a run has written, the newest first.
+
+    The ranges of the rows are merged, because a join by ranges may compare each row with each entry.
+    """
     return await tx.fetch_all(
         Sql(
-            """SELECT c.revision, c.kind, c.record_id, c.action, c.before, c.after, c.cause
-                FROM import_rows r JOIN changes c ON c.site_id = r.site_id
-                    AND c.revision BETWEEN r.first_revision AND r.revision
-                WHERE r.site_id = ? AND r.run_id = ? AND r.state = 'applied' AND r.first_revision IS NOT NULL
-                ORDER BY c.revision DESC""",
+            """
+            WITH written AS MATERIALIZED (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
+                FROM import_rows
+                WHERE site_id = ? AND run_id = ? AND state = 'applied' AND first_revision IS NOT NULL)
+            SELECT c.revision, c.kind, c.record_id, c.action, c.before, c.after, c.cause
+            FROM written w JOIN changes c ON c.site_id = ? AND c.revision >= lower(w.revisions)
+                AND c.revision < upper(w.revisions) AND w.revisions @> c.revision
+            ORDER BY c.revision DESC
+            """,
             tx.site.id,
             run_id,
+            tx.site.id,
         )
     )
 
@@ -465,7 +473,7 @@ async def list_edited_records(tx: Transaction, revision: int) -> set[tuple[str, 
     rows = await tx.fetch_all(
         Sql(
             """
-            WITH written AS (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
+            WITH written AS MATERIALIZED (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
                 FROM import_rows WHERE site_id = ? AND first_revision IS NOT NULL AND revision >= ?)
             SELECT DISTINCT c.kind, c.record_id FROM changes c, written w
             WHERE c.site_id = ? AND c.revision > ? AND c.user_id IS NOT NULL AND c.after IS NOT NULL

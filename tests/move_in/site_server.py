@@ -112,8 +112,8 @@ class Site:
         if page > 1 and (page - 1) * size >= len(members):
             return error(404 if api == "tribe" else 400, "rest_post_invalid_page_number")
         docs = {
-            **self.docs["wp", kind],
-            **(self.docs["tribe-list", kind] if (api, kind) == ("tribe", "events") else {}),
+            **self.docs.get(("wp", kind), {}),
+            **(self.docs.get(("tribe-list", kind), {}) if (api, kind) == ("tribe", "events") else {}),
         }
         items = [docs[entry] for entry in members[(page - 1) * size : page * size]]
         name = "tec" if api == "tribe" else "wp"
