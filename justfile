@@ -126,6 +126,14 @@ bench-console-pages *arguments:
 bench-series *arguments:
     uv run python -m bench.series "$@"
 
+# Import 5,000 events into a site of 20,000 while others read and write: --quick, --events N, --site N
+bench-imports *arguments:
+    uv run python -m bench.imports "$@"
+
+# Move a made-up WordPress site in while others read: --quick, --events N
+bench-move-in *arguments:
+    uv run python -m bench.move_in "$@"
+
 # Generate docs/settings.md and docs/reference from the code
 reference:
     uv run python -m tools.reference

@@ -74,6 +74,17 @@ def make_site(cluster: postgres.Server, events: int, *, like_reference: bool = F
     return fill_site(url, events, *(("--upcoming", str(events), *REFERENCE_OPTIONS) if like_reference else ()))
 
 
+def make_database(cluster_url: str, name: str) -> str:
+    """Create a site without records in a new database, in place of that of an earlier run; return its URL."""
+    with psycopg.connect(cluster_url, autocommit=True) as connection:
+        identifier = sql.Identifier(name)
+        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(identifier))
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(identifier))
+    url = urlsplit(cluster_url)._replace(path=f"/{name}").geturl()
+    migrate(url)
+    return url
+
+
 def fill_site(url: str, events: int, *more: str) -> SeededSite:
     """Return the site of a migrated database; add events if it has none."""
     with psycopg.connect(url, autocommit=True) as connection:

@@ -13,6 +13,7 @@ from kalends.kinds.event_list.window import WITH_HIDDEN
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind, RenderContext
 from kalends.kinds.posts import build_post_image
+from kalends.kinds.series import SERIES
 from kalends.operations import event_passwords, permissions
 from kalends.operations.context import ExportedTable, OperationContext, Outcome
 from kalends.operations.event_table import TABLE_EVENTS
@@ -216,13 +217,12 @@ def make_global_id(record_id: int, base_url: str) -> str:
 
 async def find_exported(tx: Transaction, kind: Kind, identities: Collection[str], base_url: str) -> dict[str, int]:
     """Return the IDs of records by the identity that an export of this site has given them, for imports."""
-    if kind.is_event:
-        named = Sql(
-            "SELECT r.uid AS identity, r.id FROM events r WHERE r.site_id = ? AND r.uid = ANY(?)",
-            tx.site.id,
-            list(identities),
+    if kind.is_event or kind is SERIES:
+        table = "events" if kind.is_event else "series"
+        rows = await tx.fetch_all(
+            Sql("SELECT r.uid AS identity, r.id FROM " + table + " r")
+            + Sql("WHERE r.site_id = ? AND r.uid = ANY(?) AND r.status <> 'trash'", tx.site.id, list(identities))
         )
-        rows = await tx.fetch_all(named + Sql("AND r.status <> 'trash'"))
         return {row["identity"]: row["id"] for row in rows}
     numbers = [
         text for identity in identities if (text := identity.rpartition("?id=")[2]).isdecimal() and len(text) < 16

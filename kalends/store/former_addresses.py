@@ -1,6 +1,6 @@
 """Addresses of the former site: image files by path, and beginnings of paths that differ here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -67,6 +67,12 @@ async def save_prefixes(tx: Transaction, prefixes: Mapping[str, str]) -> None:
             list(prefixes),
             list(prefixes.values()),
         )
+    )
+
+
+async def remove_prefixes(tx: Transaction, prefixes: Collection[str]) -> None:
+    await tx.execute(
+        Sql("DELETE FROM prefix_redirects WHERE site_id = ? AND old = ANY(?)", tx.site.id, list(prefixes))
     )
 
 

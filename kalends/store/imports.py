@@ -290,13 +290,13 @@ async def add_rows(tx: Transaction, run_id: int, rows: Sequence[Mapping[str, Any
         Sql(
             """
             INSERT INTO import_rows (site_id, run_id, number, action, kind, identity, recurrence_id, title, record_id,
-                record_revision, imported, changes, reasons, line, state)
+                record_revision, imported, changes, reasons, line, state, different_from)
             SELECT ?, ?, r.number, r.action, r.kind, coalesce(r.identity, ''), coalesce(r.recurrence_id, ''),
                 coalesce(r.title, ''), r.record_id, r.record_revision, r.imported, coalesce(r.changes, '{}'),
-                coalesce(r.reasons, '[]'), r.line, coalesce(r.state, 'pending')
+                coalesce(r.reasons, '[]'), r.line, coalesce(r.state, 'pending'), coalesce(r.different_from, '{}')
             FROM jsonb_to_recordset(?::jsonb) AS r (number bigint, action text, kind text, identity text,
                 recurrence_id text, title text, record_id bigint, record_revision bigint, imported jsonb,
-                changes jsonb, reasons jsonb, line integer, state text)
+                changes jsonb, reasons jsonb, line integer, state text, different_from bigint[])
             """,
             tx.site.id,
             run_id,
@@ -336,6 +336,19 @@ async def list_chosen_rows(tx: Transaction, run_id: int, numbers: Collection[int
             run_id,
             list(numbers),
             limit,
+        )
+    )
+
+
+async def list_differences(tx: Transaction, source_id: int) -> list[Record]:
+    """Return the records of a source that people have declared different from events, with the events."""
+    return await tx.fetch_all(
+        Sql(
+            "SELECT r.kind, r.identity, r.recurrence_id, r.different_from FROM import_rows r "
+            "JOIN import_runs s ON s.site_id = r.site_id AND s.id = r.run_id "
+            "WHERE r.site_id = ? AND s.source_id = ? AND r.different_from <> '{}'",
+            tx.site.id,
+            source_id,
         )
     )
 
@@ -414,18 +427,63 @@ async def discard_plans(tx: Transaction, source_id: int, run_id: int) -> None:
 
 
 async def list_run_changes(tx: Transaction, run_id: int) -> list[Record]:
-    """Return the entries of the change log that a run has written, the newest first."""
+    """Return the entries of the change log that a run has written, the newest first.
+
+    The ranges of the rows are merged, because a join by ranges may compare each row with each entry.
+    """
     return await tx.fetch_all(
         Sql(
-            """SELECT c.revision, c.kind, c.record_id, c.action, c.before, c.after, c.cause
-                FROM import_rows r JOIN changes c ON c.site_id = r.site_id
-                    AND c.revision BETWEEN r.first_revision AND r.revision
-                WHERE r.site_id = ? AND r.run_id = ? AND r.state = 'applied' AND r.first_revision IS NOT NULL
-                ORDER BY c.revision DESC""",
+            """
+            WITH written AS MATERIALIZED (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
+                FROM import_rows
+                WHERE site_id = ? AND run_id = ? AND state = 'applied' AND first_revision IS NOT NULL)
+            SELECT c.revision, c.kind, c.record_id, c.action, c.before, c.after, c.cause
+            FROM written w JOIN changes c ON c.site_id = ? AND c.revision >= lower(w.revisions)
+                AND c.revision < upper(w.revisions) AND w.revisions @> c.revision
+            ORDER BY c.revision DESC
+            """,
+            tx.site.id,
+            run_id,
+            tx.site.id,
+        )
+    )
+
+
+async def list_account_rows(tx: Transaction, run_id: int) -> list[Record]:
+    """Return the rows of accounts that a run has created or changed; not those that existed before."""
+    return await tx.fetch_all(
+        Sql(
+            """
+            SELECT r.action, r.identity, r.title, r.record_id, r.changes FROM import_rows r
+            JOIN import_runs s ON s.site_id = r.site_id AND s.id = r.run_id
+            JOIN import_items i ON i.site_id = s.site_id AND i.source_id = s.source_id AND i.kind = r.kind
+                AND i.identity = r.identity AND i.recurrence_id = '' AND i.fingerprint = 'created'
+            WHERE r.site_id = ? AND r.run_id = ? AND r.kind = 'users' AND r.state = 'applied' ORDER BY r.number
+            """,
             tx.site.id,
             run_id,
         )
     )
+
+
+async def list_edited_records(tx: Transaction, revision: int) -> set[tuple[str, int]]:
+    """Return kind and ID of the records that people have changed since a revision, which imports have not."""
+    rows = await tx.fetch_all(
+        Sql(
+            """
+            WITH written AS MATERIALIZED (SELECT range_agg(int8range(first_revision, revision, '[]')) AS revisions
+                FROM import_rows WHERE site_id = ? AND first_revision IS NOT NULL AND revision >= ?)
+            SELECT DISTINCT c.kind, c.record_id FROM changes c, written w
+            WHERE c.site_id = ? AND c.revision > ? AND c.user_id IS NOT NULL AND c.after IS NOT NULL
+                AND NOT coalesce(w.revisions @> c.revision, false)
+            """,
+            tx.site.id,
+            revision,
+            tx.site.id,
+            revision,
+        )
+    )
+    return {(row["kind"], row["record_id"]) for row in rows}
 
 
 async def list_rows(

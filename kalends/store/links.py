@@ -53,6 +53,24 @@ async def record_linked_event_changes(
     await records.record_changes(tx, "events", rows, assignment=assignment)
 
 
+async def unlink_events(
+    tx: Transaction, table: LiteralString, column: LiteralString, record_id: int, limit: int
+) -> int:
+    """Unlink events from a record and record a change of each; return their number."""
+    rows = await tx.fetch_all(
+        Sql(
+            "WITH unlinked AS (DELETE FROM " + table + " WHERE site_id = ? AND " + column + " = ? AND event_id IN "
+            "(SELECT event_id FROM " + table + " WHERE site_id = ? AND " + column + " = ? LIMIT ?) "
+            "RETURNING site_id, event_id) SELECT e.id, e.listed AS public FROM unlinked l "
+            "JOIN events e ON e.site_id = l.site_id AND e.id = l.event_id ORDER BY e.id",
+            *(tx.site.id, record_id) * 2,
+            limit,
+        )
+    )
+    await records.record_changes(tx, "events", rows)
+    return len(rows)
+
+
 async def record_category_event_changes(tx: Transaction, category_id: int) -> None:
     """Record a change of the events in a moved category and its descendants: other filters match them now."""
     rows = await tx.fetch_all(

@@ -58,6 +58,18 @@ async def move_redirects(tx: Transaction, table: LiteralString, record_id: int, 
     )
 
 
+async def remove_redirects(tx: Transaction, table: LiteralString, record_id: int) -> None:
+    """Remove the redirects to a record that is deleted."""
+    await tx.execute(
+        Sql(
+            "DELETE FROM slug_redirects WHERE site_id = ? AND kind = ? AND record_id = ?",
+            tx.site.id,
+            table,
+            record_id,
+        )
+    )
+
+
 async def current_slug(tx: Transaction, table: LiteralString, slug: str, *, is_post: bool) -> str | None:
     """Return the current slug of the record that had this slug, if the record is still public."""
     rows = await find_current(tx, table, [slug], is_post=is_post)

@@ -418,6 +418,22 @@ async def remove_application_password(tx: Transaction, user_id: int, name: str) 
     return bool(deleted)
 
 
+async def is_used(tx: Transaction, user_id: int) -> bool:
+    """Return whether somebody has signed in to an account, or can, or has written with it."""
+    key = (tx.site.id, user_id)
+    used = await tx.fetch_value(
+        Sql(
+            "SELECT EXISTS (SELECT FROM users WHERE site_id = ? AND id = ? AND (password_hash <> '' "
+            "OR last_signed_in_at IS NOT NULL)) "
+            "OR EXISTS (SELECT FROM sessions WHERE site_id = ? AND user_id = ?) "
+            "OR EXISTS (SELECT FROM passkeys WHERE site_id = ? AND user_id = ?) "
+            "OR EXISTS (SELECT FROM application_passwords WHERE site_id = ? AND user_id = ?)",
+            *key * 4,
+        )
+    )
+    return bool(used)
+
+
 async def has_user(tx: Transaction, user_id: int) -> bool:
     exists = await tx.fetch_value(Sql("SELECT true FROM users WHERE site_id = ? AND id = ?", tx.site.id, user_id))
     return bool(exists)

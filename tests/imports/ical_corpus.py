@@ -39,7 +39,9 @@ def read_expected(name: str) -> dict[str, Any]:
 def parse(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of a calendar in the form of the expected one."""
     try:
-        parsed = read_calendar((FOLDER / f"{name}.ics").read_bytes(), {"now": NOW, **options})
+        parsed = read_calendar(
+            (FOLDER / f"{name}.ics").read_bytes(), {"now": NOW, "organizer_emails": True, **options}
+        )
     except InvalidValue as error:
         return {"options": options, "refused": str(error)}
     return {

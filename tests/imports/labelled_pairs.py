@@ -1,4 +1,6 @@
-"""500 pairs of events, labelled as the same or different: 110 written by hand, 390 made by rules.
+"""515 pairs of events, labelled as the same or different: 125 written by hand, 390 made by rules.
+
+The score was tuned on the pairs by rules and on half of those written by hand. The other half is held out.
 
 Rules for the same event, as two sources describe it: a typing error, a prefix or suffix, another order of words,
 other spelling, doors and start, a whole day instead of a time, a longer name of the place, no place, no organizer.
@@ -7,6 +9,7 @@ Rules for different events: the next day or week, another performance on the sam
 or target group, another event at the same place and time, a common title at another place.
 """
 
+import hashlib
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -374,6 +377,21 @@ Sinterklaas intocht|13:00|Haven|; Intocht van Sinterklaas|13:00|De Haven||1
 Repetitie fanfare|20:00|Dorpshuis|; Repetitie toneelgroep|20:00|Dorpshuis||0
 朝市|07:00|駅前広場|; 駅前朝市|07:00|駅前広場||1
 英会話サークル|18:00|公民館|; 囲碁サークル|18:00|公民館||0
+CANCELLED: Jazz Brunch|11:00|Riverside Café|; Jazz Brunch|11:00|Riverside Cafe||1
+Live: The Paper Kites|20:00|Leadmill|; The Paper Kites (support: Ada)|20:00|The Leadmill||1
+Christmas Market|10:00|Cathedral Square|; Xmas Market|10:00|Cathedral Sq||1
+Dr. Ruth Weber: Demenz verstehen|19:00|VHS|; Demenz verstehen – Vortrag von Dr. Weber|19:00|Volkshochschule||1
+Kammerkonzert I|19:00|Schloss|; Kammerkonzert II|19:00|Schloss||0
+Versammlung Turnverein|19:30|Vereinsheim|Turnverein; Versammlung Schützenverein|19:30|Vereinsheim|Schützenverein|0
+Film: Nosferatu|20:00|Kino|; Nosferatu (OmU)|20:15|Kino Lumière||1
+Storytelling for under 5s|10:30|Library|; Storytelling for over 5s|10:30|Library||0
+Concert : Ensemble Vivace|20:30|Église St-Jean|; Ensemble Vivace en concert|20:30|Eglise Saint-Jean||1
+Cena sociale|20:00|Circolo|; Cena di Natale|20:00|Circolo||0
+Taller de pan|11:00|Centro cívico|; Taller de pan de masa madre|11:00|Centro Cívico Norte||1
+Messe|10:00|Église|; Messe de Pâques|10:00|Église||1
+Sessão: O Pagador de Promessas|19:00|Cine Arte|; O pagador de promessas|19:00|Cine Arte UFF||1
+Weinfest|18:00|Marktplatz|; Weinfest – Eröffnung|17:30|Marktplatz||1
+Live-Stream: Stadtrat|17:00|Rathaus|; Stadtratssitzung|17:00|Rathaus||1
 """
 
 
@@ -393,6 +411,12 @@ def _read(text: str) -> EventFacts:
         venue_names=(venue,) if venue else (),
         organizer_names=(organizer,) if organizer else (),
     )
+
+
+def is_held_out(pair: Pair) -> bool:
+    """Return whether the score was not tuned on a pair written by hand."""
+    titles = f"{pair[0].title}|{pair[1].title}"
+    return hashlib.sha256(titles.encode()).digest()[0] % 2 == 1
 
 
 def list_pairs() -> list[Pair]:

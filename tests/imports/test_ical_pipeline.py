@@ -42,3 +42,12 @@ def test_calendar_is_written_once(app: RunningApp, name: str) -> None:
     second = feed.rows(feed.plan(*records))
     changed = [row for row in second if row["action"] not in ("unchanged", "rejected")]
     assert changed == [], [(row["title"], row["action"], row["changes"]) for row in changed]
+
+
+def test_email_addresses_of_organizers_need_consent() -> None:
+    lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:x", "BEGIN:VEVENT", "UID:a@x", "DTSTART:20270501T100000Z"]
+    lines += ["SUMMARY:A", "ORGANIZER;CN=Ann:mailto:ann@example.org", "END:VEVENT", "END:VCALENDAR", ""]
+    data = "\r\n".join(lines).encode()
+    for options, expected in (({}, {}), ({"organizer_emails": True}, {"email": "ann@example.org"})):
+        (organizer,) = [row for row in read_calendar(data, options).records if row.kind == "organizers"]
+        assert organizer.values == {"organizer": "Ann", **expected}

@@ -9,6 +9,7 @@ from kalends.core.errors import ApiError
 from kalends.core.imports.records import ImportedRecord, Rejection
 from kalends.core.messages import Message
 from kalends.operations.imports import duplicates, runs
+from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.imports.site import Subscription, event, run
 
@@ -246,6 +247,74 @@ def test_a_similar_event_waits_for_a_decision(app: RunningApp):
     other.apply(run_id)
     assert other.record_id("d1@x") == event_id
     assert other.event("d2@x")["title"] == "Similar too"
+
+
+def test_a_declared_difference_is_not_proposed_again(app: RunningApp):
+    first, second = Subscription.add(app), Subscription.add(app)
+    first.sync(event("one@x", "Rehearsal of the chamber choir", "2027-09-16"))
+    record = event("two@y", "Rehearsal of the choir", "2027-09-16")
+
+    def plan() -> tuple[int, list[str]]:
+        run_id = second.plan(record, find_candidates=duplicates.find_candidates)
+        return run_id, [row["action"] for row in second.rows(run_id)]
+
+    run_id, actions = plan()
+    assert actions == ["duplicate"]
+    decide(second, run_id, 1, is_same=False)
+    # Another plan replaces the one with the decision.
+    run_id, actions = plan()
+    assert actions == ["new"]
+    run_id, actions = plan()
+    second.apply(run_id)
+    assert actions == ["new"]
+    second.undo(run_id)
+    run_id, actions = plan()
+    assert actions == ["new"]
+    second.apply(run_id)
+    ids = [first.record_id("one@x"), second.record_id("two@y")]
+    for event_id in ids:
+        body = app.caller("editor").patch(f"/events/{event_id}?check_duplicates=1", {}).json()
+        assert not set(ids) & {entry["id"] for entry in body["possible_duplicates"]}
+
+
+def test_a_difference_is_remembered_with_the_new_event(app: RunningApp):
+    feed = Subscription.add(app)
+    feed.sync(event("m1@x", "Autumn reading with poets", "2027-09-23"))
+    other = Subscription.add(app)
+    run_id = other.plan(
+        event("m2@y", "Autumn reading with local poets and cake", "2027-09-23"),
+        find_candidates=duplicates.find_candidates,
+    )
+    decide(other, run_id, 1, is_same=False)
+    other.apply(run_id)
+    pair = sorted([feed.record_id("m1@x"), other.record_id("m2@y")])
+    rows = app.sql("SELECT event_id, other_id FROM not_duplicates WHERE event_id = ANY($1)", pair)
+    assert [list(row) for row in rows] == [pair]
+
+
+def test_an_export_that_comes_back_is_recognized(start_app: StartApp):
+    app = start_app()
+    app.set_site("base_url", "http://exported.example")
+    feed = Subscription.add(app)
+    hall = ImportedRecord("venues", "v", {"venue": "Exported Hall"})
+    weekly = ImportedRecord("series", "s@x", {**event(title="Exported course").values, "rule": "FREQ=WEEKLY;COUNT=3"})
+    feed.sync(hall, event("e@x", "Exported event"), weekly)
+    uids = {row["title"]: row["uid"] for row in app.sql("SELECT title, uid FROM events")}
+    before = revision_of(app)
+    other = Subscription.add(app)
+    run_id = other.plan(
+        replace(hall, identity=f"exported.example?id={feed.record_id('v')}"),
+        event(uids["Exported event"], "Exported event"),
+        replace(weekly, identity=app.sql("SELECT uid FROM series")[0]["uid"]),
+    )
+    kinds = ("v", "e@x", "s@x")
+    assert [(row["action"], row["record_id"]) for row in other.rows(run_id)] == [
+        ("linked", feed.record_id(identity)) for identity in kinds
+    ]
+    other.apply(run_id)
+    assert revision_of(app) == before
+    changed = event(uids["Exported event"], "Another title", "2028-01-01")
+    assert [row["action"] for row in other.rows(other.plan(changed))] == ["unchanged"]
 
 
 def test_a_date_that_the_source_no_longer_changes_follows_its_series(app: RunningApp):

@@ -25,19 +25,23 @@ class Site:
         self.docs: dict[tuple[str, str], dict[int, Json]] = {}
         self.lists: dict[tuple[str, str], list[int]] = {}
         self.pages: dict[tuple[str, str], list[Any]] = {}
-        for line in map(json.loads, Path(__file__).with_name("site.jsonl").read_text().splitlines()):
+        for line in map(json.loads, Path(options.records).read_text().splitlines()):
             if line[0] == "doc":
                 self.docs.setdefault((line[1], line[2]), {})[line[3]["id"]] = line[3]
             elif line[0] == "list":
                 self.lists[line[1], line[2]] = line[3]
             elif line[0] == "page":
                 self.pages[line[1], line[2]] = line[3:]
-        self.edited, self.deleted = self.lists["wp", "events"][:3], self.lists["wp", "events"][3]
+        events = self.lists["wp", "events"]
+        self.edited, self.deleted = events[:3], events[3]
         self.is_changed = False
 
     def change(self) -> None:
-        """Edit three events, delete one and rename a venue."""
+        """Edit three events, delete one and rename a venue; or edit one event without a new time of change."""
         self.is_changed = True
+        if self.options.silently:
+            self.docs["wp", "events"][self.edited[0]]["title"]["raw"] = "Edited silently"
+            return
         for (api, kind), docs in self.docs.items():
             for record_id in self.edited if kind == "events" else ():
                 if record_id in docs:
@@ -108,8 +112,8 @@ class Site:
         if page > 1 and (page - 1) * size >= len(members):
             return error(404 if api == "tribe" else 400, "rest_post_invalid_page_number")
         docs = {
-            **self.docs["wp", kind],
-            **(self.docs["tribe-list", kind] if (api, kind) == ("tribe", "events") else {}),
+            **self.docs.get(("wp", kind), {}),
+            **(self.docs.get(("tribe-list", kind), {}) if (api, kind) == ("tribe", "events") else {}),
         }
         items = [docs[entry] for entry in members[(page - 1) * size : page * size]]
         name = "tec" if api == "tribe" else "wp"
@@ -189,13 +193,14 @@ def main() -> None:
     for name in ("--drop-every", "--fail-every", "--change-after"):
         parser.add_argument(name, type=int)
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--records", default=str(Path(__file__).with_name("site.jsonl")))
     parser.add_argument("--fail-status", type=int, default=503)
     parser.add_argument("--page-size", type=int, default=10)
     parser.add_argument("--truncate", default="")
     parser.add_argument("--redirect", default="")
     parser.add_argument("--namespaces", default="")
     parser.add_argument("--status-of", nargs=2)
-    for name in ("--without-tec", "--plain", "--without-authorization", "--closed", "--log"):
+    for name in ("--without-tec", "--plain", "--without-authorization", "--closed", "--log", "--silently"):
         parser.add_argument(name, action="store_true")
     options = parser.parse_args()
     Handler.site = Site(options)

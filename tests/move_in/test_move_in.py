@@ -16,7 +16,7 @@ from kalends.operations.move_in.planning import compare
 from kalends.operations.move_in.snapshot import Snapshot
 from kalends.operations.move_in.switch import count_missing
 from tests.conftest import replace_database, temporary_database
-from tests.move_in.commands import NewSite
+from tests.move_in.commands import TABLES, NewSite
 from tests.move_in.conftest import StartSite, stop
 from tests.soak import SOAK
 
@@ -49,7 +49,20 @@ def move_in(site: NewSite) -> int:
     return run_id
 
 
-def test_a_site_moves_in(new_site: NewSite, start_site: StartSite) -> None:
+def read_whole_site(site: NewSite) -> dict[str, list[str]]:
+    """Return the rows of all tables that a move-in writes, apart from counters, revisions and the log."""
+    counters = "'{revision,last_post_id,last_term_id,last_user_id,created_at,secret}'::text[]"
+    tables = [table for table in TABLES if table not in ("import_items", "changes")]
+    return {
+        table: sorted(
+            row["text"] for row in site.sql(f"SELECT (to_jsonb(t) - {counters})::text AS text FROM {table} t")
+        )
+        for table in (*tables, "prefix_redirects")
+    }
+
+
+def test_a_site_moves_in_and_out(new_site: NewSite, start_site: StartSite) -> None:
+    before = read_whole_site(new_site)
     run_id = move_in(new_site)
     output = new_site.run("tec", "verify", run_id)
     assert ": 0 differences." in output
@@ -61,6 +74,9 @@ def test_a_site_moves_in(new_site: NewSite, start_site: StartSite) -> None:
     revision, state = new_site.read_revision(), new_site.read_state()
     assert "0 records to write" in new_site.run("tec", "plan", new_site.old.url, "--snapshot", new_site.snapshot)
     assert (new_site.read_revision(), new_site.read_state()) == (revision, state)
+    # The undo removes accounts, images, addresses and settings, too.
+    new_site.run("undo", run_id, "--yes")
+    assert read_whole_site(new_site) == before
 
 
 def check_secrets(site: NewSite) -> None:
@@ -161,7 +177,7 @@ def test_an_interrupted_run_gives_the_same_site(
             (tmp_path / name).mkdir()
             site = NewSite(replace_database(postgres_url, database), tmp_path / name, old)
             run_id = plan_with_pictures(site, tmp_path / "whole" / "old.snapshot")
-            for _ in range((8 if SOAK else 2) if name == "interrupted" else 0):
+            for _ in range((20 if SOAK else 2) if name == "interrupted" else 0):
                 site.kill_during_apply(run_id, site.count_applied(run_id) + numbers.randrange(1, 25))
             site.apply(run_id)
             states.append(site.read_state())
@@ -218,6 +234,31 @@ def test_changes_are_written_and_undone(changed_site: tuple[NewSite, int]) -> No
     assert read_hashes(site) == before
 
 
+@pytest.mark.skipif(not SOAK, reason="runs in a soak")
+def test_a_site_moves_in_again_after_an_undo(new_site: NewSite) -> None:
+    new_site.run("undo", move_in(new_site), "--yes")
+    # It has its IDs again.
+    again = int(new_site.run("tec", "plan", new_site.old.url, "--snapshot", new_site.snapshot).splitlines()[-1])
+    new_site.apply(again)
+    assert ": 0 differences." in new_site.run("tec", "verify", again)
+    check_identities(new_site)
+    # An account that somebody uses stays, and so does what people have changed.
+    user, event = (new_site.sql(f"SELECT min(id) AS id FROM {table}")[0]["id"] for table in ("users", "events"))
+    new_site.sql("UPDATE users SET password_hash = 'x' WHERE id = %s", user)
+    new_site.sql(
+        "INSERT INTO changes (site_id, revision, kind, record_id, action, before, after, was_public, user_id, "
+        "changed_at) SELECT 1, revision + 1, 'events', %s, 'update', '{}', '{}', true, %s, now() FROM sites",
+        event,
+        user,
+    )
+    new_site.sql("UPDATE sites SET revision = revision + 1")
+    new_site.run("undo", again, "--yes")
+    assert [row["id"] for row in new_site.sql("SELECT id FROM events")] == [event]
+    assert user in [row["id"] for row in new_site.sql("SELECT id FROM users")]
+    kept = new_site.sql("SELECT kind, record_id FROM import_rows WHERE state = 'skipped' AND action = 'gone'")
+    assert {("events", event), ("users", user)} <= {(row["kind"], row["record_id"]) for row in kept}
+
+
 def test_a_record_that_is_gone_twice_goes_to_the_trash(changed_site: tuple[NewSite, int]) -> None:
     site, run_id = changed_site
     site.apply(run_id)
@@ -227,6 +268,21 @@ def test_a_record_that_is_gone_twice_goes_to_the_trash(changed_site: tuple[NewSi
     gone = site.sql("SELECT e.status FROM events e JOIN import_rows r ON r.record_id = e.id WHERE r.action = 'gone'")
     assert {row["status"] for row in gone} == {"trash"}
     assert read_rows(site, site.plan()) == []
+
+
+@pytest.mark.skipif(not SOAK, reason="runs in a soak")
+def test_a_change_without_a_new_time_of_change_comes_with_a_full_run(
+    new_site: NewSite, start_site: StartSite
+) -> None:
+    move_in(new_site)
+    stop(new_site.old.process)
+    options = ("--page-size", "100", "--change-after", "0", "--silently", "--port", str(new_site.old.port))
+    site = NewSite(new_site.database_url, new_site.directory, start_site(*options))
+    for further, title in (((), 0), (("--full",), 1)):
+        run_id = site.plan(*further)
+        site.apply(run_id)
+        assert site.sql("SELECT count(*) AS n FROM events WHERE title = 'Edited silently'") == [{"n": title}]
+        assert ": 0 differences." in site.run("tec", "verify", run_id)
 
 
 def make_items(number: int, absences: int) -> dict[tuple[str, str], Any]:

@@ -3,6 +3,8 @@
 The recording is not part of this project; without it, these tests are skipped.
 """
 
+import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +16,7 @@ from kalends.operations.move_in.snapshot import Snapshot
 from tests.conftest import replace_database, temporary_database
 from tests.move_in.commands import NewSite
 from tests.move_in.conftest import RECORDING, OldSite, stop, wait_for
+from tests.soak import SOAK
 
 OLD = "http://old.example"
 # Queries and the rows that they return.
@@ -127,3 +130,29 @@ def test_the_recorded_site_moves_in(
         assert site.read_revision() == revision + 5
         with Snapshot.open(site.snapshot) as snapshot:
             assert snapshot.read_fact("crawl") == 2
+
+
+@pytest.mark.skipif(not SOAK, reason="runs in a soak")
+def test_twenty_kills_change_nothing(
+    postgres_url: str,
+    template_database: str,
+    tmp_path: Path,
+    start_old: Callable[..., OldSite],
+    find_port: Callable[[], int],
+) -> None:
+    """The process that applies the plan is killed at random moments, and started again."""
+    numbers, old, states = random.Random(20), start_old(find_port()), []
+    for kills in (0, 20):
+        with temporary_database(postgres_url, template=template_database) as name:
+            directory = tmp_path / str(kills)
+            directory.mkdir()
+            site = NewSite(replace_database(postgres_url, name), directory, old)
+            if kills:
+                shutil.copy(tmp_path / "0" / "old.snapshot", site.snapshot)
+            run_id = site.plan()
+            for _ in range(kills):
+                site.kill_during_apply(run_id, site.count_applied(run_id) + numbers.randrange(1, 25))
+            site.apply(run_id)
+            assert ": 0 differences." in site.run("tec", "verify", run_id)
+            states.append(site.read_state())
+    assert states[0] == states[1]

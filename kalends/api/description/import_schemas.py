@@ -47,6 +47,7 @@ SOURCE: Final = record(
         },
         "trust_rank": NON_NEGATIVE,
         "allow_mass_deletion": FLAG,
+        "organizer_emails": FLAG,
         "state": _choice((*fields.STATES, "closed"), N_("Only active sources are fetched at their interval")),
         "created_utc": DATETIME,
         "next_run_utc": _nullable(DATETIME, N_("When the source is fetched next")),

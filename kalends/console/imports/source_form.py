@@ -15,7 +15,7 @@ from kalends.store.database import Transaction
 Options = list[tuple[str, str]]
 FIELDS: Final = (
     *("name", "kind", "url", "interval", "default_status", "default_category", "authority", "timezone"),
-    *("trust_rank", "allow_mass_deletion"),
+    *("trust_rank", "allow_mass_deletion", "organizer_emails"),
 )
 # Fields whose empty value means none.
 NULLABLE: Final = ("interval", "default_category")

@@ -113,6 +113,7 @@ LABELS: Final = {
     "authority": N_("If both sides have changed the same field"),
     "timezone": N_("Time zone of times without one"),
     "allow_mass_deletion": N_("Remove many events at once without asking"),
+    "organizer_emails": N_("Import e-mail addresses of organizers"),
     "trust_rank": N_("Rank"),
 }
 

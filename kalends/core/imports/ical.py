@@ -23,6 +23,7 @@ from kalends.core.imports.ical_events import (
     read_times,
 )
 from kalends.core.imports.ical_lines import Component, read_components
+from kalends.core.imports.ical_places import leave_out_email
 from kalends.core.imports.ical_series import Recurrence, SlotReader, find_last, is_recurring, read_recurrence
 from kalends.core.imports.ical_values import read_params, read_text
 from kalends.core.imports.ical_zones import LocalMoment, OffsetSearch, Zones
@@ -83,7 +84,8 @@ class Entry:
 def read_calendar(data: bytes, options: Mapping[str, Any]) -> ParsedSource:
     """Parse a file. Raise InvalidValue if it is not a complete iCalendar file within the limits.
 
-    Options: `timezone`, the zone of times without one; `now`; `known_starts`, the starts of series by identity.
+    Options: `timezone`, the zone of times without one; `now`; `known_starts`, the starts of series by identity;
+    `organizer_emails`, whether the e-mail addresses of organizers are read.
     """
     components = read_components(data)
     reading = Reading(_read_now(options.get("now")), options.get("known_starts") or {})
@@ -91,9 +93,10 @@ def read_calendar(data: bytes, options: Mapping[str, Any]) -> ParsedSource:
     calendars = [_read_calendar(component, options.get("timezone") or "", search) for component in components]
     for group in _group(calendars).values():
         _read_group(group, reading)
+    linked = reading.linked.values()
     names = [read_text(entry.first("X-WR-CALNAME") or entry.first("NAME")) for entry in components]
     return ParsedSource(
-        [*reading.linked.values(), *reading.records],
+        [*(linked if options.get("organizer_emails") else map(leave_out_email, linked)), *reading.records],
         sorted(reading.rejections, key=lambda rejection: rejection.line or 0),
         (min(reading.instants), max(reading.instants)) if reading.instants else None,
         next(filter(None, names), "")[:200],

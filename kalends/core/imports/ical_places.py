@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -92,6 +92,11 @@ def read_organizer(event: Component) -> ImportedRecord | None:
         return None
     values: dict[str, Any] = {"organizer": name, "email": _read_address(found.value or "")}
     return _make_record("organizers", name, values, event.line)
+
+
+def leave_out_email(record: ImportedRecord) -> ImportedRecord:
+    """Return a venue or an organizer without its e-mail address."""
+    return replace(record, values={name: value for name, value in record.values.items() if name != "email"})
 
 
 def _read_name(text: str) -> str:

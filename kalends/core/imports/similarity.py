@@ -2,11 +2,14 @@
 
 The score is 0.5 title + 0.2 place + 0.2 start + 0.1 organizer. Some differences exclude that two events are the same,
 however similar the rest is: another day, other numbers in the title, another place with a common title.
+
+Events are certainly the same if the score says so and their titles are almost equal, or if one title only says more
+than the other one about what happens at that place and time.
 """
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
@@ -15,6 +18,7 @@ from typing import Final
 
 from kalends.core.html.sanitize import fold
 from kalends.core.html.text import to_plain_text
+from kalends.core.imports.cell_words import MONTHS
 
 SAME_SCORE: Final = 0.85  # An import links the events.
 SIMILAR_SCORE: Final = 0.6  # A person decides.
@@ -22,29 +26,69 @@ WINDOW: Final = timedelta(hours=26)  # Starts that are further apart are never t
 
 _DIFFERENT: Final = 0.55  # the highest score of events that differ in an essential point
 _ALMOST_EQUAL: Final = 0.9
+_CERTAIN: Final = 0.88  # the lowest score of events that are certainly the same
 _QUESTIONABLE: Final = 0.84  # the highest score of events about which a person has to decide
 _UNKNOWN: Final = 0.45  # what an unknown place or organizer counts
 _SAME_PLACE_METRES: Final = 150
 _FAR_METRES: Final = 1000
 _DISTINCTIVE_LENGTH: Final = 18  # Letters of a title that two events at different places hardly share.
+_SAME_PLACE: Final = 0.8  # from this similarity on, two names are those of one place
+_NEAR_START: Final = 0.75  # half an hour apart
+_SAME_DAY: Final = 0.7  # a time and a whole day
 _MIN_WORD_RATIO: Final = 0.8
+_MIN_COMPOUND_LETTERS: Final = 5
+_MIN_PART_LETTERS: Final = 3
+_MIN_NAME_LETTERS: Final = 12
+_MIN_LETTERS_WITHOUT_CONTEXT: Final = 8
 # Words before and after a title that say nothing about the event, folded.
 _NOISE: Final = frozenset(
     """
     abgesagt absage verschoben neu ausverkauft fallt aus wichtig achtung entfallt online termin veranstaltung
     cancelled canceled postponed new sold out update updated reminder event rescheduled
+    dr prof mr mrs ms herr frau
     annule annulee reporte reportee complet nouveau cancelado cancelada aplazado agotado nuevo
     annullato rinviato esaurito nuovo adiado esgotado novo afgelast geannuleerd uitgesteld uitverkocht nieuw
     der die das den dem des ein eine einer und oder im in am an mit mit von vom zum zur fur auf bei
     the a an and or of for with at on to by le la les l un une et ou du de d des au aux en pour avec
     el los las y o del al con por para il lo gli i e di da dal della delle dell nell sull all per con nel os as um uma
     do dos das no na het een van voor met te op
+    eintritt frei free entry admission entree libre gratuite gratuit entrada gratis ingresso libero gratuito toegang
     """.split()  # noqa: SIM905
 )
+# Abbreviations that are as common as their words, folded.
+_ABBREVIATIONS: Final = {
+    "xmas": "christmas",
+    "sq": "square",
+    "rd": "road",
+    "ave": "avenue",
+    "center": "centre",
+    "theater": "theatre",
+    "sankt": "st",
+    "saint": "st",
+    "sainte": "st",
+    "santa": "st",
+    "san": "st",
+    "sao": "st",
+    "sint": "st",
+    "vhs": "volkshochschule",
+    "jhv": "jahreshauptversammlung",
+    "hbf": "hauptbahnhof",
+    "str": "strasse",
+    "evang": "evangelisch",
+    "kath": "katholisch",
+    "stadtbucherei": "stadtbibliothek",
+    "bucherei": "bibliothek",
+    "pza": "plaza",
+    "pl": "place",
+    "bib": "bibliotheque",
+    "mjc": "maison",
+    "av": "avenida",
+    "uni": "universitat",
+}
 # Words for the type of an event, which some sources add and others leave out, folded.
 _GENRES: Final = frozenset(
     """
-    konzert lesung vortrag theater kino film kabarett comedy ausstellung ausstellungseroffnung vernissage workshop
+    konzert lesung vortrag kino film kabarett comedy ausstellung ausstellungseroffnung vernissage workshop
     kurs fuhrung festival fest live open air spielt prasentiert reading talk lecture theatre cinema exhibition concert
     show course class tour presents exposition spectacle visite cours atelier fete concierto lectura conferencia
     teatro cine exposicion curso taller visita fiesta concerto lettura conferenza mostra corso spettacolo festa
@@ -54,6 +98,11 @@ _GENRES: Final = frozenset(
 )
 _GENRE_WEIGHT: Final = 0.3
 _COMPOUND_RATIO: Final = 0.85  # of a word and a compound that begins or ends with it
+_PART_RATIO: Final = 0.85  # of a name and a longer one that has all of its words
+# The names of months; shorter ones are words, too.
+_MONTHS: Final = frozenset(
+    fold(name) for row in MONTHS for names in row for name in names.split("|") if len(name) > 3
+)
 _NUMERALS: Final = frozenset("i ii iii iv v vi vii viii ix x xi xii a b c d".split())  # noqa: SIM905
 
 
@@ -72,21 +121,36 @@ class EventFacts:
     website: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TitleMatch:
+    """How similar two titles are."""
+
+    similarity: float
+    is_part: bool = False  # One title has all words of the other one, and says more.
+
+
 def compute_score(first: EventFacts, second: EventFacts) -> float:
     """Return from 0 to 1 how likely two events are the same."""
-    title = compare_titles(first.title, second.title)
+    title = _match_titles(first.title, second.title, _list_context(first) | _list_context(second))
     place, start = compare_places(first, second), compare_starts(first, second)
     organizer = _compare_organizers(first, second)
-    score = 0.5 * title + 0.2 * _or_unknown(place) + 0.2 * start + 0.1 * _or_unknown(organizer)
+    score = 0.5 * title.similarity + 0.2 * _or_unknown(place) + 0.2 * start + 0.1 * _or_unknown(organizer)
     if start < 0.3:
         return min(score, _DIFFERENT)
     # A page may be about several events, so that a person decides if the titles differ.
-    if _is_same_page(first.website, second.website) and title >= 0.2:
-        return max(score, 0.9 if title >= 0.5 else 0.65)
-    if title < 0.5 or _excludes(place, first, second):
+    if _is_same_page(first.website, second.website) and title.similarity >= 0.2:
+        return max(score, 0.9 if title.similarity >= 0.5 else 0.65)
+    if title.is_part and place is not None and place >= _SAME_PLACE and start >= _NEAR_START:
+        return max(score, _CERTAIN)
+    if title.similarity < 0.5 or _excludes(place, first, second):
         return min(score, _DIFFERENT)
     # Only almost equal titles are linked without a question: a link of different events hides one of them.
-    return score if title >= _ALMOST_EQUAL else min(score, _QUESTIONABLE)
+    if title.similarity < _ALMOST_EQUAL:
+        return min(score, _QUESTIONABLE)
+    is_known = organizer is not None and organizer >= _ALMOST_EQUAL
+    is_distinctive = _is_distinctive(first.title) and _is_distinctive(second.title)
+    is_certain = start >= _SAME_DAY and (is_known or is_distinctive)
+    return max(score, _CERTAIN) if is_certain else score
 
 
 def _or_unknown(value: float | None) -> float:
@@ -115,15 +179,68 @@ def _is_distinctive(title: str) -> bool:
 
 def compare_titles(first: str, second: str) -> float:
     """Compare titles by their words, whose order does not matter, and by their letters."""
+    return _match_titles(first, second, frozenset()).similarity
+
+
+def _match_titles(first: str, second: str, context: frozenset[str]) -> TitleMatch:
+    """Compare titles without the words of the context, which name the place or the organizer."""
     (words, numbers), (other_words, other_numbers) = _split_words(first), _split_words(second)
     if not words or not other_words:
-        return 1.0 if fold(first) == fold(second) else 0.0
+        return TitleMatch(1.0 if fold(first) == fold(second) else 0.0)
     if words == other_words and numbers == other_numbers:
-        return 1.0
+        return TitleMatch(1.0, is_part=True)
+    words, other_words = _leave_out(words, context), _leave_out(other_words, context)
     similarity = max(_compare_words(words, other_words), _compare_letters(words, other_words))
     if (numbers and other_numbers and numbers != other_numbers) or _have_other_codes(words, other_words):
-        return min(similarity, 0.3)
-    return similarity * (1.0 if numbers == other_numbers else 0.92)
+        return TitleMatch(min(similarity, 0.3))
+    is_part = _is_part(words, other_words) or _is_part(other_words, words)
+    has_same_numbers = numbers == other_numbers
+    return TitleMatch(similarity * (1.0 if has_same_numbers else 0.92), is_part and has_same_numbers)
+
+
+def _list_context(facts: EventFacts) -> frozenset[str]:
+    names = (*facts.venue_names, *facts.organizer_names)
+    return frozenset(word for name in names for word in _split_words(name)[0])
+
+
+def _leave_out(words: tuple[str, ...], context: frozenset[str]) -> tuple[str, ...]:
+    """Return the words that are not in the context, unless too little would be left."""
+    left = tuple(word for word in words if word not in context)
+    return left if len("".join(left)) >= _MIN_LETTERS_WITHOUT_CONTEXT else words
+
+
+def _is_part(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether the other title has all words of a title that says more than a type of event."""
+    names = [word for word in words if word not in _GENRES]
+    letters = len("".join(names))
+    if letters < (_MIN_PART_LETTERS if words[0].isascii() else 2):
+        return False
+    if _is_abbreviation(words, others):
+        return True
+    # Another type of event does not matter if the rest is distinctive.
+    wanted = names if letters >= _MIN_NAME_LETTERS else words
+    found = sum(_weigh(word) for word in wanted if _is_in(word, others))
+    return found / sum(map(_weigh, wanted)) > 0.95
+
+
+def _is_in(word: str, others: Sequence[str]) -> bool:
+    """Return whether a title has a word, as a part of a compound, or in parts if it is a compound itself."""
+    if any(_is_word_part(word, other) for other in others):
+        return True
+    starts = [other for other in others if len(other) >= _MIN_COMPOUND_LETTERS and word.startswith(other)]
+    rests = [word[len(start) :].removeprefix("s") for start in starts]
+    return any(rest in others or rest in _GENRES for rest in rests)
+
+
+def _is_word_part(word: str, other: str) -> bool:
+    """Return whether two words are the same, or the first is a part of a compound."""
+    ratio = _compare_word(word, other)
+    return ratio > (0 if len(word) <= len(other) else _COMPOUND_RATIO)
+
+
+def _is_abbreviation(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether a title consists of the first letters of the words of another one."""
+    return len(words) == 1 and len(words[0]) >= 3 and words[0] == "".join(word[0] for word in others)
 
 
 def _have_other_codes(words: Sequence[str], others: Sequence[str]) -> bool:
@@ -135,16 +252,21 @@ def _have_other_codes(words: Sequence[str], others: Sequence[str]) -> bool:
 @lru_cache(maxsize=2048)
 def _split_words(title: str) -> tuple[tuple[str, ...], frozenset[str]]:
     """Return the words of a title without those that say nothing, and its numbers."""
-    parts: list[str] = re.findall(r"\d+|[^\W\d_]+", fold(to_plain_text(title)))
-    numbers = frozenset(part.lstrip("0") for part in parts if part.isdecimal() and not _is_year(part))
+    found: list[str] = re.findall(r"\d+|[^\W\d_]+", fold(to_plain_text(title)))
+    parts = [_ABBREVIATIONS.get(part, part) for part in found]
+    numbers = frozenset(part.lstrip("0") for part in _leave_out_dates(parts) if part.isdecimal())
     # A letter or a Roman numeral behind a word numbers it.
     numbers |= {part for part in parts[1:] if part in _NUMERALS and (part not in _NOISE or part == parts[-1])}
     words = [part for part in parts if not part.isdecimal() and part not in _NUMERALS]
     return tuple(word for word in words if word not in _NOISE) or tuple(words), numbers
 
 
-def _is_year(part: str) -> bool:
-    return len(part) == 4 and part.startswith(("19", "20"))
+def _leave_out_dates(parts: Sequence[str]) -> Iterator[str]:
+    """Yield the parts that are neither a year nor a day of a month; the start tells them."""
+    for part, before, after in zip(parts, ["", *parts], [*parts[1:], ""], strict=False):
+        is_year = len(part) == 4 and part.startswith(("19", "20"))
+        if not is_year and before not in _MONTHS and after not in _MONTHS:
+            yield part
 
 
 def _compare_words(words: Sequence[str], others: Sequence[str]) -> float:
@@ -222,7 +344,9 @@ def _compare_names(name: str, other: str) -> float:
     words, others = _split_words(name)[0], _split_words(other)[0]
     if not words or not others:
         return 0.0
-    return max(_compare_words(words, others), _compare_letters(words, others))
+    # The name of a town or “municipal” is often added to that of a place.
+    is_part = _is_part(words, others) or _is_part(others, words)
+    return max(_compare_words(words, others), _compare_letters(words, others), _PART_RATIO if is_part else 0.0)
 
 
 def _compare_organizers(first: EventFacts, second: EventFacts) -> float | None:

@@ -110,6 +110,11 @@ CHANGES: Final[tuple[Param, ...]] = (
     param(
         "allow_mass_deletion", BOOLEAN, "Remove many events at once if they vanish from the source, without asking"
     ),
+    param(
+        "organizer_emails",
+        BOOLEAN,
+        "Import the e-mail addresses of organizers in calendars; they are public, as those of all organizers",
+    ),
     param("state", params.one_of(*STATES), "paused: the source is not fetched at its interval"),
 )
 DEFAULTS: Final = {
@@ -117,6 +122,7 @@ DEFAULTS: Final = {
     "authority": "local",
     "trust_rank": 100,
     "allow_mass_deletion": False,
+    "organizer_emails": False,
     "state": "active",
 }
 

@@ -28,6 +28,7 @@ def serialize_source(row: Row) -> JsonObject:
         "columns": read_json(row["columns"]),
         "trust_rank": row["trust_rank"],
         "allow_mass_deletion": row["allow_mass_deletion"],
+        "organizer_emails": row["organizer_emails"],
         "state": row["state"],
         "created_utc": format_moment(row["created_at"]),
         "next_run_utc": format_moment(row["next_run_at"]),

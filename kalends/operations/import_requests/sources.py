@@ -26,10 +26,11 @@ COLUMN_NAMES: Mapping[str, LiteralString] = {
     "columns": "columns",
     "trust_rank": "trust_rank",
     "allow_mass_deletion": "allow_mass_deletion",
+    "organizer_emails": "organizer_emails",
     "state": "state",
 }
 # What the result of reading the same input depends on.
-READING = ("url", "columns", "timezone")
+READING = ("url", "columns", "timezone", "organizer_emails")
 # What the next fetch depends on.
 SCHEDULE = ("url", "interval", "state")
 

@@ -14,8 +14,9 @@ from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.messages import Message
 from kalends.operations.imports.row_writing import Applied, apply_row
 from kalends.operations.imports.runs import remember_input, update_counts
-from kalends.operations.imports.sources import fetch_run, fetch_source, make_context
-from kalends.operations.imports.undo import apply_undo_row
+from kalends.operations.imports.sources import fetch_run, fetch_source, make_context, make_undo_context
+from kalends.operations.imports.undo_accounts import restore_site
+from kalends.operations.imports.undo_writing import apply_undo_row
 from kalends.operations.media.images import PendingFetch, find_unfetched
 from kalends.operations.media.library import FetchResult, Library
 from kalends.store import Row, imports
@@ -23,7 +24,7 @@ from kalends.store.database import Database, Transaction
 from kalends.store.imports import encode, encode_message
 
 # The site is locked for about this long; one row alone may take longer.
-MAX_SECONDS: Final = 0.12
+MAX_SECONDS: Final = 0.08
 # Rows whose images are fetched together.
 WINDOW: Final = 50
 
@@ -116,7 +117,10 @@ async def _finish(application: Application) -> dict[str, int]:
         values: dict[Any, object] = {"state": "planned"} if is_open else {"state": "applied", "finished_at": tx.now}
         await imports.change_run(tx, application.run_id, values)
         if not is_open:
-            await remember_input(tx, await fetch_run(tx, application.run_id))
+            run = await fetch_run(tx, application.run_id)
+            await remember_input(tx, run)
+            if run["undoes"] is not None:
+                await restore_site(tx, await fetch_run(tx, run["undoes"]))
         return counts
 
 
@@ -153,19 +157,20 @@ async def _fetch_image(library: Library, site_id: int, pending: PendingFetch) ->
 
 
 async def _apply_some(application: Application, numbers: Sequence[int], images: Images) -> int:
-    """Apply rows in one transaction until its time is over; return how many were applied, at least one."""
+    """Apply rows in one transaction until its time is over; return how many are done."""
     run_id = application.run_id
     async with application.open(writing=True) as tx:
         run = await fetch_run(tx, run_id)
         source = await fetch_source(tx, run["source_id"])
-        context = replace(await make_context(tx, source, application.library), fetched_images=images)
+        make = make_context if run["undoes"] is None else make_undo_context
+        context = replace(await make(tx, source, application.library), fetched_images=images)
+        rows = {row["number"]: row for row in await imports.list_chosen_rows(tx, run_id, numbers, len(numbers))}
         await tx.lock_site(run["user_id"] or source["owner_id"])
         started, first = time.monotonic(), tx.changes.revision
-        rows = {row["number"]: row for row in await imports.list_chosen_rows(tx, run_id, numbers, len(numbers))}
         done = 0
         for number in numbers:
-            if number in rows:
-                await _apply_one(context, source, run, rows[number])
+            if number in rows and not await _apply_one(context, source, run, rows[number]):
+                break
             done += 1
             # The next row will take about as long as the ones before.
             if (time.monotonic() - started) / done * (done + 1) > MAX_SECONDS:
@@ -174,8 +179,8 @@ async def _apply_some(application: Application, numbers: Sequence[int], images: 
         return done
 
 
-async def _apply_one(context: Any, source: Row, run: Row, row: Row) -> None:
-    """Apply a row, alone: if it fails, the others go on."""
+async def _apply_one(context: Any, source: Row, run: Row, row: Row) -> bool:
+    """Apply a row, alone: if it fails, the others go on. Return whether it is done."""
     tx: Transaction = context.transaction
     first = tx.changes.revision
     apply_this = apply_row if run["undoes"] is None else apply_undo_row
@@ -185,14 +190,16 @@ async def _apply_one(context: Any, source: Row, run: Row, row: Row) -> None:
     except ApiError as error:
         reasons = encode([*imports.decode(row["reasons"]), encode_message(error.message)])
         await imports.change_row(tx, run["id"], row["number"], {"state": "failed", "reasons": reasons})
-        return
+        return True
     await imports.change_row(tx, run["id"], row["number"], _describe_applied(row, applied, first, tx))
+    return applied.is_done
 
 
 def _describe_applied(row: Row, applied: Applied, first: int, tx: Transaction) -> dict[Any, object]:
-    values: dict[Any, object] = {"state": "applied", "record_id": applied.record_id}
+    state = "applied" if applied.is_done else "pending"
+    values: dict[Any, object] = {"state": state, "record_id": applied.record_id}
     if tx.changes.revision > first:
-        values.update({"first_revision": first + 1, "revision": tx.changes.revision})
+        values.update({"first_revision": row["first_revision"] or first + 1, "revision": tx.changes.revision})
     warnings = list(applied.warnings)
     if applied.changes is not None:
         warnings.append(Message("The record had changed since the plan, so it was compared again."))

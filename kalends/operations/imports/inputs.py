@@ -119,12 +119,13 @@ async def _fetch(tools: Tools, source: Row, path: Path) -> Input | None:
 
 
 def _identify(source: Row, digest: bytes) -> bytes:
-    """Return the fingerprint of an input: with other columns or another time zone, the same file is another input."""
+    """Return the fingerprint of an input: with other options of its source, the same file is another input."""
     return digest[:16] + _hash_options(source)
 
 
 def _hash_options(source: Row) -> bytes:
-    options = imports.encode([source["kind"], source["timezone"], imports.decode(source["columns"])])
+    facts = [source[name] for name in ("kind", "timezone", "organizer_emails")]
+    options = imports.encode([*facts, imports.decode(source["columns"])])
     return hashlib.sha256(options.encode()).digest()[:16]
 
 
@@ -146,7 +147,11 @@ async def _parse(tools: Tools, request: Request, path: Path, found: Input) -> In
 def _make_options(request: Request) -> dict[str, Any]:
     source = request.source
     if source["kind"] == "ical":
-        return {"timezone": source["timezone"], "known_starts": dict(request.known_starts)}
+        return {
+            "timezone": source["timezone"],
+            "known_starts": dict(request.known_starts),
+            "organizer_emails": source["organizer_emails"],
+        }
     defaults = {"timezone": source["timezone"]} if source["timezone"] else {}
     return {"columns": imports.decode(source["columns"]), "defaults": defaults}
 

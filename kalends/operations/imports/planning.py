@@ -14,18 +14,21 @@ from kalends.core.imports.similarity import SAME_SCORE, SIMILAR_SCORE
 from kalends.core.messages import Message
 from kalends.core.params import read_params
 from kalends.kinds import BY_NAME
+from kalends.operations.exports import find_exported
 from kalends.operations.imports import comparison
 from kalends.operations.imports.authority import SOURCE, FieldChange, list_taken
 from kalends.operations.imports.deletions import MIN_ABSENCES
 from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.imports import encode_imported, encode_message
-from kalends.store.sql import Sql
 
 CHUNK: Final = 500
 
 # Records by which similar events are compared.
 LINKED_KINDS: Final = {"venue": "venues", "organizer": "organizers"}
+
+# Kinds that are recognized by the identity that an export has given them.
+EXPORTED_KINDS: Final = ("events", "series", "venues", "organizers")
 
 PlanRow = dict[str, Any]
 Key = tuple[str, str, str]
@@ -58,6 +61,7 @@ class Planner:
     unchanged: int = 0
     own_ids: set[int] = field(default_factory=set[int])  # the events that came from the source
     linked: dict[Key, ImportedRecord] = field(default_factory=dict[Key, ImportedRecord])  # venues and organizers
+    differences: dict[Key, set[int]] = field(default_factory=dict[Key, set[int]])  # the events that a record is not
 
     async def plan_records(self, records: Sequence[ImportedRecord]) -> None:
         """Plan all records of the input."""
@@ -151,14 +155,25 @@ class Planner:
     async def _plan_new(self, entries: Sequence[tuple[int, ImportedRecord]]) -> None:
         problems = await asyncio.to_thread(_find_problems, [imported for _, imported in entries])
         # The server ends a transaction that is idle for too long.
-        await self.tx.fetch_value(Sql("SELECT 1"))
+        exported = await self._find_exported([imported for _, imported in entries])
         for (place, imported), problem in zip(entries, problems, strict=True):
             if problem is not None:
                 self.rows[place] = reject(imported, problem)
             elif self._is_date_of_series(imported):
                 self.rows[place] = describe("changed", imported)
+            elif imported.key in exported:
+                self.rows[place] = _describe_link(imported, exported[imported.key])
             else:
                 self.rows[place] = await self._plan_new_one(imported)
+
+    async def _find_exported(self, records: Sequence[ImportedRecord]) -> dict[Key, int]:
+        """Return the IDs of records that have been exported here, and that come back."""
+        found: dict[Key, int] = {}
+        for kind in EXPORTED_KINDS if self.source["kind"] != "tec" else ():
+            identities = [record.identity for record in records if record.kind == kind and not record.recurrence_id]
+            ids = await find_exported(self.tx, BY_NAME[kind], identities, self.tx.site.base_url)
+            found.update({(kind, identity, ""): record_id for identity, record_id in ids.items()})
+        return {key: record_id for key, record_id in found.items() if record_id not in self.own_ids}
 
     def _is_date_of_series(self, imported: ImportedRecord) -> bool:
         series = ("series", imported.identity, "")
@@ -166,22 +181,22 @@ class Planner:
 
     async def _plan_new_one(self, imported: ImportedRecord) -> PlanRow:
         candidate = await self._find_candidate(imported)
+        different = sorted(self.differences.get(imported.key, ()))
         if candidate is None or candidate.score < SIMILAR_SCORE:
-            return describe("new", imported)
+            return describe("new", imported, different_from=different)
         if candidate.score >= SAME_SCORE:
-            reason = Message(
-                "The same as event {id}, which now comes from this source as well.", id=candidate.event_id
-            )
-            return describe("linked", imported, reason=reason, record_id=candidate.event_id)
+            return _describe_link(imported, candidate.event_id)
         reason = Message("Similar to event {id}. Decide whether it is the same.", id=candidate.event_id)
-        return describe("duplicate", imported, reason=reason, record_id=candidate.event_id, state="waiting")
+        facts = {"record_id": candidate.event_id, "state": "waiting", "different_from": different}
+        return describe("duplicate", imported, reason=reason, **facts)
 
     async def _find_candidate(self, imported: ImportedRecord) -> Candidate | None:
         if self.find_candidates is None or imported.kind != "events" or self.source["kind"] == "tec":
             return None
         candidates = await self.find_candidates(self.tx, {**imported.values, **self._describe_links(imported)})
         # Two records of one source are not the same, however similar they are.
-        found = [entry for entry in candidates if entry.event_id not in self.own_ids]
+        others = self.own_ids | self.differences.get(imported.key, set())
+        found = [entry for entry in candidates if entry.event_id not in others]
         return max(found, key=lambda entry: entry.score, default=None)
 
     def _describe_links(self, imported: ImportedRecord) -> dict[str, Any]:
@@ -218,6 +233,14 @@ def describe(
         "line": imported.line,
         **values,
     }
+
+
+def _describe_link(imported: ImportedRecord, record_id: int) -> PlanRow:
+    if imported.kind == "events":
+        reason = Message("The same as event {id}, which now comes from this source as well.", id=record_id)
+    else:
+        reason = Message("The same as record {id}, which now comes from this source as well.", id=record_id)
+    return describe("linked", imported, reason=reason, record_id=record_id)
 
 
 def reject(imported: ImportedRecord, reason: Message) -> PlanRow:

@@ -15,6 +15,7 @@ from kalends.operations.context import OperationContext
 from kalends.operations.imports import comparison
 from kalends.operations.imports.authority import FieldChange, list_taken
 from kalends.operations.imports.deletions import MIN_ABSENCES
+from kalends.operations.imports.duplicates import remember_different
 from kalends.operations.imports.stored_fields import read_stored_fields
 from kalends.operations.imports.writing import Written, fetch_row, save_item, write_imported
 from kalends.operations.series.edit import ALL, Target, trash_dates
@@ -33,6 +34,7 @@ class Applied:
     record_id: int | None
     warnings: tuple[Message, ...] = ()
     changes: Mapping[str, FieldChange] | None = None  # planned again, because the record has changed since
+    is_done: bool = True  # False: the row has to be applied once more, in another transaction
 
 
 async def apply_row(context: OperationContext, source: Row, row: Row) -> Applied:
@@ -50,6 +52,8 @@ async def apply_row(context: OperationContext, source: Row, row: Row) -> Applied
     # An image that cannot be fetched now does not remove the one before.
     skipped = {"image"} if warnings else set[str]()
     applied = await _write(context, source, row, imported, skipped)
+    for event_id in row["different_from"] if applied.record_id is not None else ():
+        await remember_different(context.transaction, applied.record_id, event_id)
     return replace(applied, warnings=(*warnings, *applied.warnings))
 
 

@@ -121,14 +121,16 @@ async def decide_duplicate(
 
 
 async def decide_row(tx: Transaction, run_id: int, number: int, *, is_same: bool) -> None:
-    """Decide on a possible duplicate in a transaction."""
+    """Decide on a possible duplicate in a transaction. A difference is remembered, also by later plans."""
     run = await fetch_run(tx, run_id)
     rows = await imports.list_chosen_rows(tx, run_id, [number], 1)
     if run["state"] != "planned" or not rows or rows[0]["action"] != "duplicate":
         raise errors.import_state(run["state"])
-    event_id = rows[0]["record_id"] if is_same else None
-    values: dict[Any, object] = {"action": "linked" if is_same else "new", "record_id": event_id}
-    await imports.change_row(tx, run_id, number, {**values, "state": "pending"})
+    event_id = rows[0]["record_id"]
+    decided: Columns = {"action": "linked"}
+    if not is_same:
+        decided = {"action": "new", "record_id": None, "different_from": [*rows[0]["different_from"], event_id]}
+    await imports.change_row(tx, run_id, number, {**decided, "state": "pending"})
     await update_counts(tx, run_id)
 
 
@@ -153,6 +155,8 @@ async def _draft_plan(
     items = {key_of(item): item for item in await imports.list_items(tx, source["id"])}
     own_ids = {item["record_id"] for item in items.values() if item["kind"] == "events"}
     planner = Planner(tx, source, items, find_candidates, own_ids=own_ids)
+    for row in await imports.list_differences(tx, source["id"]):
+        planner.differences.setdefault(key_of(row), set()).update(row["different_from"])
     await planner.plan_records(parsed.records)
     absent = absences.find_absent(parsed, items, planner.seen | planner.moved_from)
     is_new_fetch = source["last_success_at"] is None or tx.now - source["last_success_at"] >= MIN_FETCH_GAP

@@ -6,7 +6,7 @@ from kalends.kinds.kind import Actor
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
 from kalends.operations.media.library import Library
-from kalends.store import Row, imports
+from kalends.store import Row, imports, users
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -43,6 +43,14 @@ async def find_owner(tx: Transaction, source: Row) -> Actor:
             anonymous=False,
         )
     return actor
+
+
+async def make_undo_context(tx: Transaction, source: Row, library: Library | None = None) -> OperationContext:
+    """Return the context in which a run is undone. A site that moved in may have no account afterwards."""
+    if source["kind"] != "tec":
+        return await make_context(tx, source, library)
+    user_id = await users.find_first_administrator(tx)
+    return OperationContext(tx, Actor(user_id or 0, "administrator"), "", "", library=library, returns_record=False)
 
 
 async def make_context(tx: Transaction, source: Row, library: Library | None = None) -> OperationContext:

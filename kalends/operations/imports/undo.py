@@ -1,33 +1,25 @@
 """Undoing a run as a plan of its own: fields that nobody has changed since get their former values."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 import orjson
 
 from kalends.core import errors
-from kalends.core.errors import ApiError
 from kalends.core.messages import Message
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind
+from kalends.kinds.media import MEDIA
 from kalends.kinds.series import SERIES
 from kalends.kinds.snapshots import INTERNAL_COLUMNS, param_name
-from kalends.operations.context import OperationContext
-from kalends.operations.history import write_back
+from kalends.operations.imports import undo_accounts
 from kalends.operations.imports.authority import LOCAL, SOURCE
-from kalends.operations.imports.comparison import load_rows
 from kalends.operations.imports.planning import CHUNK
-from kalends.operations.imports.row_writing import Applied, trash_record
 from kalends.operations.imports.runs import store_rows, update_counts
 from kalends.operations.imports.sources import fetch_run
-from kalends.operations.imports.writing import fetch_row
-from kalends.operations.records import remove_term
-from kalends.operations.series.matching import load_occurrences
-from kalends.operations.series.undo import restore_series
-from kalends.operations.writes import change_record
 from kalends.store import Row, history, imports
 from kalends.store.database import Database, Transaction
 from kalends.store.history import encode_columns
@@ -36,6 +28,9 @@ from kalends.store.sql import Sql
 
 # Columns that follow from others: a difference is no edit by a person.
 UNCOMPARED: Final = INTERNAL_COLUMNS | {"slug"}
+# The kinds whose changes are undone.
+UNDONE_KINDS: Final[Mapping[str, Kind]] = {**BY_NAME, MEDIA.name: MEDIA}
+KEPT: Final = Message("People have changed it since, so it stays.")
 UNDOABLE_STATES: Final = ("applied", "planned", "failed")
 
 
@@ -50,6 +45,11 @@ class Undone:
     after: dict[str, Any] = field(default_factory=dict[str, Any])
     first_revision: int = 0
     last_revision: int = 0
+
+    @property
+    def was_trashed(self) -> bool:
+        """Return whether the run created the record in the trash."""
+        return bool(self.after.get("status") == "trash")
 
     def add(self, change: Row) -> None:
         """Add a change that is older than those before."""
@@ -76,21 +76,25 @@ async def fill_undo(database: Database, site_id: int, undo_id: int, now: datetim
     async with database.transaction(site_id, now, writing=False) as tx:
         run = await fetch_run(tx, (await fetch_run(tx, undo_id))["undoes"])
         _check(tx, run)
-        rows = await _draft_rows(tx, run["id"])
+        rows = [*await _draft_rows(tx, run), *await undo_accounts.plan_accounts(tx, run)]
     await store_rows(database, site_id, undo_id, rows, now)
     async with database.transaction(site_id, now, writing=True) as tx:
         await update_counts(tx, undo_id, same=0)
         await imports.change_run(tx, undo_id, {"state": "planned", "planned_at": now})
 
 
-async def _draft_rows(tx: Transaction, run_id: int) -> list[dict[str, Any]]:
+async def _draft_rows(tx: Transaction, run: Row) -> list[dict[str, Any]]:
     """Return the rows of the plan, the latest change first."""
-    changes = await imports.list_run_changes(tx, run_id)
-    events = [entry["record_id"] for entry in changes if entry["kind"] == EVENTS.name]
-    sent = await _read_sent_fields(tx, run_id)
+    changes = await imports.list_run_changes(tx, run["id"])
     undone = collect(changes)
+    plan = UndoPlan(
+        tx,
+        events=[entry["record_id"] for entry in changes if entry["kind"] == EVENTS.name],
+        sent=await _read_sent_fields(tx, run["id"]),
+        edited=await imports.list_edited_records(tx, run["first_revision"]),
+    )
     records = await _load_records(tx, undone)
-    rows = [await _plan_row(tx, entry, records.get((entry.kind, entry.record_id)), sent, events) for entry in undone]
+    rows = [await _plan_row(plan, entry, records.get((entry.kind, entry.record_id))) for entry in undone]
     return [row for row in rows if row is not None]
 
 
@@ -100,8 +104,9 @@ async def _load_records(tx: Transaction, undone: Sequence[Undone]) -> dict[tuple
     for kind in dict.fromkeys(entry.kind for entry in undone):
         ids = [entry.record_id for entry in undone if entry.kind == kind]
         for start in range(0, len(ids), CHUNK):
-            rows = await load_rows(tx, kind, ids[start : start + CHUNK])
-            records.update({(kind, record_id): row for record_id, row in rows.items()})
+            condition = Sql("r.site_id = ? AND r.id = ANY(?)", tx.site.id, ids[start : start + CHUNK])
+            rows = await tx.fetch_all(UNDONE_KINDS[kind].select(condition))
+            records.update({(kind, row["id"]): row for row in rows})
     return records
 
 
@@ -121,7 +126,7 @@ def collect(changes: Sequence[Row]) -> list[Undone]:
         is_date = change["kind"] == EVENTS.name and (
             change["cause"] is not None or change["record_id"] in created_dates
         )
-        if change["kind"] in BY_NAME and not is_date:
+        if change["kind"] in UNDONE_KINDS and not is_date:
             key = change["kind"], change["record_id"]
             records.setdefault(key, Undone(*key)).add(change)
     return list(records.values())
@@ -142,22 +147,26 @@ async def _read_sent_fields(tx: Transaction, run_id: int) -> dict[tuple[str, int
 # Planning ------------------------------------------------------------------------------------
 
 
-async def _plan_row(
-    tx: Transaction,
-    undone: Undone,
-    row: Row | None,
-    sent: Mapping[tuple[str, int], dict[str, Any]],
-    events: Sequence[int],
-) -> dict[str, Any] | None:
-    """Return the row for a record; None if nothing is left to undo. `events` are those of the run."""
-    if row is None or (undone.is_created and row.get("status") == "trash"):
+@dataclass(frozen=True, slots=True)
+class UndoPlan:
+    """What planning an undo needs to know of the run and of the changes since."""
+
+    tx: Transaction
+    events: Sequence[int]  # the events of the run
+    sent: Mapping[tuple[str, int], dict[str, Any]]  # the fields that rows of the run have changed
+    edited: Collection[tuple[str, int]]  # the records that people have changed since
+
+
+async def _plan_row(plan: UndoPlan, undone: Undone, row: Row | None) -> dict[str, Any] | None:
+    """Return the row for a record; None if nothing is left to undo."""
+    if row is None or (undone.is_created and row.get("status") == "trash" and not undone.was_trashed):
         return None
-    changes, reasons = await _compare(tx, undone, row, events)
+    changes, reasons = await _compare(plan, undone, row)
     is_empty = not undone.is_created and not any(change["decision"] == SOURCE for change in changes.values())
     facts = {
         **{name: getattr(undone, name) for name in ("is_created", "before", "after")},
         **{name: getattr(undone, name) for name in ("first_revision", "last_revision")},
-        "fields": sent.get((undone.kind, undone.record_id), {}),
+        "fields": plan.sent.get((undone.kind, undone.record_id), {}),
     }
     return {
         "action": "gone" if undone.is_created else "changed",
@@ -172,18 +181,18 @@ async def _plan_row(
     }
 
 
-async def _compare(
-    tx: Transaction, undone: Undone, row: Row, events: Sequence[int]
-) -> tuple[dict[str, dict[str, Any]], list[Message]]:
+async def _compare(plan: UndoPlan, undone: Undone, row: Row) -> tuple[dict[str, dict[str, Any]], list[Message]]:
     """Return the fields that are restored or kept, and why a record cannot be undone."""
-    kind = BY_NAME[undone.kind]
+    kind = UNDONE_KINDS[undone.kind]
     if undone.is_created:
-        return {}, await _find_users(tx, kind, undone.record_id, events)
+        if (undone.kind, undone.record_id) in plan.edited:
+            return {}, [KEPT]
+        return {}, await find_users(plan.tx, kind, undone.record_id, plan.events)
     if kind is SERIES:
-        is_edited = await _is_edited_since(tx, undone)
+        is_edited = await is_edited_since(plan.tx, undone)
         reason = Message("The series has been changed since. Undo the changes on its page.")
         return {"series": _describe(None, None, None, LOCAL if is_edited else SOURCE)}, [reason] if is_edited else []
-    current = _encode_row(row)
+    current = encode_row(row)
     kept = find_edited(undone, current)
     changes = {
         param_name(kind, name): _describe(
@@ -211,7 +220,7 @@ def _describe(stored: object, before: object, now: object, decision: str) -> dic
     return {"stored": stored, "before": before, "now": now, "decision": decision}
 
 
-async def _find_users(tx: Transaction, kind: Kind, record_id: int, undone: Sequence[int] = ()) -> list[Message]:
+async def find_users(tx: Transaction, kind: Kind, record_id: int, undone: Sequence[int] = ()) -> list[Message]:
     """Return the reason to keep a venue, organizer or term that events use, apart from those that are undone."""
     for link in (link for other in KINDS for link in other.links if link.kind == kind.name):
         count: int = await tx.fetch_value(
@@ -228,7 +237,7 @@ async def _find_users(tx: Transaction, kind: Kind, record_id: int, undone: Seque
     return []
 
 
-async def _is_edited_since(tx: Transaction, undone: Undone) -> bool:
+async def is_edited_since(tx: Transaction, undone: Undone) -> bool:
     later = await history.list_record_changes(tx, undone.kind, undone.record_id, after=undone.last_revision)
     return bool(later)
 
@@ -237,71 +246,6 @@ def _read(stored: str | None) -> dict[str, Any]:
     return orjson.loads(stored) if stored else {}
 
 
-def _encode_row(row: Row) -> dict[str, Any]:
+def encode_row(row: Row) -> dict[str, Any]:
     current: dict[str, Any] = orjson.loads(encode_columns(dict(row)))
     return current
-
-
-# Applying ------------------------------------------------------------------------------------
-
-
-async def apply_undo_row(context: OperationContext, source: Row, row: Row) -> Applied:
-    """Undo what a run has done to one record, as far as nobody has changed it since."""
-    tx, kind, facts = context.transaction, BY_NAME[row["kind"]], imports.decode(row["imported"])
-    fields = facts.pop("fields")
-    undone = Undone(row["kind"], row["record_id"], **facts)
-    record = await fetch_row(tx, kind, row["record_id"])
-    warnings: list[Message] = []
-    if record is not None:
-        warnings = await _undo_record(context, kind, record, undone)
-    if source["interval_minutes"] is None:
-        # The next upload of the same file is to find the state before the run. A subscription must not bring back
-        # what people have undone.
-        await _reset_items(tx, source, undone, fields)
-    return Applied(row["record_id"], tuple(warnings))
-
-
-async def _undo_record(context: OperationContext, kind: Kind, record: Row, undone: Undone) -> list[Message]:
-    tx = context.transaction
-    if undone.is_created:
-        reasons = await _find_users(tx, kind, undone.record_id)
-        if not reasons:
-            await _remove(context, kind, record)
-        return reasons
-    if kind is SERIES:
-        if await _is_edited_since(tx, undone):
-            raise ApiError(409, "rest-import-changed-since", Message("The series has been changed since."))
-        values = {"revision": undone.first_revision - 1, "force": True}
-        await restore_series(SERIES, replace(context, record_id=record["id"], values=values))
-        return []
-    kept = find_edited(undone, _encode_row(record))
-    columns = {name: value for name, value in undone.before.items() if name not in kept}
-    await write_back(kind, context, record, columns)
-    return []
-
-
-async def _remove(context: OperationContext, kind: Kind, record: Row) -> None:
-    """Move a record that the run has created to the trash; terms have none and are deleted."""
-    if kind.is_term:
-        await remove_term(kind, context, record, record.get("parent"))
-    elif kind is not SERIES:
-        if record["status"] != "trash":
-            await change_record(kind, context, record, {"status": "trash"})
-    elif record["status"] != "trash":
-        await trash_record(context, record, is_series=True)
-        occurrences = await load_occurrences(context.transaction, record["id"])
-        for event in occurrences.active.values():
-            await change_record(EVENTS, context, event, {"status": "trash"})
-
-
-async def _reset_items(tx: Transaction, source: Row, undone: Undone, fields: Mapping[str, Any]) -> None:
-    for item in await imports.list_source_items(tx, source["id"], undone.kind, undone.record_id):
-        if undone.is_created:
-            await imports.remove_item(tx, source["id"], item["kind"], item["identity"], item["recurrence_id"])
-            continue
-        sent, stored = imports.decode(item["source_values"]), imports.decode(item["stored_values"])
-        for name, change in fields.items():
-            sent[name], stored[name] = change["before"], change["stored"]
-        sent = {name: value for name, value in sent.items() if value is not None}
-        await imports.save_items(tx, source["id"], [{**dict(item), "source_values": sent, "stored_values": stored}])
-    await imports.change_source(tx, source["id"], {"input_hash": None, "etag": "", "last_modified": ""})

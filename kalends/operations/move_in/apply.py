@@ -31,7 +31,7 @@ from kalends.store import Row, former_addresses, imports, slug_redirects, users
 from kalends.store.database import Database, Transaction
 from kalends.store.sql import Sql
 
-MAX_SECONDS: Final = 0.1
+MAX_SECONDS: Final = 0.08
 MAX_ROWS: Final = 25
 # IDs of new records begin at the next thousand behind those of the old site.
 ID_STEP: Final = 1000
@@ -79,6 +79,9 @@ async def _begin(job: MoveInJob, *, accept_deletions: bool) -> tuple[Row, int]:
         if run["state"] not in ("planned", "applying", "applied", "unchanged"):
             raise InvalidValue("Run {number} is {state}; plan again.", number=job.run_id, state=run["state"])
         options = orjson.loads(run["options"])
+        if "site_before" not in options:
+            options["site_before"] = await _read_site(tx, source, job.move_in)
+            await imports.change_run(tx, job.run_id, {"options": imports.encode(options)})
         await write_settings(tx, source, job.move_in.site, map_ids=not options["keep_ids"])
         await keep_identity(tx, job.move_in.site, keep_ids=options["keep_ids"])
         if accept_deletions:
@@ -87,6 +90,19 @@ async def _begin(job: MoveInJob, *, accept_deletions: bool) -> tuple[Row, int]:
         if total:
             await imports.change_run(tx, job.run_id, {"state": "applying"})
         return source, total
+
+
+async def _read_site(tx: Transaction, source: Row, move_in: MoveIn) -> dict[str, Any]:
+    """Return what the run is about to change besides records, so that it can be undone."""
+    current, prefixes = await sites.read_settings(tx), await former_addresses.list_prefixes(tx)
+    wanted = read_settings(move_in.site)
+    return {
+        "settings": {name: {"before": current[name], "after": value} for name, value in wanted.items()},
+        "known_settings": orjson.loads(source["facts"]).get("settings", {}),
+        "former_host": tx.site.former_host,
+        "former_last_id": tx.site.former_last_id,
+        "prefixes": [entry.old for entry in move_in.prefixes if entry.old not in prefixes],
+    }
 
 
 async def write_settings(tx: Transaction, source: Row, site: SiteFacts, *, map_ids: bool) -> None:
@@ -199,13 +215,14 @@ async def _apply_batch(job: MoveInJob, source: Row, image: StoredImage | Message
     """Apply rows until the time is over; return their number. An image, whose file is stored, is applied alone."""
     number = 0
     async with job.database.transaction(job.site_id, utc_now(), writing=True) as tx:
-        await tx.lock_site(None)
         context = await _make_context(job, tx)
-        deadline = time.monotonic() + MAX_SECONDS
-        for row in await imports.list_pending_rows(tx, job.run_id, 1 if image else MAX_ROWS):
-            if (row["kind"] == "media" and row["imported"] and image is None) or (
-                number and time.monotonic() > deadline
-            ):
+        rows = await imports.list_pending_rows(tx, job.run_id, 1 if image else MAX_ROWS)
+        await tx.lock_site(None)
+        started = time.monotonic()
+        for row in rows:
+            # The next row will take about as long as the ones before.
+            is_late = number > 0 and (time.monotonic() - started) / number * (number + 1) > MAX_SECONDS
+            if is_late or (row["kind"] == "media" and row["imported"] and image is None):
                 break
             await _apply_row(context, source, row, image)
             number += 1

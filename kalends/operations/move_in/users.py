@@ -13,14 +13,14 @@ from kalends.core.imports.records import ImportedRecord
 from kalends.core.slugs import add_number
 from kalends.core.urls import read_email
 from kalends.operations import accounts
+from kalends.operations.imports.undo_accounts import CREATED
 from kalends.store import Row, imports, users
 from kalends.store.database import Transaction
 
 MAX_LOGIN: Final = 60
 MAX_NAME: Final = 100
 MAX_TRIES: Final = 100
-# In the column `fingerprint` of an item: whether the account was created, and may be changed, by the move-in.
-CREATED: Final = "created"
+# In the column `fingerprint` of an item: the account existed before the move-in.
 MATCHED: Final = "matched"
 
 

@@ -3,7 +3,7 @@
 from kalends.store.migrations.steps import run_file
 
 revision = "0021"
-down_revision = "0019"
+down_revision = "0020"
 
 
 def upgrade() -> None:
