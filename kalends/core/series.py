@@ -261,15 +261,24 @@ def end_series(definition: Definition, slot: datetime) -> Definition | None:
     """End the series before a slot; return None if no date is left."""
     definition, index = begin_part(definition, slot)
     added = tuple(entry for entry in definition.added if entry < slot)
-    if not index and not added:
+    parts = definition.parts[:index] or make_single_part(definition, added)
+    if not parts:
         return None
     return replace(
         definition,
-        parts=definition.parts[:index] or (replace(definition.parts[0], rule=None),),
+        parts=parts,
         added=added,
-        removed=_cut(definition, index, slot),
+        removed=tuple(entry for entry in definition.removed if entry < slot),
         content_changes=tuple(change for change in definition.content_changes if change.since < slot),
     )
+
+
+def make_single_part(definition: Definition, added: tuple[datetime, ...]) -> tuple[Part, ...]:
+    """Return a part without a rule for the first of the added dates, for a series that has no others."""
+    if not added:
+        return ()
+    part = find_part(definition, added[0])
+    return (replace(part, rule=None, start=added[0], end=added[0] + part.length),)
 
 
 def change_dates(definition: Definition, add: Iterable[datetime] = (), remove: Iterable[datetime] = ()) -> Definition:
@@ -341,12 +350,6 @@ def _shift_part(part: Part, change: Shift, *, keep_rule: bool) -> Part:
         timezone=part.timezone if change.timezone is None else change.timezone,
         all_day=part.all_day if change.all_day is None else change.all_day,
     )
-
-
-def _cut(definition: Definition, index: int, slot: datetime) -> tuple[datetime, ...]:
-    """Return the removed slots of the parts that stay; without a part, the base date itself is left out."""
-    removed = {entry for entry in definition.removed if entry < slot}
-    return tuple(sorted(removed if index else {*removed, definition.parts[0].start}))
 
 
 def _without(changes: Iterable[ContentChange], values: Mapping[str, Any]) -> tuple[ContentChange, ...]:

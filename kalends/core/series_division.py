@@ -1,5 +1,6 @@
 """Dividing a series into two, and joining two series. Everything here is a value."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -13,7 +14,7 @@ from kalends.core.series import (
     begin_part,
     content_at,
     end_series,
-    find_part,
+    make_single_part,
 )
 
 # Dates that are compared to find out whether one rule gives the dates of two.
@@ -27,7 +28,7 @@ def split_definition(definition: Definition, slot: datetime, uid: str) -> tuple[
         return None
     divided, index = begin_part(definition, slot)
     added = tuple(entry for entry in definition.added if entry >= slot)
-    parts = divided.parts[index:] or _make_single_part(definition, added)
+    parts = divided.parts[index:] or make_single_part(definition, added)
     if not parts:
         return None
     tail = Definition(
@@ -38,14 +39,6 @@ def split_definition(definition: Definition, slot: datetime, uid: str) -> tuple[
         tuple(entry for entry in definition.removed if entry >= slot),
     )
     return head, tail
-
-
-def _make_single_part(definition: Definition, added: tuple[datetime, ...]) -> tuple[Part, ...]:
-    """Return a part without a rule for the first of the added dates."""
-    if not added:
-        return ()
-    part = find_part(definition, added[0])
-    return (replace(part, rule=None, start=added[0], end=added[0] + part.length),)
 
 
 def is_before(first: Definition, second: Definition) -> bool:
@@ -71,23 +64,37 @@ def join_definitions(first: Definition, second: Definition) -> Definition:
     different = {name: value for name, value in content_at(second, begin).items() if content.get(name) != value}
     change = (ContentChange(begin, different),) if different else ()
     removed = [slot for slot in first.removed if slot < begin] + [slot for slot in second.removed if slot >= begin]
+    added = {*first.added, *second.added}
     return Definition(
-        _join_parts(first.parts, second.parts),
+        _join_parts(first.parts, second.parts, added),
         first.template,
         (*earlier, *change, *[change for change in second.content_changes if change.since > begin]),
-        tuple(sorted({*first.added, *second.added})),
+        tuple(sorted(added)),
         tuple(sorted(removed)),
     )
 
 
-def _join_parts(first: tuple[Part, ...], second: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Join two lists of parts; where one rule gives the dates of two neighbours, they become one part."""
-    joined = _join(first[-1], second[0])
+def _join_parts(first: tuple[Part, ...], second: tuple[Part, ...], added: Collection[datetime]) -> tuple[Part, ...]:
+    """Join two lists of parts; where one part gives the dates of two neighbours, they become one."""
+    head, tail = first[-1], second[0]
+    if (head.length, head.timezone, head.all_day) != (tail.length, tail.timezone, tail.all_day):
+        return (*first, *second)
+    # An added date needs no part of its own if the part that is in force without it has the same form.
+    if len(first) == 1 and _is_added(head, added):
+        return (replace(tail, uid=head.uid), *second[1:])
+    if _is_added(tail, added):
+        return (*first, *second[1:])
+    joined = _join(head, tail)
     return (*first[:-1], joined, *second[1:]) if joined is not None else (*first, *second)
 
 
+def _is_added(part: Part, added: Collection[datetime]) -> bool:
+    return part.rule is None and part.start in added
+
+
 def _join(head: Part, tail: Part) -> Part | None:
-    if head.rule is None or tail.rule is None or not _has_same_form(head, tail):
+    """Return the part whose rule gives the dates of two, if there is one."""
+    if head.rule is None or tail.rule is None or _without_end(head.rule) != _without_end(tail.rule):
         return None
     count = (head.rule.count or 0) + tail.rule.count if tail.rule.count else None
     candidate = replace(head, rule=replace(tail.rule, count=count))
@@ -100,15 +107,5 @@ def _ends_alike(given: list[datetime], expected: list[datetime]) -> bool:
     return len(given) == len(expected) or len(expected) >= COMPARED_DATES
 
 
-def _has_same_form(head: Part, tail: Part) -> bool:
-    """Return whether two parts differ only in their dates."""
-    return (head.length, head.timezone, head.all_day, _without_end(head.rule)) == (
-        tail.length,
-        tail.timezone,
-        tail.all_day,
-        _without_end(tail.rule),
-    )
-
-
-def _without_end(rule: Rule | None) -> Rule | None:
-    return replace(rule, count=None, until=None) if rule is not None else None
+def _without_end(rule: Rule) -> Rule:
+    return replace(rule, count=None, until=None)

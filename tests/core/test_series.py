@@ -220,6 +220,7 @@ def test_a_series_that_ends_before_its_first_date_has_no_dates() -> None:
     ended = end_series(make_definition(added=(at(1, 4),)), START)
     assert ended is not None
     assert slots(ended) == [at(1, 4)]
+    assert (ended.parts[0].start, ended.removed) == (at(1, 4), ())
 
 
 @settings(max_examples=scaled(40, 5000), deadline=None)

@@ -68,9 +68,8 @@ class DivisionSteps(SeriesMachine):
             return
         head, tail = split(self.model, slot, 0)
         if not head.segments:
-            if not head.added:
-                refusal = Refused(400, "rest_invalid_param")
-                self.write("POST", f"/series/{self.model.id}/split", dry=dry, expected=refusal, **{"from": str(slot)})
+            refusal = Refused(400, "rest_invalid_param")
+            self.write("POST", f"/series/{self.model.id}/split", dry=dry, expected=refusal, **{"from": str(slot)})
             return
         body = self.write("POST", f"/series/{self.model.id}/split", dry=dry, **{"from": str(slot)})
         tail.id = body["new_series"]["id"]

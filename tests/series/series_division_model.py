@@ -13,7 +13,7 @@ def split(series: SeriesModel, slot: datetime, new_id: int) -> tuple[SeriesModel
     halves = [half for segment in series.segments for half in segment.cut(slot)]
     head = replace(
         series,
-        segments=[half for half in halves if half.first < slot],
+        segments=[half for half in halves if half.first < slot] or series.make_single(before=slot),
         changes=[change for change in series.changes if change[0] < slot],
         added={entry for entry in series.added if entry < slot},
         removed={entry for entry in series.removed if entry < slot},
@@ -23,22 +23,15 @@ def split(series: SeriesModel, slot: datetime, new_id: int) -> tuple[SeriesModel
         series,
         id=new_id,
         template=series.content_at(slot),
-        segments=[half for half in halves if half.first >= slot] or [_single_segment(series, slot)],
+        segments=[half for half in halves if half.first >= slot] or series.make_single(since=slot),
         changes=[change for change in series.changes if change[0] > slot],
         added={entry for entry in series.added if entry >= slot},
         removed={entry for entry in series.removed if entry >= slot},
         events={event.id: event for event in series.events.values() if event.slot >= slot},
     )
-    if series.created_until is not None:
+    if series.created_until is not None and head.segments:
         head.create_until(series.created_until)
     return head, tail
-
-
-def _single_segment(series: SeriesModel, slot: datetime) -> Segment:
-    """Return the first of the added dates, which has no rule."""
-    first = min(entry for entry in series.added if entry >= slot)
-    segment = series.segment_at(first)
-    return Segment("FREQ=DAILY;COUNT=1", first, segment.length, segment.zone)
 
 
 def merge(series: SeriesModel, other: SeriesModel) -> SeriesModel:
@@ -75,18 +68,25 @@ def _join(first: SeriesModel, second: SeriesModel) -> SeriesModel:
     changes = [change for change in first.changes if change[0] < begin]
     return replace(
         first,
-        segments=_join_segments(first.segments, second.segments),
+        segments=_join_segments(first.segments, second.segments, first.added | second.added),
         changes=[*changes, (begin, second.content_at(begin)), *[c for c in second.changes if c[0] > begin]],
         added=first.added | second.added,
         removed={slot for slot in first.removed if slot < begin} | {slot for slot in second.removed if slot >= begin},
     )
 
 
-def _join_segments(first: list[Segment], second: list[Segment]) -> list[Segment]:
+def _join_segments(first: list[Segment], second: list[Segment], added: set[datetime]) -> list[Segment]:
     """Put two halves of a segment together again, because a new rule replaces one segment."""
-    joint = replace(first[-1], before=second[0].before)
-    is_same = replace(joint, since=second[0].since) == second[0]
-    if is_same and [*joint.slots()] == [*first[-1].slots(), *second[0].slots()]:
+    head, tail = first[-1], second[0]
+    if (head.length, head.zone) != (tail.length, tail.zone):
+        return [*first, *second]
+    if len(first) == 1 and head.is_single and head.first in added:
+        return second
+    if tail.is_single and tail.first in added:
+        return [*first, *second[1:]]
+    joint = replace(head, before=tail.before)
+    is_same = replace(joint, since=tail.since) == tail
+    if is_same and [*joint.slots()] == [*head.slots(), *tail.slots()]:
         return [*first[:-1], joint, *second[1:]]
     return [*first, *second]
 

@@ -14,7 +14,7 @@ from kalends.core.recurrence import read_rule
 from kalends.core.series import Date, Part
 from kalends.core.series_pairing import pair_slots
 from kalends.operations.series.matching import compute_horizon
-from tests.series.series_model_values import FAR, Occurrence, Refused, ScopeEdit, Segment, settle
+from tests.series.series_model_values import FAR, SINGLE, Occurrence, Refused, ScopeEdit, Segment, settle
 
 TIMES = "times"
 
@@ -51,6 +51,12 @@ class SeriesModel:
         given = [segment for segment in self.segments if slot in segment.slots(slot)]
         return given[0] if given else [*self.segments[:1], *[s for s in self.segments if s.first <= slot]][-1]
 
+    def make_single(self, since: datetime = datetime.min, before: datetime = datetime.max) -> list[Segment]:
+        """Return a segment of the first of the added dates in a period, for a series that has no others."""
+        slots = [slot for slot in self.added if since <= slot < before]
+        parts = {slot: self.segment_at(slot) for slot in sorted(slots)[:1]}
+        return [Segment(SINGLE, slot, segment.length, segment.zone) for slot, segment in parts.items()]
+
     def content_at(self, slot: datetime) -> dict[str, Any]:
         content = dict(self.template)
         for since, values in self.changes:
@@ -70,6 +76,11 @@ class SeriesModel:
     def create_until(self, until: datetime) -> None:
         """Note until when dates exist."""
         self.created_until = until if self.has_dates_after(until) else None
+
+    def refresh_until(self) -> None:
+        """Note that all dates exist if an edit has left none after those that do."""
+        if self.created_until is not None:
+            self.create_until(self.created_until)
 
     def extend(self, now: datetime) -> None:
         """Note what the job creates: blocks of 31 days, until they reach the horizon."""
@@ -162,7 +173,11 @@ class SeriesModel:
             self._change_rule(edit.rule, None if times_since is None else begin, keep_later=edit.since is None)
             self.create_until(self.horizon(now))
         elif moves and self.created_until is not None:
-            self.create_until(self.created_until - timedelta(days=1) + min(shifted, timedelta()))
+            # The job looks at the last days again, because dates may have moved there, but not at the past.
+            earlier_by = timedelta(days=1) - min(shifted, timedelta())
+            self.create_until(max(self.created_until - earlier_by, min(self.created_until, now)))
+        else:
+            self.refresh_until()
         for event, expected in earlier_added:
             if event.slot in self.added and self.segment_at(event.slot).times_at(event.slot) != expected:
                 event.own.add(TIMES)
@@ -173,7 +188,8 @@ class SeriesModel:
             earlier = [event for event in upcoming if times_since is not None and event.slot < times_since]
             later = [event for event in upcoming if event not in earlier]
             self._settle(earlier, {event.id: event.slot for event in earlier}, edit)
-            self._pair(later, None if times_since is None else begin, edit, {event.slot for event in past})
+            taken = {event.slot for event in past}
+            self._pair(later, None if times_since is None else begin, edit, taken, now)
 
     @staticmethod
     def _moved(slot: datetime, since: datetime | None, by: timedelta) -> datetime:
@@ -240,7 +256,9 @@ class SeriesModel:
         if TIMES not in event.own:
             event.start, event.end, event.zone = segment.times_at(slot)
 
-    def _pair(self, events: list[Occurrence], since: datetime | None, edit: ScopeEdit, taken: set[datetime]) -> None:
+    def _pair(
+        self, events: list[Occurrence], since: datetime | None, edit: ScopeEdit, taken: set[datetime], now: datetime
+    ) -> None:
         given = {slot: segment for slot, segment in self.dates().items() if slot not in taken}
         dates = {slot: segment for slot, segment in given.items() if since is None or slot >= since}
         parts = {segment: _make_part(segment) for segment in set(dates.values())}
@@ -249,7 +267,12 @@ class SeriesModel:
         lost = [by_slot[old] for old, new in pairs if old is not None and new is None]
         if any(event.own for event in lost) and not edit.replaces:
             raise Refused(409, "series_overrides_lost")
-        waiting = {event.slot: event for event in self.events.values() if event.trashed}
+        # A date whose event is in the trash gets it back, unless its time has passed.
+        waiting = {
+            event.slot: event
+            for event in self.events.values()
+            if event.trashed and event.slot in dates and not dates[event.slot].has_ended(event.slot, now)
+        }
         for event in lost:
             event.trashed = True
         for old, new in pairs:
@@ -263,10 +286,10 @@ class SeriesModel:
         for event in upcoming:
             event.trashed = True
         segments = [half for segment in self.segments for half in segment.cut(since) if half.first < since]
-        added = {slot for slot in self.added if slot < since}
-        if not segments and not added:
+        segments = segments or self.make_single(before=since)
+        if not segments:
             return True
-        self.segments, self.added = segments, added
+        self.segments, self.added = segments, {slot for slot in self.added if slot < since}
         self.removed = {slot for slot in self.removed if slot < since}
         self.changes = [change for change in self.changes if change[0] < since]
         return False

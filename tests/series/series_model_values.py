@@ -11,6 +11,8 @@ from zoneinfo import ZoneInfo
 from dateutil.rrule import rrulestr
 
 FAR = datetime(2040, 1, 1)
+# The rule of a segment for an added date alone.
+SINGLE = "FREQ=DAILY;COUNT=1"
 
 
 class Refused(Exception):
@@ -64,9 +66,17 @@ class Segment:
         """Return start, end and zone of the date at a slot."""
         return *settle(slot, slot + self.length, self.zone), self.zone
 
+    def has_ended(self, slot: datetime, now: datetime) -> bool:
+        _, end, zone = self.times_at(slot)
+        return to_utc(end, zone) < now
+
     def is_between(self, slot: datetime, begin: datetime, until: datetime) -> bool:
         """Return whether a slot is after an instant and not after another one."""
         return begin < slot.replace(tzinfo=ZoneInfo(self.zone)) <= until
+
+    @property
+    def is_single(self) -> bool:
+        return self.rule == SINGLE
 
     @property
     def first(self) -> datetime:

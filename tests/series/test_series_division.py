@@ -45,10 +45,16 @@ def test_a_split_series_is_merged_again(client: SeriesClient, rule: str) -> None
     assert client.read(new)["status"] == "trash"
 
 
-def test_a_series_split_at_an_added_date_is_merged_again(client: SeriesClient) -> None:
-    series = client.create(title="Added", rule="FREQ=WEEKLY", add_dates=["2027-01-16"])
+@pytest.mark.parametrize(("added", "rule"), [
+    ("2027-01-16", "FREQ=WEEKLY"),
+    ("2027-01-16", "FREQ=WEEKLY;COUNT=2"),
+    ("2027-01-02", "FREQ=WEEKLY"),
+    ("2027-01-02", "FREQ=WEEKLY;COUNT=2"),
+])  # fmt: skip
+def test_a_series_split_at_an_added_date_is_merged_again(client: SeriesClient, added: str, rule: str) -> None:
+    series = client.create(title="Added", rule=rule, add_dates=[added])
     before = state(client, series["id"])
-    result = client.post(f"/series/{series['id']}/split", **{"from": "2027-01-16"})
+    result = client.post(f"/series/{series['id']}/split", **{"from": max(added, "2027-01-05")})
     client.post(f"/series/{series['id']}/merge", series=result["new_series"]["id"])
     assert state(client, series["id"]) == before
 

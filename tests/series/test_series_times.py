@@ -106,6 +106,22 @@ def test_an_edit_of_all_dates_keeps_them_their_times(client: SeriesClient) -> No
     assert {tuple(event["series"]["own"]) for event in after} == {()}
 
 
+@pytest.mark.parametrize(("start", "end", "more"), [("02:30", "04:00", {}), ("02:45", "03:15", {}),
+    ("02:30", "04:00", {"end_date": "05:00"})])  # fmt: skip
+def test_a_new_time_zone_keeps_the_times_that_it_skips(
+    client: SeriesClient, start: str, end: str, more: dict[str, str]
+) -> None:
+    """The clocks of Berlin skip the times of the first date, but not those of the others."""
+    times = {"start_date": f"2027-03-28 {start}:00", "end_date": f"2027-03-28 {end}:00"}
+    series = client.create(title="Zone", **times, timezone="America/New_York", rule="FREQ=WEEKLY;COUNT=3")
+    client.edit(client.events(series["id"])[0]["id"], "all", timezone="Europe/Berlin", **more)
+    events = client.events(series["id"])
+    assert [event["series"]["slot"][11:16] for event in events] == [start] * 3
+    assert [event["start_date"][11:16] for event in events] == [start.replace("02", "03"), start, start]
+    assert {event["end_date"][11:16] for event in events[1:]} == {more.get("end_date", end)}
+    assert {(event["timezone"], *event["series"]["own"]) for event in events} == {("Europe/Berlin",)}
+
+
 def test_an_end_without_a_day_is_the_next_one_after_the_start(client: SeriesClient) -> None:
     series = client.create(
         title="Midnight", start_date="2027-05-04 22:30:00", end_date="2027-05-05 00:30:00", rule="FREQ=WEEKLY;COUNT=3"

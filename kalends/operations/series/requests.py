@@ -153,6 +153,9 @@ def read_shift(context: OperationContext, row: Any, date: Date) -> Shift | None:
     arguments = {name: value for name, value in context.values.items() if name in TIME_PARAMS}
     if not arguments:
         return None
+    if arguments.keys() == {"timezone"}:
+        # Local times stay, also where daylight saving time skips them in the new time zone.
+        return Shift(timedelta(), timezone=arguments["timezone"] or context.transaction.site.timezone)
     if isinstance(arguments.get("start_date"), time):
         arguments["start_date"] = DateTimeInput(
             datetime.combine(date.slot.date(), arguments["start_date"]), None, False
@@ -165,7 +168,8 @@ def read_shift(context: OperationContext, row: Any, date: Date) -> Shift | None:
     start, end = read_nominal(context, arguments, columns)
     nominal = date.span()
     # An edit that does not name the start keeps it, even where daylight saving time has moved it.
-    start = date.slot if start == nominal.start.wall else start
+    is_kept = "start_date" not in arguments and columns["all_day"] == date.part.all_day
+    start = date.slot if is_kept or start == nominal.start.wall else start
     end = date.slot + date.part.length if end == nominal.end.wall and start == date.slot else end
     length, all_day = end - start, columns["all_day"]
     return Shift(
