@@ -31,6 +31,7 @@ from kalends.http.auth import record_use
 from kalends.http.context import MEDIA_PREFIX, AppState
 from kalends.http.disconnects import ClientDisconnected, DisconnectWatcher, Receive, Send
 from kalends.http.error_page import make_error_page
+from kalends.http.invalidation import TouchedTags
 from kalends.http.request_head import read_host, strip_port
 from kalends.http.response_cache import CachedResponse, ResponseCache, make_cached_response
 from kalends.http.response_headers import HeaderPolicy
@@ -376,6 +377,7 @@ def create_application() -> Application:
         return AppState(
             database,
             revisions,
+            TouchedTags(database),
             health.WorkerWatch(database),
             RepresentationCache(settings.cache_mb * 1024 * 1024 // 4) if settings.cache_mb else None,
             base_url=settings.base_url,

@@ -20,7 +20,7 @@ from kalends.adapters import smtp_client
 from kalends.adapters.purge_client import send_purges
 from kalends.bootstrap import database_options, open_import_tools, open_library
 from kalends.core.clock import utc_now
-from kalends.operations import cache_tags, emails, lifecycle
+from kalends.operations import cache_tags, emails, lifecycle, touched_tags
 from kalends.operations.imports import jobs as import_jobs
 from kalends.operations.media import maintenance
 from kalends.operations.series import horizon
@@ -121,8 +121,8 @@ def register_tasks(queue: App, database: Database, settings: Settings) -> None:
     @queue.task(name=jobs.Task.PURGE, retry=RETRY)
     async def purge(first: int, last: int, site_id: int, *, again: bool = True) -> None:
         async with database.transaction(site_id, utc_now(), writing=False) as tx:
-            tags = await cache_tags.tags_between(tx, first, last)
-        await asyncio.gather(*[send_purges(url, cache_tags.batch_tags(tags)) for url in settings.purge_urls])
+            tags = list(cache_tags.batch_tags(tx.site, await touched_tags.find_touched(tx, first, last)))
+        await asyncio.gather(*[send_purges(url, tags) for url in settings.purge_urls])
         if again:
             repeat = purge.configure(schedule_in={"seconds": PURGE_REPEAT_DELAY})
             await repeat.defer_async(first=first, last=last, site_id=site_id, again=False)

@@ -15,6 +15,7 @@ from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 from kalends.http import language, sessions
 from kalends.http.account_passwords import AccountPasswords
 from kalends.http.health import WorkerWatch
+from kalends.http.invalidation import TouchedTags
 from kalends.http.request_head import Corrections
 from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
 from kalends.operations.context import OperationContext
@@ -36,6 +37,7 @@ class AppState:
 
     database: Database
     revisions: SiteRevisions
+    touched_tags: TouchedTags
     worker_watch: WorkerWatch
     representation_cache: RepresentationCache | None = None
     base_url: str = ""
@@ -94,6 +96,7 @@ class RequestContext[R: MatchedRoute]:
     site_revision: SiteRevision | None = None
     expires_at: datetime | None = None
     cache_tags: tuple[str, ...] = ()
+    site_secret: bytes = b""  # hashes the cache tags of shared caches
 
     def remember_site(self, site: Site) -> None:
         """Keep the settings of the site that responses depend on after its transaction."""

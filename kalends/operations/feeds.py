@@ -70,7 +70,7 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
         sequences,
         withdrawn,
         min([*([expires_at] if expires_at else []), *expiries], default=None),
-        cache_tags.tags_for_list(EVENTS, context.transaction.site, rows, context.values),
+        cache_tags.tags_for_list(EVENTS, rows, context.values),
     )
 
 

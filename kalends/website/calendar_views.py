@@ -172,7 +172,7 @@ def _make_fitting_grid(page: PageContext, first: date, rows: list[Row], entries:
 
 
 def _list_cache_tags(context: OperationContext) -> tuple[str, ...]:
-    return cache_tags.tags_for_list(EVENTS, context.transaction.site, [], context.values)
+    return cache_tags.tags_for_list(EVENTS, [], context.values)
 
 
 async def _find_neighbors(

@@ -153,7 +153,7 @@ def show_page(
     if page.links.filters and not model.robots:
         model = replace(model, robots="noindex")
     if model.category_nav.shown:
-        cache_tags = (*cache_tags, f"s{site.id}-categories")
+        cache_tags = (*cache_tags, "categories")
     discovery = make_discovery(page.context.base_url, page_request.legacy_prefix, api_address)
     body = render(model, replace(_make_layout(page, site), discovery=discovery))
     headers = {

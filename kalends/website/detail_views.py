@@ -99,7 +99,7 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
     return show_page(
         page,
         model,
-        cache_tags=(*read.cache_tags, f"s{page.site.id}-events"),
+        cache_tags=(*read.cache_tags, "events"),
         expires_at=None if is_past else event.end_utc,
         is_cacheable=not is_unlocked,
         image_urls=tuple(image_urls),
