@@ -88,8 +88,8 @@ class RandomSite:
         return f"{API_PATH}/events{_query(self._event_filters(rng))}"
 
     def _event_filters(self, rng: Random) -> dict[str, Any]:
-        links = {name: self._stable(rng, kind) for name, kind in
-                 (("venue", "venues"), ("organizer", "organizers"), ("categories", "categories"), ("tags", "tags"))}  # fmt: skip
+        kinds = {"venue": "venues", "organizer": "organizers", "categories": "categories", "tags": "tags"}
+        links = {name: self._stable(rng, kind) for name, kind in kinds.items()}
         first = self.clock.now.date() + timedelta(days=rng.randint(-40, 90))
         dates = {"start_date": first.isoformat(), "end_date": (first + timedelta(days=rng.choice((0, 6, 30))))}
         options: list[dict[str, Any]] = [
