@@ -83,6 +83,14 @@ def tags_for_list(kind: Kind, rows: list[Row], filters: Container[str]) -> tuple
     return (SITE, kind.name, *_filter_kinds(kind, filters), *_list_references(kind, rows))
 
 
+def tags_for_shown(kind: Kind, values: Mapping[str, Any], rows: list[Row]) -> tuple[str, ...]:
+    """Return the tags of a page that names all events whose texts it shows, and may depend on other events."""
+    if not kind.is_event or values.get("orderby") == "modified":
+        return tags_for_list(kind, rows, values)
+    members = SEARCHED if "search" in values else EVENT_SET
+    return (SITE, members, *_filter_kinds(kind, values), *_list_references(kind, rows))
+
+
 def tags_for_page(kind: Kind, query: ListQuery, clauses: Sequence[Clause], rows: list[Row]) -> tuple[str, ...]:
     """Return the tags of a response that shows one page of a list and nothing else."""
     if not kind.is_event:

@@ -97,5 +97,5 @@ async def _list(kind: Kind, context: OperationContext, *, with_total: bool = Tru
     return RecordList(
         tuple(kind.reads.from_row(row, render_context) for row in found.rows),
         PageInfo(found.total, found.total_pages),
-        cache_tags.tags_for_list(kind, found.rows, found.query.values),
+        cache_tags.tags_for_shown(kind, found.query.values, found.rows),
     )

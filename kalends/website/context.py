@@ -152,6 +152,7 @@ def show_page(
         model = replace(model, canonical=page.context.base_url + HOME_PATHS[-1], robots="")
     if page.links.filters and not model.robots:
         model = replace(model, robots="noindex")
+    cache_tags = (*cache_tags, *page_request.highlights.cache_tags)
     if model.category_nav.shown:
         cache_tags = (*cache_tags, "categories")
     discovery = make_discovery(page.context.base_url, page_request.legacy_prefix, api_address)
