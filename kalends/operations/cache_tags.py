@@ -70,7 +70,9 @@ def month_tag(month: int) -> str:
 
 
 def tags_for_record(kind: Kind, row: Row) -> tuple[str, ...]:
-    return (SITE, *_list_references(kind, [row]))
+    # A series shows the number of its events.
+    events = (ANY_SET, link_set_tag(SERIES_LETTER, row["id"])) if kind.name == "series" else ()
+    return (SITE, *events, *_list_references(kind, [row]))
 
 
 def tags_for_event(event_id: int) -> tuple[str, ...]:
@@ -80,7 +82,8 @@ def tags_for_event(event_id: int) -> tuple[str, ...]:
 
 def tags_for_list(kind: Kind, rows: list[Row], filters: Container[str]) -> tuple[str, ...]:
     """Return the tags of a response that depends on all records of a kind."""
-    return (SITE, kind.name, *_filter_kinds(kind, filters), *_list_references(kind, rows))
+    events = (EVENT_SET,) if kind.name == "series" else ()
+    return (SITE, kind.name, *events, *_filter_kinds(kind, filters), *_list_references(kind, rows))
 
 
 def tags_for_shown(kind: Kind, values: Mapping[str, Any], rows: list[Row]) -> tuple[str, ...]:
