@@ -257,7 +257,8 @@ async def _build_outcome(
         body["json_ld"] = kind.reads.to_json_ld(record, render_context)
     location = f"{context.collection_url(kind)}/{row['id']}" if status == 201 else ""
     tags = cache_tags.tags_for_record(kind, row)
-    return Outcome(body, status, revision=row["revision"], location=location, cache_tags=tags)
+    expires_at = context.transaction.now if kind.reads.depends_on_now else None
+    return Outcome(body, status, revision=row["revision"], location=location, cache_tags=tags, expires_at=expires_at)
 
 
 async def read_outcome(kind: Kind, context: OperationContext, record_id: int, status: int = 200) -> Outcome:

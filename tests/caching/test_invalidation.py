@@ -11,8 +11,9 @@ from kalends.operations import touched_tags
 from kalends.operations.touched_tags import Touched
 from kalends.store.database import Database, Options
 from tests.api.conftest import start_app
-from tests.api.running_app import API_PATH, Caller, RunningApp
+from tests.api.running_app import API_PATH, HOST, Caller, RunningApp
 from tests.api.sample_records import DATES
+from tests.lifecycle.lifecycle_fixtures import EXTENSION_PATH
 
 __all__ = ["start_app"]
 
@@ -130,3 +131,10 @@ def test_etag_of_list_survives_unrelated_writes(app: RunningApp, editor: Caller)
         editor.patch(f"/events/{other}", {"excerpt": str(number)})
     conditional = [("If-None-Match", headers["etag"])]
     assert app.raw("GET", f"{API_PATH}/events", headers=conditional)[0] == 304
+
+
+def test_series_are_not_cached_because_their_upcoming_dates_pass(app: RunningApp, editor: Caller) -> None:
+    response = editor.post(f"http://{HOST}{EXTENSION_PATH}/series", {"title": "Yoga", **DATES, "rule": "FREQ=WEEKLY"})
+    assert response.status_code == 201, response.text
+    for path in (f"{EXTENSION_PATH}/series", f"{EXTENSION_PATH}/series/{response.json()['id']}"):
+        assert app.raw("GET", path)[1]["cache-control"] == "private, no-store"
