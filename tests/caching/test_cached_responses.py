@@ -1,9 +1,10 @@
 """Cached responses against responses of a server without a cache, while the site is changed at random."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from difflib import unified_diff
+from itertools import islice
 from unittest.mock import patch
 
 import pytest
@@ -20,6 +21,7 @@ from tests.soak import scaled, some
 __all__ = ["start_app"]
 
 READS_PER_WRITE = 12
+MAX_LINES = 30  # of a difference
 SETTINGS = {"KALENDS_API_ALIASES": "/wp-json/tribe/events/v1"}
 COMPARED_HEADERS = ("etag", "content-type", "content-language", "x-wp-total", "x-wp-totalpages", "link")
 
@@ -35,22 +37,25 @@ class Comparison:
     statuses: Counter[int] = field(default_factory=Counter[int])
 
     def find_difference(self, comparisons: int) -> str | None:
-        """Write and read until the responses differ; return the path that does, or None."""
+        """Write and read until the responses differ; return the path and the difference, or None."""
         with patch.object(CachedResponse, "outlives", self._count_survivors(CachedResponse.outlives)):
             while self.compared < comparisons:
                 self.site.writer.write_randomly()
                 for _ in range(READS_PER_WRITE):
                     path = self.site.make_path()
                     self.compared += 1
-                    if self._read(self.site.app, path) != self._read(self.uncached, path):
-                        return path
+                    cached, new = self._read(self.site.app, path), self._read(self.uncached, path)
+                    if cached != new:
+                        return "\n".join([path, *islice(unified_diff(cached, new, "cached", "new", n=1), MAX_LINES)])
         return None
 
-    def _read(self, app: RunningApp, path: str) -> tuple[int, dict[str, str], str]:
+    def _read(self, app: RunningApp, path: str) -> list[str]:
+        """Return the parts of a response that must be equal, as lines."""
         plain, _, query = path.partition("?")
         status, headers, body = app.raw("GET", plain, query=query.encode())
         self.statuses[status] += 1
-        return status, {name: headers.get(name, "") for name in COMPARED_HEADERS}, hashlib.sha256(body).hexdigest()
+        lines = body.decode(errors="replace").replace(',"', ',\n"').splitlines()
+        return [str(status), *[f"{name}: {headers.get(name, '')}" for name in COMPARED_HEADERS], *lines]
 
     def _count_survivors(
         self, outlives: Callable[[CachedResponse, SiteTags | None, int], bool]
