@@ -23,7 +23,8 @@ def create_events(app: RunningApp) -> tuple[dict, dict]:
 def read_surrogate_keys(app: RunningApp, path: str, query: str = "") -> list[str]:
     status, headers, _ = app.raw("GET", path, query=query.encode())
     assert status == 200
-    return headers["surrogate-key"].split()
+    # A feed with protected events depends on all venues, without naming one.
+    return [key for key in headers["surrogate-key"].split() if key != "s1-venues"]
 
 
 def test_surrogate_keys_are_omitted_without_shared_cache(start_app: Callable[..., RunningApp]) -> None:
