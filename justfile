@@ -102,6 +102,10 @@ bench *arguments:
 bench-staleness *arguments:
     uv run python -m bench.staleness "$@"
 
+# Measure the throughput of cached reads while the site is being written: --events N, --seconds N, --rounds N
+bench-busy *arguments:
+    uv run python -m bench.busy "$@"
+
 # Compare CPU per request at 20,000 and 2,000,000 events: --quick, --only NAME, --small N, --large N, --series
 bench-growth *arguments:
     uv run python -m bench.scaling "$@"

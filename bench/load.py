@@ -91,14 +91,15 @@ def run_wrk(
     processes: Processes,
     *,
     headers: Mapping[str, str] | None = None,
-    is_patch: bool = False,
+    script: str = "",
 ) -> Sample:
-    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write((PATCH_SCRIPT if is_patch else "") + DONE_SCRIPT)
-        script.flush()
+    """Send requests with wrk. `script` is Lua that creates them."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        file.write(script + DONE_SCRIPT)
+        file.flush()
         header_options = [part for name, value in (headers or {}).items() for part in ("-H", f"{name}: {value}")]
         size = ["-t", "1", "-c", str(connections), "-d", f"{max(1, round(seconds))}s", "--timeout", "20s"]
-        command = ["wrk", *size, *header_options, "-s", script.name, url]
+        command = ["wrk", *size, *header_options, "-s", file.name, url]
         output, server, database = _measure_cpu(lambda: _run(command), processes)
     match = re.search(r"RESULT (\d+) (\d+) ([\d.]+) ([\d.]+) (\d+)", output)
     if match is None:

@@ -15,7 +15,7 @@ import httpx
 from rich.console import Console
 from rich.progress import track
 
-from bench.load import Processes, Sample, Samples, run_pgbench, run_wrk
+from bench.load import PATCH_SCRIPT, Processes, Sample, Samples, run_pgbench, run_wrk
 from bench.reference_comparison import Comparison, compare
 from bench.report import Report, print_report, write_report
 from bench.seeded_sites import LOGIN, NS, SeededSite, delete_last_change, find_cluster, make_site, start_server
@@ -140,8 +140,8 @@ def _run_case(case: Case, url: str, connections: int, testbed: Testbed, processe
             raise AssertionError("not a 304")
     if case.name == WRITE:
         headers = {"Authorization": response.request.headers["authorization"], "Content-Type": "application/json"}
-    is_patch = case.name == WRITE
-    return run_wrk(url, connections, testbed.seconds, processes, headers=headers, is_patch=is_patch)
+    script = PATCH_SCRIPT if case.name == WRITE else ""
+    return run_wrk(url, connections, testbed.seconds, processes, headers=headers, script=script)
 
 
 def _make_limits(figures: dict[str, dict[str, Samples]]) -> list[Limit]:

@@ -32,6 +32,7 @@ from kalends.http.auth import record_use
 from kalends.http.context import MEDIA_PREFIX, AppState
 from kalends.http.disconnects import ClientDisconnected, DisconnectWatcher, Receive, Send
 from kalends.http.error_page import make_error_page
+from kalends.http.invalidation import TouchedTags
 from kalends.http.read_sources import ReadSources
 from kalends.http.request_head import read_host, strip_port
 from kalends.http.response_cache import CachedResponse, ResponseCache, make_cached_response
@@ -396,9 +397,11 @@ def create_application(tracer: Tracer | None = None) -> Application:
 
     async def open_state() -> AppState:
         database = await Database.open(database_options(settings, tracer))
+        sources = ReadSources(database, await open_replica(settings, database))
         return AppState(
             database,
-            ReadSources(database, await open_replica(settings, database)),
+            sources,
+            TouchedTags(sources.fetch_changes),
             health.WorkerWatch(database),
             RepresentationCache(settings.cache_mb * 1024 * 1024 // 4) if settings.cache_mb else None,
             base_url=settings.base_url,

@@ -23,7 +23,7 @@ from kalends.adapters.purge_client import send_purges
 from kalends.adapters.tracing import Tracer
 from kalends.bootstrap import database_options, open_import_tools, open_library, open_replica, open_tracer
 from kalends.core.clock import utc_now
-from kalends.operations import cache_tags, emails, lifecycle
+from kalends.operations import cache_tags, emails, lifecycle, touched_tags
 from kalends.operations.imports import jobs as import_jobs
 from kalends.operations.media import maintenance
 from kalends.operations.series import horizon
@@ -226,9 +226,9 @@ def register_purge(queue: App, database: Database, settings: Settings, replica: 
     @queue.task(name=jobs.Task.PURGE, retry=RETRY)
     async def purge(first: int, last: int, site_id: int, *, again: bool = True, attempt: int = 0) -> None:
         async with database.transaction(site_id, utc_now(), writing=False) as tx:
-            tags = await cache_tags.tags_between(tx, first, last)
+            tags = list(cache_tags.batch_tags(tx.site, await touched_tags.find_touched(tx, first, last)))
         is_reached = replica is None or await _wait_for_revision(replica, site_id, last)
-        await asyncio.gather(*[send_purges(url, cache_tags.batch_tags(tags)) for url in settings.purge_urls])
+        await asyncio.gather(*[send_purges(url, tags) for url in settings.purge_urls])
         if again:
             max_lag = math.ceil(settings.replica_max_lag) if replica is not None else 0
             # Until the replica shows the write, a cache may have fetched the old response again. After the maximum

@@ -102,6 +102,7 @@ async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
         if outcome.table is None and endpoint.kind is not None and api_request.is_public and "password" not in values:
             api_request.site_revision = SiteRevision(tx.site.id, tx.site.revision)
             api_request.expires_at, api_request.cache_tags = outcome.expires_at, outcome.cache_tags
+            api_request.site_secret = tx.site.secret
     # Writing a file takes time, for which no connection to the database is needed.
     if outcome.table is not None:
         return await respond_with_table(outcome.table, api_request.language)

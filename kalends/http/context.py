@@ -16,6 +16,7 @@ from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 from kalends.http import language, sessions
 from kalends.http.account_passwords import AccountPasswords
 from kalends.http.health import WorkerWatch
+from kalends.http.invalidation import TouchedTags
 from kalends.http.read_sources import ReadRequest, ReadSources
 from kalends.http.request_head import Corrections
 from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
@@ -39,6 +40,7 @@ class AppState:
 
     database: Database
     sources: ReadSources
+    touched_tags: TouchedTags
     worker_watch: WorkerWatch
     representation_cache: RepresentationCache | None = None
     base_url: str = ""
@@ -101,6 +103,7 @@ class RequestContext[R: MatchedRoute]:
     outage_age: float = 0.0  # seconds since the replica that answered has lost its primary
     needs_primary: bool = False  # whether an attempt on the replica has failed
     is_retried: bool = False
+    site_secret: bytes = b""  # hashes the cache tags of shared caches
 
     def remember_site(self, site: Site) -> None:
         """Keep the settings of the site that responses depend on after its transaction."""

@@ -7,10 +7,13 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from asyncpg import Record
+
 from kalends.core.errors import ApiError
-from kalends.store.database import Database, Transaction
+from kalends.store.database import LOOKUP_TIMEOUT, Database, Transaction
 from kalends.store.replica import Replica
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
+from kalends.store.sql import Sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,15 @@ class ReadSources:
                 if found is not None and found.revision >= request.min_revision:
                     return found
         return await self._revisions[-1].current(host)
+
+    async def fetch_changes(self, sql: Sql) -> list[Record]:
+        """Read the changes of a site from the primary, or from the replica while the primary is away."""
+        if self.replica is None:
+            return await self.primary.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
+        if not self.answers_without_primary:
+            with suppress(ApiError):
+                return await self.primary.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
+        return await self.replica.database.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
 
     async def find_site_id(self, host: str) -> int | None:
         """Return the ID of the site of a host, at most a minute old unless all databases are unavailable."""

@@ -1,5 +1,6 @@
-"""In-memory response cache, keyed by request and validated against the site's revision.
+"""In-memory response cache, keyed by request and validated against the changes of the site.
 
+A response of an older revision is valid if no change since then has touched one of its tags (`http/invalidation.py`).
 Concurrent requests for the same response wait for the first one instead of rendering it again (single flight).
 """
 
@@ -17,6 +18,7 @@ from kalends.core.errors import ApiError
 from kalends.core.lru import ByteLru
 from kalends.http.context import RequestContext
 from kalends.http.encoding import compress
+from kalends.http.invalidation import SiteTags
 from kalends.http.language import find_requested
 from kalends.http.request_head import normalize_query
 from kalends.store.site_revisions import SiteRevision
@@ -32,7 +34,8 @@ class CachedResponse:
     """A response. `expires_at` is the time at which it becomes wrong without a write, such as midnight."""
 
     site_id: int
-    revision: int
+    revision: int  # the last revision at which it is known to be valid
+    tags: tuple[str, ...]
     expires_at: datetime | None
     headers: list[tuple[bytes, bytes]]
     etag: str
@@ -46,10 +49,21 @@ class CachedResponse:
             self._compressed = await compress(self.body)
         return self._compressed
 
-    def is_valid(self, current: SiteRevision, now: datetime) -> bool:
+    def is_usable(self, current: SiteRevision, now: datetime) -> bool:
+        """Return whether the response is valid, unless a change has touched its tags."""
         expired = self.expires_at is not None and now >= self.expires_at
         # A host may be moved to another site.
-        return not expired and self.site_id == current.site_id and self.revision >= current.revision
+        return not expired and self.site_id == current.site_id
+
+    def outlives(self, site: SiteTags | None, revision: int) -> bool:
+        """Return whether the response is valid at a revision, as far as the changes of the site are known."""
+        if self.revision >= revision:
+            return True
+        # Without tags, a response may depend on anything.
+        if site is None or site.known < revision or not self.tags or not site.is_untouched(self.tags, self.revision):
+            return False
+        self.revision = site.known
+        return True
 
 
 def make_cached_response(context: Context, response: Response) -> CachedResponse | None:
@@ -61,6 +75,7 @@ def make_cached_response(context: Context, response: Response) -> CachedResponse
     return CachedResponse(
         site_id=context.site_revision.site_id,
         revision=context.site_revision.revision,
+        tags=context.cache_tags,
         expires_at=context.expires_at,
         headers=[pair for pair in response.raw_headers if _is_cached(pair[0])],
         etag=response.headers.get("etag", ""),
@@ -115,7 +130,7 @@ class ResponseCache:
                 raise
             return stale
         while current is not None:
-            response, in_flight = self._get(key, current, context.now), self._in_flight.get(key)
+            response, in_flight = await self._get(context, key, current), self._in_flight.get(key)
             if response is not None or in_flight is None:
                 # While a replica answers without its primary, a response may be older than its lag.
                 return response, context.state.sources.outage_age
@@ -124,20 +139,33 @@ class ResponseCache:
                 break
         return None, 0.0
 
-    def _get(self, key: bytes, current: SiteRevision, now: datetime) -> CachedResponse | None:
+    async def _get(self, context: Context, key: bytes, current: SiteRevision) -> CachedResponse | None:
         response = self._entries.get(key)
-        if response is not None and not response.is_valid(current, now):
-            self._entries.discard(key)
+        if response is None:
             return None
-        return response
+        if response.is_usable(current, context.now):
+            touched, revision = context.state.touched_tags, current.revision
+            site = touched.find(response.site_id)
+            if response.outlives(site, revision):
+                return response
+            if response.tags and (site is None or site.known < revision):
+                site = await touched.learn(response.site_id, response.revision, revision)
+                if response.outlives(site, revision):
+                    return response
+        if self._entries.get(key) is response:
+            self._entries.discard(key)
+        return None
 
     def _find_stale(self, context: Context, key: bytes) -> tuple[CachedResponse, float] | None:
         last = context.state.sources.last_known(context.host, self._stale_seconds)
         if last is None:
             return None
         known, age = last
-        response = self._get(key, known, context.now - timedelta(seconds=age))
-        return (response, max(age, 1.0)) if response is not None else None
+        response = self._entries.get(key)
+        if response is None or not response.is_usable(known, context.now - timedelta(seconds=age)):
+            return None
+        site = context.state.touched_tags.find(response.site_id)
+        return (response, max(age, 1.0)) if response.outlives(site, known.revision) else None
 
     @contextmanager
     def rendering(self, key: bytes | None) -> Iterator[Callable[[CachedResponse | None], None] | None]:
@@ -159,8 +187,8 @@ class ResponseCache:
 
         def store(response: CachedResponse | None) -> None:
             if response is not None:
-                # Twice the body leaves room for its compressed form.
-                self._entries.put(key, response, 2 * (len(response.body) + 1000))
+                # Twice the body leaves room for its compressed form. A tag is a short string and its reference.
+                self._entries.put(key, response, 2 * (len(response.body) + 1000) + 80 * len(response.tags))
             wake(look_again=response is not None)
 
         try:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from kalends.http.context import RequestContext
+from kalends.operations.cache_tags import format_surrogate_key
 
 # Seconds for which a shared cache may serve an outdated response while it fetches the new one.
 REVALIDATION_SECONDS: Final = 60
@@ -53,6 +54,8 @@ class HeaderPolicy:
             if context.outage_age:
                 headers["Age"] = str(int(max(context.outage_age, 1.0)))
             if context.cache_tags and self.sends_tags:
-                headers["Surrogate-Key"] = " ".join(context.cache_tags)
+                headers["Surrogate-Key"] = format_surrogate_key(
+                    context.site_revision.site_id, context.site_secret, context.cache_tags
+                )
         elif "Cache-Control" not in headers:
             headers["Cache-Control"] = NOT_STORED

@@ -281,6 +281,8 @@ class Reads:
     next_cursor: Callable[[ListQuery, list[Row], int], str | None] | None = None
     # When a list expires without any write (for example at midnight); None if never.
     expires_at: Callable[[ListQuery], datetime | None] = lambda _: None
+    # Whether a single record changes as time passes, so that responses with it are not cached.
+    depends_on_now: bool = False
     # Filters on protected fields. They are restricted to unlocked events, so that results leak nothing.
     password_guarded_filters: frozenset[str] = frozenset()
     # Returns the structured data that only a single read contains.

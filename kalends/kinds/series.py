@@ -233,6 +233,8 @@ SERIES = Kind(
         from_row=build_series,
         to_json=serialize_series,
         order=newest_first,
+        expires_at=lambda query: query.transaction.now,
+        depends_on_now=True,  # the number of upcoming dates
     ),
     writes=Writes(to_columns=_reject_write),
     links=EVENTS.links,

@@ -147,8 +147,11 @@ async def find_day_after(context: OperationContext, last: date) -> date | None:
     return row["start_local"].date() if row else None
 
 
-async def list_similar(context: OperationContext, event: Event, limit: int) -> list[Event]:
-    """List the next events in the same categories, then at the same venues, then any; no dates of its own series."""
+async def list_similar(context: OperationContext, event: Event, limit: int) -> tuple[list[Event], tuple[str, ...]]:
+    """List the next events in the same categories, then at the same venues, then any; no dates of its own series.
+
+    Also returns the cache tags of the lists that they come from.
+    """
     attempts: list[dict[str, Any]] = []
     others = {"other_series": event.series.id} if event.series else {}
     if event.categories:
@@ -156,15 +159,17 @@ async def list_similar(context: OperationContext, event: Event, limit: int) -> l
     if event.venues:
         attempts.append({"venue": [venue.id for venue in event.venues]})
     similar: dict[int, Event] = {}
+    tags: dict[str, None] = {}
     for filters in (*attempts, {}):
         values = {**filters, **others, "per_page": limit + 1}
         found = await list_events(replace(context, values=values, slug=None), kind=OTHER_EVENTS, with_total=False)
+        tags.update(dict.fromkeys(found.cache_tags))
         for other in found.records:
             similar.setdefault(other.id, other)
         similar.pop(event.id, None)
         if len(similar) >= limit:
             break
-    return list(similar.values())[:limit]
+    return list(similar.values())[:limit], tuple(tags)
 
 
 async def list_main_categories(context: OperationContext, since: datetime, limit: int) -> list[Row]:

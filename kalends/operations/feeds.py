@@ -65,12 +65,14 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
     sequences = await read_sequences(context, [row["id"] for row in rows])
     withdrawn = [] if upcoming_only else await find_withdrawn(context)
     expiries = [row["withdrawn_at"] + WITHDRAWN_PERIOD for row in withdrawn]
+    # The sequence of a protected event depends on its venues, which its tags must not name.
+    venues = ("venues",) if any(row["password_hash"] is not None for row in rows) else ()
     return Feed(
         rows,
         sequences,
         withdrawn,
         min([*([expires_at] if expires_at else []), *expiries], default=None),
-        cache_tags.tags_for_list(EVENTS, context.transaction.site, rows, context.values),
+        (*cache_tags.tags_for_list(EVENTS, rows, context.values), *venues),
     )
 
 

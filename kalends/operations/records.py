@@ -26,6 +26,7 @@ class RowPage:
     """The rows of one page of a list, and the number of records in the whole list."""
 
     query: ListQuery
+    clauses: Sequence[Clause]
     rows: list[Row]
     total: int
     next_cursor: str | None
@@ -100,8 +101,8 @@ async def find_page(kind: Kind, context: OperationContext, *, with_total: bool =
     if not rows and query.page > 1 and kind.is_post:
         raise errors.no_such_page(kind.singular)
     if kind.reads.next_cursor is None:
-        return RowPage(query, rows, total, None)
-    return RowPage(query, rows[: query.per_page], total, kind.reads.next_cursor(query, rows, total))
+        return RowPage(query, clauses, rows, total, None)
+    return RowPage(query, clauses, rows[: query.per_page], total, kind.reads.next_cursor(query, rows, total))
 
 
 async def build_clauses(kind: Kind, context: OperationContext, query: ListQuery) -> list[Clause]:
@@ -194,7 +195,7 @@ async def _build_list_outcome(kind: Kind, context: OperationContext, page: RowPa
         body,
         page=PageInfo(total, pages, next_url, previous_url),
         expires_at=kind.reads.expires_at(query),
-        cache_tags=cache_tags.tags_for_list(kind, context.transaction.site, rows, query.values),
+        cache_tags=cache_tags.tags_for_page(kind, query, page.clauses, rows),
     )
 
 
@@ -255,8 +256,9 @@ async def _build_outcome(
     if in_full and kind.reads.to_json_ld:
         body["json_ld"] = kind.reads.to_json_ld(record, render_context)
     location = f"{context.collection_url(kind)}/{row['id']}" if status == 201 else ""
-    tags = cache_tags.tags_for_record(kind, context.transaction.site, row)
-    return Outcome(body, status, revision=row["revision"], location=location, cache_tags=tags)
+    tags = cache_tags.tags_for_record(kind, row)
+    expires_at = context.transaction.now if kind.reads.depends_on_now else None
+    return Outcome(body, status, revision=row["revision"], location=location, cache_tags=tags, expires_at=expires_at)
 
 
 async def read_outcome(kind: Kind, context: OperationContext, record_id: int, status: int = 200) -> Outcome:

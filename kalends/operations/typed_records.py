@@ -87,7 +87,7 @@ async def build_events(context: OperationContext, rows: Sequence[Row]) -> list[E
 async def _read(kind: Kind, context: OperationContext) -> RecordRead[Any]:
     row = await fetch_readable_row(kind, context)
     render_context = await make_render_context(kind, context, [row], is_readable=True)
-    tags = cache_tags.tags_for_record(kind, context.transaction.site, row)
+    tags = cache_tags.tags_for_record(kind, row)
     return RecordRead(kind.reads.from_row(row, render_context), tags)
 
 
@@ -97,5 +97,5 @@ async def _list(kind: Kind, context: OperationContext, *, with_total: bool = Tru
     return RecordList(
         tuple(kind.reads.from_row(row, render_context) for row in found.rows),
         PageInfo(found.total, found.total_pages),
-        cache_tags.tags_for_list(kind, context.transaction.site, found.rows, found.query.values),
+        cache_tags.tags_for_shown(kind, found.query.values, found.rows),
     )

@@ -77,25 +77,6 @@ async def list_changed_records(
     )
 
 
-async def list_changes_between(tx: Transaction, first: int, last: int) -> list[Record]:
-    """Return changes in order; those of an event with its current terms."""
-    return await tx.fetch_all(
-        Sql(
-            """
-            SELECT c.revision, c.kind, c.record_id, c.action, c.before, c.after,
-                ARRAY(SELECT l.category_id FROM event_categories l WHERE c.kind = 'events'
-                    AND l.site_id = c.site_id AND l.event_id = c.record_id) AS category_ids,
-                ARRAY(SELECT l.tag_id FROM event_tags l WHERE c.kind = 'events'
-                    AND l.site_id = c.site_id AND l.event_id = c.record_id) AS tag_ids
-            FROM changes c WHERE c.site_id = ? AND c.revision BETWEEN ? AND ? ORDER BY c.revision
-            """,
-            tx.site.id,
-            first,
-            last,
-        )
-    )
-
-
 async def find_once_visible(
     tx: Transaction, since: int, records: Sequence[tuple[str, int]], user_id: int | None
 ) -> set[tuple[str, int]]:

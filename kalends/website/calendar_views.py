@@ -172,7 +172,8 @@ def _make_fitting_grid(page: PageContext, first: date, rows: list[Row], entries:
 
 
 def _list_cache_tags(context: OperationContext) -> tuple[str, ...]:
-    return cache_tags.tags_for_list(EVENTS, context.transaction.site, [], context.values)
+    """Return the tags of a page that shows titles, times and states of events, but none of their texts."""
+    return cache_tags.tags_for_shown(EVENTS, context.values, [])
 
 
 async def _find_neighbors(

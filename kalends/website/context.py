@@ -152,8 +152,9 @@ def show_page(
         model = replace(model, canonical=page.context.base_url + HOME_PATHS[-1], robots="")
     if page.links.filters and not model.robots:
         model = replace(model, robots="noindex")
+    cache_tags = (*cache_tags, *page_request.highlights.cache_tags)
     if model.category_nav.shown:
-        cache_tags = (*cache_tags, f"s{site.id}-categories")
+        cache_tags = (*cache_tags, "categories")
     discovery = make_discovery(page.context.base_url, page_request.legacy_prefix, api_address)
     body = render(model, replace(_make_layout(page, site), discovery=discovery))
     headers = {

@@ -64,9 +64,8 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
     event = read.record
     # An event unlocked by a password must not be cached.
     is_unlocked = "password" in context.values
-    similar = [
-        page.make_card(other) for other in await calendar.list_similar(_with_values(context), event, MAX_SIMILAR)
-    ]
+    similar_events, similar_tags = await calendar.list_similar(_with_values(context), event, MAX_SIMILAR)
+    similar = [page.make_card(other) for other in similar_events]
     image = make_page_image(event.image)
     when = make_when(event, page.locale, page.site.timezone, long=True)
     is_past = event.end_utc <= context.transaction.now
@@ -99,7 +98,7 @@ async def show_event_page(page_request: PageRequest, context: OperationContext) 
     return show_page(
         page,
         model,
-        cache_tags=(*read.cache_tags, f"s{page.site.id}-events"),
+        cache_tags=(*read.cache_tags, *similar_tags),
         expires_at=None if is_past else event.end_utc,
         is_cacheable=not is_unlocked,
         image_urls=tuple(image_urls),

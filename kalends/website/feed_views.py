@@ -81,7 +81,7 @@ async def show_event_calendar(
         cancelled = _make_cancelled(row)
         parts = [ics.begin_calendar(calendar, [cancelled.times]), ics.write_cancelled(cancelled, calendar)]
         expires_at = row["withdrawn_at"] + feeds.WITHDRAWN_PERIOD
-        tags = cache_tags.tags_for_event(context.transaction.site, row["id"])
+        tags = cache_tags.tags_for_event(row["id"])
     else:
         event = read.record
         sequences = await feeds.read_sequences(event_context, [event.id])
@@ -97,7 +97,7 @@ async def _show_locked_event(context: OperationContext, calendar: ics.Calendar) 
     event = await read_locked_event(context)
     sequences = await feeds.read_sequences(context, [event.id])
     parts = [ics.begin_calendar(calendar, [event]), ics.write_event(event, sequences[event.id]), ics.end_calendar()]
-    tags = cache_tags.tags_for_event(context.transaction.site, event.id)
+    tags = cache_tags.tags_for_event(event.id)
     return PageResponse("".join(parts), CALENDAR_TYPE, None, tags)
 
 
@@ -166,7 +166,7 @@ def _make_item(event: Event, locale: PageLocale, zone: str) -> syndication.Item:
 
 async def show_sitemap_index(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
     parts = [f"{context.base_url}/sitemap/{number}.xml" for number in range(await sitemap.count_parts(context))]
-    return _xml_response(context, syndication.write_sitemap_index([*parts, f"{context.base_url}/sitemap/terms.xml"]))
+    return _xml_response(syndication.write_sitemap_index([*parts, f"{context.base_url}/sitemap/terms.xml"]))
 
 
 async def show_sitemap(
@@ -179,11 +179,11 @@ async def show_sitemap(
     urls = first + await sitemap.list_posts(context, number)
     # The period whose dates are listed moves at midnight.
     midnight = next_midnight(context.transaction.now, context.transaction.site.timezone)
-    return replace(_xml_response(context, syndication.write_sitemap(urls)), expires_at=midnight)
+    return replace(_xml_response(syndication.write_sitemap(urls)), expires_at=midnight)
 
 
 async def show_term_sitemap(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
-    return _xml_response(context, syndication.write_sitemap(await sitemap.list_terms(context)))
+    return _xml_response(syndication.write_sitemap(await sitemap.list_terms(context)))
 
 
 async def show_robots(page_request: PageRequest, context: OperationContext, _: dict[str, str]) -> PageResponse:
@@ -194,14 +194,12 @@ async def show_robots(page_request: PageRequest, context: OperationContext, _: d
         f"Disallow: {page_request.canonical_prefix}/",
     ]
     text = "\n".join([*lines, f"Sitemap: {context.base_url}/sitemap.xml", ""])
-    return PageResponse(text, "text/plain; charset=utf-8", None, (f"s{context.transaction.site.id}",))
+    return PageResponse(text, "text/plain; charset=utf-8", None, (cache_tags.SITE,))
 
 
-def _xml_response(context: OperationContext, text: str) -> PageResponse:
-    site_id = context.transaction.site.id
-    kinds = ("events", "series", "venues", "organizers", "categories", "tags")
-    cache_tags = (f"s{site_id}", *[f"s{site_id}-{kind}" for kind in kinds])
-    return PageResponse(text, "application/xml; charset=utf-8", None, cache_tags)
+def _xml_response(text: str) -> PageResponse:
+    tags = (cache_tags.SITE, "events", "series", "venues", "organizers", "categories", "tags")
+    return PageResponse(text, "application/xml; charset=utf-8", None, tags)
 
 
 def _feed_url(page_request: PageRequest, context: OperationContext) -> str:

@@ -133,6 +133,7 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
         context, page_request.filters = await resolve_filters(make_context(page_request, tx, values))
         page_response = await route.show(page_request, context, page_request.path_params)
         site_revision = SiteRevision(tx.site.id, tx.site.revision)
+        page_request.site_secret = tx.site.secret
     if page_response.is_cacheable and not is_post:
         page_request.site_revision, page_request.expires_at, page_request.cache_tags = (
             site_revision,

@@ -22,15 +22,18 @@ async def load_highlights(page_request: PageRequest, context: OperationContext) 
     if page_request.embedded or context.values:
         return Highlights()
     page = make_page_context(page_request, context)
-    featured = await _list(page, MAX_FEATURED, featured=True, overlaps_from=make_date_filter(page.today))
+    featured, featured_tags = await _list(
+        page, MAX_FEATURED, featured=True, overlaps_from=make_date_filter(page.today)
+    )
     first, last = find_weekend(page.today)
     days = {"starts_after": make_date_filter(first - DAY), "starts_before": make_date_filter(last)}
-    weekend = await _list(page, MAX_FEATURED + MAX_WEEKEND, **days)
+    weekend, weekend_tags = await _list(page, MAX_FEATURED + MAX_WEEKEND, **days)
     shown = {card.id for card in featured}
     others = [card for card in weekend if card.id not in shown][:MAX_WEEKEND]
-    return Highlights(trim(featured, MAX_FEATURED_BYTES), others)
+    return Highlights(trim(featured, MAX_FEATURED_BYTES), others, (*featured_tags, *weekend_tags))
 
 
-async def _list(page: PageContext, limit: int, **values: object) -> list[Card]:
+async def _list(page: PageContext, limit: int, **values: object) -> tuple[list[Card], tuple[str, ...]]:
+    """Return the cards of a list of events, and its cache tags."""
     found = await list_events(replace(page.context, values={**values, "per_page": limit}), with_total=False)
-    return [replace(page.make_card(event), excerpt="") for event in found.records]
+    return [replace(page.make_card(event), excerpt="") for event in found.records], found.cache_tags

@@ -80,7 +80,7 @@ async def show_search(page_request: PageRequest, context: OperationContext, _: d
         towns=await list_towns(context, MAX_TOWNS),
     )
     # The choices contain records of all linked kinds.
-    choice_tags = [f"s{page.site.id}-{kind}" for _, kind, *_ in CHOICES]
+    choice_tags = [kind for _, kind, *_ in CHOICES]
     cache_tags = (*card_list.cache_tags, *choice_tags)
     # The script replaces the results, so images that are not on the page yet have to be allowed, too.
     image_urls = (context.media_url, *card_list.image_urls)

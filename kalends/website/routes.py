@@ -20,6 +20,7 @@ from kalends.kinds.organizers import ORGANIZERS
 from kalends.kinds.series import SERIES
 from kalends.kinds.tags import TAGS
 from kalends.kinds.venues import VENUES
+from kalends.operations.cache_tags import SITE
 from kalends.operations.context import OperationContext
 from kalends.operations.sites import read_css
 from kalends.website import calendar_views, detail_views, list_views, old_addresses
@@ -85,9 +86,7 @@ async def show_custom_style(_: PageRequest, context: OperationContext, __: dict[
     if not css:
         raise errors.no_route()
     headers = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff"}
-    return PageResponse(
-        css, "text/css; charset=utf-8", cache_tags=(f"s{context.transaction.site.id}",), headers=headers
-    )
+    return PageResponse(css, "text/css; charset=utf-8", cache_tags=(SITE,), headers=headers)
 
 
 async def show_favicon(_: PageRequest, context: OperationContext, __: dict[str, str]) -> PageResponse:

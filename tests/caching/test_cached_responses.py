@@ -1,0 +1,129 @@
+"""Cached responses against responses of a server without a cache, while the site is changed at random."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from difflib import unified_diff
+from itertools import islice
+from unittest.mock import patch
+
+import pytest
+
+from kalends.core.clock import utc_now
+from kalends.http.invalidation import SiteTags
+from kalends.http.response_cache import CachedResponse
+from kalends.operations import cache_tags, touched_tags
+from tests.api.conftest import start_app
+from tests.api.running_app import RunningApp
+from tests.caching.random_site import Clock, RandomSite
+from tests.soak import scaled, some
+
+__all__ = ["start_app"]
+
+READS_PER_WRITE = 12
+MAX_LINES = 30  # of a difference
+SETTINGS = {"KALENDS_API_ALIASES": "/wp-json/tribe/events/v1"}
+COMPARED_HEADERS = ("etag", "content-type", "content-language", "x-wp-total", "x-wp-totalpages", "link")
+
+
+@dataclass
+class Comparison:
+    """A site on two servers, of which only the first has a cache."""
+
+    site: RandomSite
+    uncached: RunningApp
+    compared: int = 0
+    survivors: int = 0  # responses that were used although the site has changed since they were rendered
+    statuses: Counter[int] = field(default_factory=Counter[int])
+
+    def find_difference(self, comparisons: int) -> str | None:
+        """Write and read until the responses differ; return the path and the difference, or None."""
+        with patch.object(CachedResponse, "outlives", self._count_survivors(CachedResponse.outlives)):
+            while self.compared < comparisons:
+                self.site.writer.write_randomly()
+                for _ in range(READS_PER_WRITE):
+                    path = self.site.make_path()
+                    self.compared += 1
+                    cached, new = self._read(self.site.app, path), self._read(self.uncached, path)
+                    if cached != new:
+                        return "\n".join([path, *islice(unified_diff(cached, new, "cached", "new", n=1), MAX_LINES)])
+        return None
+
+    def _read(self, app: RunningApp, path: str) -> list[str]:
+        """Return the parts of a response that must be equal, as lines."""
+        plain, _, query = path.partition("?")
+        status, headers, body = app.raw("GET", plain, query=query.encode())
+        self.statuses[status] += 1
+        lines = body.decode(errors="replace").replace(',"', ',\n"').splitlines()
+        return [str(status), *[f"{name}: {headers.get(name, '')}" for name in COMPARED_HEADERS], *lines]
+
+    def _count_survivors(
+        self, outlives: Callable[[CachedResponse, SiteTags | None, int], bool]
+    ) -> Callable[[CachedResponse, SiteTags | None, int], bool]:
+        def count(response: CachedResponse, site: SiteTags | None, revision: int) -> bool:
+            is_older = response.revision < revision
+            is_valid = outlives(response, site, revision)
+            self.survivors += is_older and is_valid
+            return is_valid
+
+        return count
+
+
+@pytest.fixture
+def make_comparison(start_app: Callable[..., RunningApp]) -> Iterator[Callable[[int], Comparison]]:
+    clock = Clock(utc_now())
+    servers: list[RunningApp] = []
+    with patch("kalends.asgi.utc_now", clock):
+
+        def make(seed: int) -> Comparison:
+            cached = start_app(SETTINGS)
+            uncached = RunningApp(cached.database_url, cached.users, {**SETTINGS, "KALENDS_CACHE_MB": "0"})
+            servers.append(uncached.__enter__())
+            site = RandomSite(cached, clock, seed)
+            site.fill()
+            return Comparison(site, uncached)
+
+        yield make
+        for server in servers:
+            server.__exit__()
+
+
+@pytest.mark.parametrize("seed", range(scaled(1, 8)))
+def test_cached_responses_equal_new_ones(make_comparison: Callable[[int], Comparison], seed: int) -> None:
+    comparison = make_comparison(seed)
+    assert comparison.find_difference(scaled(500, 25_000)) is None
+    assert comparison.survivors > 0.05 * comparison.compared
+    assert comparison.statuses[200] > 0.6 * comparison.statuses.total()
+
+
+def _ignore_columns(column: str) -> Callable[[], object]:
+    return lambda: patch.object(touched_tags, "SHOWN_COLUMNS", touched_tags.SHOWN_COLUMNS | {column})
+
+
+def _without(letter_column: str) -> Callable[[], object]:
+    letters = {name: letter for name, letter in touched_tags.LINK_LETTERS.items() if name != letter_column}
+    return lambda: patch.object(touched_tags, "LINK_LETTERS", letters)
+
+
+MUTANTS: dict[str, Callable[[], object]] = {
+    "title is only shown": _ignore_columns("title"),
+    "status is only shown": _ignore_columns("status"),
+    "no sets of venues": _without("venue_ids"),
+    "no sets of categories": _without("category_ids"),
+    "no months": lambda: patch.object(touched_tags, "_touch_months", lambda _: set()),
+    "no counts of terms": lambda: patch.object(touched_tags, "_count_terms", lambda *_: set()),
+    "no texts in searches": lambda: patch.object(touched_tags, "SEARCHED_COLUMNS", frozenset()),
+    "no unknown effects": lambda: patch.object(cache_tags, "ANY_SET", "none"),
+    "no linked records": lambda: patch.object(
+        cache_tags,
+        "_list_references",
+        lambda kind, rows: [cache_tags.record_tag(kind.name, row["id"]) for row in rows],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", some(list(MUTANTS), 2))
+def test_comparison_finds_missing_tags(make_comparison: Callable[[int], Comparison], name: str) -> None:
+    comparison = make_comparison(100)
+    with MUTANTS[name]():  # type: ignore[attr-defined]
+        assert comparison.find_difference(20_000) is not None

@@ -1,0 +1,141 @@
+"""The touched tags of a site: what is known, what is forgotten, and what happens if changes cannot be read."""
+
+from collections.abc import Callable, Iterator
+from unittest.mock import patch
+
+import pytest
+
+from kalends.http import invalidation
+from kalends.http.invalidation import SiteTags, TouchedTags
+from kalends.http.read_sources import ReadSources
+from kalends.operations import touched_tags
+from kalends.operations.touched_tags import Touched
+from kalends.store.database import Database, Options
+from tests.api.conftest import start_app
+from tests.api.running_app import API_PATH, HOST, Caller, RunningApp
+from tests.api.sample_records import DATES
+from tests.lifecycle.lifecycle_fixtures import EXTENSION_PATH
+
+__all__ = ["start_app"]
+
+
+@pytest.fixture
+def app(start_app: Callable[..., RunningApp]) -> RunningApp:
+    return start_app()
+
+
+@pytest.fixture
+def editor(app: RunningApp) -> Caller:
+    return app.caller("editor")
+
+
+@pytest.fixture
+def database(app: RunningApp) -> Iterator[Database]:
+    opened = app.run(Database.open(Options(url=app.database_url)))
+    yield opened
+    app.run(opened.close())
+
+
+def add_event(editor: Caller, **values: object) -> int:
+    response = editor.post("/events", {"title": "Concert", **DATES, **values})
+    assert response.status_code == 201, response.text
+    event_id: int = response.json()["id"]
+    return event_id
+
+
+def read_revision(app: RunningApp) -> int:
+    revision: int = app.sql("SELECT revision FROM sites")[0]["revision"]
+    return revision
+
+
+def test_tags_are_touched_after_their_last_change_only() -> None:
+    site = SiteTags(10, 10)
+    site.add([Touched(11, frozenset({"a"})), Touched(12, frozenset({"b"}))], 12)
+    assert not site.is_untouched(["a"], 10)
+    assert site.is_untouched(["a"], 11)
+    assert not site.is_untouched(["a", "b"], 11)
+    assert site.is_untouched(["c"], 10)
+    assert not site.is_untouched(["c"], 9)  # unknown
+
+
+def test_oldest_revisions_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(invalidation, "MAX_TAGS_PER_SITE", 4)
+    site = SiteTags(0, 0)
+    for revision in range(1, 6):
+        site.add([Touched(revision, frozenset({"events", f"events/{revision}"}))], revision)
+    assert (site.floor, site.size) == (3, 4)
+    assert site.last_touched == {"events": 5, "events/4": 4, "events/5": 5}
+    assert not site.is_untouched(["venues"], 2)
+    assert site.is_untouched(["venues"], 3)
+
+
+def test_changes_are_read_once_per_revision(app: RunningApp, editor: Caller, database: Database) -> None:
+    touched = TouchedTags(ReadSources(database).fetch_changes)
+    before = read_revision(app)
+    event_id = add_event(editor)
+    revision = read_revision(app)
+    site = app.run(touched.learn(1, before, revision))
+    assert not site.is_untouched([f"events/{event_id}"], before)
+    assert site.is_untouched(["venues"], before)
+    with patch.object(database, "fetch_unscoped", side_effect=AssertionError("a second query")):
+        assert app.run(touched.learn(1, before, revision)) is site
+
+
+def test_gap_in_the_log_invalidates_older_responses(app: RunningApp, editor: Caller, database: Database) -> None:
+    touched, before = TouchedTags(ReadSources(database).fetch_changes), read_revision(app)
+    add_event(editor)
+    add_event(editor)
+    app.sql("DELETE FROM changes WHERE revision = $1", before + 1)
+    site = app.run(touched.learn(1, before, read_revision(app)))
+    assert (site.known, site.floor) == (read_revision(app),) * 2
+    assert not site.is_untouched(["venues"], before)
+
+
+def test_many_changes_invalidate_older_responses(
+    app: RunningApp, editor: Caller, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(touched_tags, "MAX_CHANGES", 2)
+    touched, before = TouchedTags(ReadSources(database).fetch_changes), read_revision(app)
+    for _ in range(3):
+        add_event(editor)
+    assert not app.run(touched.learn(1, before, read_revision(app))).is_untouched(["venues"], before)
+
+
+def test_least_recently_used_sites_are_forgotten(
+    app: RunningApp, editor: Caller, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invalidation, "MAX_SITES", 2)
+    touched, before = TouchedTags(ReadSources(database).fetch_changes), read_revision(app)
+    add_event(editor)
+    for site_id in (7, 8, 1):
+        app.run(touched.learn(site_id, before, before + 1))
+    assert touched.find(7) is None
+    assert touched.find(1) is not None
+
+
+def test_response_is_not_used_unchecked_if_changes_cannot_be_read(app: RunningApp, editor: Caller) -> None:
+    add_event(editor)
+    path = f"{API_PATH}/events"
+    assert app.raw("GET", path)[0] == 200
+    add_event(editor)
+    app.sql("ALTER FUNCTION site_changes RENAME TO missing")
+    assert app.raw("GET", path)[0] == 503
+    app.sql("ALTER FUNCTION missing RENAME TO site_changes")
+    assert app.raw("GET", path)[0] == 200
+
+
+def test_etag_of_list_survives_unrelated_writes(app: RunningApp, editor: Caller) -> None:
+    add_event(editor)
+    other = add_event(editor, status="draft")
+    _, headers, _ = app.raw("GET", f"{API_PATH}/events")
+    for number in range(20):
+        editor.patch(f"/events/{other}", {"excerpt": str(number)})
+    conditional = [("If-None-Match", headers["etag"])]
+    assert app.raw("GET", f"{API_PATH}/events", headers=conditional)[0] == 304
+
+
+def test_series_are_not_cached_because_their_upcoming_dates_pass(app: RunningApp, editor: Caller) -> None:
+    response = editor.post(f"http://{HOST}{EXTENSION_PATH}/series", {"title": "Yoga", **DATES, "rule": "FREQ=WEEKLY"})
+    assert response.status_code == 201, response.text
+    for path in (f"{EXTENSION_PATH}/series", f"{EXTENSION_PATH}/series/{response.json()['id']}"):
+        assert app.raw("GET", path)[1]["cache-control"] == "private, no-store"
