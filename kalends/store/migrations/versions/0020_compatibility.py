@@ -2,8 +2,8 @@
 
 from kalends.store.migrations.steps import run_file
 
-revision = "0021"
-down_revision = "0020"
+revision = "0020"
+down_revision = "0019"
 
 
 def upgrade() -> None:
