@@ -16,6 +16,8 @@ from kalends.operations.move_in.snapshot import Snapshot
 from tests.conftest import replace_database, temporary_database
 from tests.move_in.commands import NewSite
 from tests.move_in.conftest import RECORDING, OldSite, stop, wait_for
+from tests.move_in.recorded_answers import compare_records, find_broken_addresses, open_client
+from tests.servers import Server
 from tests.soak import SOAK
 
 OLD = "http://old.example"
@@ -156,3 +158,29 @@ def test_twenty_kills_change_nothing(
             assert ": 0 differences." in site.run("tec", "verify", run_id)
             states.append(site.read_state())
     assert states[0] == states[1]
+
+
+@pytest.mark.skipif(not SOAK, reason="runs in a soak")
+def test_public_answers_are_those_of_the_old_site(
+    postgres_url: str,
+    template_database: str,
+    tmp_path: Path,
+    start_old: Callable[..., OldSite],
+    find_port: Callable[[], int],
+    start_server: Callable[..., Server],
+) -> None:
+    with temporary_database(postgres_url, template=template_database) as name:
+        site = NewSite(replace_database(postgres_url, name), tmp_path, start_old(find_port()))
+        site.apply(site.plan())
+        settings = {
+            "KALENDS_API_ALIASES": "/wp-json/tribe/events/v1",
+            "KALENDS_MEDIA_DIR": site.environment["KALENDS_MEDIA_DIR"],
+        }
+        server = start_server(site.database_url, environment=settings, timeout=120)
+        with open_client(server.base_url) as client:
+            count, hidden, differences = compare_records(client, RECORDING)
+            statuses, broken = find_broken_addresses(client, RECORDING)
+        server.kill()
+    # A venue and an organizer were protected, which only events can be: they are private.
+    assert (count, sorted(hidden), differences) == (353, ["organizers/87", "venues/47"], {})
+    assert (dict(statuses), broken) == ({200: 325, 301: 28}, [])

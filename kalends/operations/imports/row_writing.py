@@ -52,8 +52,9 @@ async def apply_row(context: OperationContext, source: Row, row: Row) -> Applied
     # An image that cannot be fetched now does not remove the one before.
     skipped = {"image"} if warnings else set[str]()
     applied = await _write(context, source, row, imported, skipped)
-    for event_id in row["different_from"] if applied.record_id is not None else ():
-        await remember_different(context.transaction, applied.record_id, event_id)
+    if applied.record_id is not None:
+        for event_id in row["different_from"]:
+            await remember_different(context.transaction, applied.record_id, event_id)
     return replace(applied, warnings=(*warnings, *applied.warnings))
 
 
