@@ -22,6 +22,7 @@ from kalends.settings import Settings
 from kalends.store.checks import DatabaseState, ServerFacts
 from kalends.store.job_queue import QueueSummary
 from kalends.store.migrations import newest_revision
+from kalends.store.problems import SchemaVersion
 from tests.console.smtp_server import run_smtp_server
 from tests.lifecycle.processes import run_command
 from tests.servers import find_free_port
@@ -41,7 +42,7 @@ FACTS = ServerFacts(
     size=1,
     seconds_ahead=0.1,
 )
-STATE = DatabaseState(newest_revision(), (), 3.0)
+STATE = DatabaseState(SchemaVersion(newest_revision()), (), 3.0)
 QUEUE = QueueSummary(waiting=0, scheduled=2, failed=0, oldest_seconds=None, heartbeat_seconds=2.0)
 
 

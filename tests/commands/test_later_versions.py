@@ -61,7 +61,7 @@ def test_server_is_ready_on_a_newer_schema_that_suits_it(
     for command in (("migrate",), ("migrate", "--check")):
         result = run_command(app.database_url, *command)
         assert (result.exit_code, result.stdout) == (0, f"The schema is {state}\n")
-    assert run_command(app.database_url, "check").stdout.splitlines()[0] == f"Schema: {state}"
+    assert f"Schema      {state}" in run_command(app.database_url, "check").stdout
 
     app.sql("UPDATE schema_compatibility SET oldest_code = '9990' WHERE revision = $1", NUMBER)
     assert caller.get(READY).status_code == 503

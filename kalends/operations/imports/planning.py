@@ -187,8 +187,14 @@ class Planner:
         if candidate.score >= SAME_SCORE:
             return _describe_link(imported, candidate.event_id)
         reason = Message("Similar to event {id}. Decide whether it is the same.", id=candidate.event_id)
-        facts = {"record_id": candidate.event_id, "state": "waiting", "different_from": different}
-        return describe("duplicate", imported, reason=reason, **facts)
+        return describe(
+            "duplicate",
+            imported,
+            reason=reason,
+            record_id=candidate.event_id,
+            state="waiting",
+            different_from=different,
+        )
 
     async def _find_candidate(self, imported: ImportedRecord) -> Candidate | None:
         if self.find_candidates is None or imported.kind != "events" or self.source["kind"] == "tec":
