@@ -15,6 +15,7 @@ INDEX = "CREATE INDEX CONCURRENTLY IF NOT EXISTS events_title ON events (site_id
         ("0900_a.sql", "ALTER TABLE events ADD COLUMN note text NOT NULL DEFAULT '';\n", True),
         ("0900_a.sql", "CREATE INDEX events_title ON events (site_id, title);\n", False),
         ("0900_a.concurrent.sql", INDEX, True),
+        ("0900_a.concurrent.sql", INDEX.replace("IF NOT EXISTS ", ""), False),
         ("0900_a.sql", "ALTER TABLE events RENAME COLUMN title TO name;\n", False),
         ("0900_a.sql", "ALTER TABLE events DROP COLUMN title;\n", False),
         ("0900_a.sql", "ALTER TABLE events ALTER COLUMN cost TYPE bigint;\n", False),

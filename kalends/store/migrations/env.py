@@ -78,9 +78,15 @@ class StepTimer:
         self.count += 1
 
 
+def has_declarations(connection: Connection) -> bool:
+    """Return whether the table of declarations exists already."""
+    return bool(connection.execute(text("SELECT to_regclass('schema_compatibility') IS NOT NULL")).scalar())
+
+
 def store_declaration(connection: Connection, revision: str) -> None:
     """Store which code works on the new schema, in the transaction of the migration."""
-    if oldest := compatibility.OLDEST_CODE.get(revision):
+    oldest = compatibility.OLDEST_CODE.get(revision)
+    if oldest and has_declarations(connection):
         connection.execute(
             text(
                 "INSERT INTO schema_compatibility VALUES (:revision, :oldest) "
@@ -125,9 +131,8 @@ def read_version(connection: Connection) -> problems.SchemaVersion:
     """Return the version of the schema, which has no declaration before the table of declarations exists."""
     context.configure(connection=connection)
     number = context.get_context().get_current_revision() or ""
-    has_table = connection.execute(text("SELECT to_regclass('schema_compatibility') IS NOT NULL")).scalar()
     query = text("SELECT oldest_code FROM schema_compatibility WHERE revision = :number")
-    oldest = connection.execute(query, {"number": number}).scalar() if has_table else None
+    oldest = connection.execute(query, {"number": number}).scalar() if has_declarations(connection) else None
     connection.rollback()
     return problems.SchemaVersion(number, str(oldest or ""))
 
