@@ -36,6 +36,7 @@ PATH = re.compile(
 )
 # Text with the form of a path that does not name a file of the repository.
 OTHER_PATHS = {
+    ".local/image",
     ".local/password",
     ".local/site",
     "move-in-1.md",
