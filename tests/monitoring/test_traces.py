@@ -114,7 +114,7 @@ def test_job_belongs_to_the_trace_of_its_request(app: RunningApp, memory: Memory
 
     async def run_jobs() -> None:
         database = await Database.open(database_options(settings, memory.tracer))
-        queue = create_queue(settings)
+        queue, _ = create_queue(settings)
         async with queue.open_async():
             register_tasks(queue, database, settings)
             await queue.run_worker_async(
