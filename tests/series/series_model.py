@@ -358,7 +358,15 @@ class SeriesModel:
         result.events |= {event.id: replace(event, trashed=True) for event in created}
         result.created_until = self.created_until
         result.create_until(result.horizon(now))
+        result._take_back(now)
         return result
+
+    def _take_back(self, now: datetime) -> None:
+        """Take events back from the trash whose dates the series has, unless their time has passed."""
+        dates, taken = self.dates(), {event.slot for event in self.active()}
+        for event in self.list_trashed():
+            if event.slot in dates and event.slot not in taken and not dates[event.slot].has_ended(event.slot, now):
+                self._apply(event, event.slot, ScopeEdit(None))
 
     def copy(self) -> "SeriesModel":
         """Copy what edits change in place, which is many times quicker than a deep copy."""

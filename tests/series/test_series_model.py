@@ -91,3 +91,12 @@ def test_a_series_is_split_behind_dates_that_were_added_before_its_first_one(mac
     machine.merge(index=0, dry=True)
     machine.trash_following(index=2, dry=True)
     machine.edit_rule(index=0, scope="all", text="FREQ=WEEKLY;COUNT=8", dry=True, replaces=False, more={})
+
+
+def test_dates_that_an_undo_creates_stay_when_it_is_undone(machine: SeriesComparison) -> None:
+    create(machine, "FREQ=MONTHLY;BYMONTHDAY=15")
+    machine.let_time_pass(days=40)
+    count = len(machine.model.active())
+    machine.add_date(index=0, days=3, clock="09:00", is_removed=False, dry=False)
+    machine.undo(twice=True, dry=True)
+    assert len(machine.model.active()) > count + 1
