@@ -2,7 +2,6 @@
 
 -- The events that people have declared different from the record of the row, before that record existed.
 ALTER TABLE import_rows ADD COLUMN different_from bigint[] NOT NULL DEFAULT '{}';
-CREATE INDEX import_rows_different ON import_rows (site_id, run_id) WHERE different_from <> '{}';
 
 -- Calendars name organizers with their e-mail addresses, which are often private.
 ALTER TABLE import_sources ADD COLUMN organizer_emails boolean NOT NULL DEFAULT false;
