@@ -187,7 +187,11 @@ class Planner:
         if candidate.score >= SAME_SCORE:
             return _describe_link(imported, candidate.event_id)
         reason = Message("Similar to event {id}. Decide whether it is the same.", id=candidate.event_id)
-        facts = {"record_id": candidate.event_id, "state": "waiting", "different_from": different}
+        facts: dict[str, Any] = {
+            "record_id": candidate.event_id,
+            "state": "waiting",
+            "different_from": different,
+        }
         return describe("duplicate", imported, reason=reason, **facts)
 
     async def _find_candidate(self, imported: ImportedRecord) -> Candidate | None:
