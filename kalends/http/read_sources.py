@@ -1,15 +1,14 @@
 """Which database answers a read: a replica, as long as its data is recent enough for the request, or the primary."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from asyncpg import Record
-
 from kalends.core.errors import ApiError
+from kalends.store import Row
 from kalends.store.database import LOOKUP_TIMEOUT, Database, Transaction
 from kalends.store.replica import Replica
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
@@ -76,7 +75,7 @@ class ReadSources:
                     return found
         return await self._revisions[-1].current(host)
 
-    async def fetch_changes(self, sql: Sql) -> list[Record]:
+    async def fetch_changes(self, sql: Sql) -> Sequence[Row]:
         """Read the changes of a site from the primary, or from the replica while the primary is away."""
         if self.replica is None:
             return await self.primary.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
