@@ -9,7 +9,8 @@ from typing import Final, LiteralString
 SOURCE_COLUMNS: Final[LiteralString] = (
     "s.site_id, s.id, s.kind, s.name, s.url, s.interval_minutes, s.owner_id, s.default_status, "
     "s.default_category_id, s.authority, s.timezone, s.columns, s.trust_rank, s.allow_mass_deletion, s.state, "
-    "s.etag, s.last_modified, s.input_hash, s.facts, s.created_at, s.next_run_at, s.last_success_at, s.failures"
+    "s.etag, s.last_modified, s.input_hash, s.facts, s.created_at, s.next_run_at, s.last_success_at, s.failures, "
+    "s.organizer_emails"
 )
 ITEM_COLUMNS: Final[LiteralString] = (
     "i.site_id, i.source_id, i.kind, i.identity, i.recurrence_id, i.record_id, i.fingerprint, i.source_values, "
@@ -22,7 +23,8 @@ RUN_COLUMNS: Final[LiteralString] = (
 )
 ROW_COLUMNS: Final[LiteralString] = (
     "p.site_id, p.run_id, p.number, p.action, p.kind, p.identity, p.recurrence_id, p.title, p.record_id, "
-    "p.record_revision, p.imported, p.changes, p.reasons, p.line, p.state, p.first_revision, p.revision"
+    "p.record_revision, p.imported, p.changes, p.reasons, p.line, p.state, p.first_revision, p.revision, "
+    "p.different_from"
 )
 SELECT_SOURCES: Final[LiteralString] = "SELECT " + SOURCE_COLUMNS + " FROM import_sources s"
 SELECT_ITEMS: Final[LiteralString] = "SELECT " + ITEM_COLUMNS + " FROM import_items i"
