@@ -190,6 +190,12 @@ class SeriesModel:
             self._settle(earlier, {event.id: event.slot for event in earlier}, edit)
             taken = {event.slot for event in past}
             self._pair(later, None if times_since is None else begin, edit, taken, now)
+        self._check_slots()
+
+    def _check_slots(self) -> None:
+        active = self.active()
+        if len({event.slot for event in active}) < len(active):
+            raise Refused(409, "series_slot_taken")
 
     @staticmethod
     def _moved(slot: datetime, since: datetime | None, by: timedelta) -> datetime:

@@ -100,3 +100,14 @@ def test_dates_that_an_undo_creates_stay_when_it_is_undone(machine: SeriesCompar
     machine.add_date(index=0, days=3, clock="09:00", is_removed=False, dry=False)
     machine.undo(twice=True, dry=True)
     assert len(machine.model.active()) > count + 1
+
+
+def test_following_dates_do_not_move_to_the_slot_of_an_earlier_one(machine: SeriesComparison) -> None:
+    create(machine, "FREQ=WEEKLY;COUNT=8")
+    machine.add_date(index=0, days=4, clock="02:30", is_removed=False, dry=False)
+    slots = [event.slot for event in machine.model.active()]
+    assert slots[0].date() == slots[1].date()
+    machine.edit_times(
+        index=1, scope="following", clock="02:30", length=timedelta(minutes=60), dry=True, replaces=False
+    )
+    assert [event.slot for event in machine.model.active()] == slots

@@ -55,7 +55,9 @@ from kalends.operations.series.rows import fetch_series, trash_series, write_def
 from kalends.operations.series.writing import SeriesWrite, Summary, write_dates
 from kalends.store import Row, jobs, records, slug_redirects
 from kalends.store import series as series_store
+from kalends.store.database import Transaction
 from kalends.store.series import decode_definition
+from kalends.store.sql import Sql
 
 THIS: Final = "this"
 FOLLOWING: Final = "following"
@@ -279,6 +281,7 @@ async def write_edit(context: OperationContext, edit: Edit, *, replaces_own: boo
     """Write a changed series and its dates."""
     tx, series = context.transaction, edit.series
     _check_slots(edit)
+    await _check_other_slots(tx, edit)
     cause = await write_definition(tx, series, edit.definition, edit.columns)
     if cause is None:
         # An edit that only takes own fields back changes no definition, but must be undone as one.
@@ -317,6 +320,31 @@ def _check_slots(edit: Edit) -> None:
         if match.date.slot in taken:
             raise errors.slot_taken(times.format_datetime(match.date.slot))
         taken.add(match.date.slot)
+
+
+async def _check_other_slots(tx: Transaction, edit: Edit) -> None:
+    """Raise if an event gets the slot of a date before those that the edit has loaded."""
+    slots = [
+        match.date.slot
+        for match in edit.matches
+        if match.date is not None and (match.row is None or match.row["slot"] != match.date.slot)
+        if not (match.slot_only and match.row and match.row["status"] == "trash")
+    ]
+    if not slots:
+        return
+    edited = [match.row["id"] for match in edit.matches if match.row is not None]
+    row = await tx.fetch_one(
+        Sql(
+            """SELECT min(slot) AS slot FROM events
+                WHERE site_id = ? AND series_id = ? AND status <> 'trash' AND slot = ANY(?) AND id <> ALL(?)""",
+            tx.site.id,
+            edit.series["id"],
+            slots,
+            edited,
+        )
+    )
+    if row is not None and row["slot"] is not None:
+        raise errors.slot_taken(times.format_datetime(row["slot"]))
 
 
 async def finish(
