@@ -76,8 +76,8 @@ def tags_for_record(kind: Kind, row: Row) -> tuple[str, ...]:
 
 
 def tags_for_event(event_id: int) -> tuple[str, ...]:
-    """Return the tags of a response about an event that is no longer public."""
-    return (SITE, record_tag("events", event_id))
+    """Return the tags of a response about an event that is no longer public. Another event may get its slug."""
+    return (SITE, "events", record_tag("events", event_id))
 
 
 def tags_for_list(kind: Kind, rows: list[Row], filters: Container[str]) -> tuple[str, ...]:

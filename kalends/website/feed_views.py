@@ -97,7 +97,8 @@ async def _show_locked_event(context: OperationContext, calendar: ics.Calendar) 
     event = await read_locked_event(context)
     sequences = await feeds.read_sequences(context, [event.id])
     parts = [ics.begin_calendar(calendar, [event]), ics.write_event(event, sequences[event.id]), ics.end_calendar()]
-    tags = cache_tags.tags_for_event(event.id)
+    # The sequence depends on the venues, which tags of a protected event must not name.
+    tags = (*cache_tags.tags_for_event(event.id), "venues")
     return PageResponse("".join(parts), CALENDAR_TYPE, None, tags)
 
 

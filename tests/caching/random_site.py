@@ -142,7 +142,10 @@ class RandomSite:
              ("categories", "events/category"), ("tags", "tag"))
         )  # fmt: skip
         slugs = self.app.sql(f"SELECT slug FROM {kind} ORDER BY id DESC LIMIT 30")
-        return f"/{prefix}/{quote(rng.choice(slugs)['slug'] if slugs else 'none')}/"
+        slug = quote(rng.choice(slugs)["slug"].removesuffix("__trashed") if slugs else "none")
+        return (
+            f"/{prefix}/{slug}.ics" if kind in ("events", "series") and rng.random() < 0.3 else f"/{prefix}/{slug}/"
+        )
 
     def _feed(self, rng: Random) -> str:
         paths = ["/events.ics", "/events.rss", "/events.atom", "/events.json", "/sitemap.xml", "/sitemap/1.xml",
