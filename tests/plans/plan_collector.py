@@ -131,7 +131,7 @@ class _SingleConnectionPool:
     async def acquire(self, **_: float) -> asyncpg.Connection:
         return self._connection
 
-    async def release(self, _: asyncpg.Connection) -> None:
+    async def release(self, _: asyncpg.Connection, **__: float) -> None:
         return None
 
 
