@@ -88,7 +88,7 @@ def test_random_moments_are_restored(archive: Archive, report: Callable[[object]
             assert hash_records(server.url) == archive.hashes[moment], moment
             # Unlike a dump, a physical backup has everything.
             state = run_command(server.url, "check").stdout
-            assert "Search: all functions are marked LEAKPROOF." in state
+            assert "All functions are marked LEAKPROOF." in state
     figures = ", ".join(f"{value:.1f}" for value in seconds)
     report(f"{len(chosen)} of {MOMENTS} moments restored, all hashes equal; seconds: {figures}")
 
