@@ -32,9 +32,13 @@ class Scrape:
     def names(self) -> set[str]:
         return {name for name, _, _ in self.samples}
 
+    def find(self, name: str, **labels: str) -> list[float]:
+        """Return the values of the samples that have these labels."""
+        return [value for n, own, value in self.samples if n == name and labels.items() <= own.items()]
+
     def total(self, name: str, **labels: str) -> float:
-        """Return the sum of the samples that have these labels."""
-        found = [value for n, own, value in self.samples if n == name and labels.items() <= own.items()]
+        """Return the sum of the samples that have these labels, of which there is at least one."""
+        found = self.find(name, **labels)
         assert found, f"{name} {labels} is not in:\n{self.text}"
         return sum(found)
 

@@ -68,7 +68,7 @@ def list_samples(metric: Metric) -> set[str]:
 
 def test_every_metric_exists_and_is_well_formed(site: ScrapedSite) -> None:
     jobs = {"task": "purge", "outcome": "failed"}
-    worker = wait_for(site.scrape_worker, lambda scrape: scrape.total("kalends_jobs_total", **jobs) > 0)
+    worker = wait_for(site.scrape_worker, lambda scrape: bool(scrape.find("kalends_jobs_total", **jobs)))
     server = wait_for(site.scrape_server, lambda scrape: "kalends_pool_used" in scrape.names)
     found = {"server": server, "worker": worker}
     expected: dict[str, set[str]] = {process: set() for process in found}
@@ -98,7 +98,7 @@ def test_waiting_and_refused_requests_are_counted_and_explained(site: ScrapedSit
         for number in range(2):
             assert client.get(f"{path}?page={number + 1}", headers={"Host": HOST}).status_code == 503
     cause = {"cause": "statement_timeout"}
-    wait_for(site.scrape_server, lambda scrape: scrape.total("kalends_unavailable_total", **cause) == 2)
+    wait_for(site.scrape_server, lambda scrape: scrape.find("kalends_unavailable_total", **cause) == [2])
     lines = [json.loads(line) for line in site.server.read_log().splitlines() if line.startswith("{")]
     (line,) = [line for line in lines if line.get("event") == "unavailable"]
     del line["timestamp"]
