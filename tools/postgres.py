@@ -29,6 +29,9 @@ THROWAWAY: Mapping[str, str] = {
     "max_connections": "200",
 }
 
+MEMORY = Path("/dev/shm")  # noqa: S108 -- only the parent of a directory with a random name
+MEMORY_NEEDED = 8 * 2**30
+
 
 @dataclass(frozen=True)
 class Server:
@@ -93,7 +96,7 @@ def ensure(directory: Path, *, port: int | None = None) -> Server:
 def throwaway(settings: Mapping[str, str] = THROWAWAY) -> Iterator[Server]:
     """Run a fast server in a temporary directory, which is removed afterwards."""
     # The user that runs PostgreSQL owns the directory below and needs access through this one.
-    with tempfile.TemporaryDirectory(prefix="kalends-postgres-") as parent:
+    with tempfile.TemporaryDirectory(prefix="kalends-postgres-", dir=_find_memory()) as parent:
         Path(parent).chmod(0o755)
         server = start(Path(parent) / "cluster", settings=settings)
         try:
@@ -104,6 +107,15 @@ def throwaway(settings: Mapping[str, str] = THROWAWAY) -> Iterator[Server]:
 
 class PostgresError(Exception):
     pass
+
+
+def _find_memory() -> Path | None:
+    """Return a directory in memory if it has room for a throw-away cluster.
+
+    A copy of a database has about a thousand files. Copying them costs a tenth of the CPU time there.
+    """
+    enough = os.path.ismount(MEMORY) and shutil.disk_usage(MEMORY).free >= MEMORY_NEEDED
+    return MEMORY if enough else None
 
 
 def _make_cluster(directory: Path, *, checksums: bool) -> None:
