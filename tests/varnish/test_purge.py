@@ -76,6 +76,23 @@ def test_event_change_is_visible_within_one_second(stage: Stage, records: Writte
     assert stage.is_hit(records.other)
 
 
+def test_change_of_a_text_purges_only_responses_that_show_or_search_the_event(
+    stage: Stage, records: WrittenRecords
+) -> None:
+    dates = {"start_date": "2032-03-01 10:00:00", "end_date": "2032-03-01 12:00:00"}
+    far = f"/events/{stage.write('POST', '/events', title='In the attic', **dates)['id']}"
+    month = "/events?start_date=2032-03-01&end_date=2032-03-31"
+    shown = [far, month, f"{month}&search=attic"]
+    others = [records.other, LIST, f"{LIST}&venue={records.venue.rpartition('/')[2]}", "/venues", "/tags"]
+    wait_until(lambda: stage.count_jobs() == 0, 30)
+    stage.warm_cache(*shown, *others)
+    stage.write("PATCH", far, excerpt="Bring a torch")
+    for path in shown:
+        wait_until(lambda path=path: "Bring a torch" in stage.get(path).text)
+    wait_until(lambda: stage.count_jobs() == 0, 30)
+    assert [path for path in others if not stage.is_hit(path)] == []
+
+
 def test_venue_change_is_visible_within_one_second(stage: Stage, records: WrittenRecords) -> None:
     near, far = (f"/events?{WINDOW}&geoloc_lat={degrees}&geoloc_lng={degrees}" for degrees in (1, 40))
     stage.warm_cache(records.event_at_venue, records.tagged_event, records.unused_venue, near, far)
