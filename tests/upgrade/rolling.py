@@ -51,6 +51,8 @@ class Installation:
         printed = self.version.run(self.database_url, "app-password", "create", "ed", "load", "--site", WRITTEN_SITE)
         self.password = printed.split("\n")[0].strip()
         self.servers = [self._start_server(number) for number in range(len(self.ports))]
+        for server in self.servers:
+            warm_up(server)
         self.worker = self._start_worker()
 
     def roll(self, version: Version, proxy: Proxy, settle_seconds: float) -> None:
@@ -91,7 +93,7 @@ class Installation:
             self.worker.kill()
 
     def _start_server(self, number: int) -> Server:
-        server = Server.start(
+        return Server.start(
             self.database_url,
             log=self.directory / f"server-{number}.log",
             port=self.ports[number],
@@ -99,15 +101,13 @@ class Installation:
             kalends=self.version.kalends,
             timeout=START_TIMEOUT,
         )
-        warm_up(server)
-        return server
 
     def _start_worker(self) -> Worker:
         return Worker.start(self.database_url, self.directory / "worker.log", kalends=self.version.kalends)
 
 
 def warm_up(server: Server) -> None:
-    """Request some pages, because the first ones take longer: templates are compiled, connections opened."""
+    """Request some pages: those of early versions, which do not warm up themselves, take longer at first."""
     with httpx.Client(base_url=server.base_url, timeout=60) as client:
         for path in ("/", "/events/list/", "/events/month/", "/events.ics", f"{API}/events", f"{API}/venues"):
             assert client.get(path, headers={"Host": READ_SITE}).status_code == 200, path
