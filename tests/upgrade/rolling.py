@@ -56,20 +56,20 @@ class Installation:
         self.worker = self._start_worker()
 
     def roll(self, version: Version, proxy: Proxy, settle_seconds: float) -> None:
-        """Replace the servers and then the worker by those of a version to which the schema is migrated.
+        """Replace the worker and then the servers by those of a version to which the schema is migrated.
 
         The next server is taken out when the new one has had requests for some seconds.
         """
         self.version = version
+        former, self.worker = self.worker, self._start_worker()
+        if former:
+            assert former.stop() == 0, former.log.read_text()[-2000:]
         for number, server in enumerate(self.servers):
             proxy.drain(number)
             assert server.stop(120) == 0, server.read_log()[-2000:]
             self.servers[number] = self._start_server(number)
             proxy.put_back(number)
             pause(settle_seconds)
-        former, self.worker = self.worker, self._start_worker()
-        if former:
-            assert former.stop() == 0, former.log.read_text()[-2000:]
 
     def read_readiness(self) -> list[int]:
         return [httpx.get(f"{server.base_url}/readyz", timeout=60).status_code for server in self.servers]
