@@ -1,6 +1,7 @@
-"""The ASGI application: mounts, dispatch, error boundary, access log. One application per process."""
+"""The ASGI application: mounts, dispatch, error boundary, access log, warm-up. One application per process."""
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
@@ -41,16 +42,19 @@ from kalends.http.rest_route import rewrite_rest_route
 from kalends.http.sending import CHUNK_BYTES, send_cached, send_response
 from kalends.http.telemetry import Telemetry, sample_pool
 from kalends.operations.representation_cache import RepresentationCache
+from kalends.operations.sites import find_hosts
 from kalends.settings import Settings, read_settings
 from kalends.store.database import Database
 from kalends.store.migrations import newest_revision
-from kalends.website import routes
+from kalends.website import rendering, routes
 from kalends.website.handler import MapSettings, PageRequest
 
 Scope = MutableMapping[str, Any]
 Context = ApiRequest | PageRequest | ConsoleRequest
 StoreResponse = Callable[[CachedResponse | None], None]
 OpenState = Callable[[], Awaitable[AppState]]
+
+log = logging.getLogger(__name__)
 
 HANDLERS: Mapping[type[Context], Callable[[Any], Awaitable[Response]]] = {
     ApiRequest: handle_api_request,
@@ -64,6 +68,13 @@ CLIENT_CLOSED_REQUEST: Final = 499
 SYSTEM_PATHS: Final = ("/healthz", "/readyz", "/docs", "/openapi.json")
 # The namespace of The Events Calendar, below the REST root of WordPress.
 LEGACY_NAMESPACE: Final = "/tribe/events/v1"
+# Requests of the warm-up, which run concurrently, each on a connection of its own; those of the API below its prefix.
+WARM_UP_PAGES: Final = ("/events/month/", "/events/list/")
+WARM_UP_LISTS: Final = ("/events", "/venues")
+# Seconds after which the server accepts requests without waiting for the rest of its warm-up.
+MAX_WARM_UP: Final = 5.0
+# The site whose pages are shown in the warm-up.
+FIRST_SITE: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +123,11 @@ class InboundRequest:
 class Application:
     """The ASGI application. `open_state` is called once per process, when the server starts."""
 
-    def __init__(self, config: HttpConfig, open_state: OpenState, telemetry: Telemetry) -> None:
+    def __init__(
+        self, config: HttpConfig, open_state: OpenState, telemetry: Telemetry, *, warms_up: bool = False
+    ) -> None:
         self._config = config
+        self._warms_up = warms_up
         self._open_state = open_state
         self._telemetry = telemetry
         self._opened_state: AppState | None = None
@@ -141,6 +155,8 @@ class Application:
         ]
         if (replica := self._state.sources.replica) is not None:
             watching.append(asyncio.create_task(replica.run()))
+        if self._warms_up:
+            await self._warm_up()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         for task in watching:
@@ -152,6 +168,45 @@ class Application:
             await replica.database.close()
         self._telemetry.close()
         await send({"type": "lifespan.shutdown.complete"})
+
+    async def _warm_up(self) -> None:
+        """Do what would make the first requests slow: open connections, compile templates, fill caches.
+
+        Nobody gets the responses, and they are not counted. Without a database the server starts all the same. The
+        templates of the console are compiled when they are used: there are many of them, for few people.
+        """
+        rendering.load_templates()
+        try:
+            async with asyncio.timeout(MAX_WARM_UP):
+                if (replica := self._state.sources.replica) is not None:
+                    await replica.read_positions()
+                host = await self._find_any_host()
+                await self._state.sources.current_revision(host)
+                paths = [*WARM_UP_PAGES, *[self._config.mounts[0].prefix + path for path in WARM_UP_LISTS]]
+                await asyncio.gather(*[self._render_unseen(host, path) for path in paths])
+        except (ApiError, TimeoutError) as error:
+            log.warning("the server starts before its warm-up is complete: %r", error)
+
+    async def _find_any_host(self) -> str:
+        """Return a host of the first site. Without one, any other serves as well, unless there are several sites."""
+        try:
+            async with self._state.database.transaction(FIRST_SITE, utc_now(), writing=False) as tx:
+                return next(iter(await find_hosts(tx)), "localhost")
+        except ApiError:
+            return "localhost"
+
+    async def _render_unseen(self, host: str, path: str) -> None:
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "scheme": "http",
+            "path": path,
+            "query_string": b"",
+            "headers": [(b"host", host.encode())],
+        }
+        context = find_context(self._config, self._state, Request(scope), host)
+        if context is not None:
+            await _run_handler(context)
 
     async def _respond(self, scope: Scope, watcher: DisconnectWatcher, send: Send) -> None:
         request = Request(scope, watcher.receive)
@@ -375,8 +430,13 @@ def _route(context: Context | None) -> str:
     return context.route_pattern if context else "other"
 
 
-def create_application(tracer: Tracer | None = None) -> Application:
-    """Create the application; the server calls this in each of its processes, without a tracer of its own."""
+def create_server_application() -> Application:
+    """Create the application of a server process, which is warm before it accepts requests."""
+    return create_application(warms_up=True)
+
+
+def create_application(tracer: Tracer | None = None, *, warms_up: bool = False) -> Application:
+    """Create the application; without a tracer, the one of the settings is opened."""
     settings = read_settings()
     tracer = tracer or open_tracer(settings)
     mounts = _build_mounts(settings)
@@ -415,7 +475,7 @@ def create_application(tracer: Tracer | None = None) -> Application:
             sends_email=bool(settings.smtp_url.get_secret_value()),
         )
 
-    return Application(http_config, open_state, Telemetry(tracer))
+    return Application(http_config, open_state, Telemetry(tracer), warms_up=warms_up)
 
 
 def _build_mounts(settings: Settings) -> tuple[Mount, ...]:

@@ -141,7 +141,7 @@ def _run_server(settings: "Settings", host: str, port: int, workers: int) -> Non
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
     Granian(
-        target="kalends.asgi:create_application",
+        target="kalends.asgi:create_server_application",
         factory=True,
         address=host,
         port=port,

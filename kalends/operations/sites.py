@@ -108,11 +108,15 @@ SITE_KEYS: Final[dict[LiteralString, Callable[[str], object]]] = {
 }
 
 
+async def find_hosts(tx: Transaction) -> list[str]:
+    """Return the host names of the site; a single site may have none and answers for all."""
+    return [row["host"] for row in await tx.fetch_all(Sql("SELECT host FROM own_hosts()"))]
+
+
 async def show_site(tx: Transaction) -> dict[str, Any]:
-    hosts = [row["host"] for row in await tx.fetch_all(Sql("SELECT host FROM own_hosts()"))]
     return {
         "id": tx.site.id,
-        "hosts": ", ".join(hosts) or "any",
+        "hosts": ", ".join(await find_hosts(tx)) or "any",
         **{key: getattr(tx.site, key) for key in SITE_KEYS if key != CUSTOM_CSS},
         "first_weekday": WEEKDAYS[tx.site.first_weekday - 1],
         CUSTOM_CSS: f"version {tx.site.custom_css_hash}" if tx.site.custom_css_hash else "",

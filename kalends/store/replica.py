@@ -116,6 +116,11 @@ class Replica:
         """Use the primary until the standby responds again."""
         self.is_available = False
 
+    async def read_positions(self) -> None:
+        """Read the positions of both servers once; then it is known whether the standby can answer."""
+        await self._read_primary()
+        await self._read_standby()
+
     async def run(self) -> None:
         """Read the positions of both servers without end."""
         interval = min(MAX_INTERVAL, self._limits.max_lag / INTERVALS_PER_LAG)

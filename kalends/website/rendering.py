@@ -37,6 +37,12 @@ _ENVIRONMENT.globals.update(
 )
 
 
+def load_templates() -> None:
+    """Compile all templates, which otherwise happens when each of them is used for the first time."""
+    for name in _ENVIRONMENT.list_templates():
+        _ENVIRONMENT.get_template(name)
+
+
 def render(page: Page, layout: Layout) -> str:
     """Return the HTML of a page."""
     return _ENVIRONMENT.get_template(page.template).render(

@@ -1,7 +1,12 @@
-"""pgBackRest restores any moment since a backup: all records have the hash that was noted then."""
+"""pgBackRest restores any moment since a backup: all records have the hash that was noted then.
+
+`kalends status` shows the backups.
+"""
 
 import asyncio
+import json
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +32,7 @@ class Archive:
 
     repository: Repository
     hashes: dict[str, dict[str, str]]
+    first_status: str  # of the repository before the first backup
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +41,7 @@ def archive() -> Iterator[Archive]:
         with repository.run_cluster() as server:
             migrate(server.url)
             users = asyncio.run(add_users(server.url))
+            first_status = read_backup_status(server.url, repository)
             repository.run("backup", "--type=full")
             time.sleep(2)  # The end of a backup is known to the second, and only later moments can be restored.
             with RunningApp(server.url, users) as app:
@@ -43,7 +50,14 @@ def archive() -> Iterator[Archive]:
                 # Recovery ends before the first transaction after its target, so the last moment needs one as well.
                 connection.execute("SELECT pg_current_xact_id()")
                 connection.execute("SELECT pg_switch_wal()")
-        yield Archive(repository, hashes)
+        yield Archive(repository, hashes, first_status)
+
+
+def read_backup_status(database_url: str, repository: Repository) -> str:
+    """Return the last line of `kalends status`, which is about backups."""
+    shown = run_command(database_url, "status", settings={"PGBACKREST_CONFIG": str(repository.configuration)})
+    assert shown.exit_code == 0, shown.output
+    return shown.stdout.splitlines()[-1]
 
 
 def note_moments(app: RunningApp, repository: Repository) -> Iterator[tuple[str, dict[str, str]]]:
@@ -56,7 +70,7 @@ def note_moments(app: RunningApp, repository: Repository) -> Iterator[tuple[str,
         assert row is not None
         yield row[0], hashes
         time.sleep(0.01)  # The next write is later than the moment.
-        if SOAK and number == MOMENTS // 2:
+        if number == MOMENTS // 2:
             repository.run("backup", "--type=incr")
 
 
@@ -91,6 +105,15 @@ def test_random_moments_are_restored(archive: Archive, report: Callable[[object]
             assert "All functions are marked LEAKPROOF." in state
     figures = ", ".join(f"{value:.1f}" for value in seconds)
     report(f"{len(chosen)} of {MOMENTS} moments restored, all hashes equal; seconds: {figures}")
+
+
+def test_newest_backup_is_shown(archive: Archive, database_url: str) -> None:
+    assert archive.first_status == "Backups   kalends: none (no valid backups)"
+    full, incremental = json.loads(archive.repository.run("info", "--output=json"))[0]["backup"]
+    assert (full["type"], incremental["type"]) == ("full", "incr")
+    shown = read_backup_status(database_url, archive.repository)
+    pattern = rf"Backups   kalends: {incremental['label']} \(incr\), finished \d+ (s|min) ago, ok"
+    assert re.fullmatch(pattern, shown), shown
 
 
 def wait_for_promotion(url: str) -> None:

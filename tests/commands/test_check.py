@@ -1,20 +1,18 @@
 """`kalends check` names each problem with its cure; `kalends status` shows sites, sizes, queues and backups."""
 
 import json
-import os
 import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from kalends.adapters.backup_tool import Backup, BackupToolFailed, list_newest_backups
+from kalends.adapters.backup_tool import BackupToolFailed, list_newest_backups
 from kalends.cli.check import judge_queue, judge_server, judge_state, judge_time
 from kalends.cli.check_services import check_proxies, judge_free_space
 from kalends.cli.status import format_backups, format_size
@@ -220,40 +218,19 @@ def test_status_shows_sites_and_queue(database_url: str) -> None:
     assert report["sites"][0]["events"] == 20
 
 
-def install_pgbackrest(directory: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a program of this name in front of the others: a repository with backups takes minutes to make."""
-    program = directory / "pgbackrest"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
-
-
-def test_newest_backup_of_each_stanza_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    backups = [
-        {"label": "20300101-000000F", "type": "full", "timestamp": {"start": 1, "stop": 1_893_456_000}},
-        {"label": "20300102-000000F_I", "type": "incr", "timestamp": {"start": 1, "stop": 1_893_542_400}},
-    ]
-    info = [
-        {"name": "main", "status": {"code": 0, "message": "ok"}, "backup": backups},
-        {"name": "new", "status": {"code": 2, "message": "no valid backups"}, "backup": []},
-    ]
-    install_pgbackrest(tmp_path, f"[ \"$*\" = 'info --output=json' ] && echo '{json.dumps(info)}'", monkeypatch)
-    found = list_newest_backups()
-    assert found == [
-        Backup("main", "ok", "20300102-000000F_I", "incr", datetime(2030, 1, 2, tzinfo=UTC)),
-        Backup("new", "no valid backups"),
-    ]
-    assert format_backups([replace(found[0], finished=datetime(2020, 1, 2, tzinfo=UTC)), found[1]])[1] == (
-        "new: none (no valid backups)"
-    )
-    install_pgbackrest(tmp_path, "echo 'ERROR: [055]: cannot open' >&2; exit 55", monkeypatch)
-    with pytest.raises(BackupToolFailed, match="cannot open"):
-        list_newest_backups()
-
-
 @pytest.mark.skipif(not shutil.which("pgbackrest"), reason="needs pgBackRest")
 def test_pgbackrest_without_a_stanza_is_shown() -> None:
     assert format_backups(list_newest_backups()) == ["pgBackRest has no stanza."]
+
+
+@pytest.mark.skipif(not shutil.which("pgbackrest"), reason="needs pgBackRest")
+def test_message_of_pgbackrest_is_shown(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGBACKREST_CONFIG", str(tmp_path / "missing.conf"))
+    with pytest.raises(BackupToolFailed, match="unable to open missing file"):
+        list_newest_backups()
+    shown = run_command(database_url, "status")
+    assert shown.exit_code == 0
+    assert "unable to open missing file" in shown.stdout.splitlines()[-1]
 
 
 def test_missing_pgbackrest_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ class Node:
                 ["patroni", str(configuration)],
                 stdout=log,
                 stderr=log,
-                user=postgres._other_user(),
+                user=postgres.find_other_user(),
                 cwd="/",
                 env={**os.environ, "HOME": str(self.directory)},  # Patroni writes a file with passwords there.
             )
@@ -173,7 +173,7 @@ def run_cluster(directory: Path) -> Iterator[Cluster]:
         for name, host in NODES.items():
             place = directory / name
             place.mkdir()
-            if user := postgres._other_user():
+            if user := postgres.find_other_user():
                 shutil.chown(place, user)
             node = Node(name, host, place)
             stack.callback(node.stop)

@@ -51,23 +51,25 @@ class Installation:
         printed = self.version.run(self.database_url, "app-password", "create", "ed", "load", "--site", WRITTEN_SITE)
         self.password = printed.split("\n")[0].strip()
         self.servers = [self._start_server(number) for number in range(len(self.ports))]
+        for server in self.servers:
+            warm_up(server)
         self.worker = self._start_worker()
 
     def roll(self, version: Version, proxy: Proxy, settle_seconds: float) -> None:
-        """Replace the servers and then the worker by those of a version to which the schema is migrated.
+        """Replace the worker and then the servers by those of a version to which the schema is migrated.
 
         The next server is taken out when the new one has had requests for some seconds.
         """
         self.version = version
+        former, self.worker = self.worker, self._start_worker()
+        if former:
+            assert former.stop() == 0, former.log.read_text()[-2000:]
         for number, server in enumerate(self.servers):
             proxy.drain(number)
             assert server.stop(120) == 0, server.read_log()[-2000:]
             self.servers[number] = self._start_server(number)
             proxy.put_back(number)
             pause(settle_seconds)
-        former, self.worker = self.worker, self._start_worker()
-        if former:
-            assert former.stop() == 0, former.log.read_text()[-2000:]
 
     def read_readiness(self) -> list[int]:
         return [httpx.get(f"{server.base_url}/readyz", timeout=60).status_code for server in self.servers]
@@ -91,7 +93,7 @@ class Installation:
             self.worker.kill()
 
     def _start_server(self, number: int) -> Server:
-        server = Server.start(
+        return Server.start(
             self.database_url,
             log=self.directory / f"server-{number}.log",
             port=self.ports[number],
@@ -99,15 +101,13 @@ class Installation:
             kalends=self.version.kalends,
             timeout=START_TIMEOUT,
         )
-        warm_up(server)
-        return server
 
     def _start_worker(self) -> Worker:
         return Worker.start(self.database_url, self.directory / "worker.log", kalends=self.version.kalends)
 
 
 def warm_up(server: Server) -> None:
-    """Request some pages, because the first ones take longer: templates are compiled, connections opened."""
+    """Request some pages: those of early versions, which do not warm up themselves, take longer at first."""
     with httpx.Client(base_url=server.base_url, timeout=60) as client:
         for path in ("/", "/events/list/", "/events/month/", "/events.ics", f"{API}/events", f"{API}/venues"):
             assert client.get(path, headers={"Host": READ_SITE}).status_code == 200, path
