@@ -1,6 +1,7 @@
 """Duplicates: the score on labelled pairs, candidates in the database, warnings of the API, declared differences."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,13 +11,13 @@ from kalends.core.imports.similarity import (
     SIMILAR_SCORE,
     EventFacts,
     compare_starts,
-    compare_titles,
     compute_score,
 )
+from kalends.core.imports.title_similarity import compare_titles
 from kalends.operations.imports import duplicates
 from tests.api.conftest import StartApp
 from tests.api.running_app import HOST, Caller, RunningApp, assert_error, expect_json
-from tests.imports.labelled_pairs import START, Pair, is_held_out, list_pairs, make_handwritten
+from tests.imports.labelled_pairs import START, Pair, list_pairs, make_handwritten, make_held_out
 
 EXTENSION = f"http://{HOST}/api/kalends/v1"
 
@@ -31,26 +32,26 @@ def rate(threshold: float, pairs: Sequence[Pair]) -> tuple[float, float]:
     return found / sum(proposed for proposed, _ in labels), found / sum(is_same for _, is_same in labels)
 
 
-def test_precision_and_recall_on_labelled_pairs() -> None:
-    assert len(list_pairs()) == 515
-    precision, recall = rate(SIMILAR_SCORE, list_pairs())
-    assert precision >= 0.98
-    assert recall >= 0.95
-
-
 def test_links_are_certain() -> None:
+    assert len(list_pairs()) == 643
     precision, recall = rate(SAME_SCORE, list_pairs())
     assert precision >= 0.98
     assert recall >= 0.95
 
 
+def test_links_and_questions_find_most_duplicates() -> None:
+    """A question may be wrong now and then: titles that differ only in the audience need a person."""
+    precision, recall = rate(SIMILAR_SCORE, list_pairs())
+    assert precision >= 0.97
+    assert recall >= 0.96
+
+
 def test_links_of_pairs_that_were_held_out() -> None:
     """The score was not tuned on these; they tell what to expect of other calendars."""
-    held_out = [pair for pair in make_handwritten() if is_held_out(pair)]
-    assert len(held_out) == 66
-    precision, recall = rate(SAME_SCORE, held_out)
-    assert precision >= 0.95
-    assert recall >= 0.7
+    assert len(make_held_out()) == 63
+    precision, recall = rate(SAME_SCORE, make_held_out())
+    assert precision >= 0.98
+    assert recall >= 0.75
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,10 @@ def test_links_of_pairs_that_were_held_out() -> None:
         ("AGM", "Annual General Meeting"),
         ("Vide-grenier", "Vide-grenier du 14 juillet"),
         ("Silvesterkonzert", "Silvester-Konzert der Philharmonie"),
+        ("Flohmarkt", "Floh- und Trödelmarkt"),
+        ("Vernissage: Karin Holt", "Ausstellungseröffnung Karin Holt"),
+        ("Film: Nosferatu", "Nosferatu (OmU)"),
+        ("Morris dancing", "Morris dancers at the fair"),
     ],
 )
 def test_title_that_says_more_is_linked_at_the_same_place_and_time(first: str, second: str) -> None:
@@ -69,6 +74,32 @@ def test_title_that_says_more_is_linked_at_the_same_place_and_time(first: str, s
     later = START.replace(hour=START.hour + 2)
     assert compute_score(event, EventFacts(second, later, venue_names=("The Town Hall",))) < SAME_SCORE
     assert compute_score(event, EventFacts(second, START, venue_names=("Stadium",))) < SAME_SCORE
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Guided tour of the castle", "Guided tour of the castle for children"),
+        ("Gottesdienst", "Kindergottesdienst"),
+        ("TSV Neustadt gegen FC Altdorf", "TSV Neustadt II gegen FC Altdorf II"),
+        ("Versammlung Turnverein", "Versammlung Schützenverein"),
+        ("Vernissage Karin Holt", "Finissage Karin Holt"),
+    ],
+)
+def test_title_that_names_another_audience_number_or_group_is_not_linked(first: str, second: str) -> None:
+    events = [EventFacts(title, START, venue_names=("Town Hall",)) for title in (first, second)]
+    assert compute_score(*events) < SAME_SCORE
+    clubs = ("Turnverein", "Schützenverein")
+    events = [replace(event, organizer_names=(club,)) for event, club in zip(events, clubs, strict=True)]
+    assert compute_score(*events) < SAME_SCORE
+
+
+def test_title_that_names_the_other_place_makes_up_for_its_name() -> None:
+    first = EventFacts("Dämmerschoppen", START, venue_names=("Feuerwehrhaus",))
+    second = EventFacts("Feuerwehr-Dämmerschoppen", START, venue_names=("Gerätehaus",))
+    assert compute_score(first, second) >= SAME_SCORE
+    far = replace(first, coordinates=((48.4, 9.99),)), replace(second, coordinates=((49.4, 9.99),))
+    assert compute_score(*far) < SIMILAR_SCORE
 
 
 def test_score_does_not_depend_on_the_order() -> None:

@@ -12,7 +12,8 @@ from kalends.core.date_forms import read_datetime
 from kalends.core.errors import InvalidValue
 from kalends.core.html.sanitize import fold
 from kalends.core.html.text import to_plain_text
-from kalends.core.imports.similarity import SIMILAR_SCORE, WINDOW, EventFacts, compare_titles, compute_score
+from kalends.core.imports.similarity import SIMILAR_SCORE, WINDOW, EventFacts, compute_score
+from kalends.core.imports.title_similarity import compare_titles
 from kalends.core.params import read_integer
 from kalends.core.zones import local_of
 from kalends.kinds.kind import JsonObject, Kind
