@@ -248,7 +248,6 @@ async def _run(api_request: ApiRequest, endpoint: Endpoint, context: OperationCo
 def _make_context(
     api_request: ApiRequest, endpoint: Endpoint, tx: Transaction, sent: OperationInput
 ) -> OperationContext:
-    known_names = {p.name for p in endpoint.params} - {"page"}
     record_id, slug = locate(api_request.path_params)
     return replace(
         api_request.operation_context(tx, api_request.prefix),
@@ -258,9 +257,15 @@ def _make_context(
         values=sent.values,
         record_id=record_id,
         slug=slug,
-        query_pairs=[(name, value) for name, value in sent.raw.query if name.partition("[")[0] in known_names],
+        query_pairs=_select_known(sent.raw.query, endpoint) if sent.raw.query else (),
         if_match=responses.read_if_match(api_request.request.headers.get("if-match", "")),
     )
+
+
+def _select_known(pairs: list[tuple[str, str]], endpoint: Endpoint) -> list[tuple[str, str]]:
+    """Return the parameters that the links to other pages keep."""
+    known_names = {p.name for p in endpoint.params} - {"page"}
+    return [(name, value) for name, value in pairs if name.partition("[")[0] in known_names]
 
 
 def _respond(api_request: ApiRequest, raw: RawParams, outcome: Outcome) -> Response:

@@ -1,6 +1,7 @@
 """The IP address of a client behind proxies."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 IpAddress = IPv4Address | IPv6Address
@@ -25,6 +26,8 @@ def find_client_ip(peer: str, forwarded: str, trusted: Sequence[IpNetwork]) -> s
     that is not a trusted proxy is the client; it may have forged all entries to the left. An entry that is not an IP
     address ends the search.
     """
+    if not trusted:
+        return _normalize_ip(peer)
     client_ip = _parse_ip(peer)
     if client_ip is None:
         return peer
@@ -42,6 +45,11 @@ def is_trusted(peer: str, trusted: Sequence[IpNetwork]) -> bool:
     """Return whether a peer is one of the trusted proxies."""
     ip = _parse_ip(peer)
     return ip is not None and _is_trusted(ip, trusted)
+
+
+@lru_cache(maxsize=4096)  # bounded, because addresses come from requests
+def _normalize_ip(text: str) -> str:
+    return str(_parse_ip(text) or text)
 
 
 def _is_trusted(ip: IpAddress, trusted: Sequence[IpNetwork]) -> bool:

@@ -16,7 +16,9 @@ LANGUAGES: Final = {
 }
 
 
+BY_PRIMARY: Final = {tag.partition("-")[0]: tag for tag in LANGUAGES}
+
+
 def find_language(range_: str) -> str | None:
     """Return the supported language of a tag: `de-AT` and `de_DE` give `de`, and `pt` gives `pt-BR`."""
-    primary = range_.strip().lower().replace("_", "-").partition("-")[0]
-    return next((tag for tag in LANGUAGES if tag.lower().partition("-")[0] == primary), None)
+    return BY_PRIMARY.get(range_.strip().lower().replace("_", "-").partition("-")[0])

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from math import ceil
 
@@ -26,6 +27,7 @@ def seconds_to_wait(limit: Limit, count: float, counted_at: datetime, now: datet
     return ceil(round(excess * limit.seconds, 3)) if excess > 0 else 0
 
 
+@lru_cache(maxsize=4096)  # bounded, because addresses come from requests
 def rate_limit_key(client_ip: str) -> str:
     """Return the key under which a client is counted: its IPv4 address, or the /64 network of its IPv6 address.
 

@@ -117,6 +117,13 @@ def utc_of(wall: datetime, zone: str, fold: int = 0) -> datetime:
         raise InvalidValue("must be a date between the years 1 and {last}.", last=9998) from None
 
 
+def is_only_time(local: datetime, utc: datetime, zone: str) -> bool:
+    """Return whether a local time stands for this instant and no other; a time in a gap stands for none."""
+    first = local.replace(tzinfo=_rules(zone), fold=0)
+    offset = first.utcoffset()
+    return offset == first.replace(fold=1).utcoffset() and local - utc.replace(tzinfo=None) == offset
+
+
 def local_of(utc: datetime, zone: str) -> datetime:
     return in_zone(utc, zone).replace(tzinfo=None, fold=0)
 

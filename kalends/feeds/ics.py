@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from html import escape as escape_html
 from typing import Final
 
@@ -15,14 +16,13 @@ from kalends.core.errors import InvalidValue
 from kalends.core.event_states import CANCELLED, POSTPONED
 from kalends.core.html.text import to_plain_lines, to_plain_text
 from kalends.core.record_types import Event, Organizer, Venue
-from kalends.core.zones import utc_of
+from kalends.core.times import DIGITS
+from kalends.core.zones import is_only_time
 from kalends.feeds.vtimezone import FIRST_INSTANT, LAST_INSTANT, zone_lines
 
 PRODUCT: Final = "-//Kalends//Calendar//EN"
 MAX_LINE_OCTETS: Final = 75  # without the line ending
 MAX_TEXT_LENGTH: Final = 20_000  # characters of a description; the rest is cut off
-_SPECIAL: Final = re.compile(r"[\\;,\n]")
-_ESCAPES: Final = {"\\": "\\\\", ";": "\\;", ",": "\\,", "\n": "\\n"}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _UNSAFE_IN_URI: Final = re.compile(r"[\x00-\x1f\x7f\"]")
 _IANA_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]*/[A-Za-z0-9_+/-]+")
@@ -145,13 +145,16 @@ def write_cancelled(event: CancelledEvent, calendar: Calendar) -> str:
 
 def escape(text: str) -> str:
     """Escape a value of type TEXT (RFC 5545, section 3.3.11)."""
-    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], _CONTROL.sub("", text.replace("\r\n", "\n")))
+    text = text.replace("\r\n", "\n").replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,")
+    text = text.replace("\n", "\\n")
+    return text if text.isprintable() else _CONTROL.sub("", text)
 
 
 def fold(line: str) -> str:
     """Fold a line after at most 75 octets, never inside of a character."""
-    if len(line) <= MAX_LINE_OCTETS and line.isascii():
-        return line
+    if line.isascii():
+        rest = range(MAX_LINE_OCTETS, len(line), MAX_LINE_OCTETS - 1)  # The leading space counts.
+        return "\r\n ".join([line[:MAX_LINE_OCTETS], *[line[at : at + MAX_LINE_OCTETS - 1] for at in rest]])
     encoded = line.encode()
     if len(encoded) <= MAX_LINE_OCTETS:
         return line
@@ -162,7 +165,7 @@ def fold(line: str) -> str:
         while encoded[end] & 0xC0 == 0x80:  # A continuation byte of UTF-8.
             end -= 1
         parts.append(encoded[begin:end])
-        begin, room = end, MAX_LINE_OCTETS - 1  # The leading space counts.
+        begin, room = end, MAX_LINE_OCTETS - 1
     parts.append(encoded[begin:])
     return b"\r\n ".join(parts).decode()
 
@@ -192,11 +195,12 @@ def is_unambiguous(local: datetime, utc: datetime, zone: str) -> bool:
     if not FIRST_INSTANT <= utc < LAST_INSTANT or not is_named(zone):
         return False
     try:
-        return utc_of(local, zone) == utc == utc_of(local, zone, fold=1)
+        return is_only_time(local, utc, zone)
     except InvalidValue:
         return False
 
 
+@lru_cache(maxsize=1024)
 def is_named(zone: str) -> bool:
     """Return whether readers know the zone by its name."""
     return bool(_IANA_NAME.fullmatch(zone))
@@ -228,8 +232,11 @@ def format_utc(utc: datetime) -> str:
 
 def compact_datetime(value: datetime) -> str:
     """Format a date-time as in 20270401T193000; `strftime` would not pad years before 1000."""
-    text = value.isoformat()
-    return f"{text[:4]}{text[5:7]}{text[8:10]}T{text[11:13]}{text[14:16]}{text[17:19]}"
+    century, year = divmod(value.year, 100)
+    return (
+        f"{DIGITS[century]}{DIGITS[year]}{DIGITS[value.month]}{DIGITS[value.day]}"
+        f"T{DIGITS[value.hour]}{DIGITS[value.minute]}{DIGITS[value.second]}"
+    )
 
 
 def _description_lines(event: Event) -> Iterator[str]:
@@ -275,4 +282,6 @@ def _clean_uri(url: str) -> str:
 
 
 def _join_lines(lines: Iterable[str]) -> str:
-    return "".join([fold(line) + "\r\n" for line in lines])
+    # Most lines are short; calling a function for each of them would take longer than folding the others.
+    folded = [line if len(line) <= MAX_LINE_OCTETS and line.isascii() else fold(line) for line in lines]
+    return "\r\n".join([*folded, ""])

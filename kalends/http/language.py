@@ -27,7 +27,9 @@ def choose_language(query: bytes, accepted: str, site: str = "") -> str:
 
 def find_requested(query: bytes, accepted: str) -> str | None:
     """Return the supported language that a request prefers, or None."""
-    match = LANG_PARAM.search(query)
+    match = LANG_PARAM.search(query) if query else None
+    if match is None and not accepted:
+        return None
     ranges = [match[1].decode() if match else "", *_ranges(accepted)]
     return next((tag for range_ in ranges if (tag := find_language(range_))), None)
 

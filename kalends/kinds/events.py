@@ -161,8 +161,6 @@ def hide_protected_attributes(event: Event) -> Event:
 def serialize_event(event: Event, context: RenderContext) -> JsonObject:
     linked = context.linked
     venues = [linked.venues[venue.id].json for venue in event.venues]
-    start, end = times.format_datetime(event.start_local), times.format_datetime(event.end_local)
-    utc_start, utc_end = times.format_datetime(event.start_utc), times.format_datetime(event.end_utc)
     record: JsonObject = {
         **serialize_post(event, context),
         "rest_url": f"{context.api_url}/events/{event.id}",
@@ -172,14 +170,14 @@ def serialize_event(event: Event, context: RenderContext) -> JsonObject:
         "slug": event.slug,
         "image": serialize_image(event.image) if event.image else False,
         "all_day": event.all_day,
-        "start_date": start,
-        "start_date_details": times.datetime_parts(start),
-        "end_date": end,
-        "end_date_details": times.datetime_parts(end),
-        "utc_start_date": utc_start,
-        "utc_start_date_details": times.datetime_parts(utc_start),
-        "utc_end_date": utc_end,
-        "utc_end_date_details": times.datetime_parts(utc_end),
+        "start_date": times.format_datetime(event.start_local),
+        "start_date_details": times.datetime_parts(event.start_local),
+        "end_date": times.format_datetime(event.end_local),
+        "end_date_details": times.datetime_parts(event.end_local),
+        "utc_start_date": times.format_datetime(event.start_utc),
+        "utc_start_date_details": times.datetime_parts(event.start_utc),
+        "utc_end_date": times.format_datetime(event.end_utc),
+        "utc_end_date_details": times.datetime_parts(event.end_utc),
         "timezone": event.timezone,
         "timezone_abbr": times.abbreviation(event.start_utc, event.timezone),
         "cost": event.cost,

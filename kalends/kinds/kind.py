@@ -76,6 +76,7 @@ class ListQuery:
     statuses: Sequence[str] | None
     editable: Sql
     readable: Sql
+    derived: dict[str, Any] = field(default_factory=dict[str, Any])  # what follows from the parameters, once computed
 
     @property
     def site(self) -> Site:

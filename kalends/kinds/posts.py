@@ -97,11 +97,11 @@ def build_post_url(row: Row, context: RenderContext, collection: str) -> str:
 
 def serialize_post(post: Post, context: RenderContext) -> JsonObject:
     """Serialize the fields with which the JSON of every post begins."""
-    zone = context.site.timezone
-    global_id = f"{_extract_host(context.base_url)}?id={post.id}"
+    site, host = context.site, _extract_host(context.base_url)
+    zone, global_id = site.timezone, f"{host}?id={post.id}"
     lineage = [global_id]
-    if post.id <= context.site.former_last_id and context.site.former_host != _extract_host(context.base_url):
-        lineage.append(f"{context.site.former_host}?id={post.id}")
+    if post.id <= site.former_last_id and site.former_host != host:
+        lineage.append(f"{site.former_host}?id={post.id}")
     return {
         "id": post.id,
         "global_id": global_id,

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol, Self
@@ -254,11 +254,12 @@ class Database:
             if anonymous
             else max(self._options.pool_timeout, self._options.statement_timeout)
         )
-        async with AsyncExitStack() as stack:
-            if client_ip:
-                await stack.enter_async_context(self._limiter.slot(rate_limit_key(client_ip), max_wait))
-            begin = self._begin_statement(writing=writing, anonymous=anonymous)
-            yield await stack.enter_async_context(self._transaction(site, now, begin, writing=writing))
+        transaction = self._transaction(
+            site, now, self._begin_statement(writing=writing, anonymous=anonymous), writing=writing
+        )
+        slot = self._limiter.slot(rate_limit_key(client_ip), max_wait) if client_ip else nullcontext()
+        async with slot, transaction as tx:
+            yield tx
 
     @asynccontextmanager
     async def _transaction(

@@ -250,7 +250,8 @@ def test_datetime_format() -> None:
     value = datetime(33, 4, 3, 9, 5, 7)
     assert format_datetime(value) == "0033-04-03 09:05:07"
     assert format_datetime(value.replace(microsecond=999999, tzinfo=UTC)) == "0033-04-03 09:05:07"
-    assert datetime_parts(format_datetime(value)) == {
+    assert format_datetime(datetime.max) == "9999-12-31 23:59:59"
+    assert datetime_parts(value) == {
         "year": "0033", "month": "04", "day": "03", "hour": "09", "minutes": "05", "seconds": "07",
     }  # fmt: skip
 

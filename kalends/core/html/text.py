@@ -18,6 +18,8 @@ _LINE_END = re.compile(r"(?:<br ?/?>[ \t]*+)?+\n[ \t]*+")
 
 def to_paragraphs(text: str) -> str:
     """Return a description as the API shows it: blank lines separate paragraphs, single line ends become breaks."""
+    if not text:
+        return ""
     if "<" not in text:
         return "\n".join(map(_paragraph, filter(None, map(str.strip, _GAP.split(text) if "\n" in text else (text,)))))
     blocks: list[str] = []

@@ -18,6 +18,14 @@ BOUNDS: Final = {row.param.name: row.clause for row in EVENT_FILTERS if isinstan
 
 
 def build_window(query: ListQuery) -> Window:
+    """Return the window of a list; its page, its total and its cache tags all depend on it."""
+    window: Window | None = query.derived.get("window")
+    if window is None:
+        window = query.derived["window"] = _combine_bounds(query)
+    return window
+
+
+def _combine_bounds(query: ListQuery) -> Window:
     """Combine the limits that the parameters set. The default window begins today and lasts two years."""
     values, zone, now = query.values, query.site.timezone, query.transaction.now
     if "include" in values or ANY_DATE in values:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from kalends.core.times import abbreviation, offset_of, utc_of
@@ -99,6 +100,7 @@ def make_entry(row: Row, locale: PageLocale, links: UrlBuilder, zone: str) -> En
     )
 
 
+@lru_cache(maxsize=20_000)
 def _foreign_zone(start: datetime, event_zone: str, zone: str) -> str:
     """Return the abbreviation of the event's zone if its offset differs from that of the site."""
     if event_zone == zone:

@@ -1,7 +1,7 @@
 """Localization of pages: translations, and dates and times in the format of the language (CLDR, through Babel)."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from functools import cache, lru_cache
 from typing import Any
@@ -27,6 +27,10 @@ class PageLocale:
     language: str  # the language tag of the page
     locale: Locale
     translate: Translate
+    name: str = field(init=False)  # of the locale; Babel puts it together each time it is asked for
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", str(self.locale))
 
     def gettext(self, text: str, /, **values: object) -> Markup:
         """Translate a text and insert the values, escaped."""
@@ -40,41 +44,41 @@ class PageLocale:
         return self.translate(text).format(**values) if values else self.translate(text)
 
     def time(self, moment: datetime) -> str:
-        return _time(str(self.locale), moment.hour, moment.minute)
+        return _time(self.name, moment.hour, moment.minute)
 
     def month(self, day: date) -> str:
-        return _skeleton(str(self.locale), "yMMMM", day)
+        return _skeleton(self.name, "yMMMM", day)
 
     def abbreviated_month(self, day: date) -> str:
         """Format a month for a link to it."""
-        return _skeleton(str(self.locale), "yMMM", day)
+        return _skeleton(self.name, "yMMM", day)
 
     def short_month(self, day: date) -> str:
-        return _skeleton(str(self.locale), "MMM", day)
+        return _skeleton(self.name, "MMM", day)
 
     def weekday(self, day: date) -> str:
-        return _skeleton(str(self.locale), "E", day)
+        return _skeleton(self.name, "E", day)
 
     def day(self, day: date) -> str:
         """Format a day with weekday and year."""
-        return _full(str(self.locale), day)
+        return _full(self.name, day)
 
     def short_day(self, day: date) -> str:
-        return _skeleton(str(self.locale), "MMMEd", day)
+        return _skeleton(self.name, "MMMEd", day)
 
     def bare_day(self, day: date) -> str:
         """Format a day with year and without weekday."""
-        return _skeleton(str(self.locale), "yMMMd", day)
+        return _skeleton(self.name, "yMMMd", day)
 
     def dated_weekday(self, day: date) -> str:
         """Format a day with short weekday and year, for tables."""
-        return _skeleton(str(self.locale), "yMMMEd", day)
+        return _skeleton(self.name, "yMMMEd", day)
 
     def days(self, first: date, last: date) -> str:
         """Format a range of days; the parts that both share occur once."""
         if first == last:
             return self.day(first)
-        return _interval(str(self.locale), first, last)
+        return _interval(self.name, first, last)
 
     def join(self, texts: Iterable[str]) -> str:
         """Join texts as in "one, two and three"."""
@@ -83,24 +87,22 @@ class PageLocale:
     def range(self, start: datetime, end: datetime, *, year: bool) -> str:
         """Format a range of date-times, each with its day."""
         skeleton = "yMMMd" if year or start.year != end.year else "MMMd"
-        return _interval_pattern(str(self.locale)).format(
+        return _interval_pattern(self.name).format(
             self._format_datetime(skeleton, start), self._format_datetime(skeleton, end)
         )
 
     def _format_datetime(self, skeleton: str, moment: datetime) -> str:
-        return _datetime_pattern(str(self.locale)).format(
-            self.time(moment), _skeleton(str(self.locale), skeleton, moment.date())
-        )
+        return _datetime_pattern(self.name).format(self.time(moment), _skeleton(self.name, skeleton, moment.date()))
 
     @property
     def region(self) -> str:
         """Return language and territory in the notation of Open Graph."""
-        return _region(str(self.locale))
+        return _region(self.name)
 
     def weekdays(self, first: int) -> list[tuple[str, str]]:
         """Return the short and long names of the weekdays, beginning with `first` (1 is Monday)."""
         return [
-            (_weekday(str(self.locale), "abbreviated", n % 7), _weekday(str(self.locale), "wide", n % 7))
+            (_weekday(self.name, "abbreviated", n % 7), _weekday(self.name, "wide", n % 7))
             for n in range(first - 1, first + 6)
         ]
 
