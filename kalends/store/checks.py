@@ -63,7 +63,7 @@ async def read_state(database_url: str) -> DatabaseState:
         age = await connection.fetchval(READ_HEARTBEAT)
         return DatabaseState(schema, tuple(row["statement"] for row in marks), age)
     finally:
-        await connection.close()
+        connection.terminate()
 
 
 async def read_facts(database_url: str) -> ServerFacts:
@@ -73,7 +73,7 @@ async def read_facts(database_url: str) -> ServerFacts:
         row = await connection.fetchrow(READ_FACTS, list(EXTENSIONS))
         seconds_ahead = await _measure_time(connection)
     finally:
-        await connection.close()
+        connection.terminate()
     return ServerFacts(**{**row, "missing_extensions": tuple(row["missing_extensions"])}, seconds_ahead=seconds_ahead)
 
 

@@ -67,7 +67,7 @@ async def list_jobs(queue_url: str, status: str = "") -> tuple[list[QueuedJob], 
         )
         summary = await connection.fetchrow(SUMMARY)
     finally:
-        await connection.close()
+        connection.terminate()
     jobs = [QueuedJob(**{**row, "arguments": orjson.loads(row["arguments"])}) for row in rows]
     return jobs, QueueSummary(**summary)
 
@@ -79,5 +79,5 @@ async def count_jobs(queue_url: str) -> tuple[dict[tuple[str, str], int], QueueS
         rows = await connection.fetch(COUNT)
         summary = await connection.fetchrow(SUMMARY)
     finally:
-        await connection.close()
+        connection.terminate()
     return {(row["task_name"], row["shown_status"]): row["number"] for row in rows}, QueueSummary(**summary)

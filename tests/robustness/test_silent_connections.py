@@ -12,6 +12,7 @@ from procrastinate import App
 from procrastinate.exceptions import ConnectorException
 from psycopg import sql
 
+from kalends.store import checks, job_queue
 from kalends.store.queue_connector import QueueConnector
 from tests.robustness.keeping_proxy import KeepingProxy
 from tests.robustness.site_fixtures import API_PATH, add_editor, run_application, wait_until
@@ -48,6 +49,16 @@ async def test_silent_pool_fails_one_request(database_url: str, proxy: KeepingPr
         statuses = [(await client.post("/venues", json={"venue": f"{n}"})).status_code for n in range(OPEN)]
     assert statuses[0] == 503
     assert statuses.count(503) <= OPEN // 2, statuses  # A busy machine may exceed the short timeout once more.
+
+
+async def test_single_connections_do_not_wait_for_their_end(database_url: str, proxy: KeepingProxy) -> None:
+    """Behind such a proxy, the server would wait for the end of its first connection without a limit at its start."""
+    url = through(proxy, database_url)
+    async with asyncio.timeout(60):
+        assert (await checks.read_facts(url)).database
+        assert (await checks.read_state(url)).schema.number
+        await job_queue.count_jobs(url)
+        await job_queue.list_jobs(url)
 
 
 async def test_queue_replaces_silent_connection(database_url: str, proxy: KeepingProxy) -> None:

@@ -39,6 +39,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
             installed.stop()
 
 
+@pytest.mark.skipif(not SOAK, reason="the figures to compare with; run with `just upgrade-test`")
 def test_load_without_an_upgrade(installation: Installation, report: Callable[[object], None]) -> None:
     with (
         Proxy(installation.directory, installation.ports, check="/readyz") as proxy,
