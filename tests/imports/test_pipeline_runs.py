@@ -11,7 +11,7 @@ from kalends.core.messages import Message
 from kalends.operations.imports import duplicates, runs
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
-from tests.imports.site import Subscription, event, run
+from tests.imports.site import Subscription, event
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,7 @@ def revision_of(app: RunningApp) -> int:
 
 
 def decide(feed: Subscription, run_id: int, number: int, *, is_same: bool) -> None:
-    run(
-        feed.app,
+    feed.app.run_with_database(
         lambda database: runs.decide_duplicate(database, feed.site_id, run_id, number, is_same=is_same, now=feed.now),
     )
 

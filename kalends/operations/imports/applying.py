@@ -167,22 +167,27 @@ async def _apply_some(application: Application, numbers: Sequence[int], images: 
         rows = {row["number"]: row for row in await imports.list_chosen_rows(tx, run_id, numbers, len(numbers))}
         await tx.lock_site(run["user_id"] or source["owner_id"])
         started, first = time.monotonic(), tx.changes.revision
-        done = 0
-        for number in numbers:
-            if number in rows and not await _apply_one(context, source, run, rows[number]):
-                break
-            done += 1
-            # The next row will take about as long as the ones before.
-            if (time.monotonic() - started) / done * (done + 1) > MAX_SECONDS:
+        done = steps = 0
+        row_first = first  # the revision before the current row
+        while done < len(numbers):
+            row = rows.get(numbers[done])
+            # A row that is not done goes on with its next portion.
+            if row is None or await _apply_one(context, source, run, row, row_first):
+                done, row_first = done + 1, tx.changes.revision
+            steps += 1
+            # The next step will take about as long as the ones before.
+            if (time.monotonic() - started) / steps * (steps + 1) > MAX_SECONDS:
                 break
         await _note_progress(tx, run, first)
         return done
 
 
-async def _apply_one(context: Any, source: Row, run: Row, row: Row) -> bool:
-    """Apply a row, alone: if it fails, the others go on. Return whether it is done."""
+async def _apply_one(context: Any, source: Row, run: Row, row: Row, first: int) -> bool:
+    """Apply a row, alone: if it fails, the others go on. Return whether it is done.
+
+    `first` is the revision before the row.
+    """
     tx: Transaction = context.transaction
-    first = tx.changes.revision
     apply_this = apply_row if run["undoes"] is None else apply_undo_row
     try:
         async with tx.savepoint():
