@@ -17,6 +17,7 @@ from kalends.operations.imports.runs import remember_input, update_counts
 from kalends.operations.imports.sources import fetch_run, fetch_source, make_context, make_undo_context
 from kalends.operations.imports.undo_accounts import restore_site
 from kalends.operations.imports.undo_writing import apply_undo_row
+from kalends.operations.imports.writing import LINKED_KINDS
 from kalends.operations.media.images import PendingFetch, find_unfetched
 from kalends.operations.media.library import FetchResult, Library
 from kalends.store import Row, imports
@@ -63,6 +64,8 @@ async def apply(
     An interrupted call is continued by the next one: rows that have been applied are not repeated.
     """
     application = Application(database, site_id, run_id, numbers, library, get_now)
+    if numbers is not None:
+        application = replace(application, numbers=await _add_linked(application, numbers))
     total, done = await _begin(application), 0
     while window := await _read_window(application):
         images = await _fetch_images(application, window)
@@ -88,6 +91,24 @@ async def _begin(application: Application) -> int:
         if application.numbers is not None:
             return len(set(application.numbers))
         return (await imports.count_rows_by_state(tx, run_id)).get("pending", 0)
+
+
+async def _add_linked(application: Application, numbers: Collection[int]) -> set[int]:
+    """Return the chosen rows and those of the new records that they link to: an event would lose its venue."""
+    chosen, new = set(numbers), set(numbers)
+    async with application.open(writing=False) as tx:
+        while new:
+            rows = await imports.list_chosen_rows(tx, application.run_id, new, len(new))
+            links = [imports.decode(row["imported"]).get("links", {}) for row in rows if row["imported"]]
+            keys = {
+                (LINKED_KINDS[name], identity)
+                for entry in links
+                for name, identities in entry.items()
+                for identity in identities
+            }
+            new = await imports.find_new_rows(tx, application.run_id, keys) - chosen
+            chosen |= new
+    return chosen
 
 
 async def _refuse_move_in(tx: Transaction, run: Row) -> None:
