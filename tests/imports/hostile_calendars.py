@@ -23,9 +23,9 @@ def make_calendar(events: Iterable[str]) -> bytes:
 
 
 def repeat_rule(rule: str, *lines: str, start: str = "20270503T190000") -> bytes:
-    """As many events with this rule as a file may have, in a soak; otherwise a quarter of them."""
+    """As many events with this rule as a file may have, in a soak; otherwise an eighth of them."""
     event = make_event(0, f"RRULE:{rule}", *lines, start=start)
-    number = min(SIZE // len(event.encode()) - 100, 14_000) // scaled(4, 1)
+    number = min(SIZE // len(event.encode()) - 100, 14_000) // scaled(8, 1)
     return make_calendar(make_event(index, f"RRULE:{rule}", *lines, start=start) for index in range(number))
 
 

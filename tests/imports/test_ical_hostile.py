@@ -13,12 +13,10 @@ import pytest
 from kalends.adapters import import_worker
 from tests.imports.hostile_calendars import CALENDARS, make_calendar, make_event
 from tests.media.image_fixtures import report
-from tests.soak import scaled
 
 MAX_SECONDS = 2.0
 # Files of thousands of recurring events, which honest ones can be as well.
 MAX_SECONDS_OF_MANY = 8.0
-MAX_SECONDS_OF_RULES = scaled(2, 8)
 MAX_MEGABYTES = 200
 # A small process in between: the memory of a process counts as that of its child until the child runs its program.
 LAUNCHER = """
@@ -67,14 +65,8 @@ def test_hostile_calendar_ends_within_limits(name: str, tmp_path: Path) -> None:
     report(f"{name}: {usage.seconds:.2f} s, {usage.megabytes:.0f} MB, {_summarize(usage.result)}")
     assert usage.status == 0
     assert "failed" not in usage.result
-    assert usage.seconds < find_limit(name)
+    assert usage.seconds < (MAX_SECONDS_OF_MANY if name.startswith("many_") else MAX_SECONDS)
     assert usage.megabytes < MAX_MEGABYTES
-
-
-def find_limit(name: str) -> float:
-    if not name.startswith("many_"):
-        return MAX_SECONDS
-    return MAX_SECONDS_OF_RULES if name.endswith(("_rules", "_counts")) else MAX_SECONDS_OF_MANY
 
 
 def _summarize(result: dict[str, Any]) -> str:
