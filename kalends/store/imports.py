@@ -340,6 +340,22 @@ async def list_chosen_rows(tx: Transaction, run_id: int, numbers: Collection[int
     )
 
 
+async def find_new_rows(tx: Transaction, run_id: int, keys: Collection[tuple[str, str]]) -> set[int]:
+    """Return the numbers of rows that create records of these kinds and identities and are not done."""
+    rows = await tx.fetch_all(
+        Sql(
+            "SELECT r.number FROM unnest(?::text[], ?::text[]) AS k (kind, identity) JOIN import_rows r "
+            "ON r.site_id = ? AND r.run_id = ? AND r.kind = k.kind AND r.identity = k.identity "
+            "WHERE r.state = 'pending' AND r.action = 'new'",
+            [kind for kind, _ in keys],
+            [identity for _, identity in keys],
+            tx.site.id,
+            run_id,
+        )
+    )
+    return {row["number"] for row in rows}
+
+
 async def list_differences(tx: Transaction, source_id: int) -> list[Record]:
     """Return the records of a source that people have declared different from events, with the events."""
     return await tx.fetch_all(

@@ -56,16 +56,28 @@ async def record_linked_event_changes(
 async def unlink_events(
     tx: Transaction, table: LiteralString, column: LiteralString, record_id: int, limit: int
 ) -> int:
-    """Unlink events from a record and record a change of each; return their number."""
-    rows = await tx.fetch_all(
+    """Unlink events from a record and record a change of each; return their number.
+
+    The events are chosen first: a `DELETE` with a subquery compares all links of the record with each of them if the
+    statistics are out of date.
+    """
+    chosen = Sql(
+        "SELECT event_id FROM " + table + " WHERE site_id = ? AND " + column + " = ? LIMIT ?",
+        tx.site.id,
+        record_id,
+        limit,
+    )
+    ids = [row["event_id"] for row in await tx.fetch_all(chosen)]
+    await tx.execute(
         Sql(
-            "WITH unlinked AS (DELETE FROM " + table + " WHERE site_id = ? AND " + column + " = ? AND event_id IN "
-            "(SELECT event_id FROM " + table + " WHERE site_id = ? AND " + column + " = ? LIMIT ?) "
-            "RETURNING site_id, event_id) SELECT e.id, e.listed AS public FROM unlinked l "
-            "JOIN events e ON e.site_id = l.site_id AND e.id = l.event_id ORDER BY e.id",
-            *(tx.site.id, record_id) * 2,
-            limit,
+            "DELETE FROM " + table + " WHERE site_id = ? AND " + column + " = ? AND event_id = ANY(?)",
+            tx.site.id,
+            record_id,
+            ids,
         )
+    )
+    rows = await tx.fetch_all(
+        Sql("SELECT id, listed AS public FROM events WHERE site_id = ? AND id = ANY(?) ORDER BY id", tx.site.id, ids)
     )
     await records.record_changes(tx, "events", rows)
     return len(rows)

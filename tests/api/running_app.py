@@ -78,12 +78,15 @@ class RunningApp:
         self._to_app: asyncio.Queue[Message] = asyncio.Queue()
         self._from_app: asyncio.Queue[Message] = asyncio.Queue()
         self._lifespan: asyncio.Task[None] | None = None
+        self._database: Database | None = None
 
     def __enter__(self) -> Self:
         self.run(self._start())
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._database is not None:
+            self.run(self._database.close())
         self.run(self._stop())
         self._runner.close()
         self._directory.cleanup()
@@ -106,6 +109,16 @@ class RunningApp:
                 await connection.close()
 
         return self.run(fetch())
+
+    def run_with_database[T](self, work: Callable[[Database], Awaitable[T]]) -> T:
+        """Run a function with a database that stays open until the application ends."""
+
+        async def run() -> T:
+            if self._database is None:
+                self._database = await Database.open(Options(url=self.database_url, pool_timeout=10))
+            return await work(self._database)
+
+        return self.run(run())
 
     def run_operation[T](self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run an operation in a writing transaction, as a command would."""

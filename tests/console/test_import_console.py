@@ -112,6 +112,23 @@ def test_file_is_planned_applied_in_part_changed_and_undone(editor: ConsoleClien
     assert "Undone" in editor.page(second).text
 
 
+def test_undo_says_that_categories_are_deleted(editor: ConsoleClient, api: Caller) -> None:
+    calendar = make_calendar(("a@x", "20310110", "Chess evening")).replace(
+        b"SUMMARY", b"CATEGORIES:Undone\r\nSUMMARY"
+    )
+    path = create_source(editor, calendar)
+    editor.post(f"{path}/apply", {"scope": "all"})
+    run_import_jobs(editor.app)
+    undo = editor.post(f"{path}/undo").headers["location"]
+    run_import_jobs(editor.app)
+    plan = editor.page(undo).text
+    assert (plan.count("Will be moved to the trash."), plan.count("Will be deleted.")) == (1, 1)
+    editor.post(f"{undo}/apply", {"scope": "all"})
+    run_import_jobs(editor.app)
+    done = editor.page(undo).text
+    assert (done.count("Was moved to the trash."), done.count("Was deleted.")) == (1, 1)
+
+
 def test_undo_lists_fields_that_people_have_changed(editor: ConsoleClient, api: Caller) -> None:
     path = create_source(editor, FIRST)
     editor.post(f"{path}/apply", {"scope": "all"})

@@ -1,6 +1,6 @@
 """A site for tests of imports: its database, a source, and imported records."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,26 +14,13 @@ from kalends.kinds.kind import Actor
 from kalends.operations.context import OperationContext
 from kalends.operations.imports import applying, runs, undo
 from kalends.store import Row, imports
-from kalends.store.database import Database, Options, Transaction
+from kalends.store.database import Database, Transaction
 from tests.api.running_app import HOST, RunningApp
 
 
 def event(identity: str = "a@x", title: str = "Concert", day: str = "2027-05-01", **values: Any) -> ImportedRecord:
     times = {"start_date": f"{day} 19:00:00", "end_date": f"{day} 21:00:00", "timezone": "Europe/Berlin"}
     return ImportedRecord("events", identity, {"title": title, **times, "all_day": False, **values})
-
-
-def run[T](app: RunningApp, work: Callable[[Database], Awaitable[T]]) -> T:
-    """Run a function with an open database."""
-
-    async def run_with_database() -> T:
-        database = await Database.open(Options(url=app.database_url, pool_timeout=10))
-        try:
-            return await work(database)
-        finally:
-            await database.close()
-
-    return app.run(run_with_database())
 
 
 @asynccontextmanager
@@ -53,7 +40,7 @@ def add_source(app: RunningApp, **values: Any) -> int:
             defaults = {"kind": "ical", "name": "Hall", "owner_id": user_id, "default_status": "publish"}
             return await imports.add_source(tx, {**defaults, **values})
 
-    return run(app, add)
+    return app.run_with_database(add)
 
 
 async def find_source(tx: Transaction, source_id: int) -> Row:
@@ -82,16 +69,14 @@ class Subscription:
         span = (datetime(2020, 1, 1, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC))
         rejections = options.pop("rejections", ())
         parsed = ParsedSource(records, rejections, span)
-        return run(
-            self.app,
+        return self.app.run_with_database(
             lambda database: runs.plan(
                 database, self.site_id, self.source_id, parsed, user_id=None, now=self.now, **options
             ),
         )
 
     def apply(self, run_id: int, **options: Any) -> dict[str, int]:
-        return run(
-            self.app,
+        return self.app.run_with_database(
             lambda database: applying.apply(database, self.site_id, run_id, get_now=lambda: self.now, **options),
         )
 
@@ -105,8 +90,7 @@ class Subscription:
     def undo(self, run_id: int) -> int:
         """Plan and apply the undo of a run; return the ID of its run."""
         editor = self.app.users["editor"].id
-        undo_id = run(
-            self.app,
+        undo_id = self.app.run_with_database(
             lambda database: undo.plan_undo(database, self.site_id, run_id, user_id=editor, now=self.now),
         )
         self.apply(undo_id)

@@ -16,7 +16,7 @@ from kalends.store import import_lists
 from kalends.store.database import Database
 from tests.api.running_app import RunningApp
 from tests.imports.feed_server import Feed, make_calendar, serve_feed
-from tests.imports.site import Subscription, run, writing
+from tests.imports.site import Subscription, writing
 
 
 @pytest.fixture
@@ -36,8 +36,7 @@ def subscribe(app: RunningApp, feed: Feed, **values: Any) -> Subscription:
 
 def fetch(subscription: Subscription, feed: Feed, **options: Any) -> int:
     subscription.now += timedelta(hours=1)
-    return run(
-        subscription.app,
+    return subscription.app.run_with_database(
         lambda database: jobs.fetch_and_plan(
             database, make_tools(feed), subscription.site_id, subscription.source_id,
             user_id=None, get_now=lambda: subscription.now, options={"apply": True, **options},
@@ -124,7 +123,7 @@ def test_due_sources_are_started_once_with_jitter(app: RunningApp, feed: Feed):
     async def start(database: Database) -> int:
         return await jobs.start_due(database, now)
 
-    assert (run(app, start), run(app, start)) == (3, 0)
+    assert (app.run_with_database(start), app.run_with_database(start)) == (3, 0)
     assert len(app.sql(waiting)) == 3
     waits = [
         (row["next_run_at"] - now).total_seconds() / 60
@@ -138,7 +137,7 @@ def test_due_sources_are_started_once_with_jitter(app: RunningApp, feed: Feed):
     async def plan(database: Database) -> str:
         return await jobs.plan_run(database, make_tools(feed), site_id, run_id)
 
-    assert (run(app, plan), run(app, plan)) == ("applied", "applied")
+    assert (app.run_with_database(plan), app.run_with_database(plan)) == ("applied", "applied")
 
 
 def test_an_uploaded_table(app: RunningApp):
@@ -149,9 +148,8 @@ def test_an_uploaded_table(app: RunningApp):
         async with writing(database, app.users["editor"].id) as (tx, _):
             await import_lists.save_file(tx, subscription.source_id, "programme.csv", table)
 
-    run(app, upload)
-    run_id = run(
-        app,
+    app.run_with_database(upload)
+    run_id = app.run_with_database(
         lambda database: jobs.fetch_and_plan(
             database, make_tools(), subscription.site_id, subscription.source_id, user_id=app.users["editor"].id
         ),

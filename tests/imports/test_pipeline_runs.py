@@ -11,7 +11,7 @@ from kalends.core.messages import Message
 from kalends.operations.imports import duplicates, runs
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
-from tests.imports.site import Subscription, event, run
+from tests.imports.site import Subscription, event
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,7 @@ def revision_of(app: RunningApp) -> int:
 
 
 def decide(feed: Subscription, run_id: int, number: int, *, is_same: bool) -> None:
-    run(
-        feed.app,
+    feed.app.run_with_database(
         lambda database: runs.decide_duplicate(database, feed.site_id, run_id, number, is_same=is_same, now=feed.now),
     )
 
@@ -351,3 +350,20 @@ def test_an_image_that_cannot_be_fetched_is_left_out(app: RunningApp):
     # The next run tries again.
     again = feed.plan(event("img@x", "With an image", image="https://images.example/a.jpg"))
     assert list(feed.rows(again)[0]["changes"]) == ["image"]
+
+
+def test_chosen_rows_bring_the_new_records_that_they_link_to(app: RunningApp):
+    feed = Subscription.add(app)
+    hall = ImportedRecord("venues", "linked hall", {"venue": "Linked hall"})
+    music = ImportedRecord("categories", "linked music", {"name": "Linked music"})
+    jazz = ImportedRecord("categories", "linked jazz", {"name": "Linked jazz"}, links={"parent": ["linked music"]})
+    park = ImportedRecord("venues", "linked park", {"venue": "Linked park"})
+    concert = replace(event("linked@x", "Linked"), links={"venue": ["linked hall"], "categories": ["linked jazz"]})
+    run_id = feed.plan(hall, park, music, jazz, concert, event("other@x", "Not chosen"))
+    number = next(row["number"] for row in feed.rows(run_id) if row["title"] == "Linked")
+    feed.apply(run_id, numbers=[number])
+    stored = feed.event("linked@x")
+    assert stored["venue"]["venue"] == "Linked hall"
+    assert [entry["name"] for entry in stored["categories"]] == ["Linked jazz"]
+    waiting = [row["title"] for row in feed.rows(run_id) if row["state"] == "pending"]
+    assert sorted(waiting) == ["Linked park", "Not chosen"]

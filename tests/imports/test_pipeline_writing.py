@@ -8,7 +8,7 @@ from kalends.kinds import BY_NAME
 from kalends.operations.imports.writing import Written, fetch_row, write_imported
 from kalends.store.database import Database
 from tests.api.running_app import RunningApp
-from tests.imports.site import add_source, event, find_source, run, writing
+from tests.imports.site import add_source, event, find_source, writing
 
 
 def write(app: RunningApp, source_id: int, *records: ImportedRecord, **options: Any) -> list[Written]:
@@ -26,7 +26,7 @@ def write(app: RunningApp, source_id: int, *records: ImportedRecord, **options: 
                 known[record.key] = results[-1].record_id
             return results
 
-    return run(app, write_all)
+    return app.run_with_database(write_all)
 
 
 def revision_of(app: RunningApp) -> int:

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from kalends.core.imports.records import ImportedRecord
-from kalends.operations.imports import duplicates
+from kalends.operations.imports import applying, duplicates
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.imports.site import Subscription, event
@@ -279,16 +279,21 @@ def test_later_syncs_are_no_edits_of_people(site: RunningApp) -> None:
     assert site.sql("SELECT status FROM events")[0]["status"] == "trash"
 
 
-def test_a_term_loses_its_events_in_portions(site: RunningApp) -> None:
+@pytest.mark.parametrize(("seconds", "portions"), [(0.0, [10, 20, 20]), (60.0, [50])])
+def test_a_term_loses_its_events_in_portions(
+    site: RunningApp, monkeypatch: pytest.MonkeyPatch, seconds: float, portions: list[int]
+) -> None:
+    """A transaction has as many portions as its time allows."""
     clear(site)
     feed = Subscription.add(site)
     before = read_state(site)
-    run_id = feed.plan(*[event(f"t{number}@x", f"Tagged {number}", tags=["many"]) for number in range(120)])
+    run_id = feed.plan(*[event(f"t{number}@x", f"Tagged {number}", tags=["many"]) for number in range(50)])
     feed.apply(run_id)
+    monkeypatch.setattr(applying, "MAX_SECONDS", seconds)
     undo_id = feed.undo(run_id)
     assert {row["state"] for row in feed.rows(undo_id)} == {"applied"}
     assert read_state(site, before).hashes == before.hashes
-    first = feed.app.sql("SELECT first_revision FROM import_runs WHERE id = $1", undo_id)[0][0]
-    unlinked = "kind = 'events' AND after IS NULL AND action = 'update'"
-    rows = site.sql(f"SELECT count(*) FROM changes WHERE revision >= $1 AND {unlinked} GROUP BY xmin::text", first)
-    assert sorted(row[0] for row in rows) == [20, 100]
+    tag = next(row for row in feed.rows(undo_id) if row["kind"] == "tags")
+    query = "SELECT count(*) FROM changes WHERE revision BETWEEN $1 AND $2 AND kind = 'events' GROUP BY xmin::text"
+    rows = site.sql(query, tag["first_revision"], tag["revision"])
+    assert sorted(row[0] for row in rows) == portions

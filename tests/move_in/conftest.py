@@ -69,22 +69,26 @@ async def skip(_: float) -> None:
 StartSite = Callable[..., OldSite]
 
 
+def launch_site(*options: str) -> OldSite:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.move_in.site_server", *options],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert process.stdout is not None
+    return OldSite(int(process.stdout.readline()), PASSWORD, process)
+
+
 @pytest.fixture
 def start_site() -> Iterator[StartSite]:
-    processes: list[subprocess.Popen[str]] = []
+    sites: list[OldSite] = []
 
     def start(*options: str) -> OldSite:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.move_in.site_server", *options],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
-        )  # fmt: skip
-        processes.append(process)
-        assert process.stdout is not None
-        return OldSite(int(process.stdout.readline()), PASSWORD, process)
+        sites.append(launch_site(*options))
+        return sites[-1]
 
     yield start
-    for process in processes:
-        stop(process)
+    for site in sites:
+        stop(site.process)
 
 
 @pytest.fixture(scope="module")

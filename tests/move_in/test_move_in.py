@@ -1,8 +1,12 @@
 """A small site moves in: plan, apply, compare, repeat, undo, interruptions."""
 
+import asyncio
 import io
 import random
-from dataclasses import replace
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +21,10 @@ from kalends.operations.move_in.snapshot import Snapshot
 from kalends.operations.move_in.switch import count_missing
 from tests.conftest import replace_database, temporary_database
 from tests.move_in.commands import TABLES, NewSite
-from tests.move_in.conftest import StartSite, stop
+from tests.move_in.conftest import launch_site, stop
 from tests.soak import SOAK
+
+OPTIONS = ("--page-size", "100")
 
 
 def make_png(seed: int) -> bytes:
@@ -35,18 +41,57 @@ def add_pictures(path: Path) -> None:
                 snapshot.add(replace(exchange, status=200, body=make_png(number)))
 
 
+@dataclass
+class MovedIn:
+    """A site that has moved in, which tests copy: a move-in takes seconds."""
+
+    database: str
+    site: NewSite
+    run_id: int
+    before: dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def moved_in(
+    postgres_url: str, template_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MovedIn]:
+    old = launch_site(*OPTIONS)
+    with temporary_database(postgres_url, template=template_database) as name:
+        site = NewSite(replace_database(postgres_url, name), tmp_path_factory.mktemp("moved-in"), old)
+        before = read_whole_site(site)
+        asyncio.run(old.crawl(site.snapshot))
+        add_pictures(site.snapshot)
+        run_id = plan_offline(site)
+        site.apply(run_id)
+        yield MovedIn(name, site, run_id, before)
+    stop(old.process)
+
+
+def copy_site(moved_in: MovedIn, database_url: str, directory: Path) -> NewSite:
+    """Return a copy with the files of the site, for which its snapshot is at another path."""
+    shutil.copytree(moved_in.site.directory, directory, dirs_exist_ok=True)
+    site = NewSite(database_url, directory, moved_in.site.old)
+    names = str(moved_in.site.snapshot), str(site.snapshot)
+    site.sql("UPDATE import_runs SET options = replace(options::text, %s, %s)::jsonb", *names)
+    return site
+
+
 @pytest.fixture
-def new_site(database_url: str, tmp_path: Path, start_site: StartSite) -> NewSite:
-    return NewSite(database_url, tmp_path, start_site("--page-size", "100"))
+def site(postgres_url: str, moved_in: MovedIn, tmp_path: Path) -> Iterator[NewSite]:
+    """Return a site that has moved in."""
+    with temporary_database(postgres_url, template=moved_in.database) as name:
+        yield copy_site(moved_in, replace_database(postgres_url, name), tmp_path)
 
 
-def move_in(site: NewSite) -> int:
-    """Read the site, and plan again with pictures; return the number of the run."""
-    site.plan()
-    add_pictures(site.snapshot)
-    run_id = int(site.run("tec", "plan", site.old.url, "--snapshot", site.snapshot).splitlines()[-1])
-    site.apply(run_id)
-    return run_id
+@pytest.fixture
+def empty_site(database_url: str, moved_in: MovedIn, tmp_path: Path) -> NewSite:
+    """Return a site into which the snapshot has not moved yet."""
+    return copy_site(moved_in, database_url, tmp_path)
+
+
+def plan_offline(site: NewSite, *options: str) -> int:
+    output = site.run("tec", "plan", site.old.url, "--snapshot", site.snapshot, *options)
+    return int(output.splitlines()[-1])
 
 
 def read_whole_site(site: NewSite) -> dict[str, list[str]]:
@@ -61,22 +106,21 @@ def read_whole_site(site: NewSite) -> dict[str, list[str]]:
     }
 
 
-def test_a_site_moves_in_and_out(new_site: NewSite, start_site: StartSite) -> None:
-    before = read_whole_site(new_site)
-    run_id = move_in(new_site)
-    output = new_site.run("tec", "verify", run_id)
+def test_a_site_moves_in_and_out(site: NewSite, moved_in: MovedIn) -> None:
+    run_id = moved_in.run_id
+    output = site.run("tec", "verify", run_id)
     assert ": 0 differences." in output
-    assert "None." in (new_site.directory / f"move-in-{run_id}.md").read_text()
-    states = {row["state"] for row in new_site.sql("SELECT state FROM import_rows WHERE run_id = %s", run_id)}
+    assert "None." in (site.directory / f"move-in-{run_id}.md").read_text()
+    states = {row["state"] for row in site.sql("SELECT state FROM import_rows WHERE run_id = %s", run_id)}
     assert states == {"applied"}
-    check_secrets(new_site)
-    check_identities(new_site)
-    revision, state = new_site.read_revision(), new_site.read_state()
-    assert "0 records to write" in new_site.run("tec", "plan", new_site.old.url, "--snapshot", new_site.snapshot)
-    assert (new_site.read_revision(), new_site.read_state()) == (revision, state)
+    check_secrets(site)
+    check_identities(site)
+    revision, state = site.read_revision(), site.read_state()
+    assert "0 records to write" in site.run("tec", "plan", site.old.url, "--snapshot", site.snapshot)
+    assert (site.read_revision(), site.read_state()) == (revision, state)
     # The undo removes accounts, images, addresses and settings, too.
-    new_site.run("undo", run_id, "--yes")
-    assert read_whole_site(new_site) == before
+    site.run("undo", run_id, "--yes")
+    assert read_whole_site(site) == moved_in.before
 
 
 def check_secrets(site: NewSite) -> None:
@@ -136,15 +180,14 @@ DIFFERENCES = (
 )
 
 
-def test_every_difference_is_found(new_site: NewSite) -> None:
-    run_id = move_in(new_site)
-    names = find_records(new_site)
-    with psycopg.connect(new_site.database_url, autocommit=True) as connection:
+def test_every_difference_is_found(site: NewSite, moved_in: MovedIn) -> None:
+    names = find_records(site)
+    with psycopg.connect(site.database_url, autocommit=True) as connection:
         connection.execute("ALTER TABLE events DISABLE TRIGGER USER")
         for statement, _ in DIFFERENCES:
             connection.execute(statement.format(**names).encode())
-    report = new_site.directory / "report.md"
-    new_site.run("tec", "verify", run_id, "--report", report, status=1)
+    report = site.directory / "report.md"
+    site.run("tec", "verify", moved_in.run_id, "--report", report, status=1)
     differences = report.read_text().partition("## Differences")[2].partition("## Explained")[0]
     fields = [line.split(" | ")[2] for line in differences.splitlines() if line.count(" | ") == 4]
     missing = [field for _, field in DIFFERENCES if not any(found.startswith(field) for found in fields)]
@@ -166,41 +209,33 @@ def find_records(site: NewSite) -> dict[str, int]:
     return found
 
 
-def test_an_interrupted_run_gives_the_same_site(
-    postgres_url: str, template_database: str, tmp_path: Path, start_site: StartSite
-) -> None:
+def test_an_interrupted_run_gives_the_same_site(empty_site: NewSite, moved_in: MovedIn) -> None:
     """The process is killed at random moments, and started again."""
-    numbers, old = random.Random(19), start_site("--page-size", "100")
-    states = []
-    for name in ("whole", "interrupted"):
-        with temporary_database(postgres_url, template=template_database) as database:
-            (tmp_path / name).mkdir()
-            site = NewSite(replace_database(postgres_url, database), tmp_path / name, old)
-            run_id = plan_with_pictures(site, tmp_path / "whole" / "old.snapshot")
-            for _ in range((20 if SOAK else 2) if name == "interrupted" else 0):
-                site.kill_during_apply(run_id, site.count_applied(run_id) + numbers.randrange(1, 25))
-            site.apply(run_id)
-            states.append(site.read_state())
-    assert states[0] == states[1]
+    numbers, run_id = random.Random(19), plan_offline(empty_site)
+    for _ in range(20 if SOAK else 2):
+        empty_site.kill_during_apply(run_id, empty_site.count_applied(run_id) + numbers.randrange(1, 25))
+    empty_site.apply(run_id)
+    assert empty_site.read_state() == moved_in.site.read_state()
 
 
-def plan_with_pictures(site: NewSite, pictures: Path) -> int:
-    """Plan from the snapshot of the first site, so that the second one has the same pictures."""
-    if not pictures.exists():
-        site.plan()
-        add_pictures(pictures)
-    output = site.run("tec", "plan", site.old.url, "--snapshot", pictures)
-    return int(output.splitlines()[-1])
+@contextmanager
+def edit_old_site(site: NewSite, *options: str) -> Iterator[None]:
+    """Serve the old site as it was edited later, at the same port."""
+    port = ("--port", str(site.old.port))
+    stop(site.old.process)
+    site.old.process = launch_site(*OPTIONS, *port, "--change-after", "0", *options).process
+    try:
+        yield
+    finally:
+        stop(site.old.process)
+        site.old.process = launch_site(*OPTIONS, *port).process
 
 
 @pytest.fixture
-def changed_site(new_site: NewSite, start_site: StartSite) -> tuple[NewSite, int]:
+def changed_site(site: NewSite) -> Iterator[tuple[NewSite, int]]:
     """Return a site that moved in and whose former site has been edited since, and the run that finds that."""
-    move_in(new_site)
-    stop(new_site.old.process)
-    changed = start_site("--page-size", "100", "--change-after", "0", "--port", str(new_site.old.port))
-    site = NewSite(new_site.database_url, new_site.directory, changed)
-    return site, site.plan()
+    with edit_old_site(site):
+        yield site, site.plan()
 
 
 def read_rows(site: NewSite, run_id: int) -> list[tuple[str, str, str]]:
@@ -235,27 +270,27 @@ def test_changes_are_written_and_undone(changed_site: tuple[NewSite, int]) -> No
 
 
 @pytest.mark.skipif(not SOAK, reason="runs in a soak")
-def test_a_site_moves_in_again_after_an_undo(new_site: NewSite) -> None:
-    new_site.run("undo", move_in(new_site), "--yes")
+def test_a_site_moves_in_again_after_an_undo(site: NewSite, moved_in: MovedIn) -> None:
+    site.run("undo", moved_in.run_id, "--yes")
     # It has its IDs again.
-    again = int(new_site.run("tec", "plan", new_site.old.url, "--snapshot", new_site.snapshot).splitlines()[-1])
-    new_site.apply(again)
-    assert ": 0 differences." in new_site.run("tec", "verify", again)
-    check_identities(new_site)
+    again = plan_offline(site)
+    site.apply(again)
+    assert ": 0 differences." in site.run("tec", "verify", again)
+    check_identities(site)
     # An account that somebody uses stays, and so does what people have changed.
-    user, event = (new_site.sql(f"SELECT min(id) AS id FROM {table}")[0]["id"] for table in ("users", "events"))
-    new_site.sql("UPDATE users SET password_hash = 'x' WHERE id = %s", user)
-    new_site.sql(
+    user, event = (site.sql(f"SELECT min(id) AS id FROM {table}")[0]["id"] for table in ("users", "events"))
+    site.sql("UPDATE users SET password_hash = 'x' WHERE id = %s", user)
+    site.sql(
         "INSERT INTO changes (site_id, revision, kind, record_id, action, before, after, was_public, user_id, "
         "changed_at) SELECT 1, revision + 1, 'events', %s, 'update', '{}', '{}', true, %s, now() FROM sites",
         event,
         user,
     )
-    new_site.sql("UPDATE sites SET revision = revision + 1")
-    new_site.run("undo", again, "--yes")
-    assert [row["id"] for row in new_site.sql("SELECT id FROM events")] == [event]
-    assert user in [row["id"] for row in new_site.sql("SELECT id FROM users")]
-    kept = new_site.sql("SELECT kind, record_id FROM import_rows WHERE state = 'skipped' AND action = 'gone'")
+    site.sql("UPDATE sites SET revision = revision + 1")
+    site.run("undo", again, "--yes")
+    assert [row["id"] for row in site.sql("SELECT id FROM events")] == [event]
+    assert user in [row["id"] for row in site.sql("SELECT id FROM users")]
+    kept = site.sql("SELECT kind, record_id FROM import_rows WHERE state = 'skipped' AND action = 'gone'")
     assert {("events", event), ("users", user)} <= {(row["kind"], row["record_id"]) for row in kept}
 
 
@@ -271,18 +306,13 @@ def test_a_record_that_is_gone_twice_goes_to_the_trash(changed_site: tuple[NewSi
 
 
 @pytest.mark.skipif(not SOAK, reason="runs in a soak")
-def test_a_change_without_a_new_time_of_change_comes_with_a_full_run(
-    new_site: NewSite, start_site: StartSite
-) -> None:
-    move_in(new_site)
-    stop(new_site.old.process)
-    options = ("--page-size", "100", "--change-after", "0", "--silently", "--port", str(new_site.old.port))
-    site = NewSite(new_site.database_url, new_site.directory, start_site(*options))
-    for further, title in (((), 0), (("--full",), 1)):
-        run_id = site.plan(*further)
-        site.apply(run_id)
-        assert site.sql("SELECT count(*) AS n FROM events WHERE title = 'Edited silently'") == [{"n": title}]
-        assert ": 0 differences." in site.run("tec", "verify", run_id)
+def test_a_change_without_a_new_time_of_change_comes_with_a_full_run(site: NewSite) -> None:
+    with edit_old_site(site, "--silently"):
+        for further, title in (((), 0), (("--full",), 1)):
+            run_id = site.plan(*further)
+            site.apply(run_id)
+            assert site.sql("SELECT count(*) AS n FROM events WHERE title = 'Edited silently'") == [{"n": title}]
+            assert ": 0 differences." in site.run("tec", "verify", run_id)
 
 
 def make_items(number: int, absences: int) -> dict[tuple[str, str], Any]:
@@ -318,27 +348,26 @@ def make_tag() -> dict[str, Any]:
     return {"record_id": 1, "absences": 0, "source_values": '{"name": "Tag"}', "stored_values": "{}"}
 
 
-def test_switch_closes_the_move_in(new_site: NewSite) -> None:
-    move_in(new_site)
-    output = new_site.run("tec", "switch", "--report", new_site.directory / "report.md", *new_site.credentials())
+def test_switch_closes_the_move_in(site: NewSite) -> None:
+    output = site.run("tec", "switch", "--report", site.directory / "report.md", *site.credentials())
     assert "The move-in is over." in output
-    assert not new_site.snapshot.exists()
-    assert [row["state"] for row in new_site.sql("SELECT state FROM import_sources")] == ["closed"]
-    assert "http" in new_site.run("tec", "invite")
-    new_site.run("tec", "plan", new_site.old.url, "--snapshot", new_site.snapshot, *new_site.credentials(), status=1)
+    assert not site.snapshot.exists()
+    assert [row["state"] for row in site.sql("SELECT state FROM import_sources")] == ["closed"]
+    assert "http" in site.run("tec", "invite")
+    site.run("tec", "plan", site.old.url, "--snapshot", site.snapshot, *site.credentials(), status=1)
 
 
-def test_a_site_with_records_needs_consent(new_site: NewSite) -> None:
-    new_site.sql("INSERT INTO tags (site_id, id, revision, name, name_folded, slug) VALUES (1, 1, 1, 'A', 'a', 'a')")
-    arguments = (new_site.old.url, "--snapshot", new_site.snapshot, *new_site.credentials())
-    new_site.run("tec", "plan", *arguments, status=1)
-    run_id = int(new_site.run("tec", "plan", *arguments, "--map-ids").splitlines()[-1])
-    add_pictures(new_site.snapshot)
-    new_site.apply(run_id)
-    events = new_site.sql("SELECT i.identity, i.record_id FROM import_items i WHERE kind = 'events'")
+def test_a_site_with_records_needs_consent(empty_site: NewSite) -> None:
+    empty_site.sql(
+        "INSERT INTO tags (site_id, id, revision, name, name_folded, slug) VALUES (1, 1, 1, 'A', 'a', 'a')"
+    )
+    empty_site.run("tec", "plan", empty_site.old.url, "--snapshot", empty_site.snapshot, status=1)
+    run_id = plan_offline(empty_site, "--map-ids")
+    empty_site.apply(run_id)
+    events = empty_site.sql("SELECT i.identity, i.record_id FROM import_items i WHERE kind = 'events'")
     assert events
     assert all(row["identity"] != str(row["record_id"]) for row in events)
-    assert ": 0 differences." in new_site.run("tec", "verify", run_id)
+    assert ": 0 differences." in empty_site.run("tec", "verify", run_id)
 
 
 def test_missing_pages_are_counted(tmp_path: Path) -> None:

@@ -65,30 +65,25 @@ def test_the_lineage_names_the_former_site(app: RunningApp, editor: Caller) -> N
     app.sql("UPDATE sites SET former_host = '', former_last_id = 0")
 
 
-@pytest.mark.parametrize(
-    ("path", "width", "size"),
-    [
+def test_old_files_redirect_to_the_nearest_size(app: RunningApp, editor: Caller) -> None:
+    image = create_image(editor, make_image(width=320, height=240))
+    generate_sizes(app, image)
+    image = read_image(editor, image)
+    for path, width, size in (
         ("a.png", 320, "full"),
         ("a-150x150.png", 150, "thumbnail"),
         ("a-151x99.png", 151, "medium"),
         ("ä b.png", 9000, "full"),
-    ],
-)
-def test_old_files_redirect_to_the_nearest_size(
-    app: RunningApp, editor: Caller, path: str, width: int, size: str
-) -> None:
-    image = create_image(editor, make_image(width=320, height=240, seed=width))
-    generate_sizes(app, image)
-    image = read_image(editor, image)
-    app.sql(
-        "INSERT INTO legacy_files (site_id, path, media_id, width) VALUES (1, $1, $2, $3)",
-        f"/wp-content/uploads/{path}",
-        image["id"],
-        width,
-    )
-    response = app.caller().get(f"http://{HOST}/wp-content/uploads/{path}")
-    assert (response.status_code, response.headers["location"]) == (301, image["sizes"][size]["url"])
-    assert_error(app.caller().get(f"http://{HOST}/wp-content/uploads/x{path}"), 404, "rest_no_route")
+    ):
+        app.sql(
+            "INSERT INTO legacy_files (site_id, path, media_id, width) VALUES (1, $1, $2, $3)",
+            f"/wp-content/uploads/{path}",
+            image["id"],
+            width,
+        )
+        response = app.caller().get(f"http://{HOST}/wp-content/uploads/{path}")
+        assert (response.status_code, response.headers["location"]) == (301, image["sizes"][size]["url"])
+        assert_error(app.caller().get(f"http://{HOST}/wp-content/uploads/x{path}"), 404, "rest_no_route")
 
 
 def test_other_bases_of_paths_redirect(app: RunningApp, editor: Caller) -> None:
@@ -102,10 +97,9 @@ def test_other_bases_of_paths_redirect(app: RunningApp, editor: Caller) -> None:
     assert app.caller().get(f"http://{HOST}/veranstaltungx").status_code == 404
 
 
-@pytest.fixture
-def image(app: RunningApp, editor: Caller) -> dict[str, Any]:
-    last = app.sql("SELECT last_post_id FROM sites")[0][0]
-    return create_image(editor, make_image(seed=last))
+@pytest.fixture(scope="module")
+def image(app: RunningApp) -> dict[str, Any]:
+    return create_image(app.caller("editor"), make_image(seed=1))
 
 
 def test_images_in_texts_are_references(app: RunningApp, editor: Caller, image: dict[str, Any]) -> None:
@@ -135,7 +129,8 @@ def test_unknown_images_are_left_out(editor: Caller, image: dict[str, Any]) -> N
     assert event["description"] == '<p>ab<img src="/x.png"></p>'
 
 
-def test_images_in_texts_are_in_use(app: RunningApp, editor: Caller, image: dict[str, Any]) -> None:
+def test_images_in_texts_are_in_use(app: RunningApp, editor: Caller) -> None:
+    image = create_image(editor, make_image(seed=2))
     event = add_event(editor, description=f'<p>a<img src="media:{image["id"]}">b</p>')
     refused = editor.delete(f"{EXTENSION_URL}/media/{image['id']}")
     assert_error(refused, 409, "rest_media_in_use")

@@ -92,7 +92,7 @@ def _make_row(row: Row, names: Names, locale: PageLocale) -> RowView:
         title=to_plain_text(row["title"]),
         when=_describe_start(row, locale),
         url=f"{PREFIX}/{kind}/{row['record_id']}" if has_page else "",
-        text=describe_row(row["action"], "skipped" if is_kept else row["state"]),
+        text=describe_row(row["action"], "skipped" if is_kept else row["state"], kind),
         changes=changes,
         reasons=read_messages(row["reasons"]),
         line=row["line"],

@@ -68,6 +68,9 @@ DONE: Final = {
     "duplicate": N_("Was imported."),
     "gone": N_("Was moved to the trash."),
 }
+# Kinds that have no trash.
+DELETED_KINDS: Final = frozenset({"categories", "tags", "media"})
+DELETED: Final = {"pending": N_("Will be deleted."), "applied": N_("Was deleted.")}
 WAITING: Final = {
     "duplicate": N_("May be the same as an event that exists. Please decide."),
     "gone": N_("Stays, unless you select it and apply the selection."),
@@ -118,8 +121,10 @@ LABELS: Final = {
 }
 
 
-def describe_row(action: str, state: str) -> str:
+def describe_row(action: str, state: str, kind: str) -> str:
     """Return what happens or has happened with a row, as a message ID."""
+    if action == "gone" and kind in DELETED_KINDS and state in DELETED:
+        return DELETED[state]
     if state == "applied":
         return DONE.get(action, PLANNED[action])
     if state == "failed":

@@ -17,6 +17,7 @@ from kalends.operations.imports.runs import remember_input, update_counts
 from kalends.operations.imports.sources import fetch_run, fetch_source, make_context, make_undo_context
 from kalends.operations.imports.undo_accounts import restore_site
 from kalends.operations.imports.undo_writing import apply_undo_row
+from kalends.operations.imports.writing import LINKED_KINDS
 from kalends.operations.media.images import PendingFetch, find_unfetched
 from kalends.operations.media.library import FetchResult, Library
 from kalends.store import Row, imports
@@ -63,6 +64,8 @@ async def apply(
     An interrupted call is continued by the next one: rows that have been applied are not repeated.
     """
     application = Application(database, site_id, run_id, numbers, library, get_now)
+    if numbers is not None:
+        application = replace(application, numbers=await _add_linked(application, numbers))
     total, done = await _begin(application), 0
     while window := await _read_window(application):
         images = await _fetch_images(application, window)
@@ -88,6 +91,24 @@ async def _begin(application: Application) -> int:
         if application.numbers is not None:
             return len(set(application.numbers))
         return (await imports.count_rows_by_state(tx, run_id)).get("pending", 0)
+
+
+async def _add_linked(application: Application, numbers: Collection[int]) -> set[int]:
+    """Return the chosen rows and those of the new records that they link to: an event would lose its venue."""
+    chosen, new = set(numbers), set(numbers)
+    async with application.open(writing=False) as tx:
+        while new:
+            rows = await imports.list_chosen_rows(tx, application.run_id, new, len(new))
+            links = [imports.decode(row["imported"]).get("links", {}) for row in rows if row["imported"]]
+            keys = {
+                (LINKED_KINDS[name], identity)
+                for entry in links
+                for name, identities in entry.items()
+                for identity in identities
+            }
+            new = await imports.find_new_rows(tx, application.run_id, keys) - chosen
+            chosen |= new
+    return chosen
 
 
 async def _refuse_move_in(tx: Transaction, run: Row) -> None:
@@ -167,22 +188,27 @@ async def _apply_some(application: Application, numbers: Sequence[int], images: 
         rows = {row["number"]: row for row in await imports.list_chosen_rows(tx, run_id, numbers, len(numbers))}
         await tx.lock_site(run["user_id"] or source["owner_id"])
         started, first = time.monotonic(), tx.changes.revision
-        done = 0
-        for number in numbers:
-            if number in rows and not await _apply_one(context, source, run, rows[number]):
-                break
-            done += 1
-            # The next row will take about as long as the ones before.
-            if (time.monotonic() - started) / done * (done + 1) > MAX_SECONDS:
+        done = steps = 0
+        row_first = first  # the revision before the current row
+        while done < len(numbers):
+            row = rows.get(numbers[done])
+            # A row that is not done goes on with its next portion.
+            if row is None or await _apply_one(context, source, run, row, row_first):
+                done, row_first = done + 1, tx.changes.revision
+            steps += 1
+            # The next step will take about as long as the ones before.
+            if (time.monotonic() - started) / steps * (steps + 1) > MAX_SECONDS:
                 break
         await _note_progress(tx, run, first)
         return done
 
 
-async def _apply_one(context: Any, source: Row, run: Row, row: Row) -> bool:
-    """Apply a row, alone: if it fails, the others go on. Return whether it is done."""
+async def _apply_one(context: Any, source: Row, run: Row, row: Row, first: int) -> bool:
+    """Apply a row, alone: if it fails, the others go on. Return whether it is done.
+
+    `first` is the revision before the row.
+    """
     tx: Transaction = context.transaction
-    first = tx.changes.revision
     apply_this = apply_row if run["undoes"] is None else apply_undo_row
     try:
         async with tx.savepoint():

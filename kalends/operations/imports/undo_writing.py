@@ -33,8 +33,8 @@ from kalends.store import Row, imports, media, slug_redirects
 from kalends.store.database import Transaction
 from kalends.store.links import unlink_events
 
-# Events that lose a term in one transaction: more would lock the site for too long.
-MAX_UNLINKED: Final = 100
+# Events that lose a term in one step; a transaction has as many steps as its time allows.
+MAX_UNLINKED: Final = 20
 
 
 async def apply_undo_row(context: OperationContext, source: Row, row: Row) -> Applied:

@@ -304,7 +304,7 @@ async def _write_record(
     current = await fetch_row(tx, kind, item["record_id"]) if item else None
     references = await imports.find_record_ids(tx, source["id"], "media", find_references(imported))
     prepared = complete(imported, current, references, tx.now)
-    fields = None if current is None else TRASH_FIELDS | set(orjson.loads(row["changes"]))
+    fields = None if current is None else TRASH_FIELDS | {MODIFIED, *orjson.loads(row["changes"])}
     written = await write_imported(context, source, prepared, current, fields=fields)
     if prepared != imported:
         await save_item(tx, source, imported, written.record_id, written=fields and fields - TRASH_FIELDS)
@@ -312,6 +312,8 @@ async def _write_record(
 
 
 TRASH_FIELDS: Final = frozenset({"columns.trashed_status", "columns.trashed_at"})
+# The time of change on the old site is kept, also if a field changed without it: this write would replace it.
+MODIFIED: Final = "columns.modified_utc"
 
 
 async def _trash(context: OperationContext, source: Row, row: Row) -> int:
