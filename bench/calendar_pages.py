@@ -63,7 +63,7 @@ def main() -> int:
             make_site(cluster.url, events, max(events // 20, 400)) for events in (arguments.small, arguments.large)
         ]
         for site in sites:
-            _add_events(site)
+            add_events(site.url)
         cold = [_start(site, arguments.directory, stack, megabytes=0) for site in sites]
         warm = _start(sites[0], arguments.directory, stack, megabytes=64)
         is_broken = _compare_months(console, cold, warm, arguments)
@@ -84,8 +84,9 @@ def _read_arguments() -> argparse.Namespace:
     return arguments
 
 
-def _add_events(site: SizedSite) -> None:
-    with psycopg.connect(site.url, autocommit=True, application_name=APPLICATION_NAME) as connection:
+def add_events(url: str) -> None:
+    """Add the events of the month and of the feed, unless the site has them."""
+    with psycopg.connect(url, autocommit=True, application_name=APPLICATION_NAME) as connection:
         for name, first, days, number in (("month", "2040-03-01", 31, 1000), ("feed", "2041-01-10", 300, 5000)):
             if not connection.execute("SELECT true FROM events WHERE slug = %s", [f"{name}-1"]).fetchone():
                 connection.execute(_ADD_EVENTS, {"n": number, "name": name, "first": first, "days": days})

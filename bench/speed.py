@@ -15,11 +15,12 @@ import httpx
 from rich.console import Console
 from rich.progress import track
 
-from bench.load import PATCH_SCRIPT, Processes, Sample, Samples, run_pgbench, run_wrk
+from bench.calendar_pages import add_events
+from bench.load import PATCH_SCRIPT, Processes, Sample, Samples, run_pgbench, run_requests, run_wrk
 from bench.reference_comparison import Comparison, compare
 from bench.report import Report, print_report, write_report
 from bench.seeded_sites import LOGIN, NS, SeededSite, delete_last_change, find_cluster, make_site, start_server
-from bench.speed_cases import BY_ID, CASES, LIST, NOT_MODIFIED, WRITE, Case, Limit
+from bench.speed_cases import CASES, LIST, MAX_RATIOS, NOT_MODIFIED, PAGES, WRITE, Case, Limit
 from bench.statements import StatementRecorder, make_script
 from tests.servers import Server, find_free_port
 from tools.varnish import Varnish
@@ -47,12 +48,16 @@ def main() -> int:
     with ExitStack() as stack:
         cluster = find_cluster(arguments.directory, stack)
         site = make_site(cluster, arguments.events)
-        figures = _measure(_set_up(site, cluster.pid, cases, arguments, stack), cases, arguments)
+        testbed = _set_up(site, cluster.pid, cases, arguments, stack)
+        figures = _measure(testbed, cases, arguments)
+        pages = _measure_pages(testbed, arguments)
         comparisons: list[Comparison] = []
         if arguments.compare:
             comparisons = compare(cluster, arguments.directory, arguments.rounds, arguments.seconds, MEGABYTES)
-    limits = [limit.relaxed(QUICK_FACTOR) if arguments.quick else limit for limit in _make_limits(figures)]
-    report = Report(datetime.now(UTC), site.events, [case.name for case in cases], figures, limits, comparisons)
+    limits = [*_make_limits(figures), *_limit_pages(pages)]
+    limits = [limit.relaxed(QUICK_FACTOR) if arguments.quick else limit for limit in limits]
+    names = [case.name for case in cases]
+    report = Report(datetime.now(UTC), site.events, names, figures, pages, limits, comparisons)
     print_report(console, report)
     if arguments.write:
         write_report(report, Path("docs/performance"))
@@ -113,6 +118,30 @@ def _measure(testbed: Testbed, cases: list[Case], arguments: argparse.Namespace)
     return figures
 
 
+def _measure_pages(testbed: Testbed, arguments: argparse.Namespace) -> dict[str, dict[str, Samples]]:
+    """Measure a month and a feed with one connection, uncached and cached."""
+    pages = [page for page in PAGES if arguments.only in page.name and not arguments.quick]
+    if pages:
+        add_events(testbed.site.url)
+    figures: dict[str, dict[str, Samples]] = {page.name: {"cold": Samples(), "warm": Samples()} for page in pages}
+    for _ in range(arguments.rounds):
+        for page in pages:
+            for mode, server in (("cold", testbed.cold), ("warm", testbed.warm)):
+                url = f"{server.base_url}{page.path}"
+                httpx.get(url, timeout=120).raise_for_status()
+                processes = Processes(testbed.postmaster, server.process.pid)
+                figures[page.name][mode].runs.append(run_requests(url, page.requests, processes))
+    return figures
+
+
+def _limit_pages(figures: dict[str, dict[str, Samples]]) -> list[Limit]:
+    return [
+        Limit(f"{page.name}, cold: CPU ms", figures[page.name]["cold"].cpu, maximum=page.max_cold)
+        for page in PAGES
+        if page.name in figures
+    ]
+
+
 def _measure_case(testbed: Testbed, case: Case) -> dict[str, Sample]:
     bare = Processes(testbed.postmaster)
     samples = {"bare": run_pgbench(testbed.site.url, *testbed.scripts[case.name], testbed.seconds, bare)}
@@ -146,10 +175,12 @@ def _run_case(case: Case, url: str, connections: int, testbed: Testbed, processe
 
 def _make_limits(figures: dict[str, dict[str, Samples]]) -> list[Limit]:
     limits: list[Limit] = []
-    for name in (LIST, BY_ID):
+    for name, maximum in MAX_RATIOS.items():
         if samples := figures.get(name):
-            ratio = samples["cold 1"].cpu / samples["bare"].cpu
-            limits.append(Limit(f"{name}, cold: CPU relative to bare", ratio, maximum=3.0))
+            # Writes are not cached, so there is no cold run of them.
+            mode = "warm" if name == WRITE else "cold"
+            ratio = samples[f"{mode} 1"].cpu / samples["bare"].cpu
+            limits.append(Limit(f"{name}, {mode}: CPU relative to bare", ratio, maximum=maximum))
     if samples := figures.get(LIST):
         limits.append(
             Limit(f"{LIST}, warm: CPU relative to bare", samples["warm 1"].cpu / samples["bare"].cpu, maximum=1.0)

@@ -4,13 +4,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from bench.calendar_pages import FEED, MONTH
 from bench.seeded_sites import SeededSite
 
 LIST = "default list"
 BY_ID = "one event by ID"
 NOT_MODIFIED = "default list, 304"
 WRITE = "a write (PATCH of an event)"
+WEEK, TAGS = "a week", "tags"
+# CPU of the server and the database without a cache, relative to the bare SQL.
+MAX_RATIOS = {LIST: 3.0, BY_ID: 2.5, WEEK: 5.0, TAGS: 7.0, WRITE: 2.5}
 RARE, COMMON = "kookaburra", "the"
+# Milliseconds of CPU of the server and the database.
+MAX_COLD_MONTH_MS, MAX_COLD_FEED_MS = 40.0, 1300.0
 
 
 @dataclass(frozen=True)
@@ -33,16 +39,32 @@ CASES = (
     Case(LIST, lambda _: "/events", quick=True),
     Case("one category", lambda site: _list_path(categories=site.category_id)),
     Case("one venue", lambda site: _list_path(venue=site.venue_id)),
-    Case("a week", _week_path),
+    Case(WEEK, _week_path),
     Case("search, rare word", lambda _: _list_path(search=RARE)),
     Case("search, common word", lambda _: _list_path(search=COMMON)),
     Case("page 40", lambda _: _list_path(page=40)),
     Case(BY_ID, lambda site: f"/events/{site.event_id}", quick=True),
     Case("one event by slug", lambda site: site.by_slug),
     Case("venues", lambda _: "/venues"),
-    Case("tags", lambda _: "/tags"),
+    Case(TAGS, lambda _: "/tags"),
     Case(NOT_MODIFIED, lambda _: "/events", quick=True),
     Case(WRITE, lambda site: f"/events/{site.event_id}"),
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page or feed, which is measured in milliseconds of CPU, because it has no bare SQL to compare with."""
+
+    name: str
+    path: str
+    requests: int  # of one run
+    max_cold: float
+
+
+PAGES = (
+    Page("a month with 1,000 events", MONTH, requests=20, max_cold=MAX_COLD_MONTH_MS),
+    Page("a feed of 5,000 events", FEED, requests=2, max_cold=MAX_COLD_FEED_MS),
 )
 
 
