@@ -110,6 +110,10 @@ bench-busy *arguments:
 bench-growth *arguments:
     uv run python -m bench.scaling "$@"
 
+# Spread requests over 10,000 of 100,000 sites in one database, and run the periodic jobs: --quick, --sites N
+bench-sites *arguments:
+    uv run python -m bench.many_sites "$@"
+
 # Measure a month of 1,000 events and a feed of 5,000, also in a site of 2,000,000: --quick, --small N, --large N
 bench-calendar *arguments:
     uv run python -m bench.calendar_pages "$@"

@@ -22,7 +22,7 @@ from kalends.operations.context import OperationContext
 from kalends.operations.representation_cache import Key, RepresentationCache, build_key
 from kalends.operations.writes import add_record
 from kalends.store import Row
-from kalends.store.sql import Sql, join
+from kalends.store.sql import Sql, any_of, join
 
 # Terms have another form inside of events; venues and organizers are the same everywhere.
 EMBEDDED_JSON: Final = {"categories": serialize_category_in_event, "tags": serialize_tag_in_event}
@@ -116,7 +116,7 @@ async def _from_cache(
 
 def _visibility_condition(kind: Kind, context: OperationContext, ids: list[int]) -> Sql:
     visible = permissions.embeddable_condition(context.actor) if kind.is_post else Sql("true")
-    return Sql("r.id = ANY(?) AND", ids) + visible
+    return Sql("r.id =") + any_of(ids) + Sql("AND") + visible
 
 
 def _cache_key(context: RenderContext, kind: str, row: Row) -> Key:

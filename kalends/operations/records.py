@@ -233,7 +233,7 @@ async def fetch_visible_row(kind: Kind, context: OperationContext) -> Row:
 def _record_condition(context: OperationContext) -> Sql:
     site_id = context.transaction.site.id
     if context.slug is not None:
-        return Sql("r.site_id = ? AND r.slug = ?", site_id, normalize_lookup(context.slug))
+        return Sql("r.site_id = ? AND r.slug = ? AND r.slug <> ''", site_id, normalize_lookup(context.slug))
     return Sql("r.site_id = ? AND r.id = ?", site_id, context.record_id)
 
 

@@ -15,8 +15,9 @@ from asyncpg import Record
 
 from kalends.core.errors import ApiError
 
-# A single site serves every host name, so the number of remembered hosts has to be bounded.
-MAX_REMEMBERED_HOSTS = 1000
+# A single site serves every host name, so the number of remembered hosts has to be bounded. A host takes about 300
+# bytes.
+MAX_REMEMBERED_HOSTS = 10_000
 # Image files are served with the remembered site of a host for this time.
 MAX_REMEMBERED_SECONDS = 60.0
 

@@ -34,6 +34,15 @@ def and_(clauses: Iterable[Sql]) -> Sql:
     return join(" AND ", nonempty) if nonempty else Sql("true")
 
 
+def any_of(ids: list[int]) -> Sql:
+    """Return a list of IDs for a comparison with `=`, whose length the planner does not see.
+
+    A short list would seem cheaper than the ten entries of a generic plan, so PostgreSQL would plan the statement
+    again for every request.
+    """
+    return Sql("ANY((SELECT ?::bigint[])::bigint[])", ids)
+
+
 def placeholders(count: int) -> LiteralString:
     """Return a list of `count` question marks."""
     markers: list[LiteralString] = ["?"] * count

@@ -76,7 +76,7 @@ async def _category_clause(terms: list[int | str], query: ListQuery) -> Clause:
         Sql(
             """
             WITH RECURSIVE tree (id) AS (
-                SELECT unnest(?::bigint[])
+                SELECT unnest((SELECT ?::bigint[]))
                 UNION
                 SELECT c.id FROM categories c JOIN tree ON c.site_id = ? AND c.parent = tree.id
             )

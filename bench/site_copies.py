@@ -1,0 +1,131 @@
+"""Many sites in one database: copies of a seeded site with its IDs and slugs, so that all have the same URLs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+from rich.progress import track
+
+from bench.seeded_sites import run_command
+from kalends.store.migrations import migrate
+
+# A copy of this number of sites is one statement per table.
+CHUNK = 500
+SEED_OPTIONS = ("--events", "20", "--upcoming", "16", "--venues", "4", "--organizers", "3", "--categories", "4")
+
+type Connection = psycopg.Connection[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class SiteCopies:
+    """The number of sites, and records that every one of them has."""
+
+    url: str
+    sites: int
+    event_id: int
+    slug: str
+    category_id: int
+    venue_id: int
+    word: str
+
+    def list_hosts(self, number: int) -> list[str]:
+        """Return the hosts of some sites, evenly spread over all."""
+        return [host_name(1 + self.sites * n // number) for n in range(number)]
+
+
+def host_name(site_id: int) -> str:
+    return f"s{site_id}.example"
+
+
+def make_copies(cluster_url: str, name: str, sites: int) -> SiteCopies:
+    """Create a database with this number of sites, unless an earlier run has done so."""
+    url = urlsplit(cluster_url)._replace(path=f"/{name}").geturl()
+    with psycopg.connect(cluster_url, autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    migrate(url)
+    return fill_copies(url, sites)
+
+
+def fill_copies(url: str, sites: int) -> SiteCopies:
+    """Fill a migrated database with this number of sites, unless it has them."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM events LIMIT 1").fetchone():
+            run_command(url, "seed", *SEED_OPTIONS)
+        if not connection.execute("SELECT 1 FROM sites WHERE id = %s", [sites]).fetchone():
+            _copy_site(connection, sites)
+            connection.execute("VACUUM (ANALYZE)")
+        return _describe(connection, url, sites)
+
+
+def _copy_site(connection: Connection, sites: int) -> None:
+    with connection.transaction():
+        # Neither triggers nor foreign keys: the copies of the counters and of the links are right already.
+        connection.execute("SET LOCAL session_replication_role = replica")
+        connection.execute("DELETE FROM site_hosts")
+        indexes = _drop_indexes(connection) if sites > CHUNK else []
+        copies = [_make_copy(connection, table, key) for table, key in _list_tables(connection)]
+        for first in track(range(2, sites + 1, CHUNK), f"copying to {sites:,} sites"):
+            for copy in copies:
+                connection.execute(copy, [first, min(first + CHUNK - 1, sites)])
+        connection.execute("INSERT INTO site_hosts (host, site_id) SELECT 's' || id || '.example', id FROM sites")
+        for definition in track(indexes, "building indexes"):
+            connection.execute(definition.encode())
+        connection.execute("SELECT setval('site_ids', %s)", [sites])
+
+
+def _list_tables(connection: Connection) -> Iterator[tuple[str, str]]:
+    """Yield the tables that have rows of the first site, with the name of the column of the site."""
+    yield "sites", "id"
+    rows = connection.execute(
+        """SELECT table_name::text FROM information_schema.columns c JOIN information_schema.tables t
+            USING (table_schema, table_name)
+            WHERE table_schema = current_schema() AND column_name = 'site_id' AND table_type = 'BASE TABLE'
+                AND table_name <> 'site_hosts' ORDER BY 1"""
+    ).fetchall()
+    for (table,) in rows:
+        exists = sql.SQL("SELECT 1 FROM {} LIMIT 1").format(sql.Identifier(table))
+        if connection.execute(exists).fetchone():
+            yield table, "site_id"
+
+
+def _make_copy(connection: Connection, table: str, key: str) -> sql.Composed:
+    rows = connection.execute(
+        """SELECT column_name::text FROM information_schema.columns
+            WHERE table_schema = current_schema() AND table_name = %s AND is_generated = 'NEVER'""",
+        [table],
+    ).fetchall()
+    others = sql.SQL(", ").join(sql.Identifier(name) for (name,) in rows if name != key)
+    return sql.SQL(
+        "INSERT INTO {table} ({key}, {others}) SELECT n, {others} FROM {table}, generate_series(%s::int, %s::int) n "
+        "WHERE {key} = 1"
+    ).format(table=sql.Identifier(table), key=sql.Identifier(key), others=others)
+
+
+def _drop_indexes(connection: Connection) -> list[str]:
+    """Drop the indexes that belong to no constraint; return the statements that build them again."""
+    rows = connection.execute(
+        """SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index i
+            JOIN information_schema.columns c ON to_regclass(c.table_name) = i.indrelid
+            WHERE c.table_schema = current_schema() AND c.column_name = 'site_id'
+                AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid)"""
+    ).fetchall()
+    for name, _ in rows:
+        connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(name)))
+    return [definition for _, definition in rows]
+
+
+def _describe(connection: Connection, url: str, sites: int) -> SiteCopies:
+    """Choose an upcoming event with a venue and a category, and a word of its title."""
+    row = connection.execute(
+        """SELECT e.id::text, e.slug, c.category_id::text, v.venue_id::text,
+                substring(lower(e.title) FROM '[a-z]{5,}')
+            FROM events e JOIN event_categories c USING (site_id) JOIN event_venues v USING (site_id)
+            WHERE e.site_id = 1 AND e.listed AND e.start_utc > now() AND c.event_id = e.id AND v.event_id = e.id
+                AND e.title ~* '[a-z]{5,}' ORDER BY e.start_utc, e.id LIMIT 1"""
+    ).fetchone()
+    if row is None:
+        raise AssertionError("a site without upcoming events")
+    return SiteCopies(url, sites, int(row[0]), row[1], int(row[2]), int(row[3]), row[4])
