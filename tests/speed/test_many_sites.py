@@ -30,7 +30,7 @@ MEMORY = Memory(100, 180, 185)
 # The statements that read the event and its linked records.
 PREPARED = """
     SELECT statement, generic_plans FROM pg_prepared_statements
-    WHERE statement LIKE '% FROM events r %' OR statement LIKE '% FROM venues r %'
+    WHERE statement ~ ' FROM (events|venues) r '
 """
 
 
