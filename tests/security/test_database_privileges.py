@@ -61,7 +61,8 @@ def logins(postgres_url: str, empty_database_url: str) -> Iterator[DatabaseLogin
 def test_security_definer_functions_have_search_path(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         rows = connection.execute(
-            """SELECT p.proname, ARRAY(SELECT c FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%') FROM pg_proc p
+            """SELECT p.proname, ARRAY(SELECT c FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%')
+                FROM pg_proc p
                 WHERE p.prosecdef AND p.pronamespace = current_schema()::regnamespace
                     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')"""
         ).fetchall()
