@@ -27,7 +27,7 @@ class PageLocale:
     language: str  # the language tag of the page
     locale: Locale
     translate: Translate
-    name: str = field(init=False)  # of the locale; Babel puts it together each time it is asked for
+    name: str = field(init=False)  # the identifier of the locale, which Babel would build again for each use
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", str(self.locale))
