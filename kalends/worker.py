@@ -59,8 +59,8 @@ def create_queue(settings: Settings) -> tuple[App, QueueConnector]:
 async def open_queue(settings: Settings) -> AsyncIterator[tuple[App, asyncio.Event]]:
     """Open the queue, with an event for a lost connection; raise DatabaseUnavailable if there is no database."""
     # The pool of the queue would try for half a minute and not say why.
-    connection = await problems.connect(settings.queue_url or settings.database_url)
-    connection.terminate()  # A proper close would wait for a server that may be gone.
+    async with problems.connect(settings.queue_url or settings.database_url):
+        pass
     queue, connector = create_queue(settings)
     async with queue.open_async():
         yield queue, connector.is_broken

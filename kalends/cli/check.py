@@ -64,7 +64,8 @@ async def check_database(settings: "Settings") -> list[Finding]:
     for name, url in urls.items():
         try:
             if url:
-                await (await problems.connect(url, prepared=False)).close()
+                async with problems.connect(url, prepared=False):
+                    pass
         except problems.DatabaseUnavailable as error:
             return [Finding("Database", "error", mask_passwords(error.detail), f"The setting is `{name}`.")]
     facts = await checks.read_facts(settings.database_url)

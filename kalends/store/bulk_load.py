@@ -59,22 +59,18 @@ async def open_bulk_load(
     database_url: str, site_key: str | int, event_count: int, get_now: Callable[[Site], datetime]
 ) -> AsyncIterator[BulkLoad]:
     """Open a transaction of the owner in the site with this host name or ID, with the site locked."""
-    connection = await connect(database_url)
-    try:
-        async with connection.transaction():
-            enter_site = ENTER_SITE_BY_HOST if isinstance(site_key, str) else ENTER_SITE_BY_ID
-            row = await connection.fetchrow(enter_site, site_key)
-            if row is None:
-                raise errors.unknown_site()
-            await connection.execute(_SETTINGS)
-            definitions = await _drop_indexes(connection, event_count)
-            site = Site.from_row(row)
-            transaction = Transaction(connection, site, get_now(site))
-            await transaction.lock_site(None)
-            yield BulkLoad(connection, transaction, definitions)
-            await transaction.flush_changes()
-    finally:
-        await connection.close()
+    async with connect(database_url) as connection, connection.transaction():
+        enter_site = ENTER_SITE_BY_HOST if isinstance(site_key, str) else ENTER_SITE_BY_ID
+        row = await connection.fetchrow(enter_site, site_key)
+        if row is None:
+            raise errors.unknown_site()
+        await connection.execute(_SETTINGS)
+        definitions = await _drop_indexes(connection, event_count)
+        site = Site.from_row(row)
+        transaction = Transaction(connection, site, get_now(site))
+        await transaction.lock_site(None)
+        yield BulkLoad(connection, transaction, definitions)
+        await transaction.flush_changes()
 
 
 async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
@@ -98,15 +94,12 @@ async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
 
 async def vacuum_tables(database_url: str, on_progress: ProgressCallback) -> None:
     """Update the statistics of the planner, and the visibility map, which index-only scans need."""
-    connection = await connect(database_url)
     tables = (*LARGE_TABLES, *SMALL_TABLES)
-    try:
+    async with connect(database_url) as connection:
         for done, table in enumerate(tables):
             on_progress("tidying", done, len(tables))
             await connection.execute(f"VACUUM (ANALYZE) {table}")
         on_progress("tidying", len(tables), len(tables))
-    finally:
-        await connection.close()
 
 
 async def list_slugs(transaction: Transaction) -> set[str]:

@@ -54,26 +54,20 @@ class ServerFacts:
 
 async def read_state(database_url: str) -> DatabaseState:
     """Read the state with the login of the server or of the owner."""
-    connection = await connect(database_url, prepared=False)
-    try:
+    async with connect(database_url, prepared=False) as connection:
         schema = await problems.fetch_version(connection)
         if not schema.number:
             return DatabaseState(schema, (), None)
         marks = await connection.fetch(leakproof.FIND_MISSING)
         age = await connection.fetchval(READ_HEARTBEAT)
         return DatabaseState(schema, tuple(row["statement"] for row in marks), age)
-    finally:
-        connection.terminate()
 
 
 async def read_facts(database_url: str) -> ServerFacts:
     """Read facts that do not depend on the schema."""
-    connection = await connect(database_url, prepared=False)
-    try:
+    async with connect(database_url, prepared=False) as connection:
         row = await connection.fetchrow(READ_FACTS, list(EXTENSIONS))
         seconds_ahead = await _measure_time(connection)
-    finally:
-        connection.terminate()
     return ServerFacts(**{**row, "missing_extensions": tuple(row["missing_extensions"])}, seconds_ahead=seconds_ahead)
 
 

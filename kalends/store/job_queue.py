@@ -56,8 +56,7 @@ class QueueSummary:
 
 async def list_jobs(queue_url: str, status: str = "") -> tuple[list[QueuedJob], QueueSummary]:
     """Return the jobs with a status, or all that are not done, and a summary of the queue."""
-    connection = await connect(queue_url)
-    try:
+    async with connect(queue_url) as connection:
         rows = await connection.fetch(
             """
             SELECT id, status::text, task_name, scheduled_at, attempts, args::text AS arguments
@@ -66,18 +65,13 @@ async def list_jobs(queue_url: str, status: str = "") -> tuple[list[QueuedJob], 
             [status] if status else list(STATUSES),
         )
         summary = await connection.fetchrow(SUMMARY)
-    finally:
-        connection.terminate()
     jobs = [QueuedJob(**{**row, "arguments": orjson.loads(row["arguments"])}) for row in rows]
     return jobs, QueueSummary(**summary)
 
 
 async def count_jobs(queue_url: str) -> tuple[dict[tuple[str, str], int], QueueSummary]:
     """Return the number of jobs by task and shown status, and a summary of the queue."""
-    connection = await connect(queue_url, prepared=False)
-    try:
+    async with connect(queue_url, prepared=False) as connection:
         rows = await connection.fetch(COUNT)
         summary = await connection.fetchrow(SUMMARY)
-    finally:
-        connection.terminate()
     return {(row["task_name"], row["shown_status"]): row["number"] for row in rows}, QueueSummary(**summary)

@@ -5,7 +5,8 @@ The detail is for operators and contains addresses and names, but never a passwo
 
 import getpass
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Self
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -231,15 +232,21 @@ def describe_newer(found: SchemaVersion, code: str) -> str:
     return f"{found.number}, newer than this version ({code}) and compatible with it"
 
 
-async def connect(url: str, *, prepared: bool = True) -> Any:
+@asynccontextmanager
+async def connect(url: str, *, prepared: bool = True) -> AsyncIterator[Any]:
     """Open a connection outside of the pools; raise DatabaseUnavailable with the reason if that fails.
 
     `prepared`: whether statements may be prepared, which a pooler in transaction mode does not allow.
     """
     try:
-        return await asyncpg.connect(url, timeout=CONNECT_TIMEOUT, statement_cache_size=100 if prepared else 0)
+        connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT, statement_cache_size=100 if prepared else 0)
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         raise DatabaseUnavailable(explain(error, url) or _quote(error, url)) from error
+    try:
+        yield connection
+    finally:
+        # A proper close would wait for the server, which may be gone, or hidden by a proxy that keeps connections.
+        connection.terminate()
 
 
 def _quote(error: BaseException, url: str) -> Problem:
@@ -250,15 +257,13 @@ def _quote(error: BaseException, url: str) -> Problem:
 
 async def read_schema_version(url: str) -> SchemaVersion:
     """Return the version of the schema."""
-    connection = await connect(url, prepared=False)
-    try:
-        return await fetch_version(connection)
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise DatabaseUnavailable(NO_RIGHTS) from error
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
-        raise DatabaseUnavailable(_quote(error, url)) from error
-    finally:
-        connection.terminate()
+    async with connect(url, prepared=False) as connection:
+        try:
+            return await fetch_version(connection)
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise DatabaseUnavailable(NO_RIGHTS) from error
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+            raise DatabaseUnavailable(_quote(error, url)) from error
 
 
 async def fetch_version(connection: Any) -> SchemaVersion:

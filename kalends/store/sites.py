@@ -110,27 +110,19 @@ class SiteSize:
 @asynccontextmanager
 async def _change_sites(database_url: str) -> AsyncIterator[Any]:
     """Open a transaction as the owner of the tables, because the role of the server is confined to one site."""
-    connection = await connect(database_url)
-    try:
-        async with connection.transaction():
-            await connection.execute("LOCK TABLE sites IN SHARE ROW EXCLUSIVE MODE")
-            yield connection
-    finally:
-        await connection.close()
+    async with connect(database_url) as connection, connection.transaction():
+        await connection.execute("LOCK TABLE sites IN SHARE ROW EXCLUSIVE MODE")
+        yield connection
 
 
 async def list_sites(database_url: str) -> list[HostedSite]:
-    connection = await connect(database_url)
-    try:
+    async with connect(database_url) as connection:
         return await _fetch_sites(connection)
-    finally:
-        await connection.close()
 
 
 async def measure_sites(database_url: str) -> list[SiteSize]:
     """Count the records of all sites, as the owner of the tables."""
-    connection = await connect(database_url)
-    try:
+    async with connect(database_url) as connection:
         rows = await connection.fetch(
             """
             SELECT s.id, s.name, s.revision,
@@ -144,8 +136,6 @@ async def measure_sites(database_url: str) -> list[SiteSize]:
             FROM sites s ORDER BY s.id
             """
         )
-    finally:
-        await connection.close()
     return [SiteSize(**{**row, "hosts": tuple(row["hosts"])}) for row in rows]
 
 
@@ -207,8 +197,7 @@ async def remove_site(database_url: str, site_id: int) -> None:
 
 async def count_records(database_url: str, site_id: int) -> int:
     """Return the number of posts and images of a site."""
-    connection = await connect(database_url)
-    try:
+    async with connect(database_url) as connection:
         count: int = await connection.fetchval(
             """
             SELECT sum(n)::bigint FROM (
@@ -220,8 +209,6 @@ async def count_records(database_url: str, site_id: int) -> int:
             site_id,
         )
         return count
-    finally:
-        await connection.close()
 
 
 async def _require_new_host(connection: Any, host: str) -> None:
