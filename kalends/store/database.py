@@ -79,7 +79,7 @@ class Options:
     enqueue_purges: bool = False  # enqueue a job that purges shared caches after each write
     max_per_client: int = 0  # maximum number of connections in use by one client; 0 means no limit
     tracer: StatementTracer | None = None
-    is_standby: bool = False  # whether transactions report the position of their data
+    is_standby: bool = False  # a standby: transactions report the position of their data
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +216,8 @@ class Database:
         self._begin_read = f"{reading}{timeout}{switch_role}"
         self._begin_public_read = f"{reading}{public}{switch_role}"
         self._begin_write = f"BEGIN; {timeout}{switch_role}"
+        # A standby that does not respond is replaced by the primary, so nobody has to wait for it.
+        self._begin_timeout = LOOKUP_TIMEOUT if options.is_standby else None
 
     @classmethod
     async def open(cls, options: Options) -> Self:
@@ -271,7 +273,7 @@ class Database:
         limit = asyncio.timeout(self._options.transaction_timeout if writing else None)
         try:
             async with limit:
-                await connection.execute(begin)
+                await connection.execute(begin, timeout=self._begin_timeout)
                 row = await connection.fetchrow(self._enter_statement(site), site)
                 if row is None:
                     raise errors.unknown_site()
@@ -348,13 +350,19 @@ class Database:
         sql = Sql("SELECT host, site_id, revision FROM site_revisions(?)", hosts)
         return await self.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
 
-    async def read_log_position(self, *, is_primary: bool = False) -> int:
-        """Return the position in the write-ahead log; raise 503 if this should be a primary but is a standby."""
+    async def read_log_position(self) -> int:
+        """Return the position in the write-ahead log; raise 503 if this should be a primary but is a standby.
+
+        A standby that has become the primary can still answer. Its connections are replaced nevertheless, so that a
+        proxy leads them to another standby: the next failover would break those to both databases at once.
+        """
         sql = Sql(f"SELECT pg_is_in_recovery() AS is_standby, {LOG_POSITION} AS log_position")
         (row,) = await self.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
-        if is_primary and row["is_standby"]:
+        if row["is_standby"] and not self._options.is_standby:
             await self._expire_connections()
             raise errors.unavailable()
+        if self._options.is_standby and not row["is_standby"]:
+            await self._distrust_connections()
         position: int = row["log_position"]
         return position
 

@@ -129,7 +129,7 @@ class Replica:
     async def _read_primary(self) -> None:
         read_at = time.monotonic()
         try:
-            position = await self._primary.read_log_position(is_primary=True)
+            position = await self._primary.read_log_position()
         except ApiError:
             self._log.record_failure()
         else:

@@ -2,19 +2,27 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
 from prometheus_client import REGISTRY
 
+from kalends.core.clock import utc_now
+from kalends.core.errors import ApiError
+from kalends.store.database import Database, Options
 from kalends.store.replica import PrimaryLog
+from kalends.store.sql import Sql
 from tests.replicas.standby import TIMEOUT, Pair, Site, run_on, run_site, start_pair
 from tests.robustness.faulty_proxy import FaultyProxy
+from tests.robustness.keeping_proxy import KeepingProxy
 from tests.robustness.site_fixtures import API_PATH, add_users
 from tests.servers import find_free_port
+from tools import postgres
 
 COOKIE = "__Host-kalends=unknown"
+STATEMENT_TIMEOUT = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +174,44 @@ async def test_read_that_fails_on_replica_is_answered(pair: Pair) -> None:
                 connection.execute(query)
                 assert not await site.sees("nothing")
         await wait_for_replica(site)
+
+
+@asynccontextmanager
+async def open_standby(proxy: KeepingProxy) -> AsyncIterator[Database]:
+    url = f"postgresql://postgres@127.0.0.1:{proxy.port}/{postgres.DATABASE}"
+    options = Options(url=url, is_standby=True, pool_timeout=10, statement_timeout=STATEMENT_TIMEOUT)
+    database = await Database.open(options)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+async def test_connections_to_promoted_standby_are_replaced(pair: Pair) -> None:
+    """A proxy leads new ones to another standby, which survives the next failover."""
+    target = pair.primary
+    async with KeepingProxy(lambda: ("127.0.0.1", target.port)) as proxy, open_standby(proxy) as database:
+        await database.read_log_position()
+        target = pair.standby
+
+        async def is_standby() -> bool:
+            await database.read_log_position()
+            (row,) = await database.fetch_unscoped(Sql("SELECT pg_is_in_recovery() AS is_standby"))
+            return bool(row["is_standby"])
+
+        await wait_until(is_standby)
+
+
+async def test_transaction_does_not_wait_for_silent_standby(pair: Pair) -> None:
+    async with KeepingProxy(lambda: ("127.0.0.1", pair.standby.port)) as proxy, open_standby(proxy) as database:
+        async with database.transaction("localhost", utc_now(), writing=False):
+            pass
+        proxy.silence()
+        started = time.monotonic()
+        with pytest.raises(ApiError, match="unavailable"):
+            async with database.transaction("localhost", utc_now(), writing=False):
+                pass
+        assert time.monotonic() - started < STATEMENT_TIMEOUT / 2
 
 
 async def test_primary_decides_about_rejected_password(pair: Pair) -> None:
