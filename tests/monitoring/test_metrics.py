@@ -67,8 +67,12 @@ def list_samples(metric: Metric) -> set[str]:
 
 
 def test_every_metric_exists_and_is_well_formed(site: ScrapedSite) -> None:
-    jobs = {"task": "purge", "outcome": "failed"}
-    worker = wait_for(site.scrape_worker, lambda scrape: bool(scrape.find("kalends_jobs_total", **jobs)))
+    failed = {"task": "purge", "outcome": "failed"}
+    worker = wait_for(
+        site.scrape_worker,
+        # The failed purge has no duration; other jobs do.
+        lambda scrape: bool(scrape.find("kalends_jobs_total", **failed) and scrape.find("kalends_job_seconds_count")),
+    )
     server = wait_for(site.scrape_server, lambda scrape: "kalends_pool_used" in scrape.names)
     found = {"server": server, "worker": worker}
     expected: dict[str, set[str]] = {process: set() for process in found}
