@@ -4,6 +4,7 @@ import asyncio
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def test_second_server_on_a_port_is_refused(database_url: str, start_server: Cal
             lines = iter(second.stderr.readline, "")
             # A worker that is still starting would ignore the signal, and the server would wait 30 seconds for it.
             assert any("Started worker" in line for line in lines)
+            time.sleep(0.5)
         finally:
             second.terminate()
 
