@@ -20,7 +20,16 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.interference import Effects, cluster_seconds, report_problems, watch
-from bench.seeded_sites import LOGIN, NS, SeededSite, fill_site, find_cluster, make_database, start_server
+from bench.seeded_sites import (
+    FILLING_SETTINGS,
+    LOGIN,
+    NS,
+    SeededSite,
+    fill_site,
+    find_cluster,
+    make_database,
+    start_server,
+)
 from tests.servers import make_environment
 
 MAX_PLAN_CPU = 15.0
@@ -121,7 +130,7 @@ def read_last_run(url: str) -> int:
 
 def make_fresh_site(directory: Path, events: int, stack: ExitStack) -> tuple[SeededSite, int]:
     """Return a site in a new database, so that each run imports into the same one, and the PID of its PostgreSQL."""
-    cluster = find_cluster(directory, stack)
+    cluster = find_cluster(directory, stack, FILLING_SETTINGS)
     url = make_database(cluster.url, "bench_imports")
     site = fill_site(url, events)
     with psycopg.connect(url, autocommit=True) as connection:

@@ -20,7 +20,7 @@ from rich.console import Console
 from bench.imports import MAX_LOCK, MAX_RATIO, QUIET_SECONDS, SLACK, list_paths
 from bench.interference import Effects, report_problems, watch
 from bench.old_site import write_site
-from bench.seeded_sites import find_cluster, make_database, run_command
+from bench.seeded_sites import FILLING_SETTINGS, find_cluster, make_database, run_command
 from tests.move_in.site_server import PASSWORD
 from tests.servers import Server, make_environment
 
@@ -137,7 +137,7 @@ def main() -> int:
     if arguments.quick:
         arguments.events = 500
     with ExitStack() as stack:
-        cluster = find_cluster(arguments.directory, stack)
+        cluster = find_cluster(arguments.directory, stack, FILLING_SETTINGS)
         seeded, target = (make_database(cluster.url, name) for name in ("bench_old_site", "bench_new_site"))
         run_command(seeded, "seed", "--events", str(arguments.events))
         log = arguments.directory / "move-in.log"

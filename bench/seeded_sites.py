@@ -27,6 +27,8 @@ SETTINGS = {
     "maintenance_work_mem": "512MB",
     "max_wal_size": "4GB",
 }
+# Tables that a measurement fills from nothing need statistics, as in every installation.
+FILLING_SETTINGS = {**SETTINGS, "autovacuum": "on"}
 # Like the records of the reference: all events are upcoming, and there are few other records.
 REFERENCE_OPTIONS = ("--venues", "50", "--organizers", "50", "--categories", "20", "--tags", "50")
 
