@@ -100,4 +100,5 @@ def test_no_old_response_survives_delayed_replay(stage: CachedSite) -> None:
             seen.add(stage.read()[1])
             time.sleep(0.02)
         assert len(seen) == 2, "first the old title, then the new one"
-        assert stage.read() == ("hit", title)
+        # The cache may have been purged a last time since the last read.
+        assert [stage.read()[1], stage.read()] == [title, ("hit", title)]
