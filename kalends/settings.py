@@ -91,14 +91,18 @@ class Settings(BaseModel):
         description="Origins whose scripts may read responses, comma-separated; * allows all, empty allows none.",
     )
     pool_size: int = Field(
-        default=10, ge=1, le=500, description="Maximum number of database connections per process."
+        default=10,
+        ge=1,
+        le=500,
+        description="Maximum number of database connections per process; public reads use at most 40 % of them.",
     )
     max_connections_per_client: int = Field(
         default=4,
         ge=0,
         le=500,
         description="Maximum number of database connections that one client IP address may use at the same time "
-        "per process; further requests wait briefly, then get 503. 0 disables the limit.",
+        "per process, half of them for public reads; further requests wait briefly, then get 503. 0 disables the "
+        "limit.",
     )
     pool_timeout: float = Field(
         default=1.0, gt=0, le=60, description="Seconds to wait for a database connection before responding 503."

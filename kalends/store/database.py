@@ -6,6 +6,7 @@ row of the site before the first change.
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -49,6 +50,10 @@ LOG_POSITION: Final = (
 ENTER_STANDBY_BY_HOST = f"SELECT {SITE_COLUMNS}, {LOG_POSITION} AS log_position FROM enter_site($1)"
 # Connections reserved for the lookup of revisions and for /readyz, which work while all others are in use.
 LOOKUP_CONNECTIONS = 2
+# The share of the connections that reads without credentials may use together. A few are enough to keep a process
+# busy; more would let expensive queries of many clients take the processors from everybody, and the connections from
+# people who are signed in.
+PUBLIC_SHARE: Final = 0.4
 # Timeout of these lookups in seconds: a database that hangs counts as unavailable.
 LOOKUP_TIMEOUT = 2.0
 # Seconds for which a connection that is closed may take leave of the server.
@@ -197,10 +202,10 @@ class Database:
         self._pool = pool
         self._lookup_pool = lookup_pool
         self._options = options
-        self._limiter = PerOwnerLimiter(
-            ConcurrencyLimits(
-                options.max_per_client or options.size, total=options.size, waiting_per_owner=100, waiting=400
-            )
+        self._limiter = _make_limiter(options.size, options.max_per_client)
+        # One client may use half of what it may use with credentials, so that it cannot use the whole share.
+        self._public_limiter = _make_limiter(
+            math.ceil(options.size * PUBLIC_SHARE), math.ceil(options.max_per_client / 2)
         )
         self._acquiring = 0
         self._recovering: set[asyncio.Task[None]] = set()
@@ -234,7 +239,8 @@ class Database:
     def read_usage(self) -> PoolUsage:
         """Return the use of the connections for requests at this moment."""
         used = self._pool.get_size() - self._pool.get_idle_size()
-        return PoolUsage(self._options.size, used, self._limiter.waiting + self._acquiring)
+        waiting = self._limiter.waiting + self._public_limiter.waiting + self._acquiring
+        return PoolUsage(self._options.size, used, waiting)
 
     @asynccontextmanager
     async def transaction(
@@ -259,8 +265,10 @@ class Database:
         transaction = self._transaction(
             site, now, self._begin_statement(writing=writing, anonymous=anonymous), writing=writing
         )
-        slot = self._limiter.slot(rate_limit_key(client_ip), max_wait) if client_ip else nullcontext()
-        async with slot, transaction as tx:
+        client = rate_limit_key(client_ip) if client_ip else ""
+        public_slot = self._public_limiter.slot(client, max_wait) if client and anonymous else nullcontext()
+        slot = self._limiter.slot(client, max_wait) if client else nullcontext()
+        async with public_slot, slot, transaction as tx:
             yield tx
 
     @asynccontextmanager
@@ -495,6 +503,12 @@ class Database:
                 await connection.execute("ROLLBACK")
         except UNAVAILABLE_ERRORS:
             _terminate(connection)
+
+
+def _make_limiter(total: int, per_client: int) -> PerOwnerLimiter:
+    """Return a limiter; 0 per client means no limit for a single one."""
+    limits = ConcurrencyLimits(min(per_client or total, total), total=total, waiting_per_owner=100, waiting=400)
+    return PerOwnerLimiter(limits)
 
 
 async def _open_pool(options: Options, size: int) -> Any:
