@@ -78,6 +78,7 @@ class Route:
     endpoints: tuple[Endpoint, ...]
     known_names: frozenset[str] = field(init=False)  # names of the parameters of a read
     corrections: Corrections = field(init=False)  # of those whose invalid values are replaced or ignored
+    _regex: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
         read_endpoint = self.endpoint("GET")
@@ -85,6 +86,12 @@ class Route:
         object.__setattr__(self, "known_names", frozenset(param.name for param in params))
         corrections = {param.name: param.type.correct for param in params if param.type.correct is not None}
         object.__setattr__(self, "corrections", corrections)
+        object.__setattr__(self, "_regex", re.compile(self.pattern, re.IGNORECASE | re.ASCII))
+
+    def match(self, path: str) -> dict[str, str] | None:
+        """Return the path parameters if the path matches the pattern, else None."""
+        match = self._regex.fullmatch(path)
+        return match.groupdict() if match else None
 
     @property
     def methods(self) -> list[str]:
@@ -118,7 +125,6 @@ class Interface:
     def find(self, path: str) -> tuple[Route, dict[str, str]] | None:
         """Return the route of a path below the namespace and its path parameters, or None."""
         for route in self.routes:
-            match = re.fullmatch(route.pattern, path, re.IGNORECASE | re.ASCII)
-            if match:
-                return route, match.groupdict()
+            if (path_params := route.match(path)) is not None:
+                return route, path_params
         return None
