@@ -6,8 +6,8 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from secrets import token_hex
 from typing import Any, Final
-from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
@@ -16,7 +16,7 @@ from kalends.adapters.tracing import Tracer
 from kalends.api.catalog import Interface
 from kalends.api.core_routes.routes import CORE
 from kalends.api.description import reference
-from kalends.api.handler import add_headers, handle_api_request, redirect_to_document
+from kalends.api.handler import handle_api_request, make_headers, redirect_to_document
 from kalends.api.request import ApiRequest
 from kalends.api.routes import EXTENSION, INTERFACE, ROOT
 from kalends.bootstrap import database_options, open_library, open_replica, open_tracer
@@ -37,7 +37,7 @@ from kalends.http.invalidation import TouchedTags
 from kalends.http.read_sources import ReadSources
 from kalends.http.request_head import read_host, strip_port
 from kalends.http.response_cache import CachedResponse, ResponseCache, make_cached_response
-from kalends.http.response_headers import HeaderPolicy
+from kalends.http.response_headers import HeaderPolicy, set_headers
 from kalends.http.rest_route import rewrite_rest_route
 from kalends.http.sending import CHUNK_BYTES, send_cached, send_response
 from kalends.http.telemetry import Telemetry, sample_pool
@@ -211,7 +211,7 @@ class Application:
     async def _respond(self, scope: Scope, watcher: DisconnectWatcher, send: Send) -> None:
         request = Request(scope, watcher.receive)
         offered_id = request.headers.get("x-request-id", "")
-        inbound = InboundRequest(request, send, offered_id if REQUEST_ID.fullmatch(offered_id) else uuid4().hex)
+        inbound = InboundRequest(request, send, offered_id if REQUEST_ID.fullmatch(offered_id) else token_hex(16))
         key = cached = error = None
         age = 0.0
         try:
@@ -515,13 +515,12 @@ def _group_by_root(mounts: Sequence[Mount]) -> dict[str, dict[str, Interface]]:
 def _add_headers(policy: HeaderPolicy, inbound: InboundRequest, response: Response) -> None:
     """Add the headers that every response of this kind of request has."""
     context = inbound.context
-    policy.add_common(response, context, inbound.request_id)
-    if context is None:
-        return
+    headers = policy.make_common(response, context, inbound.request_id)
     if isinstance(context, ApiRequest):
-        add_headers(context, response, policy.vary)
+        headers |= make_headers(context, response, policy.vary)
     elif isinstance(context, PageRequest):
-        response.headers["Vary"] = policy.vary
-    else:
-        return  # Scripts of other origins have no access to the console.
-    response.headers.update(cors.make_headers(inbound.request, policy.origins))
+        headers["Vary"] = policy.vary
+    # Scripts of other origins have no access to the console.
+    if isinstance(context, ApiRequest | PageRequest):
+        headers |= cors.make_headers(inbound.request, policy.origins)
+    set_headers(response, headers)

@@ -5,7 +5,7 @@ The caller of a write is authenticated before anything expensive happens.
 
 import asyncio
 import hashlib
-from dataclasses import replace
+from contextlib import nullcontext
 from typing import Any
 
 import orjson
@@ -92,7 +92,8 @@ async def _handle_read(api_request: ApiRequest, endpoint: Endpoint) -> Response:
             api_request.remember_site(tx.site)
             await identify(api_request, tx)
         raise params
-    async with admit_password(api_request, params) as values, api_request.transaction() as tx:
+    password = admit_password(api_request, params) if params.get("password") else nullcontext(params)
+    async with password as values, api_request.transaction() as tx:
         api_request.remember_site(tx.site)
         await identify(api_request, tx)
         outcome = await endpoint.operation(
@@ -249,8 +250,9 @@ def _make_context(
     api_request: ApiRequest, endpoint: Endpoint, tx: Transaction, sent: OperationInput
 ) -> OperationContext:
     record_id, slug = locate(api_request.path_params)
-    return replace(
-        api_request.operation_context(tx, api_request.prefix),
+    return api_request.operation_context(
+        tx,
+        api_request.prefix,
         upload=sent.upload,
         file=sent.file,
         fetched_images=sent.fetched_images,
@@ -352,29 +354,30 @@ def _may_call(actor: Actor, endpoint: Endpoint) -> bool:
     return not endpoint.is_write or permissions.may_write(actor, endpoint.kind)
 
 
-def add_headers(api_request: ApiRequest, response: Response, vary: str) -> None:
-    """Add the headers of API responses: methods, discovery, and the request headers that they vary by."""
-    headers = response.headers
-    headers.update(api_request.own_headers)
-    headers["X-Robots-Tag"] = "noindex"
-    headers["Vary"] = f"Authorization, {vary}"
-    if "Content-Language" in headers:  # Records are not translated, so they do not vary.
+def make_headers(api_request: ApiRequest, response: Response, vary: str) -> dict[str, str]:
+    """Return the headers of API responses: methods, discovery, and the request headers that they vary by."""
+    existing = response.headers
+    headers = {**api_request.own_headers, "X-Robots-Tag": "noindex", "Vary": f"Authorization, {vary}"}
+    if "Content-Language" in existing:  # Records are not translated, so they do not vary.
         headers["Vary"] += ", Accept-Language"
     # Browsers would open a dialog; only they send this header, and scripts cannot change it.
     if response.status_code == 401 and "sec-fetch-mode" not in api_request.request.headers:
         headers["WWW-Authenticate"] = make_challenge(api_request.site_name)
     # A throttled caller is not authenticated, so `Allow` cannot be computed.
-    if "Allow" not in headers and response.status_code not in (404, 429):
+    if "Allow" not in existing and response.status_code not in (404, 429):
         headers["Allow"] = ", ".join(allowed_methods(api_request))
     api_root = api_request.base_url("") + api_request.prefix.removesuffix(f"/{api_request.namespace}")
     discovery = f'<{api_root}/>; rel="https://api.w.org/"'
-    headers["Link"] = f"{discovery}, {headers['Link']}" if "Link" in headers else discovery
+    headers["Link"] = f"{discovery}, {existing['Link']}" if "Link" in existing else discovery
+    return headers
 
 
 def _read_method(request: Request) -> str:
     """Return the method of a request; only a POST can be overridden, with PUT, PATCH or DELETE."""
+    if request.method != "POST":
+        return request.method
     override = requests.query_value(request, "_method") or request.headers.get("x-http-method-override")
-    if request.method != "POST" or not override:
+    if not override:
         return request.method
     if override.upper() not in (*UPDATES, "DELETE"):
         raise errors.invalid("_method", "must be PUT, PATCH or DELETE.")

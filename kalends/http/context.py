@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from starlette.requests import Request
@@ -104,6 +104,7 @@ class RequestContext[R: MatchedRoute]:
     needs_primary: bool = False  # whether an attempt on the replica has failed
     is_retried: bool = False
     site_secret: bytes = b""  # hashes the cache tags of shared caches
+    _client_ip: str | None = None
 
     def remember_site(self, site: Site) -> None:
         """Keep the settings of the site that responses depend on after its transaction."""
@@ -129,7 +130,9 @@ class RequestContext[R: MatchedRoute]:
 
     @property
     def client_ip(self) -> str:
-        return read_client_ip(self.request, self.state)
+        if self._client_ip is None:
+            self._client_ip = read_client_ip(self.request, self.state)
+        return self._client_ip
 
     @property
     def log_path(self) -> str:
@@ -238,8 +241,8 @@ class RequestContext[R: MatchedRoute]:
             self.outage_age = self.state.sources.outage_age if self.is_from_replica else 0.0
             yield tx
 
-    def operation_context(self, tx: Transaction, extension_prefix: str = "") -> OperationContext:
-        """Return the context of an operation in a transaction, without the parameters of the operation."""
+    def operation_context(self, tx: Transaction, extension_prefix: str = "", **more: Any) -> OperationContext:
+        """Return the context of an operation in a transaction; `more` are the parameters of the operation."""
         base_url = self.base_url(tx.site.base_url)
         return OperationContext(
             transaction=tx,
@@ -252,6 +255,7 @@ class RequestContext[R: MatchedRoute]:
             max_daily_records=self.state.max_daily_records,
             representation_cache=self.state.representation_cache,
             library=self.state.library,
+            **more,
         )
 
 

@@ -84,7 +84,7 @@ def normalize_query(
         ("lang", language) for name, value in pairs if name == "lang" and (language := find_language(value))
     ][:1]
     normalized.sort(key=itemgetter(0))
-    request.scope["query_string"] = urlencode(normalized, safe="[],:@/").encode()
+    request.scope["query_string"] = urlencode(normalized, safe="[],:@/").encode() if normalized else b""
     return NormalizedQuery(normalized, list_ignored(ignored) if ignored else (), is_strict(strict))
 
 

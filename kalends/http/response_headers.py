@@ -1,6 +1,6 @@
 """Headers that every response has: request ID, caching, content negotiation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -40,13 +40,11 @@ class HeaderPolicy:
     def vary(self) -> str:
         return "Accept-Encoding" if "*" in self.origins else "Accept-Encoding, Origin"
 
-    def add_common(self, response: Response, context: RequestContext[Any] | None, request_id: str) -> None:
-        """Add the headers that do not depend on the kind of the request."""
-        headers = response.headers
-        headers["X-Request-ID"] = request_id
-        headers["X-Content-Type-Options"] = "nosniff"
+    def make_common(self, response: Response, context: RequestContext[Any] | None, request_id: str) -> dict[str, str]:
+        """Return the headers that do not depend on the kind of the request."""
+        headers = {"X-Request-ID": request_id, "X-Content-Type-Options": "nosniff"}
         if context is None:
-            return
+            return headers
         if context.site_revision is not None and response.status_code in (200, 304):
             headers["Cache-Control"] = (
                 "no-store" if context.outage_age else self.cache_control(context.expires_at, context.now)
@@ -57,5 +55,21 @@ class HeaderPolicy:
                 headers["Surrogate-Key"] = format_surrogate_key(
                     context.site_revision.site_id, context.site_secret, context.cache_tags
                 )
-        elif "Cache-Control" not in headers:
+        elif "Cache-Control" not in response.headers:
             headers["Cache-Control"] = NOT_STORED
+        return headers
+
+
+def set_headers(response: Response, headers: Mapping[str, str]) -> None:
+    """Set several headers of a response, whose own ones keep their places.
+
+    `response.headers` would search all headers for each of them.
+    """
+    fields = response.raw_headers
+    places = {name: place for place, (name, _) in enumerate(fields)}
+    for name, value in headers.items():
+        field = (name.lower().encode("latin-1"), value.encode("latin-1"))
+        if (place := places.get(field[0])) is None:
+            fields.append(field)
+        else:
+            fields[place] = field

@@ -23,3 +23,6 @@ class LinkedRecords:
     organizers: Mapping[int, LinkedRecord[Organizer]] = field(default_factory=dict[int, LinkedRecord[Organizer]])
     categories: Mapping[int, LinkedRecord[Term]] = field(default_factory=dict[int, LinkedRecord[Term]])
     tags: Mapping[int, LinkedRecord[Term]] = field(default_factory=dict[int, LinkedRecord[Term]])
+
+
+NO_LINKED_RECORDS = LinkedRecords()

@@ -7,6 +7,7 @@ from typing import Any
 
 from kalends.core.errors import InvalidValue
 from kalends.kinds.kind import Actor, Kind, RenderContext
+from kalends.kinds.linked_records import NO_LINKED_RECORDS, LinkedRecords
 from kalends.operations.media.library import FetchResult, Library, StoredImage
 from kalends.operations.representation_cache import RepresentationCache
 from kalends.store.database import Transaction
@@ -50,7 +51,10 @@ class OperationContext:
 
     @property
     def render_context(self) -> RenderContext:
-        return RenderContext(self.transaction.site, self.base_url, self.api_url, self.media_url)
+        return self.make_render_context(NO_LINKED_RECORDS, frozenset())
+
+    def make_render_context(self, linked: LinkedRecords, locked_ids: frozenset[int]) -> RenderContext:
+        return RenderContext(self.transaction.site, self.base_url, self.api_url, self.media_url, linked, locked_ids)
 
     def collection_url(self, kind: Kind) -> str:
         """Return the URL of the list of a kind."""

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from kalends.core import errors
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds.kind import Actor, Clause, Kind, ListQuery, RenderContext, has_condition
+from kalends.kinds.linked_records import NO_LINKED_RECORDS
 from kalends.operations import cache_tags, event_passwords, permissions
 from kalends.operations.context import OperationContext, Outcome, PageInfo
 from kalends.operations.linked_drafts import publish_with_event
@@ -171,11 +172,11 @@ def _visible_condition(kind: Kind, actor: Actor) -> Sql:
 async def _build_list_outcome(kind: Kind, context: OperationContext, page: RowPage) -> Outcome:
     """Build the envelope of a list. Its links keep every parameter of the request."""
     query, rows, total, pages = page.query, page.rows, page.total, page.total_pages
-    collection = f"{context.collection_url(kind)}/"
+    collection, parameters = f"{context.collection_url(kind)}/", urlencode(context.query_pairs)
 
     def page_url(page: int) -> str:
-        pairs = [*context.query_pairs, *([("page", str(page))] if page > 1 else [])]
-        return f"{collection}?{urlencode(pairs)}" if pairs else collection
+        parts = [part for part in (parameters, f"page={page}" if page > 1 else "") if part]
+        return f"{collection}?{'&'.join(parts)}" if parts else collection
 
     render_context = await make_render_context(kind, context, rows)
     body: dict[str, Any] = {
@@ -203,9 +204,9 @@ async def make_render_context(
     kind: Kind, context: OperationContext, rows: list[Row], *, is_readable: bool = False
 ) -> RenderContext:
     """Load the linked records of these rows. If they are known to be readable in full, none of them is locked."""
-    linked = await load_linked(kind, context, rows)
+    linked = await load_linked(kind, context, rows) if kind.links and rows else NO_LINKED_RECORDS
     locked_ids = frozenset[int]() if is_readable else event_passwords.locked_ids(context, rows)
-    return replace(context.render_context, linked=linked, locked_ids=locked_ids)
+    return context.make_render_context(linked, locked_ids)
 
 
 async def fetch_readable_row(kind: Kind, context: OperationContext) -> Row:

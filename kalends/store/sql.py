@@ -16,11 +16,17 @@ class Sql:
         self.values = values
 
     def __add__(self, other: "Sql") -> "Sql":
-        return Sql(self.text + " " + other.text, *self.values, *other.values)
+        # A list joins dozens of fragments, so this does without the call of `__init__`.
+        joined = _new_sql(Sql)
+        joined.text, joined.values = self.text + " " + other.text, self.values + other.values
+        return joined
 
     def render(self) -> str:
         """Return the text for PostgreSQL, with $1, $2 … in place of the values."""
         return _render(self.text, len(self.values))
+
+
+_new_sql = Sql.__new__
 
 
 def join(separator: LiteralString, fragments: Iterable[Sql]) -> Sql:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -145,7 +145,7 @@ async def handle_page_request(page_request: PageRequest, route: PageRoute) -> Re
 
 def make_context(page_request: PageRequest, tx: Transaction, values: dict[str, Any]) -> OperationContext:
     """Return the operation context of an anonymous user."""
-    return replace(page_request.operation_context(tx), values=values)
+    return page_request.operation_context(tx, values=values)
 
 
 def respond(page_request: PageRequest, page_response: PageResponse) -> Response:
