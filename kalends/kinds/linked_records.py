@@ -1,18 +1,30 @@
 """Linked records: the venues, organizers, categories and tags of events, as dataclasses and as JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kalends.core.record_types import Organizer, Term, Venue
 
 
-@dataclass(frozen=True, slots=True)
 class LinkedRecord[R]:
-    """A record that an event links to, with the JSON object that represents it inside of events."""
+    """A record that an event links to, with the JSON object that represents it inside of events.
 
-    record: R
-    json: dict[str, Any]
+    The JSON is built when it is first used: pages and feeds do without it.
+    """
+
+    __slots__ = ("_build_json", "_json", "record")
+
+    def __init__(self, record: R, build_json: Callable[[], dict[str, Any]]) -> None:
+        self.record = record
+        self._build_json = build_json
+        self._json: dict[str, Any] | None = None
+
+    @property
+    def json(self) -> dict[str, Any]:
+        if self._json is None:
+            self._json = self._build_json()
+        return self._json
 
 
 @dataclass(frozen=True, slots=True)

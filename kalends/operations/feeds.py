@@ -13,12 +13,12 @@ from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.kinds.event_list.dates import build_window, has_dates
 from kalends.kinds.event_list.first_dates import HIDE_SUBSEQUENT
-from kalends.kinds.events import EVENTS
+from kalends.kinds.events import EVENTS, build_event
 from kalends.kinds.kind import row_conditions
+from kalends.kinds.linked_records import NO_LINKED_RECORDS
 from kalends.operations import cache_tags
 from kalends.operations.context import OperationContext
-from kalends.operations.records import build_clauses, build_list_query
-from kalends.operations.typed_records import build_events
+from kalends.operations.records import build_clauses, build_list_query, make_render_context
 from kalends.store import Row
 from kalends.store.sql import Sql, and_
 
@@ -78,8 +78,13 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
 
 async def build_feed_events(context: OperationContext, rows: Sequence[Row]) -> AsyncIterator[list[Event]]:
     """Yield the events of a feed in batches, letting other requests run in between."""
+    linked = NO_LINKED_RECORDS
     for offset in range(0, len(rows), BATCH_SIZE):
-        yield await build_events(context, rows[offset : offset + BATCH_SIZE])
+        batch = list(rows[offset : offset + BATCH_SIZE])
+        render_context = await make_render_context(EVENTS, context, batch, known=linked)
+        # The events of a site share most of their linked records, which are loaded once for the whole feed.
+        linked = render_context.linked
+        yield [build_event(row, render_context) for row in batch]
         await asyncio.sleep(0)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from kalends.core import errors
@@ -15,7 +16,7 @@ from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.categories import serialize_category_in_event
 from kalends.kinds.kind import Kind, Link, RenderContext
-from kalends.kinds.linked_records import LinkedRecord, LinkedRecords
+from kalends.kinds.linked_records import NO_LINKED_RECORDS, LinkedRecord, LinkedRecords
 from kalends.kinds.tags import TAGS, serialize_tag_in_event
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
@@ -50,12 +51,20 @@ async def resolve_links(kind: Kind, context: OperationContext, arguments: Mappin
     return ResolvedLinks(resolved, tuple(ignored))
 
 
-async def load_linked(kind: Kind, context: OperationContext, rows: list[Row]) -> LinkedRecords:
-    """Load the records that these events link to and that the caller may read."""
-    ids_by_kind = {
-        link.kind: list({entry for row in rows for entry in row[f"{link.column}s"]}) for link in kind.links
+async def load_linked(
+    kind: Kind, context: OperationContext, rows: list[Row], known: LinkedRecords = NO_LINKED_RECORDS
+) -> LinkedRecords:
+    """Load the records that these events link to and that the caller may read.
+
+    Those that this transaction has loaded already (`known`) are part of the result.
+    """
+    loaded: dict[str, dict[int, LinkedRecord[Any]]] = {
+        link.kind: dict(getattr(known, link.kind)) for link in kind.links
     }
-    loaded: dict[str, dict[int, LinkedRecord[Any]]] = {name: {} for name in ids_by_kind}
+    ids_by_kind = {
+        link.kind: list({entry for row in rows for entry in row[f"{link.column}s"]} - loaded[link.kind].keys())
+        for link in kind.links
+    }
     if context.representation_cache is not None and any(ids_by_kind.values()):
         ids_by_kind = await _from_cache(context, context.representation_cache, ids_by_kind, loaded)
     parts = [
@@ -75,9 +84,9 @@ async def load_linked(kind: Kind, context: OperationContext, rows: list[Row]) ->
         row: Any = dict(zip(other.reads.columns.names, values, strict=True))
         record = other.reads.from_row(row, render_context)
         to_json = EMBEDDED_JSON.get(kind_name, other.reads.to_json)
-        loaded[kind_name][row["id"]] = linked = LinkedRecord(record, to_json(record, render_context))
+        loaded[kind_name][row["id"]] = linked = LinkedRecord(record, partial(to_json, record, render_context))
         if context.representation_cache is not None:
-            context.representation_cache.put(_cache_key(render_context, kind_name, row), linked)
+            context.representation_cache.put(_cache_key(render_context, kind_name, row), linked, values)
     return LinkedRecords(**loaded)
 
 

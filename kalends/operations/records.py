@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from kalends.core import errors
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds.kind import Actor, Clause, Kind, ListQuery, RenderContext, has_condition
-from kalends.kinds.linked_records import NO_LINKED_RECORDS
+from kalends.kinds.linked_records import NO_LINKED_RECORDS, LinkedRecords
 from kalends.operations import cache_tags, event_passwords, permissions
 from kalends.operations.context import OperationContext, Outcome, PageInfo
 from kalends.operations.linked_drafts import publish_with_event
@@ -201,10 +201,18 @@ async def _build_list_outcome(kind: Kind, context: OperationContext, page: RowPa
 
 
 async def make_render_context(
-    kind: Kind, context: OperationContext, rows: list[Row], *, is_readable: bool = False
+    kind: Kind,
+    context: OperationContext,
+    rows: list[Row],
+    *,
+    is_readable: bool = False,
+    known: LinkedRecords = NO_LINKED_RECORDS,
 ) -> RenderContext:
-    """Load the linked records of these rows. If they are known to be readable in full, none of them is locked."""
-    linked = await load_linked(kind, context, rows) if kind.links and rows else NO_LINKED_RECORDS
+    """Load the linked records of these rows, except those that this transaction has loaded already (`known`).
+
+    If the rows are known to be readable in full, none of them is locked.
+    """
+    linked = await load_linked(kind, context, rows, known) if kind.links and rows else known
     locked_ids = frozenset[int]() if is_readable else event_passwords.locked_ids(context, rows)
     return context.make_render_context(linked, locked_ids)
 

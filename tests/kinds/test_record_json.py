@@ -1,6 +1,7 @@
 """JSON and JSON-LD of typed records, without a database."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -32,9 +33,9 @@ SITE = Site(
 CONTEXT = RenderContext(SITE, "https://x.example", "https://x.example/api", "https://x.example/media")
 YARD = replace(HALL, id=20, slug="yard", name="Yard", latitude=None, longitude=None)
 LINKED = LinkedRecords(
-    venues={venue.id: LinkedRecord(venue, serialize_venue(venue, CONTEXT)) for venue in (HALL, YARD)},
-    organizers={CLUB.id: LinkedRecord(CLUB, serialize_organizer(CLUB, CONTEXT))},
-    categories={MUSIC.id: LinkedRecord(MUSIC, serialize_category_in_event(MUSIC, CONTEXT))},
+    venues={venue.id: LinkedRecord(venue, partial(serialize_venue, venue, CONTEXT)) for venue in (HALL, YARD)},
+    organizers={CLUB.id: LinkedRecord(CLUB, partial(serialize_organizer, CLUB, CONTEXT))},
+    categories={MUSIC.id: LinkedRecord(MUSIC, partial(serialize_category_in_event, MUSIC, CONTEXT))},
 )
 
 
