@@ -1,13 +1,19 @@
 """Jinja2 with the settings of every HTML page: values are escaped, and an unknown name is an error."""
 
+import re
 from pathlib import Path
+from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.compiler import CodeGenerator
+from markupsafe import Markup, escape
+
+_SPECIAL: Final = re.compile("[&<>'\"]")
 
 
 def make_environment(directory: Path) -> Environment:
     """Return the environment of the templates in a directory."""
-    return Environment(
+    return PageEnvironment(
         loader=FileSystemLoader(directory),
         autoescape=True,
         undefined=StrictUndefined,
@@ -15,3 +21,28 @@ def make_environment(directory: Path) -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+
+
+def escape_output(value: object) -> str:
+    """Escape a value that a template writes.
+
+    Jinja makes each of them `Markup`, although the output is joined to a string. A month has more than a thousand.
+    """
+    if type(value) is str:
+        return str(escape(value)) if _SPECIAL.search(value) else value
+    return value if type(value) is Markup else escape(value)
+
+
+class _OutputGenerator(CodeGenerator):
+    """Compiles templates whose output is escaped by `escape_output`."""
+
+    def _output_child_pre(self, node: Any, frame: Any, finalize: Any) -> None:
+        if frame.eval_ctx.volatile or not frame.eval_ctx.autoescape:
+            super()._output_child_pre(node, frame, finalize)
+        else:
+            self.write("environment.escape_output(")
+
+
+class PageEnvironment(Environment):
+    code_generator_class = _OutputGenerator
+    escape_output = staticmethod(escape_output)
