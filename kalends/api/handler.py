@@ -259,6 +259,7 @@ def _make_context(
         values=sent.values,
         record_id=record_id,
         slug=slug,
+        accepts_fragments=not endpoint.is_write and "_fields" not in sent.raw.values,
         query_pairs=_select_known(sent.raw.query, endpoint) if sent.raw.query else (),
         if_match=responses.read_if_match(api_request.request.headers.get("if-match", "")),
     )

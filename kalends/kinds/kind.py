@@ -250,12 +250,13 @@ class Columns:
     The names are needed where rows of several kinds come from one statement, as values without names.
     """
 
-    __slots__ = ("_computed", "_stored", "names", "sql")
+    __slots__ = ("_computed", "_stored", "computed_names", "names", "sql")
 
     def __init__(self, *stored: LiteralString, computed: Mapping[LiteralString, LiteralString] | None = None) -> None:
         self._stored: tuple[LiteralString, ...] = stored
         self._computed: dict[LiteralString, LiteralString] = dict(computed or {})
-        self.names: tuple[LiteralString, ...] = (*stored, *self._computed)
+        self.computed_names: tuple[LiteralString, ...] = tuple(self._computed)
+        self.names: tuple[LiteralString, ...] = (*stored, *self.computed_names)
         expressions: list[LiteralString] = [expression + " AS " + name for name, expression in self._computed.items()]
         columns: list[LiteralString] = ["r." + name for name in stored]
         self.sql: LiteralString = ", ".join([*columns, *expressions])

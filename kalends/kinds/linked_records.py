@@ -13,10 +13,11 @@ class LinkedRecord[R]:
     The JSON is built when it is first used: pages and feeds do without it.
     """
 
-    __slots__ = ("_build_json", "_json", "record")
+    __slots__ = ("_build_json", "_json", "key", "record")
 
-    def __init__(self, record: R, build_json: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, record: R, build_json: Callable[[], dict[str, Any]], key: tuple[object, ...] = ()) -> None:
         self.record = record
+        self.key = key  # everything that the JSON depends on
         self._build_json = build_json
         self._json: dict[str, Any] | None = None
 

@@ -38,6 +38,7 @@ class OperationContext:
     # The query parameters as sent, for the links to other pages.
     query_pairs: Sequence[tuple[str, str]] = ()
     representation_cache: RepresentationCache | None = None
+    accepts_fragments: bool = False  # whether records may be encoded JSON, because the response is sent as it is
     library: Library | None = None
     # The uploaded file, and the results of fetching the image URLs in the body.
     upload: StoredImage | None = None
@@ -72,7 +73,7 @@ class ExportedTable:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    body: dict[str, Any]
+    body: dict[str, Any]  # a fragment of encoded JSON if the context accepts fragments
     status: int = 200
     table: ExportedTable | None = None  # a file instead of `body`
     items: Sequence[Mapping[str, Any]] | None = None  # the body of a list without an envelope, instead of `body`

@@ -15,12 +15,12 @@ from kalends.core.params import MAX_ID, find_missing, read_integer, read_params
 from kalends.core.slugs import normalize_lookup
 from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.categories import serialize_category_in_event
-from kalends.kinds.kind import Kind, Link, RenderContext
+from kalends.kinds.kind import Kind, Link
 from kalends.kinds.linked_records import NO_LINKED_RECORDS, LinkedRecord, LinkedRecords
 from kalends.kinds.tags import TAGS, serialize_tag_in_event
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
-from kalends.operations.representation_cache import Key, RepresentationCache, build_key
+from kalends.operations.representation_cache import RepresentationCache, build_key, build_scope
 from kalends.operations.writes import add_record
 from kalends.store import Row
 from kalends.store.sql import Sql, any_of, join
@@ -65,8 +65,10 @@ async def load_linked(
         link.kind: list({entry for row in rows for entry in row[f"{link.column}s"]} - loaded[link.kind].keys())
         for link in kind.links
     }
+    render_context, scope = context.render_context, b""
     if context.representation_cache is not None and any(ids_by_kind.values()):
-        ids_by_kind = await _from_cache(context, context.representation_cache, ids_by_kind, loaded)
+        scope = build_scope(render_context)
+        ids_by_kind = await _from_cache(context, context.representation_cache, scope, ids_by_kind, loaded)
     parts = [
         Sql("SELECT '" + other.name + "' AS kind, x AS row FROM (")
         + other.select(
@@ -77,22 +79,23 @@ async def load_linked(
         for other in KINDS
         if ids_by_kind.get(other.name)
     ]
-    render_context = context.render_context
     # One statement reads all kinds. Their columns differ, so each row comes as one composite value.
     for kind_name, values in await context.transaction.fetch_all(join(" UNION ALL ", parts)) if parts else ():
         other = BY_NAME[kind_name]
         row: Any = dict(zip(other.reads.columns.names, values, strict=True))
         record = other.reads.from_row(row, render_context)
         to_json = EMBEDDED_JSON.get(kind_name, other.reads.to_json)
-        loaded[kind_name][row["id"]] = linked = LinkedRecord(record, partial(to_json, record, render_context))
+        key = build_key(scope, kind_name, row["id"], row["revision"], row.get("count", 0))
+        loaded[kind_name][row["id"]] = linked = LinkedRecord(record, partial(to_json, record, render_context), key)
         if context.representation_cache is not None:
-            context.representation_cache.put(_cache_key(render_context, kind_name, row), linked, values)
+            context.representation_cache.put(linked, values)
     return LinkedRecords(**loaded)
 
 
 async def _from_cache(
     context: OperationContext,
     cache: RepresentationCache,
+    scope: bytes,
     ids_by_kind: dict[str, list[int]],
     loaded: dict[str, dict[int, LinkedRecord[Any]]],
 ) -> dict[str, list[int]]:
@@ -113,9 +116,8 @@ async def _from_cache(
         if ids_by_kind.get(other.name)
     ]
     missing: dict[str, list[int]] = {}
-    render_context = context.render_context
     for row in await context.transaction.fetch_all(join(" UNION ALL ", parts)):
-        linked = cache.get(_cache_key(render_context, row["kind"], row))
+        linked = cache.get(build_key(scope, row["kind"], row["id"], row["revision"], row["count"]))
         if linked is None:
             missing.setdefault(row["kind"], []).append(row["id"])
         else:
@@ -126,10 +128,6 @@ async def _from_cache(
 def _visibility_condition(kind: Kind, context: OperationContext, ids: list[int]) -> Sql:
     visible = permissions.embeddable_condition(context.actor) if kind.is_post else Sql("true")
     return Sql("r.id =") + any_of(ids) + Sql("AND") + visible
-
-
-def _cache_key(context: RenderContext, kind: str, row: Row) -> Key:
-    return build_key(context, kind, row["id"], row["revision"], row.get("count", 0))
 
 
 async def _fetch_rows(kind: Kind, context: OperationContext, where: Sql) -> list[Row]:

@@ -11,6 +11,7 @@ from kalends.kinds.kind import Actor, Clause, Kind, ListQuery, RenderContext, ha
 from kalends.kinds.linked_records import NO_LINKED_RECORDS, LinkedRecords
 from kalends.operations import cache_tags, event_passwords, permissions
 from kalends.operations.context import OperationContext, Outcome, PageInfo
+from kalends.operations.fragments import render_records
 from kalends.operations.linked_drafts import publish_with_event
 from kalends.operations.links import find_identical, load_linked, resolve_links
 from kalends.operations.writes import add_record, change_record, remove_record, write_changes
@@ -180,7 +181,7 @@ async def _build_list_outcome(kind: Kind, context: OperationContext, page: RowPa
 
     render_context = await make_render_context(kind, context, rows)
     body: dict[str, Any] = {
-        kind.name: [kind.reads.row_to_json(row, render_context) for row in rows],
+        kind.name: render_records(kind, context, rows, render_context),
         "rest_url": page_url(query.page),
     }
     next_url = page_url(query.page + 1) if query.page < pages and "cursor" not in query.values else ""
@@ -260,10 +261,7 @@ async def _build_outcome(
     kind: Kind, context: OperationContext, row: Row, status: int = 200, *, in_full: bool = False
 ) -> Outcome:
     render_context = await make_render_context(kind, context, [row], is_readable=True)
-    record = kind.reads.from_row(row, render_context)
-    body = kind.reads.to_json(record, render_context)
-    if in_full and kind.reads.to_json_ld:
-        body["json_ld"] = kind.reads.to_json_ld(record, render_context)
+    (body,) = render_records(kind, context, [row], render_context, in_full=in_full)
     location = f"{context.collection_url(kind)}/{row['id']}" if status == 201 else ""
     tags = cache_tags.tags_for_record(kind, row)
     expires_at = context.transaction.now if kind.reads.depends_on_now else None

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final, Self
 
 from asyncpg import Record
@@ -44,6 +45,12 @@ class Site:
     former_host: str
     former_last_id: int
 
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """Return all values that are the same until somebody changes the settings."""
+        values: tuple[object, ...] = _read_settings(self)
+        return values
+
     @classmethod
     def from_row(cls, row: Record) -> Self:
         return cls(
@@ -75,6 +82,9 @@ class Site:
         )
 
 
+_read_settings: Final = attrgetter(
+    *(field.name for field in fields(Site) if field.name not in ("revision", "trimmed_revision"))
+)
 # The columns of the table `sites` that requests read.
 SITE_COLUMNS: Final = ", ".join(field.name for field in fields(Site))
 RECORD_TABLES: Final = ("events", "series", "venues", "organizers", "media", "categories", "tags")

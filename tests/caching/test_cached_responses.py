@@ -12,7 +12,7 @@ import pytest
 from kalends.core.clock import utc_now
 from kalends.http.invalidation import SiteTags
 from kalends.http.response_cache import CachedResponse
-from kalends.operations import cache_tags, touched_tags
+from kalends.operations import cache_tags, fragments, representation_cache, touched_tags
 from tests.api.conftest import start_app
 from tests.api.running_app import RunningApp
 from tests.caching.random_site import Clock, RandomSite
@@ -119,11 +119,14 @@ MUTANTS: dict[str, Callable[[], object]] = {
         "_list_references",
         lambda kind, rows: [cache_tags.record_tag(kind.name, row["id"]) for row in rows],
     ),
+    "fragments without linked records": lambda: patch.object(representation_cache, "_list_keys", lambda *_: ()),
+    "fragments without counts": lambda: patch.object(representation_cache, "_list_unversioned", lambda _: ()),
+    "fragments without settings": lambda: patch.object(fragments, "build_scope", lambda _: b""),
 }
 
 
 @pytest.mark.parametrize("name", some(list(MUTANTS), 2))
-def test_comparison_finds_missing_tags(make_comparison: Callable[[int], Comparison], name: str) -> None:
+def test_comparison_finds_missing_tags_and_keys(make_comparison: Callable[[int], Comparison], name: str) -> None:
     comparison = make_comparison(100)
     with MUTANTS[name]():  # type: ignore[attr-defined]
         assert comparison.find_difference(20_000) is not None
