@@ -30,6 +30,16 @@ request = function()
   return wrk.format("PATCH", nil, nil, '{"cost":"' .. (os.time() % 100000) * 1000 + count .. '"}')
 end
 """
+# Each request has another port in its Host header, which is part of the cache key of a response. The response itself
+# is the same if the server has a base URL.
+MISS_SCRIPT = """
+local count = os.time() * 997
+request = function()
+  count = count + 1
+  wrk.headers["Host"] = "127.0.0.1:" .. (1 + count % 60000)
+  return wrk.format()
+end
+"""
 
 
 @dataclass(frozen=True)

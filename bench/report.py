@@ -23,6 +23,8 @@ COLUMNS = (
     "req/s, 16",
     "p50",
     "p99",
+    "miss: CPU ms (server + db)",
+    "× bare",
     "warm: CPU ms (server + db)",
     "× bare",
     "req/s, 64",
@@ -102,16 +104,24 @@ LIMIT_COLUMNS = ("limit", "measured", "", "")
 def _make_row(name: str, figures: dict[str, Samples]) -> list[str]:
     bare = figures["bare"]
     cells = [name, format_value(bare.cpu), format_value(bare.best.p50)]
-    for mode, connections in (("cold", 16), ("warm", 64)):
-        if f"{mode} 1" not in figures:
-            cells += [""] * 5
-            continue
-        alone, together = figures[f"{mode} 1"], figures[f"{mode} {connections}"].best
-        parts = f"{format_value(alone.cheapest.server)} + {format_value(alone.cheapest.database)}"
-        split = f"{format_value(alone.cpu)} ({parts})"
-        ratio = f"{alone.cpu / bare.cpu:.2f}"
-        cells += [split, ratio, format_value(together.rate), format_value(together.p50), format_value(together.p99)]
+    for mode, connections in (("cold", 16), ("miss", None), ("warm", 64)):
+        cells += _describe_cpu(figures.get(f"{mode} 1"), bare)
+        if connections is not None:
+            cells += _describe_load(figures.get(f"{mode} {connections}"))
     return cells
+
+
+def _describe_cpu(samples: Samples | None, bare: Samples) -> list[str]:
+    if samples is None:
+        return [""] * 2
+    parts = f"{format_value(samples.cheapest.server)} + {format_value(samples.cheapest.database)}"
+    return [f"{format_value(samples.cpu)} ({parts})", f"{samples.cpu / bare.cpu:.2f}"]
+
+
+def _describe_load(samples: Samples | None) -> list[str]:
+    if samples is None:
+        return [""] * 3
+    return [format_value(value) for value in (samples.best.rate, samples.best.p50, samples.best.p99)]
 
 
 def print_report(console: Console, report: Report) -> None:
@@ -172,11 +182,13 @@ Measured by `just bench` on {report.created_at:%Y-%m-%d %H:%M} UTC at commit {de
 on {os.cpu_count()} cores that PostgreSQL, the server and the load generator share. The load
 average at the end was {os.getloadavg()[0]:.1f}.
 
-Each request is measured in three ways, on a site with {report.events:,} events:
+Each request is measured in four ways, on a site with {report.events:,} events:
 
 - **bare**: pgbench runs the SQL of the request with prepared statements, in one transaction that enters the site.
   This is the CPU time of PostgreSQL alone. A write is rolled back each time.
 - **cold**: the request is sent over HTTP to a server without a cache (`KALENDS_CACHE_MB=0`).
+- **miss**: the same with the default cache, which has the records of the response but not the response: the Host
+  header of each request has another port, which is part of the cache key.
 - **warm**: the request is sent over HTTP to a server with the response cache (the default).
 
 CPU is the time of the server's and the database's processes, read from /proc, in milliseconds per request at one

@@ -124,10 +124,13 @@ def delete_last_change(site: SeededSite) -> None:
         connection.execute("DELETE FROM changes WHERE revision = (SELECT max(revision) FROM changes)")
 
 
-def start_server(site: SeededSite, log: Path, stack: ExitStack, *, megabytes: int, port: int | None = None) -> Server:
-    """Start a server with one process; 0 megabytes disable its cache."""
+def start_server(
+    site: SeededSite, log: Path, stack: ExitStack, *, megabytes: int, port: int | None = None, base_url: str = ""
+) -> Server:
+    """Start a server with one process; 0 megabytes disable its cache. Without a base URL, links follow the host."""
     settings = {
         "KALENDS_CACHE_MB": str(megabytes),
+        "KALENDS_BASE_URL": base_url,
         "KALENDS_SHARED_CACHE_SECONDS": "3600",
         "KALENDS_POOL_TIMEOUT": "30",  # Slow responses must be measured instead of being replaced by 503.
     }

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import track
 
 from bench.calendar_pages import add_events
-from bench.load import PATCH_SCRIPT, Processes, Sample, Samples, run_pgbench, run_requests, run_wrk
+from bench.load import MISS_SCRIPT, PATCH_SCRIPT, Processes, Sample, Samples, run_pgbench, run_requests, run_wrk
 from bench.reference_comparison import Comparison, compare
 from bench.report import Report, print_report, write_report
 from bench.seeded_sites import LOGIN, NS, SeededSite, delete_last_change, find_cluster, make_site, start_server
@@ -27,6 +27,7 @@ from tools.varnish import Varnish
 
 COLD_CONNECTIONS, WARM_CONNECTIONS = (1, 16), (1, 16, 64)
 MEGABYTES = 64
+BASE_URL = "http://127.0.0.1"
 QUICK_FACTOR = 2.0
 
 
@@ -101,15 +102,19 @@ def _set_up(
             scripts[case.name] = make_script(statements, writing=is_write)
             if is_write:
                 delete_last_change(site)
-    cold = start_server(site, arguments.directory / "cold.log", stack, megabytes=0)
-    warm = start_server(site, arguments.directory / "warm.log", stack, megabytes=MEGABYTES)
+    directory: Path = arguments.directory
+    cold = start_server(site, directory / "cold.log", stack, megabytes=0, base_url=BASE_URL)
+    warm = start_server(site, directory / "warm.log", stack, megabytes=MEGABYTES, base_url=BASE_URL)
     varnish = Varnish.start(arguments.directory / "varnish", warm.base_url, port=find_free_port())
     stack.enter_context(varnish)
     return Testbed(site, postmaster, cold, warm, varnish, scripts, arguments.seconds)
 
 
 def _measure(testbed: Testbed, cases: list[Case], arguments: argparse.Namespace) -> dict[str, dict[str, Samples]]:
-    """Measure each request as plain SQL, and uncached and cached with several numbers of connections."""
+    """Measure each request as plain SQL, and uncached and cached with several numbers of connections.
+
+    "cold" is a server without a cache; "miss" is one that has the records of a response, but not the response.
+    """
     figures: dict[str, dict[str, Samples]] = {case.name: {} for case in cases}
     rounds = [(round_number, case) for round_number in range(arguments.rounds) for case in cases]
     for _, case in track(rounds, "measuring", console=Console(stderr=True)):
@@ -152,6 +157,10 @@ def _measure_case(testbed: Testbed, case: Case) -> dict[str, Sample]:
         url = f"{server.base_url}{NS}{case.path(testbed.site)}"
         for connections in numbers:
             samples[f"{mode} {connections}"] = _run_case(case, url, connections, testbed, processes)
+    if case.name not in (WRITE, NOT_MODIFIED):
+        url = f"{testbed.warm.base_url}{NS}{case.path(testbed.site)}"
+        processes = Processes(testbed.postmaster, testbed.warm.process.pid)
+        samples["miss 1"] = run_wrk(url, 1, testbed.seconds, processes, script=MISS_SCRIPT)
     if case.name == LIST:
         url = f"{testbed.varnish.address}{NS}{case.path(testbed.site)}"
         processes = Processes(testbed.postmaster, testbed.varnish.process.pid)
