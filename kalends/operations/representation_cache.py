@@ -15,9 +15,9 @@ from kalends.kinds.linked_records import LinkedRecord
 from kalends.store import Row
 
 Key = tuple[object, ...]
-# Bytes of a record without its texts: the objects of its typed form and of its JSON.
-BASE_BYTES: Final = 4000
-# Bytes of the key of a fragment.
+# Bytes of a linked record without its texts: its typed form, its JSON and the site.
+BASE_BYTES: Final = 6000
+# Bytes of the key of a fragment without its texts.
 KEY_BYTES: Final = 1000
 
 
@@ -33,8 +33,7 @@ class RepresentationCache:
 
     def put(self, linked: LinkedRecord[Any], columns: Iterable[object]) -> None:
         """Keep a record. Its JSON may not exist yet, so the size is estimated from the texts of its columns."""
-        texts = sum(len(value) for value in columns if isinstance(value, str))
-        self._entries.put(linked.key, linked, BASE_BYTES + 4 * texts)
+        self._entries.put(linked.key, linked, BASE_BYTES + 4 * _count_characters(columns))
 
     def get_fragment(self, key: Key) -> orjson.Fragment | None:
         fragment: orjson.Fragment | None = self._entries.get(key)
@@ -42,7 +41,7 @@ class RepresentationCache:
 
     def put_fragment(self, key: Key, encoded: bytes) -> orjson.Fragment:
         fragment = orjson.Fragment(encoded)
-        self._entries.put(key, fragment, KEY_BYTES + len(encoded))
+        self._entries.put(key, fragment, KEY_BYTES + _count_characters(key) + len(encoded))
         return fragment
 
 
@@ -66,6 +65,10 @@ def build_fragment_key(scope: bytes, kind: Kind, row: Row, context: RenderContex
     linked = [_list_keys(getattr(context.linked, link.kind), row[f"{link.column}s"]) for link in kind.links]
     others = [tuple(value) if isinstance(value := row[name], list) else value for name in _list_unversioned(kind)]
     return scope, kind.name, row["id"], row["revision"], row["id"] in context.locked_ids, in_full, *linked, *others
+
+
+def _count_characters(values: Iterable[object]) -> int:
+    return sum(len(value) for value in values if isinstance(value, str))
 
 
 def _list_keys(found: Mapping[int, LinkedRecord[Any]], ids: list[int]) -> Key:
