@@ -15,9 +15,9 @@ class LinkedRecord[R]:
 
     __slots__ = ("_build_json", "_json", "key", "record")
 
-    def __init__(self, record: R, build_json: Callable[[], dict[str, Any]], key: tuple[object, ...] = ()) -> None:
+    def __init__(self, record: R, build_json: Callable[[], dict[str, Any]]) -> None:
         self.record = record
-        self.key = key  # everything that the JSON depends on
+        self.key: tuple[object, ...] = ()  # everything that the JSON depends on, if it is kept between requests
         self._build_json = build_json
         self._json: dict[str, Any] | None = None
 

@@ -85,9 +85,10 @@ async def load_linked(
         row: Any = dict(zip(other.reads.columns.names, values, strict=True))
         record = other.reads.from_row(row, render_context)
         to_json = EMBEDDED_JSON.get(kind_name, other.reads.to_json)
-        key = build_key(scope, kind_name, row["id"], row["revision"], row.get("count", 0))
-        loaded[kind_name][row["id"]] = linked = LinkedRecord(record, partial(to_json, record, render_context), key)
+        linked = LinkedRecord(record, partial(to_json, record, render_context))
+        loaded[kind_name][row["id"]] = linked
         if context.representation_cache is not None:
+            linked.key = build_key(scope, kind_name, row["id"], row["revision"], row.get("count", 0))
             context.representation_cache.put(linked, values)
     return LinkedRecords(**loaded)
 
