@@ -19,6 +19,12 @@ PROGRAM: Final = Path(__file__).with_name("image_worker_main.py")
 MAX_MEGABYTES: Final = 1024
 MAX_CPU_SECONDS: Final = 20
 PROCESS_TIMEOUT: Final = 60.0
+LIMITS: Final = {
+    "most_pixels": MAX_PIXELS,
+    "longest_edge": MAX_EDGE,
+    "megabytes": MAX_MEGABYTES,
+    "seconds": MAX_CPU_SECONDS,
+}
 # Maximum number of waiting images; further ones are rejected with 503.
 MAX_WAITING: Final = 20
 
@@ -66,6 +72,16 @@ class ImageWorker:
             rows.append({"name": FULL, "edge": 0, "cut": False, "codecs": [WEBP.codec]})
         return await self._run_job(source, image_type, directory, rows, focus) if rows else []
 
+    async def verify(self, files: Sequence[tuple[Path, ImageType]]) -> None:
+        """Decode images and write nothing; raise InvalidValue that begins with the name of the one that fails."""
+        result = await self._run({"files": [(str(path), image_type.codec) for path, image_type in files]})
+        if "refused" in result:
+            error = _error_for(result["refused"])
+            if isinstance(error, ApiError):
+                raise error
+            name = Path(result.get("source") or files[0][0]).name
+            raise InvalidValue("{name}: {problem}", name=name, problem=error.message)
+
     async def _run_job(
         self,
         source: Path,
@@ -80,18 +96,8 @@ class ImageWorker:
             "directory": str(directory),
             "versions": rows,
             "focus": focus,
-            "most_pixels": MAX_PIXELS,
-            "longest_edge": MAX_EDGE,
-            "megabytes": MAX_MEGABYTES,
-            "seconds": MAX_CPU_SECONDS,
         }
-        if self._pending >= self._max_pending:
-            raise errors.overloaded()
-        self._pending += 1
-        try:
-            result = await asyncio.get_running_loop().run_in_executor(self._threads, _run_process, orjson.dumps(job))
-        finally:
-            self._pending -= 1
+        result = await self._run(job)
         if "refused" in result:
             raise _error_for(result["refused"])
         by_codec = {image_type.codec: image_type, WEBP.codec: WEBP}
@@ -99,6 +105,18 @@ class ImageWorker:
             ImageFile(row["name"], by_codec[row["codec"]], Path(row["path"]), row["width"], row["height"])
             for row in result["made"]
         ]
+
+    async def _run(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Run a process for a job, within the limits; return its result."""
+        if self._pending >= self._max_pending:
+            raise errors.overloaded()
+        self._pending += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, _run_process, orjson.dumps({**job, **LIMITS})
+            )
+        finally:
+            self._pending -= 1
 
 
 def _run_process(job: bytes) -> dict[str, Any]:

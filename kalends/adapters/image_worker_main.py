@@ -32,7 +32,7 @@ def main() -> None:
     job = json.load(sys.stdin)
     set_limits(job["megabytes"], job["seconds"])
     try:
-        result = process_image(job)
+        result = verify_images(job) if "files" in job else process_image(job)
     except UnreadableImage as error:
         result = {"refused": str(error)}
     except MemoryError:
@@ -70,6 +70,20 @@ def process_image(job: dict[str, Any]) -> dict[str, Any]:
                 {"name": row["name"], "codec": codec, "path": path, "width": resized.width, "height": resized.height}
             )
     return {"width": image.width, "height": image.height, "made": files}
+
+
+def verify_images(job: dict[str, Any]) -> dict[str, Any]:
+    """Decode all files of a job; name the first one that cannot be decoded."""
+    for source, codec in job["files"]:
+        try:
+            read_image(source, codec, job["most_pixels"], job["longest_edge"])
+        except UnreadableImage as error:
+            return {"refused": str(error), "source": source}
+        except MemoryError:
+            return {"refused": "too_costly", "source": source}
+        except Exception:
+            return {"refused": "damaged", "source": source}
+    return {}
 
 
 def read_image(source: str, codec: str, max_pixels: int, max_edge: int) -> Any:

@@ -15,6 +15,7 @@ from kalends.cli import (
     schema,
     series,
     serve,
+    site_archive,
     sites,
     status,
     users,
@@ -29,6 +30,8 @@ app = typer.Typer(
 )
 app.add_typer(users.user, name="user")
 app.add_typer(users.app_password, name="app-password")
+sites.group.command("export")(site_archive.export_site)
+sites.group.command("import")(site_archive.import_site)
 app.add_typer(sites.group, name="site")
 app.add_typer(jobs.job, name="job")
 app.add_typer(sites.timezone, name="timezone")

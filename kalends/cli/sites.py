@@ -41,7 +41,7 @@ def list_sites() -> None:
     """List all sites: ID, name, host names."""
     from kalends.store import sites
 
-    _print_sites(asyncio.run(sites.list_sites(load_settings().owner_url)))
+    print_sites(asyncio.run(sites.list_sites(load_settings().owner_url)))
 
 
 @group.command("set")
@@ -72,7 +72,7 @@ def add_site(
     url = load_settings().owner_url
     site_id = asyncio.run(sites.add_site(url, host_name, name, first_host))
     typer.echo(f"Added site {site_id} at {host_name.lower()}.")
-    _print_sites(asyncio.run(sites.list_sites(url)))
+    print_sites(asyncio.run(sites.list_sites(url)))
 
 
 @group.command("add-host")
@@ -84,10 +84,10 @@ def add_host(
     from kalends.store import sites
 
     url = load_settings().owner_url
-    found = _find_site(asyncio.run(sites.list_sites(url)), site)
+    found = find_site(asyncio.run(sites.list_sites(url)), site)
     asyncio.run(sites.add_host(url, host_name, found.id))
     typer.echo(f"{host_name.lower()} belongs to site {found.id}.")
-    _print_sites(asyncio.run(sites.list_sites(url)))
+    print_sites(asyncio.run(sites.list_sites(url)))
 
 
 @group.command("remove")
@@ -99,14 +99,14 @@ def remove_site(
     from kalends.store import sites
 
     url = load_settings().owner_url
-    found = _find_site(asyncio.run(sites.list_sites(url)), site)
+    found = find_site(asyncio.run(sites.list_sites(url)), site)
     count = asyncio.run(sites.count_records(url, found.id))
     confirm(f"Remove site {found.id} ({found.name}) with {count:,} events, venues, organizers and images?", yes=yes)
     asyncio.run(sites.remove_site(url, found.id))
     typer.echo(f"Removed site {found.id}. Its image files remain in the directory {found.id} of the media storage.")
 
 
-def _find_site(existing: "list[HostedSite]", site: str) -> "HostedSite":
+def find_site(existing: "list[HostedSite]", site: str) -> "HostedSite":
     """Return the site with this ID or host name; the only one if neither is given."""
     key = read_site(site.lower())
     found = [entry for entry in existing if key == entry.id or key in entry.hosts]
@@ -117,7 +117,7 @@ def _find_site(existing: "list[HostedSite]", site: str) -> "HostedSite":
     return found[0]
 
 
-def _print_sites(existing: "list[HostedSite]") -> None:
+def print_sites(existing: "list[HostedSite]") -> None:
     for entry in existing:
         hosts = ", ".join(entry.hosts) or ("any host name" if len(existing) == 1 else "no host name")
         typer.echo(f"{entry.id:>6}  {entry.name:<30} {hosts}")

@@ -83,9 +83,14 @@ def make_file_name(digest: str, image_type: ImageType) -> str:
     return f"{digest}.{image_type.extension}"
 
 
+def is_file_name(text: str) -> bool:
+    """Return whether a text has the form of the name of a stored file."""
+    return _NAME.fullmatch(text) is not None
+
+
 def make_key(site_id: int, name: str) -> str:
     """Return the key of a file in the storage, which is also the end of its URL."""
-    if not _NAME.fullmatch(name):
+    if not is_file_name(name):
         raise AssertionError(f"not the name of a file: {name!r}")
     return f"{site_id}/{name[:2]}/{name}"
 

@@ -23,7 +23,7 @@ class AuthorNeeded(InvalidValue):
 
 
 async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
-    login, email = _parse_login(login), parse_argument("--email", read_email, email)
+    login, email = read_login(login), parse_argument("--email", read_email, email)
     if await users.find_user(tx, login, email):
         raise InvalidValue("A user with the login {login} or this e-mail address already exists.", login=login)
     return await users.add_user(tx, login, email, read_role(role))
@@ -61,7 +61,7 @@ async def enable_user(tx: Transaction, login: str) -> None:
 
 
 async def rename_user(tx: Transaction, login: str, new_login: str) -> None:
-    user_id, new_login = await _lock_user(tx, login), _parse_login(new_login, "NEW_LOGIN")
+    user_id, new_login = await _lock_user(tx, login), read_login(new_login, "NEW_LOGIN")
     if await users.find_user(tx, new_login, new_login) not in (None, user_id):
         raise InvalidValue("A user with the login or the e-mail address {name} already exists.", name=new_login)
     await users.set_login(tx, user_id, new_login)
@@ -150,7 +150,8 @@ def parse_argument[Value](name: str, parse: Callable[[str], Value], text: str) -
         raise InvalidArgument(name, error.message) from error
 
 
-def _parse_login(login: str, name: str = "LOGIN") -> str:
+def read_login(login: str, name: str = "LOGIN") -> str:
+    """Return a login as it is stored; raise InvalidArgument if no account can have it."""
     cleaned = parse_argument(name, lambda text: clean_plain(text, 60), login)
     # HTTP separates the login from the password with a colon; spaces are lost at its ends.
     if not cleaned or ":" in cleaned or any(character.isspace() for character in login):

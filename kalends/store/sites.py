@@ -1,6 +1,6 @@
 """Sites with their settings and host names."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -155,28 +155,42 @@ async def add_site(database_url: str, host: str, name: str, first_host: str = ""
     As soon as there are two sites, a site without a host is unreachable, so that is refused.
     """
     async with _change_sites(database_url) as connection:
-        homeless = [site for site in await _fetch_sites(connection) if not site.hosts]
-        if first_host and len(homeless) != 1:
-            raise SiteConflict("--first-host is for the one site without a host name, and there is none or several.")
-        if homeless and not first_host:
-            names = ", ".join(f"{site.id} ({site.name})" for site in homeless)
-            raise SiteConflict(
-                f"Site {names} has no host name and could not be reached any more. Pass --first-host with its host "
-                "name, or run `kalends site add-host` first."
-            )
-        if first_host:
-            await _add_new_host(connection, first_host, homeless[0].id)
-        await _require_new_host(connection, host)
-        # A sequence, because the ID of a removed site must not return; imported sites may have higher IDs.
-        site_id: int = await connection.fetchval(
-            """
-            INSERT INTO sites (id, name)
-            SELECT setval('site_ids', greatest(nextval('site_ids'), max(s.id) + 1)), $1 FROM sites s RETURNING id
-            """,
-            name,
-        )
-        await _add_new_host(connection, host, site_id)
+        await prepare_hosts(connection, first_host, [host])
+        site_id = await take_site_id(connection)
+        await create_site(connection, site_id, name)
+        await add_new_host(connection, host, site_id)
     return site_id
+
+
+async def prepare_hosts(connection: Any, first_host: str, new_hosts: Sequence[str]) -> None:
+    """Check that a site with these hosts can be added. `first_host` becomes the host of the one site without one."""
+    homeless = [site for site in await _fetch_sites(connection) if not site.hosts]
+    if first_host and len(homeless) != 1:
+        raise SiteConflict("--first-host is for the one site without a host name, and there is none or several.")
+    if homeless and not first_host:
+        names = ", ".join(f"{site.id} ({site.name})" for site in homeless)
+        raise SiteConflict(
+            f"Site {names} has no host name and could not be reached any more. Pass --first-host with its host "
+            "name, or run `kalends site add-host` first."
+        )
+    if first_host:
+        await add_new_host(connection, first_host, homeless[0].id)
+    for host in new_hosts:
+        await _require_new_host(connection, host)
+
+
+async def take_site_id(connection: Any) -> int:
+    """Return the ID of a new site."""
+    # A sequence, because the ID of a removed site must not return; imported sites may have higher IDs.
+    site_id: int = await connection.fetchval(
+        "SELECT setval('site_ids', greatest(nextval('site_ids'), max(s.id) + 1)) FROM sites s"
+    )
+    return site_id
+
+
+async def create_site(connection: Any, site_id: int, name: str) -> None:
+    """Add the row of a site, with a new secret and without a host."""
+    await connection.execute("INSERT INTO sites (id, name) VALUES ($1, $2)", site_id, name)
 
 
 async def add_host(database_url: str, host: str, site_id: int) -> None:
@@ -227,7 +241,7 @@ async def _require_new_host(connection: Any, host: str) -> None:
         raise SiteConflict(f"The host name {host} belongs to site {owner}.")
 
 
-async def _add_new_host(connection: Any, host: str, site_id: int) -> None:
+async def add_new_host(connection: Any, host: str, site_id: int) -> None:
     await _require_new_host(connection, host)
     await connection.execute("INSERT INTO site_hosts (host, site_id) VALUES ($1, $2)", host.lower(), site_id)
 

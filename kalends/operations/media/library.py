@@ -138,6 +138,22 @@ class Library:
         name, size = await self._store_file(site_id, image_file)
         return StoredImage(name, image_file.image_type, *dimensions, size, upload_sha256)
 
+    async def verify_images(self, files: Sequence[tuple[Path, ImageType]]) -> None:
+        """Check that files can be decoded as images of these types; raise InvalidValue that begins with the name."""
+        for path, image_type in files:
+            head, _ = await self._run_in_thread(_read_head_and_hash, path)
+            try:
+                is_of_type = image_types.sniff_type(head) is image_type
+            except InvalidValue as error:
+                raise InvalidValue("{name}: {problem}", name=path.name, problem=error.message) from None
+            if not is_of_type:
+                raise InvalidValue("{name}: has the content of another image type.", name=path.name)
+        await self._images.verify(files)
+
+    async def store_verified_file(self, site_id: int, name: str, path: Path) -> None:
+        """Store a file that `verify_images` has accepted, and whose content has the hash in its name."""
+        await self._run_in_thread(self._files.put, image_types.make_key(site_id, name), path)
+
     async def fetch(self, site_id: int, url: str, *, etag: str = "", last_modified: str = "") -> FetchResult:
         """Fetch an image within all limits; with the validators of the last response only if it has changed."""
         request_headers = {"Accept": ", ".join(image_types.BY_MIME)}

@@ -1,0 +1,94 @@
+"""Export of one site to a file, and import of such a file as a new site."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kalends.cli.errors import fail
+from kalends.cli.runtime import load_settings, show_progress
+from kalends.cli.sites import find_site, print_sites
+from kalends.core.clock import utc_now
+
+
+def export_site(
+    site: Annotated[str, typer.Argument(help="Host name or ID of the site.")],
+    to: Annotated[Path, typer.Option("--to", help="File to write, such as calendar.zip; it must not exist.")],
+    accounts: Annotated[
+        bool, typer.Option("--accounts", help="Include accounts, without passwords, and their drafts and filters.")
+    ] = False,
+) -> None:
+    """Write all records, history and images of a site to a file."""
+    from kalends.bootstrap import open_library
+    from kalends.operations.site_archive import export
+    from kalends.store import sites
+
+    settings, started = load_settings(), time.monotonic()
+    found = find_site(asyncio.run(sites.list_sites(settings.owner_url)), site)
+    with show_progress() as on_progress:
+        result = asyncio.run(
+            export.export_site(
+                settings.owner_url,
+                open_library(settings),
+                found.id,
+                to,
+                accounts=accounts,
+                now=utc_now(),
+                on_progress=on_progress,
+            )
+        )
+    elapsed, size = time.monotonic() - started, to.stat().st_size
+    typer.echo(
+        f"Exported site {found.id} ({found.name}) to {to}: {result.rows:,} rows and {result.files:,} image files, "
+        f"{size:,} bytes, in {elapsed:.1f} s."
+    )
+    if result.missing_files:
+        typer.echo(f"{len(result.missing_files):,} image files are missing; see `kalends media check`.", err=True)
+        raise typer.Exit(1)
+
+
+def import_site(
+    file: Annotated[Path, typer.Argument(help="File that `site export` has written.", exists=True, dir_okay=False)],
+    host: Annotated[
+        list[str] | None,
+        typer.Option("--host", help="Host name of the new site, also several; by default those of the archive."),
+    ] = None,
+    first_host: Annotated[
+        str, typer.Option(help="Host name for the existing site, if it has none; a server with several needs it.")
+    ] = "",
+    sanitize: Annotated[
+        bool,
+        typer.Option("--sanitize", help="Sanitize texts that this version would not store, instead of refusing."),
+    ] = False,
+) -> None:
+    """Add the site of an archive as a new site, and list all sites."""
+    from kalends.adapters.site_archive_file import ArchiveRefused
+    from kalends.bootstrap import open_library
+    from kalends.operations.site_archive import restore
+    from kalends.store import sites
+    from kalends.store.site_archive import RowsRefused
+
+    settings, started = load_settings(), time.monotonic()
+    options = restore.ImportOptions(tuple(host or ()), first_host, sanitize)
+    try:
+        with show_progress() as on_progress:
+            library = open_library(settings, image_workers=os.cpu_count())
+            result = asyncio.run(restore.import_site(settings.owner_url, library, file, options, on_progress))
+    except (ArchiveRefused, RowsRefused) as error:
+        fail(f"{file}: {error.text}")
+    typer.echo(
+        f"Imported site {result.site_id} ({result.name}) at {', '.join(result.hosts)}: {sum(result.rows.values()):,} "
+        f"rows and {result.files:,} image files, in {time.monotonic() - started:.1f} s."
+    )
+    accounts = result.rows["users"]
+    typer.echo(
+        f"{accounts:,} accounts have no password. `kalends user list` shows them."
+        if result.accounts
+        else f"{accounts:,} authors cannot sign in. Add an administrator with `kalends user add`."
+    )
+    if result.missing_files:
+        typer.echo(f"{result.missing_files:,} image files were missing in the archive.", err=True)
+    print_sites(asyncio.run(sites.list_sites(settings.owner_url)))
