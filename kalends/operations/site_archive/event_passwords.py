@@ -7,6 +7,8 @@ import until somebody sets a new password. Hashes occur in columns, in series an
 from collections.abc import Iterator
 from typing import Any, Final
 
+import orjson
+
 KEY: Final = "password_hash"
 # Stand for any hash, in a column of bytes and in JSON. No password has a hash of one byte.
 LOCKED_BYTES: Final = "\\x00"
@@ -29,7 +31,20 @@ def _hide_nested(value: Any, *, is_hash: bool) -> Any:
         }
     if isinstance(value, list):
         return [_hide_nested(entry, is_hash=is_hash) for entry in value]  # pyright: ignore[reportUnknownVariableType]
-    return LOCKED if is_hash and isinstance(value, str) and value else value
+    if not isinstance(value, str):
+        return value
+    return (value and LOCKED) if is_hash else _hide_encoded(value)
+
+
+def _hide_encoded(text: str) -> str:
+    """Hide the hashes in a text that is JSON: the history of a series contains its definition as text."""
+    if KEY not in text:
+        return text
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return orjson.dumps(_hide_nested(value, is_hash=False), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def find_hashes(row: dict[str, Any]) -> Iterator[str]:

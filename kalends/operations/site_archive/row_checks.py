@@ -1,7 +1,7 @@
 """Checks of the rows of an archive before they are stored. Every error names the member, the line and the column."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -9,10 +9,12 @@ from kalends.adapters.site_archive_file import ArchiveRefused
 from kalends.core.errors import InvalidValue
 from kalends.operations.site_archive.event_passwords import find_hashes
 from kalends.operations.site_archive.row_types import check_type
-from kalends.operations.site_archive.rules import RULES, Rules, check_definition
+from kalends.operations.site_archive.rules import LOGGED_RULES, RULES, Rules, check_definition
 from kalends.store.site_tables import Column
 
-MAX_SHOWN = 60
+MAX_SHOWN: Final = 60
+# The columns of a series with the contents of its events.
+CONTENTS: Final = ("template", "content_changes")
 
 
 class RowChecker:
@@ -47,6 +49,9 @@ class RowChecker:
             raise self._refuse(number, name, InvalidValue("contains the hash of a password."))
         for place, values, rules in self._find_texts(row):
             self._apply(number, place, values, rules)
+        if self._table == "changes" and row["kind"] == "series":
+            for name in ("before", "after"):
+                self._check_logged_series(number, name, row[name])
         if self._table == "series":
             try:
                 check_definition(row)
@@ -58,16 +63,27 @@ class RowChecker:
         yield "", row, RULES.get(self._table, {})
         if self._table == "changes":
             for name in ("before", "after"):
-                yield from _find_object(f"{name}.", row[name], RULES.get(row["kind"], {}))
-                if row["kind"] == "series" and isinstance(row[name], dict):
-                    yield from _find_contents(row[name], f"{name}.")
+                yield from _find_object(f"{name}.", row[name], LOGGED_RULES.get(row["kind"], {}))
         elif self._table == "series":
             yield from _find_contents(row, "")
+
+    def _check_logged_series(self, number: int, place: str, columns: Any) -> None:
+        """Check the contents of a series in its history, where they are JSON in a text."""
+        if not isinstance(columns, dict):
+            return
+        try:
+            encoded: dict[str, str] = {name: columns[name] for name in CONTENTS if name in columns}
+            decoded = {name: orjson.loads(text) for name, text in encoded.items()}
+        except (orjson.JSONDecodeError, TypeError):
+            raise self._refuse(number, place, InvalidValue("is not the definition of a series.")) from None
+        for inner, values, rules in _find_contents(decoded, f"{place}."):
+            self._apply(number, inner, values, rules)
+        columns |= {name: _encode(decoded[name]) for name in encoded if decoded[name] != orjson.loads(encoded[name])}
 
     def _apply(self, number: int, place: str, values: dict[str, Any], rules: Rules) -> None:
         for name in values.keys() & rules.keys():
             value = values[name]
-            if value is None:
+            if value is None or value == "":
                 continue
             try:
                 stored = rules[name](value)
@@ -102,6 +118,10 @@ def _find_contents(series: Mapping[str, Any], place: str) -> Iterator[tuple[str,
     for change in changes if isinstance(changes, list) else ():  # pyright: ignore[reportUnknownVariableType]
         if isinstance(change, dict):
             yield from _find_object(f"{place}content_changes.set.", change.get("set"), RULES["events"])  # pyright: ignore[reportUnknownMemberType]
+
+
+def _encode(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _show(value: object, *, quoted: bool = True) -> str:

@@ -166,6 +166,10 @@ RULES: Final[Mapping[str, Rules]] = {
         "former_host": _read_line,
     },
 }
+# The rules of the columns in the history, where columns of JSON are texts.
+LOGGED_RULES: Final[Mapping[str, Rules]] = {
+    kind: {name: rule for name, rule in rules.items() if name != "sizes"} for kind, rules in RULES.items()
+}
 
 
 def check_definition(row: Mapping[str, Any]) -> None:
