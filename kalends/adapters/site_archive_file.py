@@ -148,7 +148,7 @@ class ArchiveReader:
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path, limits: Limits = LIMITS) -> Generator[Self]:
+    def open(cls, path: Path, limits: Limits) -> Generator[Self]:
         """Open an archive; raise ArchiveRefused if it is not one, also later while it is read."""
         with path.open("rb") as source, ExitStack() as stack:
             with _explain_damage():
@@ -222,11 +222,11 @@ class ArchiveReader:
         for chunk in self._iterate_chunks(member):
             sha256.update(chunk)
             *lines, rest = (rest + chunk).split(b"\n")
-            yield from lines
-            if len(rest) > self._limits.line:
+            if max(map(len, (*lines, rest))) > self._limits.line:
                 raise ArchiveRefused(
                     "{member}: has a line of more than {limit:,} bytes.", member=member, limit=self._limits.line
                 )
+            yield from lines
         if rest:
             raise ArchiveRefused("{member}: its last line is incomplete.", member=member)
 

@@ -23,7 +23,7 @@ SETTINGS = {
     "currency_symbol": "€",
     "accent": "#112233",
     "custom_css": "body { color: #222 }",
-    "imprint_url": "https://town.example/imprint",
+    "imprint_url": "https://imprint.example/",
 }
 PASSWORD = "open sesame 123"
 
@@ -89,7 +89,8 @@ class SiteBuilder:
         self._create("/events", title="Later", date_utc="2099-01-01 00:00:00", **DATES)
         self._create("/events", title="Night of the clock change", **PAST, all_day=False)
         rich = self._create(
-            "/events", title="Rich <em>title</em> & more", image=image["id"], featured=True, sticky=True, cost="5–10 €",
+            "/events", title="Rich <em>title</em> & more", image=image["id"], featured=True, sticky=True,
+            cost="5–10 €",
             description=f'<p>Text with <img src="{small["url"]}" alt="x"> &amp; "quotes"</p>\n<pre>  a\n b</pre>',
             excerpt="Short <strong>text</strong>", website="https://example.org/?q=a%20b", event_status="postponed",
             status_reason="Rain", ticket_url="https://tickets.example/", **DATES, **links,

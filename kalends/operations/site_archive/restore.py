@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from kalends.adapters.site_archive_file import LIMITS, ArchiveReader, ArchiveRefused, Limits
+from kalends.adapters.site_archive_file import LIMITS, ArchiveReader, ArchiveRefused
 from kalends.core.errors import InvalidArgument, InvalidValue
 from kalends.core.image_types import BY_EXTENSION
 from kalends.core.urls import read_host_name
@@ -38,7 +38,6 @@ class ImportOptions:
     hosts: Sequence[str] = ()
     first_host: str = ""
     sanitize: bool = False
-    limits: Limits = LIMITS
 
 
 @dataclass(slots=True)
@@ -69,7 +68,7 @@ async def import_site(
     database_url: str, library: Library, path: Path, options: ImportOptions, on_progress: ProgressCallback
 ) -> ImportResult:
     """Import an archive as a new site; raise ArchiveRefused or RowsRefused and leave nothing if it is not valid."""
-    with ArchiveReader.open(path, options.limits) as archive:
+    with ArchiveReader.open(path, LIMITS) as archive:
         manifest = Manifest.read(archive.manifest)
         check_schema(manifest, await read_schema(database_url))
         hosts = _choose_hosts(manifest, options)
