@@ -66,6 +66,7 @@ PATH_MARKERS = {
     "series/test_series_horizon.py": ["process"],
     "series/test_series_model.py": ["exhaustive"],
     "series/test_series_robustness.py": ["process"],
+    "site_archive": ["process"],
     "speed": ["process"],
     "upgrade": ["process"],
 }

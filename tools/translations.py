@@ -32,6 +32,10 @@ KEYWORDS = {
 # Modules whose messages only operators see.
 ENGLISH_ONLY = {
     "operations/record_history.py",
+    "operations/site_archive/restore.py",
+    "operations/site_archive/row_checks.py",
+    "operations/site_archive/row_types.py",
+    "operations/site_archive/rules.py",
     "demo/seed.py",
     "demo/events.py",
 }

@@ -40,6 +40,10 @@ class ImageFile:
     height: int
 
 
+class FileRefused(InvalidValue):
+    """One of several files is not an acceptable image; the message begins with its name. Only operators see it."""
+
+
 class ImageWorker:
     """Runs decoder processes, at most a fixed number at the same time."""
 
@@ -73,14 +77,14 @@ class ImageWorker:
         return await self._run_job(source, image_type, directory, rows, focus) if rows else []
 
     async def verify(self, files: Sequence[tuple[Path, ImageType]]) -> None:
-        """Decode images and write nothing; raise InvalidValue that begins with the name of the one that fails."""
+        """Decode images and write nothing; raise FileRefused for the first that cannot be decoded."""
         result = await self._run({"files": [(str(path), image_type.codec) for path, image_type in files]})
         if "refused" in result:
             error = _error_for(result["refused"])
             if isinstance(error, ApiError):
                 raise error
             name = Path(result.get("source") or files[0][0]).name
-            raise InvalidValue("{name}: {problem}", name=name, problem=error.message)
+            raise FileRefused("{name}: {problem}", name=name, problem=error.message)
 
     async def _run_job(
         self,

@@ -10,10 +10,8 @@ from kalends.core.html.sanitize import clean_text
 
 MAX_WEBSITE_LENGTH: Final = 2000
 MAX_EMAIL_LENGTH: Final = 254
-MAX_HOST_LENGTH: Final = 253
 
 _HOST_AND_PORT = re.compile(r"(?P<host>(?:[\w-]+\.)*[\w-]+\.?|\[[0-9a-fA-F:.]+\])(?::(?P<port>[0-9]{1,5}))?")
-_HOST_NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]{2,45}\]", re.ASCII | re.IGNORECASE)
 _UNWISE = re.compile(r"[\"<>\\^`{|}]")
 _EMAIL = re.compile(r"[^@\s<>()\[\],;:\\\"]+@[^@\s<>()\[\],;:\\\"/?#]+")
 
@@ -39,13 +37,6 @@ def read_website(value: object) -> str:
         raise _invalid_website()
     url = parts.scheme + text[len(parts.scheme) :]
     return _UNWISE.sub(lambda match: quote(match[0]), url)
-
-
-def read_host_name(value: str) -> str:
-    """Validate the host name of a site, without a port, and return it in lower case."""
-    if len(value) > MAX_HOST_LENGTH or not _HOST_NAME.fullmatch(value):
-        raise InvalidValue("must be a host name such as events.example.org.")
-    return value.lower()
 
 
 def read_email(value: str) -> str:

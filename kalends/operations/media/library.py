@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kalends.adapters.file_store import FileStore, create_work_directory, remove_work_directory
-from kalends.adapters.image_worker import ImageFile, ImageWorker
+from kalends.adapters.image_worker import FileRefused, ImageFile, ImageWorker
 from kalends.core import errors, image_types
 from kalends.core.egress import AllowedNetwork
 from kalends.core.errors import ApiError, InvalidValue
@@ -139,15 +139,15 @@ class Library:
         return StoredImage(name, image_file.image_type, *dimensions, size, upload_sha256)
 
     async def verify_images(self, files: Sequence[tuple[Path, ImageType]]) -> None:
-        """Check that files can be decoded as images of these types; raise InvalidValue that begins with the name."""
+        """Check that files can be decoded as images of these types; raise FileRefused for the first that cannot."""
         for path, image_type in files:
             head, _ = await self._run_in_thread(_read_head_and_hash, path)
             try:
                 is_of_type = image_types.sniff_type(head) is image_type
             except InvalidValue as error:
-                raise InvalidValue("{name}: {problem}", name=path.name, problem=error.message) from None
+                raise FileRefused("{name}: {problem}", name=path.name, problem=error.message) from None
             if not is_of_type:
-                raise InvalidValue("{name}: has the content of another image type.", name=path.name)
+                raise FileRefused("{name}: has the content of another image type.", name=path.name)
         await self._images.verify(files)
 
     async def store_verified_file(self, site_id: int, name: str, path: Path) -> None:

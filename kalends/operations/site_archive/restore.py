@@ -4,6 +4,7 @@ All rows are stored in one transaction, and the host names last, so nobody sees 
 stored before the commit and removed if there is none.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import batched
@@ -12,10 +13,11 @@ from typing import Any, Final
 
 import orjson
 
+from kalends.adapters.image_worker import FileRefused
 from kalends.adapters.site_archive_file import LIMITS, ArchiveReader, ArchiveRefused
-from kalends.core.errors import InvalidArgument, InvalidValue
+from kalends.core.errors import InvalidArgument
 from kalends.core.image_types import BY_EXTENSION
-from kalends.core.urls import read_host_name
+from kalends.core.messages import Message
 from kalends.operations.media.library import Library
 from kalends.operations.site_archive.manifest import Manifest, check_schema
 from kalends.operations.site_archive.row_checks import RowChecker
@@ -27,6 +29,9 @@ BATCH_ROWS: Final = 1000
 BATCH_BYTES: Final = 4 * 2**20
 # Image files that one decoder process checks.
 BATCH_IMAGES: Final = 8
+# Host names of sites have no port.
+MAX_HOST_LENGTH: Final = 253
+_HOST: Final = re.compile(r"[a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]{2,45}\]", re.ASCII | re.IGNORECASE)
 
 ProgressCallback = Callable[[str, int, int], None]
 
@@ -100,12 +105,12 @@ def _choose_hosts(manifest: Manifest, options: ImportOptions) -> tuple[str, ...]
     hosts = list(options.hosts) or list(manifest.hosts)
     if not hosts:
         raise ArchiveRefused("is of a site without a host name. Pass one with --host.")
-    try:
-        return tuple(dict.fromkeys(map(read_host_name, hosts)))
-    except InvalidValue as error:
+    if any(len(host) > MAX_HOST_LENGTH or not _HOST.fullmatch(host) for host in hosts):
+        problem = Message("must be a host name such as events.example.org.")
         if options.hosts:
-            raise InvalidArgument("--host", error.message) from None
-        raise ArchiveRefused("manifest.json: a host name {problem}", problem=error.message) from None
+            raise InvalidArgument("--host", problem)
+        raise ArchiveRefused("manifest.json: a host name {problem}", problem=problem)
+    return tuple(dict.fromkeys(host.lower() for host in hosts))
 
 
 class _Loader:
@@ -158,7 +163,7 @@ class _Loader:
             await library.verify_images(
                 [(path, BY_EXTENSION[name.rpartition(".")[2]]) for name, path in paths.items()]
             )
-        except InvalidValue as error:
+        except FileRefused as error:
             raise ArchiveRefused("media/{problem}", problem=error.message) from None
 
     async def _load_site(self, columns: Sequence[Column], rows: Iterator[dict[str, Any]]) -> int:
