@@ -46,6 +46,9 @@ OTHER_PATHS = {
     "Asia/Kolkata",
     "Europe/Berlin",
     "compose.override.yaml",
+    # Members of an archive of a site.
+    "manifest.json",
+    "media/",
     "dist/",
     # Files that readers of the quickstarts write.
     "events.html",
