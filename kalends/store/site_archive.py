@@ -141,6 +141,17 @@ class SiteLoad:
             list(parents.values()),
         )
 
+    async def correct_places(self) -> None:
+        """Correct which events have a venue with coordinates, if the archive is wrong about some of them."""
+        await self.connection.execute(
+            """UPDATE events e SET placed = NOT e.placed
+            WHERE e.site_id = $1 AND e.placed <> EXISTS (
+                SELECT FROM event_venues l JOIN venues v ON v.site_id = l.site_id AND v.id = l.venue_id
+                WHERE l.site_id = e.site_id AND l.event_id = e.id AND v.status = 'publish' AND v.location IS NOT NULL)
+            """,
+            self.site_id,
+        )
+
     async def check_counters(self) -> None:
         """Refuse counters from which new records would get an ID or a revision that exists already."""
         problem = await self.connection.fetchval(_CHECK_COUNTERS, self.site_id)

@@ -65,13 +65,14 @@ AUTHORS: Final = Table(
 # In the order of their foreign keys, after the site and its users.
 TABLES: Final = (
     Table("media"),
-    # Triggers count the events of terms, and mark events whose venue has coordinates.
+    # Triggers count the events of terms.
     Table("categories", left_out=frozenset({"count"}), parent="parent"),
     Table("tags", left_out=frozenset({"count"})),
     Table("series"),
     Table("venues", left_out=frozenset({"unsettled"})),
     Table("organizers"),
-    Table("events", left_out=frozenset({"placed"}), parent="post_parent"),
+    # `placed` is derived, too, but a trigger would have to write each event a second time.
+    Table("events", parent="post_parent"),
     _link("event_venues"),
     _link("event_organizers"),
     _link("event_categories"),

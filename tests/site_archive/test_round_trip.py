@@ -11,6 +11,7 @@ import pytest
 
 from tests.servers import Server
 from tests.site_archive.conftest import HOST, Place
+from tests.site_archive.edited_archives import Archive
 from tests.site_archive.responses import Serving, compare_responses
 from tests.site_archive.site_rows import read_counters, read_rows, read_stored_counters
 
@@ -68,6 +69,15 @@ def test_imported_rows_and_counters_are_equal(
     assert all(counters.values())
     # The empty site that was there before is untouched.
     assert [table for table, rows in read_rows(place.url, 1).items() if rows] == ["sites"]
+
+
+def test_wrong_places_are_corrected(archives: Callable[[bool], Path], new_place: Place, tmp_path: Path) -> None:
+    """Whether an event has a place is derived from its venues, whatever the archive says."""
+    archive = Archive.load(archives(False))
+    archive.set_rows("events", [{**row, "placed": not row["placed"]} for row in archive.rows("events")])
+    path = archive.save(tmp_path / "wrong.zip")
+    new_place.run("site", "import", str(path), "--host", "new.example", "--first-host", "old.example")
+    assert read_stored_counters(new_place.url, 2) == read_counters(new_place.url, 2)
 
 
 def test_site_can_be_imported_beside_itself(

@@ -87,6 +87,7 @@ async def import_site(
                 )
                 loader = _Loader(archive, manifest, load, options, on_progress)
                 await loader.load_tables(result)
+                await load.correct_places()
                 await load.check_counters()
                 await loader.store_images(stored)
                 await load.enqueue_sizes()
