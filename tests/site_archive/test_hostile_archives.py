@@ -68,7 +68,7 @@ def refusals(
         yield Refusals(place, archives(True), directory)
 
 
-def find_entry(content: bytes, name: bytes) -> int:
+def find_entry(content: bytes | bytearray, name: bytes) -> int:
     """Return where the directory of a zip file describes a member."""
     start = content.index(b"PK\x01\x02")
     while content[start + 46 : start + 46 + len(name)] != name:

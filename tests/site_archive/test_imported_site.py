@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from kalends.operations.site_archive import restore
+from kalends.store.site_archive import SiteLoad
 from tests.api.running_app import API_PATH, User
 from tests.robustness.site_fixtures import DATES
 from tests.servers import Server
@@ -167,9 +168,9 @@ def test_other_sites_are_not_blocked_and_see_nothing(
     """While an import is under way, other sites are written to, and the new host leads nowhere."""
     new_place.run("site", "add", "second.example", "--first-host", "first.example")
     seen: list[object] = []
-    publish = restore.SiteLoad.publish
+    publish = SiteLoad.publish
 
-    async def look_before(load: restore.SiteLoad, hosts: list[str]) -> None:
+    async def look_before(load: SiteLoad, hosts: list[str]) -> None:
         await asyncio.to_thread(look)
         await publish(load, hosts)
 
@@ -187,7 +188,7 @@ def test_other_sites_are_not_blocked_and_see_nothing(
             seen.extend(connection.execute("SELECT id FROM sites ORDER BY id").fetchall())
             seen.extend(connection.execute("SELECT host FROM site_hosts WHERE host = 'new.example'").fetchall())
 
-    monkeypatch.setattr(restore.SiteLoad, "publish", look_before)
+    monkeypatch.setattr(SiteLoad, "publish", look_before)
     new_place.run("site", "import", str(archives(True)), "--host", "new.example")
     assert seen == [(1,), (2,)]
 
