@@ -19,7 +19,7 @@ from kalends.api.description import reference
 from kalends.api.handler import handle_api_request, make_headers, redirect_to_document
 from kalends.api.request import ApiRequest
 from kalends.api.routes import EXTENSION, INTERFACE, ROOT
-from kalends.bootstrap import database_options, open_library, open_replica, open_tracer
+from kalends.bootstrap import open_database, open_library, open_replica, open_tracer
 from kalends.console.handler import serve_console
 from kalends.console.request import PREFIX as CONSOLE
 from kalends.console.request import ConsoleRequest
@@ -42,9 +42,7 @@ from kalends.http.rest_route import rewrite_rest_route
 from kalends.http.sending import CHUNK_BYTES, send_cached, send_response
 from kalends.http.telemetry import Telemetry, sample_pool
 from kalends.operations.representation_cache import RepresentationCache
-from kalends.operations.sites import find_hosts
 from kalends.settings import Settings, read_settings
-from kalends.store.database import Database
 from kalends.store.migrations import newest_revision
 from kalends.website import rendering, routes
 from kalends.website.handler import MapSettings, PageRequest
@@ -73,8 +71,6 @@ WARM_UP_PAGES: Final = ("/events/month/", "/events/list/")
 WARM_UP_LISTS: Final = ("/events", "/venues")
 # Seconds after which the server accepts requests without waiting for the rest of its warm-up.
 MAX_WARM_UP: Final = 5.0
-# The site whose pages are shown in the warm-up.
-FIRST_SITE: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,20 +176,19 @@ class Application:
             async with asyncio.timeout(MAX_WARM_UP):
                 if (replica := self._state.sources.replica) is not None:
                     await replica.read_positions()
-                host = await self._find_any_host()
-                await self._state.sources.current_revision(host)
+                hosts = await self._sample_hosts()
+                await asyncio.gather(*[self._state.sources.current_revision(host) for host in hosts])
                 paths = [*WARM_UP_PAGES, *[self._config.mounts[0].prefix + path for path in WARM_UP_LISTS]]
-                await asyncio.gather(*[self._render_unseen(host, path) for path in paths])
+                await asyncio.gather(*[self._render_unseen(host, path) for host in hosts for path in paths])
         except (ApiError, TimeoutError) as error:
             log.warning("the server starts before its warm-up is complete: %r", error)
 
-    async def _find_any_host(self) -> str:
-        """Return a host of the first site. Without one, any other serves as well, unless there are several sites."""
+    async def _sample_hosts(self) -> list[str]:
+        """Return a host of each database; any other serves as well, unless there are several sites."""
         try:
-            async with self._state.database.transaction(FIRST_SITE, utc_now(), writing=False) as tx:
-                return next(iter(await find_hosts(tx)), "localhost")
+            return await self._state.database.sample_hosts() or ["localhost"]
         except ApiError:
-            return "localhost"
+            return ["localhost"]
 
     async def _render_unseen(self, host: str, path: str) -> None:
         scope = {
@@ -456,7 +451,7 @@ def create_application(tracer: Tracer | None = None, *, warms_up: bool = False) 
     )
 
     async def open_state() -> AppState:
-        database = await Database.open(database_options(settings, tracer))
+        database = await open_database(settings, tracer)
         sources = ReadSources(database, await open_replica(settings, database))
         return AppState(
             database,

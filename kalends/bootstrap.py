@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from kalends.adapters.tracing import Tracer
     from kalends.operations.imports.inputs import Tools
     from kalends.operations.media.library import Library
-    from kalends.store.database import Database, Options
+    from kalends.store.database import Options
     from kalends.store.replica import Replica
+    from kalends.store.site_database import SiteDatabase
 
 
 def open_library(settings: Settings, *, image_workers: int | None = None) -> "Library":
@@ -86,7 +87,25 @@ def database_options(settings: Settings, tracer: "Tracer | None" = None) -> "Opt
     )
 
 
-async def open_replica(settings: Settings, primary: "Database") -> "Replica | None":
+async def open_database(
+    settings: Settings, tracer: "Tracer | None" = None, *, min_pool_timeout: float = 0.0
+) -> "SiteDatabase":
+    """Open the database of the settings, or with a directory all cells; no connection is made before its use."""
+    from kalends.store.cell_router import CellRouter
+    from kalends.store.cells import Cells
+    from kalends.store.database import Database
+    from kalends.store.directory import Directory
+
+    options = database_options(settings, tracer)
+    options = replace(options, pool_timeout=max(options.pool_timeout, min_pool_timeout))
+    if not settings.directory_url:
+        return await Database.open(options)
+    directory = await Directory.open(replace(options, url=settings.directory_url, enqueue_purges=False))
+    databases = {name: await Database.open(replace(options, url=url)) for name, url in settings.cells.items()}
+    return Cells(databases, CellRouter(directory))
+
+
+async def open_replica(settings: Settings, primary: "SiteDatabase") -> "Replica | None":
     """Open the pool of the replica, with bounds of its own; None if there is no replica."""
     from kalends.store.database import Database
     from kalends.store.replica import Replica, ReplicaLimits
@@ -101,7 +120,7 @@ async def open_replica(settings: Settings, primary: "Database") -> "Replica | No
         is_standby=True,
     )
     limits = ReplicaLimits(settings.replica_max_lag, settings.replica_outage_seconds)
-    return Replica(await Database.open(options), primary, limits)
+    return Replica(await Database.open(options), primary.by_cell[""], limits)
 
 
 def configure_logging(log_format: str) -> None:

@@ -1,8 +1,9 @@
 """Settings from environment variables, validated at start. `pool_size` is KALENDS_POOL_SIZE, and so on."""
 
 import os
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
@@ -39,6 +40,11 @@ SYNONYMS: Final = {
 }
 
 CommaSeparated = tuple[str, ...]
+UrlByCell = dict[str, str]
+
+CELL_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,30}")
+# A comma before a name; the URL of a server with several addresses contains commas, too.
+NEXT_CELL: Final = re.compile(r",(?=[^,=/@]*=[^,=]*://)")
 
 
 class Settings(BaseModel):
@@ -75,6 +81,22 @@ class Settings(BaseModel):
         le=86400,
         description="Seconds for which the replica answers public reads while the primary is away, however old its "
         "data is; 0: only within the maximum age.",
+    )
+    directory_url: str = Field(
+        default="",
+        description="Connection URL of the directory, which knows the cell of each site; empty: all sites are in "
+        "KALENDS_DATABASE_URL. With a directory, that setting and the two after it are not used.",
+    )
+    cells: UrlByCell = Field(
+        default={},
+        description="Connection URLs of the cells with the login of the server, comma-separated, such as "
+        "a=postgresql://…,b=postgresql://…",
+    )
+    cell_owners: UrlByCell = Field(
+        default={}, description="The same with the owner's login, as KALENDS_MIGRATION_URL; empty: KALENDS_CELLS."
+    )
+    cell_queues: UrlByCell = Field(
+        default={}, description="The same with the job queue's login, as KALENDS_QUEUE_URL; empty: KALENDS_CELLS."
     )
     base_url: str = Field(
         default="",
@@ -224,7 +246,69 @@ class Settings(BaseModel):
     def owner_url(self) -> str:
         return self.migration_url or self.database_url
 
-    @field_validator("database_url", "migration_url", "queue_url", "replica_url")
+    @property
+    def owner_urls(self) -> UrlByCell:
+        """Return the URLs of the cells with the owner's login."""
+        return self.cell_owners or self.cells
+
+    @property
+    def members(self) -> "Mapping[str, Settings]":
+        """Return the settings of each database by the name of its cell; the only one has an empty name."""
+        return {name: self.for_cell(name) for name in self.cells} or {"": self}
+
+    def for_cell(self, name: str) -> Self:
+        """Return the settings of a process that uses one cell, as if there were no other."""
+        urls = {
+            "database_url": self.cells[name],
+            "migration_url": self.cell_owners.get(name, ""),
+            "queue_url": self.cell_queues.get(name, ""),
+        }
+        none = {"directory_url": "", "cells": {}, "cell_owners": {}, "cell_queues": {}}
+        return self.model_copy(update={**urls, **none})
+
+    @field_validator("cells", "cell_owners", "cell_queues", mode="before")
+    @classmethod
+    def _split_cells(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        urls: dict[str, str] = {}
+        for entry in NEXT_CELL.split(value) if value.strip() else []:
+            name, separator, url = (part.strip() for part in entry.partition("="))
+            if not separator or not CELL_NAME.fullmatch(name):
+                raise ValueError(
+                    "each entry must be NAME=URL, with a name of at most 31 lower-case letters, digits and hyphens "
+                    "that begins with a letter"
+                )
+            if name in urls:
+                raise ValueError(f"has the name {name} twice")
+            urls[name] = url
+        return urls
+
+    @field_validator("cells", "cell_owners", "cell_queues")
+    @classmethod
+    def _check_cells(cls, value: UrlByCell, info: ValidationInfo) -> UrlByCell:
+        for name, url in value.items():
+            if not url.startswith(("postgresql://", "postgres://")):
+                raise ValueError(f"the URL of {name} must begin with postgresql://")
+        if len(set(value.values())) < len(value):
+            raise ValueError("has the same URL twice")
+        has_directory = bool(info.data.get("directory_url"))
+        if value and not has_directory:
+            raise ValueError("needs KALENDS_DIRECTORY_URL")
+        if info.field_name == "cells" and has_directory and not value:
+            raise ValueError("is required if KALENDS_DIRECTORY_URL is set")
+        if info.field_name != "cells" and value and value.keys() != info.data.get("cells", {}).keys():
+            raise ValueError("must have the same names as KALENDS_CELLS")
+        return value
+
+    @field_validator("directory_url")
+    @classmethod
+    def _refuse_replica(cls, value: str, info: ValidationInfo) -> str:
+        if value and info.data.get("replica_url"):
+            raise ValueError("cannot be used together with KALENDS_REPLICA_URL")
+        return value
+
+    @field_validator("database_url", "migration_url", "queue_url", "replica_url", "directory_url")
     @classmethod
     def _check_postgresql_url(cls, value: str, info: ValidationInfo) -> str:
         if info.field_name != "database_url" and not value:

@@ -29,6 +29,7 @@ PATH_MARKERS = {
     "api/test_permissions.py": ["exhaustive"],
     "api/test_place_lists.py": ["exhaustive"],
     "backup": ["process"],
+    "cells/test_cell_processes.py": ["process"],
     "commands": ["process"],
     "console/test_emails.py": ["process"],
     "console/test_editor_bundle.py": ["npm"],

@@ -54,29 +54,48 @@ UNAVAILABLE = Metric(
     "kalends_unavailable_total", "counter", "server", "Responses with status 503 or 507, by cause", ("cause",)
 )
 
-# Database connections of the server processes.
-POOL_SIZE = Metric("kalends_pool_size", "gauge", "server", "Maximum number of database connections of all processes")
-POOL_USED = Metric("kalends_pool_used", "gauge", "server", "Database connections in use")
-POOL_WAITING = Metric("kalends_pool_waiting", "gauge", "server", "Requests that wait for a database connection")
+# Database connections of the server processes, by cell; without a directory the label is empty.
+POOL_SIZE = Metric(
+    "kalends_pool_size", "gauge", "server", "Maximum number of database connections of all processes", ("cell",)
+)
+POOL_USED = Metric("kalends_pool_used", "gauge", "server", "Database connections in use", ("cell",))
+POOL_WAITING = Metric(
+    "kalends_pool_waiting", "gauge", "server", "Requests that wait for a database connection", ("cell",)
+)
+ROUTING = Metric(
+    "kalends_routing_total",
+    "counter",
+    "server",
+    "Routing to cells, by `event`: miss (the site was not in memory), lookup (a query of the directory), retry (a "
+    "cell did not serve the site), wait (for the end of a move)",
+    ("event",),
+)
 
 # The database. Metrics of replicas belong here, with their values in `operations/metrics.py`.
-DATABASE_UP = Metric("kalends_database_up", "gauge", "both", "1 if the database responds, else 0")
+DATABASE_UP = Metric("kalends_database_up", "gauge", "both", "1 if the database responds, else 0", ("cell",))
 SCHEMA = Metric(
     "kalends_schema_info",
     "gauge",
     "server",
     "Schema version of the database and the one that the server expects, as labels",
-    ("found", "expected"),
+    ("cell", "found", "expected"),
 )
 SCHEMA_USABLE = Metric(
-    "kalends_schema_usable", "gauge", "server", "1 if the server can use the schema of the database, else 0"
+    "kalends_schema_usable",
+    "gauge",
+    "server",
+    "1 if the server can use the schema of the database, else 0",
+    ("cell",),
 )
-MARKS_MISSING = Metric("kalends_leakproof_marks_missing", "gauge", "server", "Functions that lack the mark LEAKPROOF")
+MARKS_MISSING = Metric(
+    "kalends_leakproof_marks_missing", "gauge", "server", "Functions that lack the mark LEAKPROOF", ("cell",)
+)
 HEARTBEAT_AGE = Metric(
     "kalends_worker_heartbeat_age_seconds",
     "gauge",
     "server",
     "Seconds since the last heartbeat of any worker; +Inf if there is none",
+    ("cell",),
 )
 
 # The worker and its queue.
@@ -102,6 +121,7 @@ OLDEST_JOB = Metric(
     "Seconds since the oldest waiting job was due; 0 if none waits",
 )
 
+# What every server and worker exports; ROUTING needs a directory.
 METRICS: Final = (
     INFO,
     REQUESTS,

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from kalends.cli import (
+    cells,
     check,
     demo,
     imports,
@@ -33,6 +34,7 @@ app.add_typer(users.app_password, name="app-password")
 sites.group.command("export")(site_archive.export_site)
 sites.group.command("import")(site_archive.import_site)
 app.add_typer(sites.group, name="site")
+app.add_typer(cells.group, name="cell")
 app.add_typer(jobs.job, name="job")
 app.add_typer(sites.timezone, name="timezone")
 app.add_typer(media.media, name="media")

@@ -1,6 +1,7 @@
 """`kalends check`: looks at everything that a server and a worker depend on."""
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,13 +44,44 @@ async def find_all(settings: "Settings") -> list[Finding]:
     from kalends.cli import check_services as services
 
     return [
-        *await check_database(settings),
+        *await check_databases(settings),
         *await services.check_storage(settings),
         *await services.check_email(settings),
         *await services.check_caches(settings),
         *services.check_proxies(settings),
         *services.check_extras(settings),
     ]
+
+
+async def check_databases(settings: "Settings") -> list[Finding]:
+    """Return the findings about the database, or about the directory and all cells."""
+    if not settings.directory_url:
+        return await check_database(settings)
+    findings = await check_directory(settings)
+    for cell, member in settings.members.items():
+        findings += [replace(one, text=f"Cell {cell}: {one.text}") for one in await check_database(member)]
+    return findings
+
+
+async def check_directory(settings: "Settings") -> list[Finding]:
+    """Return the findings about the directory and the names of the cells."""
+    from kalends.store import directory_changes, problems
+
+    try:
+        entries = await directory_changes.list_cells(settings.directory_url)
+    except problems.DatabaseUnavailable as error:
+        cure = "The setting is `KALENDS_DIRECTORY_URL`."
+        return [Finding("Directory", "error", mask_passwords(error.detail), cure)]
+    except problems.DRIVER_ERRORS as error:
+        return [Finding("Directory", "error", f"{type(error).__name__}: {error}", "Run `kalends migrate`.")]
+    names = {entry.name for entry in entries}
+    findings = [Finding("Directory", "ok", f"{sum(entry.sites for entry in entries)} sites in {len(names)} cells.")]
+    for name in sorted(names - settings.cells.keys()):
+        findings.append(Finding("Directory", "error", f"The cell {name} is not in `KALENDS_CELLS`."))
+    for name in sorted(settings.cells.keys() - names):
+        cure = f"Run `kalends cell add {name}`."
+        findings.append(Finding("Directory", "warning", f"The cell {name} is not in the directory.", cure))
+    return findings
 
 
 async def check_database(settings: "Settings") -> list[Finding]:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from kalends.cli.runtime import SiteOption, load_settings, read_site, show_progress
+from kalends.cli.cells import load_site_cell
+from kalends.cli.runtime import SiteOption, read_site, show_progress
 
 
 def add_demo_records(
@@ -54,7 +55,7 @@ def add_demo_records(
         today=today.date() if today else None,
     )
     with show_progress() as on_progress:
-        counts = asyncio.run(seeding.seed(load_settings().owner_url, read_site(site), options, on_progress))
+        counts = asyncio.run(seeding.seed(load_site_cell(site).owner_url, read_site(site), options, on_progress))
     elapsed = time.monotonic() - started
     typer.echo(
         f"Created {counts.events:,} events, {counts.upcoming:,} of them upcoming; {counts.venues:,} venues, "
@@ -69,7 +70,7 @@ def _add_town(site: str, today: datetime | None) -> None:
     from kalends.core.clock import utc_now
     from kalends.demo.town.load import TownCounts, seed_town
 
-    settings = load_settings()
+    settings = load_site_cell(site)
     started = time.monotonic()
     with show_progress() as on_progress:
         counts: TownCounts | None = asyncio.run(

@@ -11,7 +11,12 @@ from typer.core import TyperGroup
 
 from kalends.core.errors import ApiError, InvalidValue
 
-URL_SETTINGS = ("KALENDS_DATABASE_URL", "KALENDS_MIGRATION_URL", "KALENDS_QUEUE_URL")
+# A URL, up to the next one of a list such as a=postgresql://…,b=postgresql://…
+URL = re.compile(r"postgres(?:ql)?://.*?(?=,[a-z0-9-]+=postgres|$)")
+URL_SETTINGS = (
+    *("KALENDS_DATABASE_URL", "KALENDS_MIGRATION_URL", "KALENDS_QUEUE_URL"),
+    *("KALENDS_DIRECTORY_URL", "KALENDS_CELLS", "KALENDS_CELL_OWNERS", "KALENDS_CELL_QUEUES"),
+)
 
 
 class CommandGroup(TyperGroup):
@@ -56,14 +61,15 @@ def mask_passwords(text: str) -> str:
     """Replace passwords in URLs, and the passwords of the settings wherever they appear."""
     masked = re.sub(r"(://[^\s:/@]*:)[^\s/]*@", r"\1***@", text)
     for name in URL_SETTINGS:
-        password = _read_password(os.environ.get(name, ""))
-        if len(password) > 3:
-            masked = masked.replace(password, "***")
+        for password in _read_passwords(os.environ.get(name, "")):
+            if len(password) > 3:
+                masked = masked.replace(password, "***")
     return masked
 
 
-def _read_password(url: str) -> str:
+def _read_passwords(text: str) -> list[str]:
+    """Return the passwords of all URLs in a setting, which may be a list."""
     try:
-        return urlsplit(url).password or ""
+        return [urlsplit(url).password or "" for url in URL.findall(text)]
     except ValueError:
-        return ""
+        return []

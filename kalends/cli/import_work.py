@@ -18,8 +18,9 @@ from kalends.operations.imports.fetching import read_source_url
 from kalends.operations.imports.inputs import Tools, choose_kind
 from kalends.operations.imports.sources import fetch_run
 from kalends.store import Row, import_lists, imports, users
-from kalends.store.database import Database, Transaction
+from kalends.store.database import Transaction
 from kalends.store.imports import decode_message
+from kalends.store.site_database import SiteDatabase
 
 MAX_ROWS = 20  # of each action
 
@@ -43,7 +44,9 @@ class Origin:
         return self.text[:200] if self.is_address else Path(self.text).name[:200]
 
 
-async def import_origin(database: Database, tools: Tools, site_id: int, origin: Origin, *, is_applied: bool) -> None:
+async def import_origin(
+    database: SiteDatabase, tools: Tools, site_id: int, origin: Origin, *, is_applied: bool
+) -> None:
     """Plan an import and show the plan; apply it if requested."""
     source_id = await _prepare_source(database, site_id, origin)
     with show_progress() as report:
@@ -69,7 +72,9 @@ async def import_origin(database: Database, tools: Tools, site_id: int, origin: 
         typer.echo(f"Nothing was changed. Apply this plan with `kalends import apply {run_id}`.")
 
 
-async def apply_plan(database: Database, tools: Tools, site_id: int, run_id: int, numbers: list[int] | None) -> None:
+async def apply_plan(
+    database: SiteDatabase, tools: Tools, site_id: int, run_id: int, numbers: list[int] | None
+) -> None:
     """Apply a plan with a progress bar, and print the result."""
     with show_progress() as report:
         counts = await applying.apply(
@@ -88,7 +93,7 @@ async def apply_plan(database: Database, tools: Tools, site_id: int, run_id: int
         raise typer.Exit(1)
 
 
-async def show_run(database: Database, site_id: int, run_id: int, *, shows_all: bool = False) -> None:
+async def show_run(database: SiteDatabase, site_id: int, run_id: int, *, shows_all: bool = False) -> None:
     """Print a run with its counts and rows."""
     run = await _fetch_run(database, site_id, run_id)
     print_counts(run)
@@ -100,7 +105,7 @@ async def show_run(database: Database, site_id: int, run_id: int, *, shows_all: 
 
 
 async def _list_rows(
-    database: Database, site_id: int, run_id: int, *, shows_all: bool
+    database: SiteDatabase, site_id: int, run_id: int, *, shows_all: bool
 ) -> list[tuple[list[Row], int]]:
     """Return the rows by action, and their number."""
     groups: list[tuple[list[Row], int]] = []
@@ -111,7 +116,7 @@ async def _list_rows(
     return groups
 
 
-async def _fetch_run(database: Database, site_id: int, run_id: int) -> Row:
+async def _fetch_run(database: SiteDatabase, site_id: int, run_id: int) -> Row:
     async with database.transaction(site_id, utc_now(), writing=False) as tx:
         return await fetch_run(tx, run_id)
 
@@ -130,7 +135,7 @@ def read_numbers(text: str) -> list[int] | None:
 # Sources -------------------------------------------------------------------------------------
 
 
-async def _prepare_source(database: Database, site_id: int, origin: Origin) -> int:
+async def _prepare_source(database: SiteDatabase, site_id: int, origin: Origin) -> int:
     """Find the source of an address or file, or add it; store the file."""
     content = None if origin.is_address else _read_file(Path(origin.text))
     try:

@@ -13,7 +13,7 @@ from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
     from kalends.operations.imports.inputs import Tools
-    from kalends.store.database import Database
+    from kalends.store.site_database import SiteDatabase
 
 RUN: str = "run"
 
@@ -61,7 +61,7 @@ def import_from(
 
     request = Origin(origin, owner, status, timezone, every)
 
-    async def work(database: "Database", tools: "Tools", site_id: int) -> None:
+    async def work(database: "SiteDatabase", tools: "Tools", site_id: int) -> None:
         await import_origin(database, tools, site_id, request, is_applied=apply)
 
     _run(site, work)
@@ -80,7 +80,7 @@ def apply_run(
 
     numbers = read_numbers(rows)
 
-    async def work(database: "Database", tools: "Tools", site_id: int) -> None:
+    async def work(database: "SiteDatabase", tools: "Tools", site_id: int) -> None:
         await apply_plan(database, tools, site_id, run, numbers)
 
     _run(site, work)
@@ -93,7 +93,7 @@ def undo_run(run: RunArgument, yes: YesOption = False, site: SiteOption = "") ->
     from kalends.operations.imports import runs
     from kalends.operations.imports.undo import plan_undo
 
-    async def work(database: "Database", tools: "Tools", site_id: int) -> None:
+    async def work(database: "SiteDatabase", tools: "Tools", site_id: int) -> None:
         undo_id = await plan_undo(database, site_id, run, user_id=None, now=utc_now())
         await show_run(database, site_id, undo_id)
         try:
@@ -112,7 +112,7 @@ def list_imports(site: SiteOption = "") -> None:
     from kalends.cli.import_tables import print_runs, print_sources
     from kalends.store import import_lists
 
-    async def work(database: "Database", _: "Tools", site_id: int) -> None:
+    async def work(database: "SiteDatabase", _: "Tools", site_id: int) -> None:
         async with database.transaction(site_id, utc_now(), writing=False) as tx:
             sources, runs = await import_lists.list_sources(tx), await import_lists.list_runs(tx, limit=20)
         print_sources(sources)
@@ -130,13 +130,13 @@ def show_run_command(
     """Show a run: what it changes, and why rows were rejected."""
     from kalends.cli.import_work import show_run
 
-    async def work(database: "Database", _: "Tools", site_id: int) -> None:
+    async def work(database: "SiteDatabase", _: "Tools", site_id: int) -> None:
         await show_run(database, site_id, run, shows_all=every)
 
     _run(site, work)
 
 
-def _run(site: str, work: "Callable[[Database, Tools, int], Awaitable[None]]") -> None:
+def _run(site: str, work: "Callable[[SiteDatabase, Tools, int], Awaitable[None]]") -> None:
     """Run a command with the database, the tools of imports and the ID of the site."""
 
     async def run() -> None:

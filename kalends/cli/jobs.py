@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kalends.cli.cells import CellOption, load_cell
 from kalends.cli.errors import fail
-from kalends.cli.runtime import load_settings
 from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
+    from kalends.settings import Settings
     from kalends.store.job_queue import QueueSummary
 
 job = typer.Typer(no_args_is_help=True, help="Inspect and retry background jobs.")
@@ -18,9 +19,10 @@ job = typer.Typer(no_args_is_help=True, help="Inspect and retry background jobs.
 @job.command("list")
 def list_jobs(
     status: Annotated[str, typer.Option(help="Only jobs with this status: todo, doing or failed.")] = "",
+    cell: CellOption = "",
 ) -> None:
     """List waiting, running and failed jobs, and whether a worker is running."""
-    settings = load_settings()
+    settings = load_cell(cell)
     from kalends.store import job_queue
 
     if status and status not in job_queue.STATUSES:
@@ -35,9 +37,11 @@ def list_jobs(
 
 
 @job.command("retry")
-def retry_job(job_id: Annotated[int, typer.Argument(help="ID of the job, as listed by job list.")]) -> None:
+def retry_job(
+    job_id: Annotated[int, typer.Argument(help="ID of the job, as listed by job list.")], cell: CellOption = ""
+) -> None:
     """Retry a failed or stalled job immediately."""
-    asyncio.run(_retry_job(job_id))
+    asyncio.run(_retry_job(load_cell(cell), job_id))
     typer.echo(f"Job {job_id} runs again.")
 
 
@@ -60,12 +64,12 @@ def format_age(seconds: float) -> str:
     return f"{max(seconds, 0):.0f} s"
 
 
-async def _retry_job(job_id: int) -> None:
+async def _retry_job(settings: "Settings", job_id: int) -> None:
     from procrastinate.exceptions import ConnectorException
 
     from kalends.worker import open_queue
 
-    async with open_queue(load_settings()) as (queue, _):
+    async with open_queue(settings) as (queue, _):
         try:
             await queue.job_manager.retry_job_by_id_async(job_id, retry_at=utc_now())
         except ConnectorException:

@@ -12,7 +12,7 @@ from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
     from kalends.operations.media.library import Library
-    from kalends.store.database import Database
+    from kalends.store.site_database import SiteDatabase
 
 media = typer.Typer(no_args_is_help=True, help="Manage images.")
 
@@ -31,7 +31,7 @@ def add_media(
     paths = sorted(path for path in directory.rglob("*") if path.is_file() and not path.name.startswith("."))
     started = time.monotonic()
 
-    async def add(database: "Database", library: "Library") -> bulk_add.BulkAddResult:
+    async def add(database: "SiteDatabase", library: "Library") -> bulk_add.BulkAddResult:
         with show_progress() as on_progress:
             return await bulk_add.add_files(
                 database,
@@ -59,7 +59,7 @@ def check_media(site: SiteOption = "") -> None:
     """Verify file hashes; regenerate damaged or missing sizes."""
     from kalends.operations.media import maintenance
 
-    async def check(database: "Database", library: "Library") -> list[maintenance.ImageCheck]:
+    async def check(database: "SiteDatabase", library: "Library") -> list[maintenance.ImageCheck]:
         async with database.transaction(read_site(site), utc_now(), writing=False) as tx:
             total = await maintenance.count_images(tx)
         checks: list[maintenance.ImageCheck] = []

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from kalends.operations.move_in.runs import Target
     from kalends.operations.move_in.snapshot import Snapshot
     from kalends.store import Row
-    from kalends.store.database import Database, Transaction
+    from kalends.store.database import Transaction
+from kalends.store.site_database import SiteDatabase
 
 tec = typer.Typer(no_args_is_help=True, help="Move a WordPress site with The Events Calendar in.")
 
@@ -56,7 +57,7 @@ ReportOption = Annotated[Path | None, typer.Option(help="File for the report, as
 class Session:
     """What the steps of a command share: the site into which another one moves, and how that is read."""
 
-    database: "Database"
+    database: "SiteDatabase"
     library: "Library"
     target: "Target"
     progress: Report
@@ -76,7 +77,7 @@ def run_session[T](
     """Run the steps of a command, with progress bars."""
     from kalends.operations.move_in.runs import find_target
 
-    async def run(database: "Database", library: "Library") -> T:
+    async def run(database: "SiteDatabase", library: "Library") -> T:
         target = await find_target(database, read_site(site))
         with show_progress() as progress:
             return await work(Session(database, library, target, progress, login, password, rate))
@@ -326,7 +327,7 @@ async def close_move_in(session: Session, url: str, report: Path | None, *, keep
 # Output -----------------------------------------------------------------------------------------
 
 
-async def print_plan(database: "Database", target: "Target", run_id: int) -> None:
+async def print_plan(database: "SiteDatabase", target: "Target", run_id: int) -> None:
     """Print one line per kind, the warnings by cause, and the estimates."""
     import orjson
 
@@ -349,7 +350,7 @@ async def print_plan(database: "Database", target: "Target", run_id: int) -> Non
     typer.echo(f"{rows:,} records to write, about {rows * SECONDS_PER_RECORD + 1:,.0f} s.")
 
 
-async def print_failures(database: "Database", target: "Target", run_id: int) -> None:
+async def print_failures(database: "SiteDatabase", target: "Target", run_id: int) -> None:
     from kalends.operations.move_in import runs
 
     for row in await runs.read_rows(database, target.site_id, run_id, ("new", "changed", "gone")):

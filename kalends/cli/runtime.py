@@ -7,8 +7,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -18,7 +17,8 @@ from kalends.core.clock import utc_now
 if TYPE_CHECKING:
     from kalends.operations.media.library import Library
     from kalends.settings import Settings
-    from kalends.store.database import Database, Transaction
+    from kalends.store.database import Transaction
+    from kalends.store.site_database import SiteDatabase
 
 # Seconds that a command waits for a connection to the database.
 CONNECT_TIMEOUT = 10.0
@@ -30,20 +30,27 @@ YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmat
 Login = Annotated[str, typer.Argument(help="Login of the account.")]
 
 
+class ProgressReport(Protocol):
+    """Updates the bar of a stage; the note has figures that are no share of a total."""
+
+    def __call__(self, stage: str, done: int, total: int, note: str = "") -> None: ...
+
+
 @contextmanager
-def show_progress() -> Iterator[Callable[[str, int, int], None]]:
+def show_progress() -> Iterator[ProgressReport]:
     """Show a progress bar per stage on standard error; yield the function that updates it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    notes = TextColumn("{task.fields[note]}")
+    with Progress(*columns, notes, console=Console(stderr=True)) as progress:
         stages: dict[str, TaskID] = {}
 
-        def report(stage: str, done: int, total: int) -> None:
+        def report(stage: str, done: int, total: int, note: str = "") -> None:
             if stage not in stages:
-                stages[stage] = progress.add_task(stage, total=total)
-            progress.update(stages[stage], completed=done)
+                stages[stage] = progress.add_task(stage, total=total, note=note)
+            progress.update(stages[stage], completed=done, total=total, note=note)
 
         yield report
 
@@ -73,7 +80,7 @@ def confirm(question: str, *, yes: bool) -> None:
         typer.confirm(question, abort=True)
 
 
-async def run_with_library(work: Callable[["Database", "Library"], Awaitable[Any]]) -> Any:
+async def run_with_library(work: Callable[["SiteDatabase", "Library"], Awaitable[Any]]) -> Any:
     """Run a command that uses the database and the media library, with one image worker per processor core."""
     from kalends.bootstrap import open_library
 
@@ -85,13 +92,11 @@ async def run_with_library(work: Callable[["Database", "Library"], Awaitable[Any
         await database.close()
 
 
-async def open_database(settings: "Settings") -> "Database":
-    """Open the database. A command waits longer for a connection than a request may."""
-    from kalends.bootstrap import database_options
-    from kalends.store.database import Database
+async def open_database(settings: "Settings") -> "SiteDatabase":
+    """Open the database, or all cells. A command waits longer for a connection than a request may."""
+    from kalends import bootstrap
 
-    options = database_options(settings)
-    return await Database.open(replace(options, pool_timeout=max(options.pool_timeout, CONNECT_TIMEOUT)))
+    return await bootstrap.open_database(settings, min_pool_timeout=CONNECT_TIMEOUT)
 
 
 def load_settings() -> "Settings":

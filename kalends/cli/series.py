@@ -26,6 +26,6 @@ async def _extend_series() -> int:
 
     database = await open_database(load_settings())
     try:
-        return await extend_all(database, utc_now())
+        return sum([await extend_all(member, utc_now()) for member in database.by_cell.values()])
     finally:
         await database.close()

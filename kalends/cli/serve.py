@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kalends.cli.cells import CellOption, load_cell
 from kalends.cli.errors import fail
 from kalends.cli.runtime import check_extras, load_settings
 from kalends.core.http_limits import MAX_HEAD_BYTES
@@ -41,6 +42,8 @@ def serve(
     """Run the HTTP server; finishes running requests on SIGTERM."""
     settings = load_settings()
     check_extras(settings)
+    if with_worker and settings.directory_url:
+        fail("--with-worker is for one database. Run `kalends worker --cell NAME` for each cell.")
     if not reuse_port:
         check_port(host, port)
     if settings.metrics_port:
@@ -61,18 +64,18 @@ def serve(
             shutil.rmtree(metrics_directory, ignore_errors=True)
 
 
-def worker() -> None:
+def worker(cell: CellOption = "") -> None:
     """Run background jobs."""
     from kalends.worker import run_worker
 
-    settings = load_settings()
+    settings = load_cell(cell)
     check_extras(settings)
     if settings.worker_metrics_port:
         from kalends.adapters.metrics import serve_metrics
         from kalends.operations.metrics import make_queue_reader
 
         check_port(settings.metrics_host, settings.worker_metrics_port)
-        read_state = make_queue_reader(settings.queue_url or settings.database_url)
+        read_state = make_queue_reader(settings.queue_url or settings.database_url, cell)
         serve_metrics(settings.metrics_host, settings.worker_metrics_port, read_state)
     asyncio.run(run_worker(settings))
 
@@ -85,6 +88,17 @@ def _start_worker() -> subprocess.Popen[bytes]:
 
 async def _find_warnings(settings: "Settings") -> list[str]:
     """Return what is wrong with the configuration. The server starts anyway, also without a database."""
+    warnings: list[str] = []
+    for cell, member in settings.members.items():
+        where = f"cell {cell}: " if cell else ""
+        warnings += [where + warning for warning in await _find_database_warnings(member)]
+    if not settings.base_url:
+        consequence = "links use the Host header of each request unless the site has its own base_url."
+        warnings.append(f"KALENDS_BASE_URL is not set; {consequence}")
+    return warnings
+
+
+async def _find_database_warnings(settings: "Settings") -> list[str]:
     from kalends.cli.check import judge_time
     from kalends.store import checks, login_rights, problems
     from kalends.store.migrations import newest_revision
@@ -102,9 +116,6 @@ async def _find_warnings(settings: "Settings") -> list[str]:
             warnings += [f"{finding.text} {finding.cure}" for finding in judge_time(facts) if finding.cure]
         if rights := await login_rights.find_excess_rights(settings.database_url):
             warnings.append(f"the login of KALENDS_DATABASE_URL {rights}; see docs/decisions/0011-login-role.md.")
-    if not settings.base_url:
-        consequence = "links use the Host header of each request unless the site has its own base_url."
-        warnings.append(f"KALENDS_BASE_URL is not set; {consequence}")
     return warnings
 
 
@@ -165,6 +176,7 @@ def _serve_metrics(settings: "Settings", directory: str) -> None:
     from kalends.adapters.metrics import DIRECTORY_VARIABLE, serve_metrics
     from kalends.operations.metrics import make_server_reader
 
+    urls = {cell: member.database_url for cell, member in settings.members.items()}
     # The metrics library reads this variable at its import, here and in each server process.
     os.environ[DIRECTORY_VARIABLE] = directory
-    serve_metrics(settings.metrics_host, settings.metrics_port, make_server_reader(settings.database_url))
+    serve_metrics(settings.metrics_host, settings.metrics_port, make_server_reader(urls))

@@ -3,15 +3,22 @@
 import asyncio
 import os
 import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kalends.cli.cells import load_site_cell
 from kalends.cli.errors import fail
 from kalends.cli.runtime import load_settings, show_progress
-from kalends.cli.sites import find_site, print_sites
+from kalends.cli.sites import find_site, list_sites
 from kalends.core.clock import utc_now
+
+if TYPE_CHECKING:
+    from kalends.operations.site_archive.restore import FindPlace
+    from kalends.settings import Settings
 
 
 def export_site(
@@ -26,7 +33,7 @@ def export_site(
     from kalends.operations.site_archive import export
     from kalends.store import sites
 
-    settings, started = load_settings(), time.monotonic()
+    settings, started = load_site_cell(site), time.monotonic()
     found = find_site(asyncio.run(sites.list_sites(settings.owner_url)), site)
     with show_progress() as on_progress:
         result = asyncio.run(
@@ -63,12 +70,15 @@ def import_site(
         bool,
         typer.Option("--sanitize", help="Sanitize texts that this version would not store, instead of refusing."),
     ] = False,
+    cell: Annotated[
+        str,
+        typer.Option(help="Cell of the new site; without it, the one with the fewest sites that accepts new ones."),
+    ] = "",
 ) -> None:
     """Add the site of an archive as a new site, and list all sites."""
     from kalends.adapters.site_archive_file import ArchiveRefused
     from kalends.bootstrap import open_library
     from kalends.operations.site_archive import restore
-    from kalends.store import sites
     from kalends.store.site_archive import RowsRefused
 
     settings, started = load_settings(), time.monotonic()
@@ -76,7 +86,9 @@ def import_site(
     try:
         with show_progress() as on_progress:
             library = open_library(settings, image_workers=os.cpu_count())
-            result = asyncio.run(restore.import_site(settings.owner_url, library, file, options, on_progress))
+            result = asyncio.run(
+                restore.import_site(_choose_place(settings, cell), library, file, options, on_progress)
+            )
     except (ArchiveRefused, RowsRefused) as error:
         fail(f"{file}: {error.text}")
     typer.echo(
@@ -91,4 +103,23 @@ def import_site(
     )
     if result.missing_files:
         typer.echo(f"{result.missing_files:,} image files were missing in the archive.", err=True)
-    print_sites(asyncio.run(sites.list_sites(settings.owner_url)))
+    list_sites()
+
+
+def _choose_place(settings: "Settings", cell: str) -> "FindPlace":
+    """Return the function that finds the database of a new site: the only one, or a cell."""
+    from kalends.store import directory_changes
+    from kalends.store.site_archive import SitePlace
+
+    if not settings.directory_url:
+        if cell:
+            fail("--cell needs KALENDS_DIRECTORY_URL and KALENDS_CELLS.")
+        return lambda hosts: nullcontext(SitePlace(settings.owner_url))
+
+    @asynccontextmanager
+    async def place_in_cell(hosts: Sequence[str]) -> AsyncIterator[SitePlace]:
+        urls = settings.owner_urls
+        async with directory_changes.place_site(settings.directory_url, urls, hosts, cell) as place:
+            yield SitePlace(urls[place.cell], place.site_id)
+
+    return place_in_cell

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kalends.cli.cells import load_site_cell
 from kalends.cli.errors import fail
 from kalends.cli.runtime import (
     SiteOption,
@@ -38,10 +39,11 @@ def show_site(site: SiteOption = "") -> None:
 
 @group.command("list")
 def list_sites() -> None:
-    """List all sites: ID, name, host names."""
+    """List all sites: ID, name, host names; with several cells also the cell."""
     from kalends.store import sites
 
-    print_sites(asyncio.run(sites.list_sites(load_settings().owner_url)))
+    for cell, member in load_settings().members.items():
+        _print_sites(asyncio.run(sites.list_sites(member.owner_url)), cell)
 
 
 @group.command("set")
@@ -65,14 +67,29 @@ def add_site(
     first_host: Annotated[
         str, typer.Option(help="Host name for the existing site, if it has none; a server with several needs it.")
     ] = "",
+    cell: Annotated[
+        str,
+        typer.Option(help="Cell of the new site; without it, the one with the fewest sites that accepts new ones."),
+    ] = "",
 ) -> None:
-    """Add a site with its host name, and list all sites."""
-    from kalends.store import sites
+    """Add a site with its host name, and list all sites of its database."""
+    from kalends.store import directory_changes, sites
 
-    url = load_settings().owner_url
+    settings = load_settings()
+    if settings.directory_url:
+        if first_host:
+            fail("--first-host is for a database without a directory.")
+        added = asyncio.run(
+            directory_changes.add_site(settings.directory_url, settings.owner_urls, host_name, name, cell)
+        )
+        typer.echo(f"Added site {added.site_id} at {host_name.lower()} to the cell {added.cell}.")
+        return
+    if cell:
+        fail("--cell needs KALENDS_DIRECTORY_URL and KALENDS_CELLS.")
+    url = settings.owner_url
     site_id = asyncio.run(sites.add_site(url, host_name, name, first_host))
     typer.echo(f"Added site {site_id} at {host_name.lower()}.")
-    print_sites(asyncio.run(sites.list_sites(url)))
+    _print_sites(asyncio.run(sites.list_sites(url)))
 
 
 @group.command("add-host")
@@ -80,14 +97,20 @@ def add_host(
     host_name: Annotated[str, typer.Argument(help="Host name to add; it moves if it belongs to another site.")],
     site: SiteOption = "",
 ) -> None:
-    """Add a host name to a site, and list all sites."""
-    from kalends.store import sites
+    """Add a host name to a site, and list all sites of its database."""
+    from kalends.store import directory_changes, sites
 
-    url = load_settings().owner_url
+    settings = load_settings()
+    url = settings.owner_url
+    if settings.directory_url:
+        key = read_site(site.lower())
+        changed = asyncio.run(directory_changes.add_host(settings.directory_url, settings.owner_urls, host_name, key))
+        typer.echo(f"{host_name.lower()} belongs to site {changed.site_id} in the cell {changed.cell}.")
+        return
     found = find_site(asyncio.run(sites.list_sites(url)), site)
     asyncio.run(sites.add_host(url, host_name, found.id))
     typer.echo(f"{host_name.lower()} belongs to site {found.id}.")
-    print_sites(asyncio.run(sites.list_sites(url)))
+    _print_sites(asyncio.run(sites.list_sites(url)))
 
 
 @group.command("remove")
@@ -96,14 +119,25 @@ def remove_site(
     yes: YesOption = False,
 ) -> None:
     """Remove a site with all its records, accounts and settings."""
-    from kalends.store import sites
+    from kalends.store import directory_changes, sites
 
-    url = load_settings().owner_url
-    found = find_site(asyncio.run(sites.list_sites(url)), site)
-    count = asyncio.run(sites.count_records(url, found.id))
-    confirm(f"Remove site {found.id} ({found.name}) with {count:,} events, venues, organizers and images?", yes=yes)
-    asyncio.run(sites.remove_site(url, found.id))
-    typer.echo(f"Removed site {found.id}. Its image files remain in the directory {found.id} of the media storage.")
+    settings = load_settings()
+    directory = settings.directory_url
+    url = load_site_cell(site).owner_url
+    if directory:
+        # A site that was added or removed incompletely may be in the directory only.
+        site_id = asyncio.run(directory_changes.find_site(directory, read_site(site.lower()))).site_id
+        name = site
+    else:
+        found = find_site(asyncio.run(sites.list_sites(url)), site)
+        site_id, name = found.id, found.name
+    count = asyncio.run(sites.count_records(url, site_id))
+    confirm(f"Remove site {site_id} ({name}) with {count:,} events, venues, organizers and images?", yes=yes)
+    if directory:
+        asyncio.run(directory_changes.remove_site(directory, settings.owner_urls, site_id))
+    else:
+        asyncio.run(sites.remove_site(url, site_id))
+    typer.echo(f"Removed site {site_id}. Its image files remain in the directory {site_id} of the media storage.")
 
 
 def find_site(existing: "list[HostedSite]", site: str) -> "HostedSite":
@@ -117,10 +151,10 @@ def find_site(existing: "list[HostedSite]", site: str) -> "HostedSite":
     return found[0]
 
 
-def print_sites(existing: "list[HostedSite]") -> None:
+def _print_sites(existing: "list[HostedSite]", cell: str = "") -> None:
     for entry in existing:
         hosts = ", ".join(entry.hosts) or ("any host name" if len(existing) == 1 else "no host name")
-        typer.echo(f"{entry.id:>6}  {entry.name:<30} {hosts}")
+        typer.echo(f"{entry.id:>6}  {f'{cell:<10} ' if cell else ''}{entry.name:<30} {hosts}")
 
 
 @timezone.command("refresh")

@@ -32,6 +32,17 @@ def status(as_json: JsonOption = False) -> None:
 
         typer.echo(orjson.dumps(report | {"backup_problem": backup_problem}, option=orjson.OPT_INDENT_2).decode())
         return
+    if "cells" not in report:
+        print_database(report)
+    for cell, member in report.get("cells", {}).items():
+        typer.echo(f"Cell      {cell}")
+        print_database({"version": report["version"], **member})
+    for line in [backup_problem] if backup_problem else format_backups(report["backups"]):
+        typer.echo(f"Backups   {line}")
+
+
+def print_database(report: dict[str, Any]) -> None:
+    """Print the state of one database."""
     facts = report["database"]
     typer.echo(f"Kalends {report['version']}, schema {report['schema'] or 'none'}, PostgreSQL {facts['version']}")
     connections = f"{facts['connections']} of {facts['max_connections']} connections"
@@ -39,18 +50,21 @@ def status(as_json: JsonOption = False) -> None:
     for site in report["sites"]:
         typer.echo(format_site(site))
     typer.echo(f"Queue     {summarize(report['queue'])}")
-    for line in [backup_problem] if backup_problem else format_backups(report["backups"]):
-        typer.echo(f"Backups   {line}")
 
 
 async def _read(settings: "Settings") -> dict[str, Any]:
     from kalends import __version__
+
+    states = {cell: await _read_database(member) for cell, member in settings.members.items()}
+    return {"version": __version__, **states.get("", {"cells": states})}
+
+
+async def _read_database(settings: "Settings") -> dict[str, Any]:
     from kalends.store import checks, job_queue, sites
 
     facts = await checks.read_facts(settings.owner_url)
     state = await checks.read_state(settings.owner_url)
     return {
-        "version": __version__,
         "schema": state.schema.number,
         "database": asdict(facts),
         "sites": await sites.measure_sites(settings.owner_url),

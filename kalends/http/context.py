@@ -23,8 +23,9 @@ from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
 from kalends.operations.context import OperationContext
 from kalends.operations.media.library import Library
 from kalends.operations.representation_cache import RepresentationCache
-from kalends.store.database import Database, Transaction
+from kalends.store.database import Transaction
 from kalends.store.sessions import Session
+from kalends.store.site_database import SiteDatabase
 from kalends.store.site_revisions import SiteRevision
 from kalends.store.sites import Site
 
@@ -38,7 +39,7 @@ FEED_LIMITS = ConcurrencyLimits(per_owner=1, total=1, waiting_per_owner=2, waiti
 class AppState:
     """Server-wide state that every request uses."""
 
-    database: Database
+    database: SiteDatabase
     sources: ReadSources
     touched_tags: TouchedTags
     worker_watch: WorkerWatch

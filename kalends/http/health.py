@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 from kalends.core.errors import ApiError
 from kalends.http.read_sources import ReadSources
 from kalends.store import jobs
-from kalends.store.database import Database
+from kalends.store.site_database import SiteDatabase
 
 log = logging.getLogger(__name__)
 
@@ -31,25 +31,25 @@ def show_health() -> Response:
 
 
 async def show_readiness(watch: "WorkerWatch", schema: str, sources: ReadSources) -> Response:
-    """Respond that the database is available and has the expected schema; raise 503 otherwise.
+    """Respond that the database, or at least one cell, is available and has the expected schema; raise 503 otherwise.
 
     Requests are served without a worker, so a missing one is named but changes nothing about the status. The same
     goes for the primary while a replica answers public reads: no other server could do more.
     """
     try:
-        await watch.database.check_schema(schema)
+        states = await watch.database.check_schema(schema)
     except ApiError:
         if not sources.answers_without_primary:
             raise
         return PlainTextResponse(f"ready\nWarning: {NO_PRIMARY}\n")
     warning = await watch.find_warning()
-    return PlainTextResponse("ready\n" + (f"Warning: {warning}\n" if warning else ""))
+    return PlainTextResponse("\n".join(["ready", *states, *([f"Warning: {warning}"] if warning else []), ""]))
 
 
 class WorkerWatch:
     """Looks for the heartbeat of a worker."""
 
-    def __init__(self, database: Database, *, max_age: float = MAX_HEARTBEAT_AGE) -> None:
+    def __init__(self, database: SiteDatabase, *, max_age: float = MAX_HEARTBEAT_AGE) -> None:
         self.database = database
         self._max_age = max_age
         self._started_at = time.monotonic()
@@ -58,10 +58,19 @@ class WorkerWatch:
         """Return a warning if no worker has been seen for the maximum age, else an empty string."""
         if time.monotonic() - self._started_at < self._max_age:
             return ""
-        age = await jobs.find_heartbeat_age(self.database)
-        if age is None:
-            return f"no worker is running: {CONSEQUENCE}"
-        return f"no worker has been seen for {age:.0f} s: {CONSEQUENCE}" if age > self._max_age else ""
+        databases = self.database.by_cell
+        lookups = [jobs.find_heartbeat_age(database) for database in databases.values()]
+        ages = await asyncio.gather(*lookups, return_exceptions=True)
+        for cell, age in zip(databases, ages, strict=True):
+            where = f" for the cell {cell}" if cell else ""
+            if isinstance(age, BaseException):
+                if not cell or not isinstance(age, ApiError):
+                    raise age
+            elif age is None:
+                return f"no worker is running{where}: {CONSEQUENCE}"
+            elif age > self._max_age:
+                return f"no worker has been seen{where} for {age:.0f} s: {CONSEQUENCE}"
+        return ""
 
     async def run(self, interval: float = CHECK_INTERVAL) -> None:
         """Log a warning when the worker goes missing, and a message when one is back."""

@@ -15,7 +15,7 @@ from kalends.operations.touched_tags import Touched, read_touched, select_change
 from kalends.store import Row
 from kalends.store.sql import Sql
 
-FetchChanges = Callable[[Sql], Awaitable[Sequence[Row]]]
+FetchChanges = Callable[[int, Sql], Awaitable[Sequence[Row]]]
 
 # A tag takes about 150 bytes.
 MAX_TAGS_PER_SITE: Final = 20_000
@@ -90,7 +90,7 @@ class TouchedTags:
         They must not end before it: links that an event has lost since then are known from the change that removed
         them (`touched_tags`).
         """
-        rows = await self._fetch(select_changes(site_id, site.known))
+        rows = await self._fetch(site_id, select_changes(site_id, site.known))
         if rows and rows[0]["last_revision"] < site.known:
             return  # A replica that is behind.
         before = site.size

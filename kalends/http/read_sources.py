@@ -9,9 +9,10 @@ from typing import Any
 
 from kalends.core.errors import ApiError
 from kalends.store import Row
-from kalends.store.database import LOOKUP_TIMEOUT, Database, Transaction
+from kalends.store.database import Transaction
 from kalends.store.replica import Replica
-from kalends.store.site_revisions import SiteRevision, SiteRevisions
+from kalends.store.site_database import SiteDatabase
+from kalends.store.site_revisions import Revisions, SiteRevision, SiteRevisions
 from kalends.store.sql import Sql
 
 
@@ -29,12 +30,12 @@ class ReadRequest:
 
 
 class ReadSources:
-    """The primary and, if there is one, its replica."""
+    """The primary, or all cells, and a replica of the primary if there is one."""
 
-    def __init__(self, primary: Database, replica: Replica | None = None) -> None:
+    def __init__(self, primary: SiteDatabase, replica: Replica | None = None) -> None:
         self.primary = primary
         self.replica = replica
-        self._revisions = [SiteRevisions(primary)]
+        self._revisions: list[Revisions] = [primary.make_revisions()]
         if replica is not None:
             self._revisions.insert(0, SiteRevisions(replica))
 
@@ -75,14 +76,14 @@ class ReadSources:
                     return found
         return await self._revisions[-1].current(host)
 
-    async def fetch_changes(self, sql: Sql) -> Sequence[Row]:
+    async def fetch_changes(self, site_id: int, sql: Sql) -> Sequence[Row]:
         """Read the changes of a site from the primary, or from the replica while the primary is away."""
         if self.replica is None:
-            return await self.primary.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
+            return await self.primary.fetch_for_site(site_id, sql)
         if not self.answers_without_primary:
             with suppress(ApiError):
-                return await self.primary.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
-        return await self.replica.database.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
+                return await self.primary.fetch_for_site(site_id, sql)
+        return await self.replica.database.fetch_for_site(site_id, sql)
 
     async def find_site_id(self, host: str) -> int | None:
         """Return the ID of the site of a host, at most a minute old unless all databases are unavailable."""
@@ -135,7 +136,7 @@ class ReadSources:
         return "replica" if tx.site.revision >= request.min_revision else "revision"
 
 
-def _open(database: Database, request: ReadRequest) -> AbstractAsyncContextManager[Transaction]:
+def _open(database: SiteDatabase, request: ReadRequest) -> AbstractAsyncContextManager[Transaction]:
     return database.transaction(
         request.host, request.now, writing=False, anonymous=request.anonymous, client_ip=request.client_ip
     )

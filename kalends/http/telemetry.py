@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
@@ -11,8 +12,8 @@ from kalends.adapters import metrics
 from kalends.adapters.tracing import Tracer
 from kalends.core.errors import ApiError
 from kalends.core.forwarded import IpNetwork, is_trusted
-from kalends.store.database import Database
 from kalends.store.problems import CAUSES, OTHER_CAUSES, find_cause
+from kalends.store.site_database import SiteDatabase
 
 # Seconds before the same problem is logged again.
 PROBLEM_INTERVAL: Final = 60.0
@@ -95,12 +96,18 @@ def announce_counters() -> None:
         metrics.find_series(metrics.UNAVAILABLE, cause)
 
 
-async def sample_pool(database: Database) -> None:
-    """Export the use of the connection pool until the task is cancelled."""
+async def sample_pool(database: SiteDatabase) -> None:
+    """Export the use of the connection pools, and of the directory, until the task is cancelled."""
     announce_counters()
+    counted: Counter[str] = Counter()
     while True:
-        usage = database.read_usage()
-        metrics.find_series(metrics.POOL_SIZE).set(usage.size)
-        metrics.find_series(metrics.POOL_USED).set(usage.used)
-        metrics.find_series(metrics.POOL_WAITING).set(usage.waiting)
+        for cell, member in database.by_cell.items():
+            usage = member.read_usage()
+            metrics.find_series(metrics.POOL_SIZE, cell).set(usage.size)
+            metrics.find_series(metrics.POOL_USED, cell).set(usage.used)
+            metrics.find_series(metrics.POOL_WAITING, cell).set(usage.waiting)
+        counts = Counter(database.read_counts())
+        for event, number in counts.items():
+            metrics.find_series(metrics.ROUTING, event).inc(number - counted[event])
+        counted = counts
         await asyncio.sleep(SAMPLE_INTERVAL)

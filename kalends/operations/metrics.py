@@ -2,7 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from itertools import chain
 from math import inf
 from typing import Final
 
@@ -15,26 +17,34 @@ from kalends.store.migrations import newest_revision
 
 # Seconds for all reads of a scrape; Prometheus gives up after ten by default.
 SCRAPE_TIMEOUT: Final = 5.0
+INFO: Final = Sample(metrics.INFO, 1, (__version__,))
 
 
-def make_server_reader(database_url: str) -> Callable[[], list[Sample]]:
-    """Return a function that reads the states that the server exports, with the login of the server."""
+def make_server_reader(urls: Mapping[str, str]) -> Callable[[], list[Sample]]:
+    """Return a function that reads the states that the server exports, with the login of the server.
+
+    `urls` are the databases by the names of their cells; the only one has an empty name.
+    """
     expected = newest_revision()
 
-    async def read() -> list[Sample]:
-        state = await checks.read_state(database_url)
+    async def read(cell: str, url: str) -> list[Sample]:
+        state = await checks.read_state(url)
         age = state.heartbeat_age
         return [
-            Sample(metrics.SCHEMA, 1, (state.schema.number, expected)),
-            Sample(metrics.SCHEMA_USABLE, float(problems.compare_schema(state.schema, expected) is None)),
-            Sample(metrics.MARKS_MISSING, len(state.missing_marks)),
-            Sample(metrics.HEARTBEAT_AGE, inf if age is None else age),
+            Sample(metrics.SCHEMA, 1, (cell, state.schema.number, expected)),
+            Sample(metrics.SCHEMA_USABLE, float(problems.compare_schema(state.schema, expected) is None), (cell,)),
+            Sample(metrics.MARKS_MISSING, len(state.missing_marks), (cell,)),
+            Sample(metrics.HEARTBEAT_AGE, inf if age is None else age, (cell,)),
         ]
 
-    return lambda: asyncio.run(_read_bounded(read))
+    async def read_all() -> list[Sample]:
+        reads = [_read_bounded(cell, partial(read, cell, url)) for cell, url in urls.items()]
+        return [INFO, *chain.from_iterable(await asyncio.gather(*reads))]
+
+    return lambda: asyncio.run(read_all())
 
 
-def make_queue_reader(queue_url: str) -> Callable[[], list[Sample]]:
+def make_queue_reader(queue_url: str, cell: str = "") -> Callable[[], list[Sample]]:
     """Return a function that reads the states that the worker exports, with the login of the queue."""
 
     async def read() -> list[Sample]:
@@ -45,15 +55,14 @@ def make_queue_reader(queue_url: str) -> Callable[[], list[Sample]]:
         queued = [Sample(metrics.QUEUE_JOBS, number, labels) for labels, number in sorted(totals.items())]
         return [*queued, Sample(metrics.OLDEST_JOB, summary.oldest_seconds or 0.0)]
 
-    return lambda: asyncio.run(_read_bounded(read))
+    return lambda: [INFO, *asyncio.run(_read_bounded(cell, read))]
 
 
-async def _read_bounded(read: Callable[[], Awaitable[list[Sample]]]) -> list[Sample]:
+async def _read_bounded(cell: str, read: Callable[[], Awaitable[list[Sample]]]) -> list[Sample]:
     """Read the states; if the database does not respond in time, only that is exported."""
-    samples = [Sample(metrics.INFO, 1, (__version__,))]
     try:
         async with asyncio.timeout(SCRAPE_TIMEOUT):
             state = await read()
     except (problems.DatabaseUnavailable, *problems.DRIVER_ERRORS):
-        return [*samples, Sample(metrics.DATABASE_UP, 0)]
-    return [*samples, Sample(metrics.DATABASE_UP, 1), *state]
+        return [Sample(metrics.DATABASE_UP, 0, (cell,))]
+    return [Sample(metrics.DATABASE_UP, 1, (cell,)), *state]

@@ -11,7 +11,7 @@ from typing import Any, Final, LiteralString
 from kalends.core import errors
 from kalends.store.database import ENTER_SITE_BY_HOST, ENTER_SITE_BY_ID, Transaction
 from kalends.store.problems import connect
-from kalends.store.sites import Site
+from kalends.store.sites import Site, SiteConflict
 from kalends.store.sql import Sql
 
 # Tables that grow with the number of events.
@@ -82,6 +82,11 @@ async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
     existing: float = await connection.fetchval("SELECT reltuples FROM pg_class WHERE oid = 'events'::regclass")
     if event_count < MIN_EVENTS_TO_DROP_INDEXES or existing > event_count:
         return []
+    if await connection.fetchval("SELECT count(*) > 1 FROM sites WHERE EXISTS (SELECT FROM cell)"):
+        raise SiteConflict(
+            f"From {MIN_EVENTS_TO_DROP_INDEXES:,} events on, indexes are built again, and other sites of the cell "
+            "would have to wait. Add fewer events at once, or use a cell without other sites."
+        )
     await connection.execute(f"LOCK TABLE sites IN EXCLUSIVE MODE; LOCK TABLE {', '.join(LARGE_TABLES)}")
     rows = await connection.fetch(_DROPPABLE, list(LARGE_TABLES))
     for row in rows:

@@ -18,6 +18,7 @@ import asyncpg
 from asyncpg import Record
 
 from kalends.core import errors
+from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
 from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 from kalends.core.messages import Message
@@ -33,6 +34,7 @@ from kalends.store.database_errors import (
 )
 from kalends.store.migrations import newest_revision
 from kalends.store.problems import DatabaseUnavailable
+from kalends.store.site_revisions import SiteRevisions
 from kalends.store.sites import SITE_COLUMNS, Site
 from kalends.store.sql import Sql
 
@@ -62,6 +64,10 @@ CLOSE_TIMEOUT = 1.0
 DISTRUST_INTERVAL = 5.0
 # Seconds for which the result of a comparison of the schema is used again.
 SCHEMA_CHECK_SECONDS = 5.0
+
+
+# The site whose pages are shown in the warm-up of a server.
+FIRST_SITE: Final = 1
 
 
 class StatementTracer(Protocol):
@@ -236,6 +242,17 @@ class Database:
             except TimeoutError:
                 pool.terminate()
 
+    @property
+    def by_cell(self) -> dict[str, "Database"]:
+        """Return this database as the only one, without a name (`site_database.py`)."""
+        return {"": self}
+
+    def make_revisions(self) -> SiteRevisions:
+        return SiteRevisions(self)
+
+    def read_counts(self) -> dict[str, int]:
+        return {}
+
     def read_usage(self) -> PoolUsage:
         """Return the use of the connections for requests at this moment."""
         used = self._pool.get_size() - self._pool.get_idle_size()
@@ -358,6 +375,15 @@ class Database:
         sql = Sql("SELECT host, site_id, revision FROM site_revisions(?)", hosts)
         return await self.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
 
+    async def fetch_for_site(self, site_id: int, sql: Sql) -> list[Record]:
+        """Run a statement about a site, which is here if it is anywhere."""
+        return await self.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
+
+    async def sample_hosts(self) -> list[str]:
+        """Return a host of the first site. Without one, any other serves as well, unless there are several sites."""
+        async with self.transaction(FIRST_SITE, utc_now(), writing=False) as tx:
+            return [row["host"] for row in await tx.fetch_all(Sql("SELECT host FROM own_hosts() LIMIT 1"))]
+
     async def read_log_position(self) -> int:
         """Return the position in the write-ahead log; raise 503 if this should be a primary but is a standby.
 
@@ -374,7 +400,7 @@ class Database:
         position: int = row["log_position"]
         return position
 
-    async def check_schema(self, wanted: str) -> None:
+    async def check_schema(self, wanted: str) -> list[str]:
         """Raise 503 while the database is unavailable, a standby, or has a schema that does not support this code."""
         connection = await self._acquire(self._lookup_pool)
         try:
@@ -395,6 +421,7 @@ class Database:
             )
         if problem := problems.compare_schema(problems.to_schema_version(row), wanted):
             raise DatabaseUnavailable(problem)
+        return []
 
     async def _explain_schema(self, error: BaseException, *, has_entered: bool = False) -> ApiError | None:
         """Return the explanation of an error that a missing or different schema causes; None for other errors.

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 import orjson
 from asyncpg import Record
 
 from kalends.store.database import LOOKUP_TIMEOUT, Database, Transaction
+from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
 
 
@@ -30,10 +32,19 @@ async def enqueue(
     await tx.execute(Sql("SELECT enqueue_job(?, ?::jsonb, ?)", task, orjson.dumps(sent).decode(), run_at))
 
 
+READ_HEARTBEAT: Final = Sql("SELECT extract(epoch FROM now() - worker_heartbeat())::float8 AS age")
+
+
 async def find_heartbeat_age(database: Database) -> float | None:
     """Return the seconds since the last heartbeat of any worker; None if no worker is registered."""
-    sql = Sql("SELECT extract(epoch FROM now() - worker_heartbeat())::float8 AS age")
-    (row,) = await database.fetch_unscoped(sql, seconds=LOOKUP_TIMEOUT)
+    (row,) = await database.fetch_unscoped(READ_HEARTBEAT, seconds=LOOKUP_TIMEOUT)
+    age: float | None = row["age"]
+    return age
+
+
+async def find_site_heartbeat_age(database: SiteDatabase, site_id: int) -> float | None:
+    """Return the same for the workers of the database that has a site."""
+    (row,) = await database.fetch_for_site(site_id, READ_HEARTBEAT)
     age: float | None = row["age"]
     return age
 
@@ -51,6 +62,12 @@ async def find_old_trash(database: Database, cutoff: datetime, limit: int = 1000
 async def find_sites_with_old_changes(database: Database, cutoff: datetime) -> list[int]:
     """Return the IDs of sites whose change log begins before the cutoff."""
     rows = await database.fetch_unscoped(Sql("SELECT site_id FROM sites_with_old_changes(?)", cutoff))
+    return [row["site_id"] for row in rows]
+
+
+async def find_served_sites(database: Database, after: int, limit: int = 1000) -> list[int]:
+    """Return the IDs of sites that this database serves, above `after`."""
+    rows = await database.fetch_unscoped(Sql("SELECT site_id FROM served_sites(?, ?)", after, limit))
     return [row["site_id"] for row in rows]
 
 

@@ -53,6 +53,7 @@ OTHER_CAUSES: Final = (
     "other",
     "outcome_unknown",
     "pool_exhausted",
+    "site_moving",
     "slow_write",
     "storage",
     "too_many_requests",

@@ -189,18 +189,26 @@ async def read_schema(database_url: str) -> str:
     return (await read_schema_version(database_url)).number
 
 
+@dataclass(frozen=True, slots=True)
+class SitePlace:
+    """The database of a new site, and its ID if a directory has given one out."""
+
+    database_url: str
+    site_id: int | None = None
+
+
 @asynccontextmanager
-async def open_load(database_url: str, hosts: Sequence[str], first_host: str) -> AsyncIterator[SiteLoad]:
+async def open_load(place: SitePlace, hosts: Sequence[str], first_host: str) -> AsyncIterator[SiteLoad]:
     """Open the transaction that creates a site with these hosts. Writers of other sites need not wait for it.
 
     `first_host` becomes the host of the one site that has none.
     """
-    async with connect(database_url) as connection, connection.transaction():
+    async with connect(place.database_url) as connection, connection.transaction():
         await connection.execute(_FORMATS)
         # New tables have no statistics, so the planner would read them completely for every foreign key.
         await connection.execute("SET LOCAL enable_seqscan = off")
         await prepare_hosts(connection, first_host, hosts)
-        site_id = await take_site_id(connection)
+        site_id = place.site_id or await take_site_id(connection)
         await create_site(connection, site_id, "")
         yield SiteLoad(connection, site_id)
 

@@ -1,19 +1,19 @@
 """Current revisions of sites, for caches.
 
-Lookups are batched: a query starts after all requests it serves, so it sees every write acknowledged before them.
-The last known revision of each host is remembered, so that caches can be used while the database is unavailable.
+Lookups are batched, so a revision includes every write that was acknowledged before the request. The last known
+revision of each host is remembered, so that caches can be used while the database is unavailable.
 """
 
-import asyncio
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
 from asyncpg import Record
 
 from kalends.core.errors import ApiError
+from kalends.store.batched_lookup import BatchedLookup
 
 # A single site serves every host name, so the number of remembered hosts has to be bounded. A host takes about 300
 # bytes.
@@ -34,30 +34,25 @@ class RevisionSource(Protocol):
     async def fetch_revisions(self, hosts: list[str]) -> list[Record]: ...
 
 
-@dataclass(slots=True)
-class _Batch:
-    hosts: set[str] = field(default_factory=set[str])
-    result: "asyncio.Future[dict[str, SiteRevision]]" = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
+class Revisions(Protocol):
+    """The current revisions of sites by host: of one database, or of several (`cells.py`)."""
+
+    async def current(self, host: str) -> SiteRevision | None: ...
+
+    async def find_site_id(self, host: str) -> int | None: ...
+
+    def last_known(self, host: str, max_age: float) -> tuple[SiteRevision, float] | None: ...
 
 
 class SiteRevisions:
     def __init__(self, source: RevisionSource) -> None:
         self._source = source
-        self._next_batch: _Batch | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._lookup = BatchedLookup(self._fetch)
         self._known: OrderedDict[str, tuple[SiteRevision, float]] = OrderedDict()
 
     async def current(self, host: str) -> SiteRevision | None:
         """Return the revision of the site of a host, or None if the host has no site."""
-        batch = self._next_batch
-        if batch is None:
-            batch = self._next_batch = _Batch()
-            if self._task is None:
-                self._task = asyncio.create_task(self._run_batches())
-        batch.hosts.add(host)
-        return (await asyncio.shield(batch.result)).get(host)
+        return await self._lookup.find(host)
 
     async def find_site_id(self, host: str) -> int | None:
         """Return the ID of the site of a host, at most a minute old unless the database is unavailable."""
@@ -90,17 +85,8 @@ class SiteRevisions:
         while len(self._known) > MAX_REMEMBERED_HOSTS:
             self._known.popitem(last=False)
 
-    async def _run_batches(self) -> None:
-        """Run one batch at a time until no request is waiting."""
-        while (batch := self._next_batch) is not None:
-            self._next_batch = None
-            try:
-                rows = await self._source.fetch_revisions(list(batch.hosts))
-            except Exception as error:  # The waiting requests get the error; the next batch runs regardless.
-                batch.result.set_exception(error)
-                batch.result.exception()
-                continue
-            revisions = {row["host"]: SiteRevision(row["site_id"], row["revision"]) for row in rows}
-            self._remember(batch.hosts, revisions)
-            batch.result.set_result(revisions)
-        self._task = None
+    async def _fetch(self, hosts: set[str]) -> dict[str, SiteRevision]:
+        rows = await self._source.fetch_revisions(list(hosts))
+        revisions = {row["host"]: SiteRevision(row["site_id"], row["revision"]) for row in rows}
+        self._remember(hosts, revisions)
+        return revisions

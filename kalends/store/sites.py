@@ -127,7 +127,7 @@ async def _change_sites(database_url: str) -> AsyncIterator[Any]:
 
 async def list_sites(database_url: str) -> list[HostedSite]:
     async with connect(database_url) as connection:
-        return await _fetch_sites(connection)
+        return await fetch_sites(connection)
 
 
 async def measure_sites(database_url: str) -> list[SiteSize]:
@@ -143,7 +143,7 @@ async def measure_sites(database_url: str) -> list[SiteSize]:
                 (SELECT count(*) FROM users u WHERE u.site_id = s.id) AS users,
                 (SELECT count(*) FROM media m WHERE m.site_id = s.id) AS images,
                 (SELECT coalesce(sum(m.filesize), 0)::bigint FROM media m WHERE m.site_id = s.id) AS image_bytes
-            FROM sites s ORDER BY s.id
+            FROM sites s WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id) ORDER BY s.id
             """
         )
     return [SiteSize(**{**row, "hosts": tuple(row["hosts"])}) for row in rows]
@@ -164,7 +164,7 @@ async def add_site(database_url: str, host: str, name: str, first_host: str = ""
 
 async def prepare_hosts(connection: Any, first_host: str, new_hosts: Sequence[str]) -> None:
     """Check that a site with these hosts can be added. `first_host` becomes the host of the one site without one."""
-    homeless = [site for site in await _fetch_sites(connection) if not site.hosts]
+    homeless = [site for site in await fetch_sites(connection) if not site.hosts]
     if first_host and len(homeless) != 1:
         raise SiteConflict("--first-host is for the one site without a host name, and there is none or several.")
     if homeless and not first_host:
@@ -181,6 +181,8 @@ async def prepare_hosts(connection: Any, first_host: str, new_hosts: Sequence[st
 
 async def take_site_id(connection: Any) -> int:
     """Return the ID of a new site."""
+    if cell := await connection.fetchval("SELECT name FROM cell"):
+        raise SiteConflict(f"This database is the cell {cell}: set KALENDS_DIRECTORY_URL, which gives out site IDs.")
     # A sequence, because the ID of a removed site must not return; imported sites may have higher IDs.
     site_id: int = await connection.fetchval(
         "SELECT setval('site_ids', greatest(nextval('site_ids'), max(s.id) + 1)) FROM sites s"
@@ -211,12 +213,18 @@ async def remove_site(database_url: str, site_id: int) -> None:
     async with _change_sites(database_url) as connection:
         if await connection.fetchval("SELECT count(*) FROM sites") == 1:
             raise SiteConflict("The only site of a server cannot be removed.")
-        await connection.execute("DELETE FROM procrastinate_jobs WHERE args ->> 'site_id' = $1", str(site_id))
-        # Triggers count the remaining records of the site, so it has to exist until all records are removed.
-        for table in RECORD_TABLES:
-            await connection.execute(f"DELETE FROM {table} WHERE site_id = $1", site_id)
-        if await connection.execute("DELETE FROM sites WHERE id = $1", site_id) == "DELETE 0":
+        if not await delete_site(connection, site_id):
             raise SiteConflict(f"There is no site {site_id}.")
+
+
+async def delete_site(connection: Any, site_id: int) -> bool:
+    """Delete all rows of a site; return whether there was one."""
+    await connection.execute("DELETE FROM procrastinate_jobs WHERE args ->> 'site_id' = $1", str(site_id))
+    # Triggers count the remaining records of the site, so it has to exist until all records are removed.
+    for table in RECORD_TABLES:
+        await connection.execute(f"DELETE FROM {table} WHERE site_id = $1", site_id)
+    deleted: str = await connection.execute("DELETE FROM sites WHERE id = $1", site_id)
+    return deleted != "DELETE 0"
 
 
 async def count_records(database_url: str, site_id: int) -> int:
@@ -246,11 +254,12 @@ async def add_new_host(connection: Any, host: str, site_id: int) -> None:
     await connection.execute("INSERT INTO site_hosts (host, site_id) VALUES ($1, $2)", host.lower(), site_id)
 
 
-async def _fetch_sites(connection: Any) -> list[HostedSite]:
+async def fetch_sites(connection: Any) -> list[HostedSite]:
     rows = await connection.fetch(
         """
         SELECT s.id, s.name, array_remove(array_agg(h.host ORDER BY h.host), NULL) AS hosts
-        FROM sites s LEFT JOIN site_hosts h ON h.site_id = s.id GROUP BY s.id ORDER BY s.id
+        FROM sites s LEFT JOIN site_hosts h ON h.site_id = s.id
+        WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id) GROUP BY s.id ORDER BY s.id
         """
     )
     return [HostedSite(row["id"], row["name"], tuple(row["hosts"])) for row in rows]

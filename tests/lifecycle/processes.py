@@ -31,10 +31,11 @@ class Worker:
         log: Path,
         settings: Mapping[str, str] | None = None,
         kalends: Sequence[str] = KALENDS,
+        options: Sequence[str] = (),
     ) -> Self:
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [*kalends, "worker"],
+                [*kalends, "worker", *options],
                 env=make_environment(database_url, settings),
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -170,14 +170,16 @@ def test_metrics_of_the_dashboard_exist() -> None:
 
 def test_unusable_databases_are_exported(empty_database_url: str) -> None:
     unreachable = f"postgresql://kalends@127.0.0.1:{find_free_port()}/kalends"
-    for reader in (make_server_reader(unreachable), make_queue_reader(unreachable)):
-        assert reader()[1:] == [Sample(metrics.DATABASE_UP, 0)]
-    assert make_server_reader(empty_database_url)()[1:] == [
-        Sample(metrics.DATABASE_UP, 1),
-        Sample(metrics.SCHEMA, 1, ("", newest_revision())),
-        Sample(metrics.SCHEMA_USABLE, 0),
-        Sample(metrics.MARKS_MISSING, 0),
-        Sample(metrics.HEARTBEAT_AGE, inf),
+    for reader in (make_server_reader({"": unreachable}), make_queue_reader(unreachable)):
+        assert reader()[1:] == [Sample(metrics.DATABASE_UP, 0, ("",))]
+    # Of two cells, one that cannot be reached does not hide the other.
+    assert make_server_reader({"a": unreachable, "b": empty_database_url})()[1:] == [
+        Sample(metrics.DATABASE_UP, 0, ("a",)),
+        Sample(metrics.DATABASE_UP, 1, ("b",)),
+        Sample(metrics.SCHEMA, 1, ("b", "", newest_revision())),
+        Sample(metrics.SCHEMA_USABLE, 0, ("b",)),
+        Sample(metrics.MARKS_MISSING, 0, ("b",)),
+        Sample(metrics.HEARTBEAT_AGE, inf, ("b",)),
     ]
 
 

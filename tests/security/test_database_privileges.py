@@ -22,6 +22,7 @@ SECURITY_DEFINER_FUNCTIONS = {
     "due_imports",
     "due_records",
     "old_trash",
+    "served_sites",
     "sites_with_old_changes",
     "site_changes",
     "site_revisions",

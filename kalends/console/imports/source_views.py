@@ -46,7 +46,7 @@ async def show_sources(console_request: ConsoleRequest) -> Response:
 async def make_common(console_request: ConsoleRequest) -> dict[str, Any]:
     """Return the values that all pages of imports need: words, times, and whether a worker is running."""
     locale, zone = make_locale(console_request), console_request.site.timezone
-    age = await jobs.find_heartbeat_age(console_request.state.database)
+    age = await jobs.find_site_heartbeat_age(console_request.state.database, console_request.site.id)
 
     def format_moment(moment: datetime | None) -> str:
         return local_text(moment, zone, locale) if moment is not None else ""

@@ -21,8 +21,9 @@ from kalends.operations.imports.writing import LINKED_KINDS
 from kalends.operations.media.images import PendingFetch, find_unfetched
 from kalends.operations.media.library import FetchResult, Library
 from kalends.store import Row, imports
-from kalends.store.database import Database, Transaction
+from kalends.store.database import Transaction
 from kalends.store.imports import encode, encode_message
+from kalends.store.site_database import SiteDatabase
 
 # The site is locked for about this long; one row alone may take longer.
 MAX_SECONDS: Final = 0.08
@@ -38,7 +39,7 @@ GetNow = Callable[[], datetime]
 class Application:
     """A run that is being applied."""
 
-    database: Database
+    database: SiteDatabase
     site_id: int
     run_id: int
     numbers: Collection[int] | None  # the chosen rows; None: all that are pending
@@ -50,7 +51,7 @@ class Application:
 
 
 async def apply(
-    database: Database,
+    database: SiteDatabase,
     site_id: int,
     run_id: int,
     *,

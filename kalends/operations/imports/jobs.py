@@ -17,6 +17,7 @@ from kalends.operations.imports.sources import fetch_run, fetch_source
 from kalends.store import Row, import_lists, imports, jobs
 from kalends.store.database import Database, Transaction
 from kalends.store.imports import encode
+from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
 
 # A source is paused after this many failures, one after the other.
@@ -27,7 +28,9 @@ JITTER: Final = 0.1
 GetNow = Callable[[], datetime]
 
 
-async def plan_run(database: Database, tools: Tools, site_id: int, run_id: int, *, get_now: GetNow = utc_now) -> str:
+async def plan_run(
+    database: SiteDatabase, tools: Tools, site_id: int, run_id: int, *, get_now: GetNow = utc_now
+) -> str:
     """Fetch and plan a run that has begun, and apply it if its options say so; return its state.
 
     The job may run again after it was interrupted; a run that has been planned stays as it is.
@@ -57,7 +60,7 @@ async def plan_run(database: Database, tools: Tools, site_id: int, run_id: int, 
 
 
 async def apply_run(
-    database: Database, tools: Tools, site_id: int, run_id: int, *, get_now: GetNow = utc_now
+    database: SiteDatabase, tools: Tools, site_id: int, run_id: int, *, get_now: GetNow = utc_now
 ) -> None:
     """Apply a plan, or the rows that its options name. An interrupted job continues."""
     async with database.transaction(site_id, get_now(), writing=False) as tx:
@@ -73,7 +76,7 @@ async def apply_run(
 
 
 async def fetch_and_plan(
-    database: Database,
+    database: SiteDatabase,
     tools: Tools,
     site_id: int,
     source_id: int,
@@ -121,7 +124,7 @@ def _choose_next(source: Row, now: datetime) -> datetime | None:
 # Results -------------------------------------------------------------------------------------
 
 
-async def _plan_undo(database: Database, site_id: int, run: Row, now: datetime) -> str:
+async def _plan_undo(database: SiteDatabase, site_id: int, run: Row, now: datetime) -> str:
     try:
         await undo.fill_undo(database, site_id, run["id"], now)
     except ApiError as error:
@@ -132,7 +135,7 @@ async def _plan_undo(database: Database, site_id: int, run: Row, now: datetime) 
     return "planned"
 
 
-async def _note_input(database: Database, site_id: int, run: Row, found: Input, now: datetime) -> None:
+async def _note_input(database: SiteDatabase, site_id: int, run: Row, found: Input, now: datetime) -> None:
     """Store what identifies the input, and the preview of a table."""
     options = {**imports.decode(run["options"]), "etag": found.etag, "last_modified": found.last_modified}
     preview = encode(found.preview) if found.preview is not None else None
@@ -142,7 +145,7 @@ async def _note_input(database: Database, site_id: int, run: Row, found: Input, 
         )
 
 
-async def _end_unchanged(database: Database, site_id: int, run: Row, now: datetime) -> None:
+async def _end_unchanged(database: SiteDatabase, site_id: int, run: Row, now: datetime) -> None:
     """End a run whose input is the same as last time."""
     async with database.transaction(site_id, now, writing=True) as tx:
         await imports.change_run(tx, run["id"], {"state": "unchanged", "planned_at": now, "finished_at": now})
@@ -150,7 +153,7 @@ async def _end_unchanged(database: Database, site_id: int, run: Row, now: dateti
         await imports.remove_unchanged_runs(tx, run["source_id"], run["id"])
 
 
-async def _settle(database: Database, site_id: int, run_id: int, now: datetime) -> str:
+async def _settle(database: SiteDatabase, site_id: int, run_id: int, now: datetime) -> str:
     """Return the state of a run; of scheduled runs without changes only the last one is kept."""
     async with database.transaction(site_id, now, writing=True) as tx:
         run = await fetch_run(tx, run_id)
@@ -159,7 +162,7 @@ async def _settle(database: Database, site_id: int, run_id: int, now: datetime) 
         return str(run["state"])
 
 
-async def _record_failure(database: Database, site_id: int, run: Row, reason: Message, now: datetime) -> None:
+async def _record_failure(database: SiteDatabase, site_id: int, run: Row, reason: Message, now: datetime) -> None:
     """End a run that could not read its input; pause a source that fails again and again."""
     await runs.fail_run(database, site_id, run["id"], reason, now)
     if run["user_id"] is not None or imports.decode(run["options"]).get("by_command"):

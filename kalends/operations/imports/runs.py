@@ -13,8 +13,9 @@ from kalends.operations.imports import absences
 from kalends.operations.imports.planning import FindCandidates, Key, Planner, PlanRow, key_of, reject_input
 from kalends.operations.imports.sources import fetch_run, fetch_source
 from kalends.store import Row, import_lists, imports
-from kalends.store.database import Database, Transaction
+from kalends.store.database import Transaction
 from kalends.store.imports import Columns, encode, encode_message
+from kalends.store.site_database import SiteDatabase
 
 ROWS_PER_STATEMENT: Final = 500
 # Fetches that follow each other faster count as one, so that repeating a dry run removes nothing.
@@ -34,7 +35,7 @@ class Draft:
 
 
 async def plan(
-    database: Database,
+    database: SiteDatabase,
     site_id: int,
     source_id: int,
     parsed: ParsedSource,
@@ -54,7 +55,7 @@ async def plan(
 
 
 async def begin_run(
-    database: Database,
+    database: SiteDatabase,
     site_id: int,
     source_id: int,
     *,
@@ -75,7 +76,7 @@ async def begin_run(
 
 
 async def fill_run(
-    database: Database,
+    database: SiteDatabase,
     site_id: int,
     run_id: int,
     parsed: ParsedSource,
@@ -94,14 +95,14 @@ async def fill_run(
         raise
 
 
-async def fail_run(database: Database, site_id: int, run_id: int, reason: Message, now: datetime) -> None:
+async def fail_run(database: SiteDatabase, site_id: int, run_id: int, reason: Message, now: datetime) -> None:
     """End a run with the cause of its failure."""
     async with database.transaction(site_id, now, writing=True) as tx:
         failure = encode(encode_message(reason))
         await imports.change_run(tx, run_id, {"state": "failed", "failure": failure, "finished_at": now})
 
 
-async def discard(database: Database, site_id: int, run_id: int, *, now: datetime) -> None:
+async def discard(database: SiteDatabase, site_id: int, run_id: int, *, now: datetime) -> None:
     """Discard a plan. Rows that have been applied stay as they are."""
     async with database.transaction(site_id, now, writing=True) as tx:
         await tx.lock_site(None)
@@ -113,7 +114,7 @@ async def discard(database: Database, site_id: int, run_id: int, *, now: datetim
 
 
 async def decide_duplicate(
-    database: Database, site_id: int, run_id: int, number: int, *, is_same: bool, now: datetime
+    database: SiteDatabase, site_id: int, run_id: int, number: int, *, is_same: bool, now: datetime
 ) -> None:
     """Decide whether a record is the same as the event that the plan proposes, or a new one."""
     async with database.transaction(site_id, now, writing=True) as tx:
@@ -166,7 +167,9 @@ async def _draft_plan(
     return Draft(rows, planner.unchanged, warnings, counted)
 
 
-async def store_rows(database: Database, site_id: int, run_id: int, rows: Sequence[PlanRow], now: datetime) -> None:
+async def store_rows(
+    database: SiteDatabase, site_id: int, run_id: int, rows: Sequence[PlanRow], now: datetime
+) -> None:
     """Store the rows of a plan in small transactions, in place of those of an attempt that was interrupted."""
     numbered = [{"number": number, **row} for number, row in enumerate(rows, 1)]
     async with database.transaction(site_id, now, writing=True) as tx:
@@ -176,7 +179,7 @@ async def store_rows(database: Database, site_id: int, run_id: int, rows: Sequen
             await imports.add_rows(tx, run_id, numbered[start : start + ROWS_PER_STATEMENT])
 
 
-async def _store_plan(database: Database, site_id: int, run_id: int, draft: Draft, now: datetime) -> None:
+async def _store_plan(database: SiteDatabase, site_id: int, run_id: int, draft: Draft, now: datetime) -> None:
     """Store the rows; the last transaction completes the plan."""
     await store_rows(database, site_id, run_id, draft.rows, now)
     async with database.transaction(site_id, now, writing=True) as tx:

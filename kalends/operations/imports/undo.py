@@ -21,9 +21,10 @@ from kalends.operations.imports.planning import CHUNK
 from kalends.operations.imports.runs import store_rows, update_counts
 from kalends.operations.imports.sources import fetch_run
 from kalends.store import Row, history, imports
-from kalends.store.database import Database, Transaction
+from kalends.store.database import Transaction
 from kalends.store.history import encode_columns
 from kalends.store.imports import encode, encode_message
+from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
 
 # Columns that follow from others: a difference is no edit by a person.
@@ -60,7 +61,7 @@ class Undone:
         self.last_revision = self.last_revision or change["revision"]
 
 
-async def plan_undo(database: Database, site_id: int, run_id: int, *, user_id: int | None, now: datetime) -> int:
+async def plan_undo(database: SiteDatabase, site_id: int, run_id: int, *, user_id: int | None, now: datetime) -> int:
     """Plan to undo a run; return the ID of the new run."""
     async with database.transaction(site_id, now, writing=True) as tx:
         await tx.lock_site(user_id)
@@ -71,7 +72,7 @@ async def plan_undo(database: Database, site_id: int, run_id: int, *, user_id: i
     return undo_id
 
 
-async def fill_undo(database: Database, site_id: int, undo_id: int, now: datetime) -> None:
+async def fill_undo(database: SiteDatabase, site_id: int, undo_id: int, now: datetime) -> None:
     """Make and store the plan of a run that undoes another one."""
     async with database.transaction(site_id, now, writing=False) as tx:
         run = await fetch_run(tx, (await fetch_run(tx, undo_id))["undoes"])

@@ -14,7 +14,7 @@ from kalends.operations.accounts import require_user
 from kalends.operations.media.images import add_image
 from kalends.operations.media.library import Library, hash_file
 from kalends.store import media
-from kalends.store.database import Database
+from kalends.store.site_database import SiteDatabase
 
 # A few more than the number of image workers, so that reading and writing files overlaps with decoding.
 CONCURRENCY: Final = (os.cpu_count() or 1) + 2
@@ -28,7 +28,7 @@ class BulkAddResult:
 
 
 async def add_files(
-    database: Database,
+    database: SiteDatabase,
     library: Library,
     paths: Sequence[Path],
     *,
@@ -64,7 +64,7 @@ async def add_files(
     return result
 
 
-async def _add_file(database: Database, library: Library, site_id: int, user_id: int, path: Path) -> bool:
+async def _add_file(database: SiteDatabase, library: Library, site_id: int, user_id: int, path: Path) -> bool:
     """Add an image; return whether it is new."""
     upload_sha256, size = await asyncio.to_thread(lambda: (hash_file(path), path.stat().st_size))
     if size > library.max_bytes:

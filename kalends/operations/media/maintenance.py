@@ -6,19 +6,19 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby, islice
+from itertools import islice
 from typing import Final
 
 import orjson
 
-from kalends.adapters.file_store import StoredFile, remove_old_work
+from kalends.adapters.file_store import remove_old_work
 from kalends.core.errors import ApiError, InvalidValue
-from kalends.core.image_types import read_key
 from kalends.kinds.media import MEDIA
 from kalends.operations.media.library import Library, MissingFile
 from kalends.operations.writes import write_changes
-from kalends.store import Row, media, orphan_files
+from kalends.store import Row, jobs, media, orphan_files
 from kalends.store.database import Database, Transaction
+from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
 
 # Grace period for unreferenced files: an upload may be about to insert its record.
@@ -26,7 +26,7 @@ ORPHAN_GRACE_PERIOD: Final = timedelta(days=1)
 PAGE_SIZE: Final = 100
 
 
-async def make_sizes(database: Database, library: Library, now: datetime, site_id: int, media_id: int) -> bool:
+async def make_sizes(database: SiteDatabase, library: Library, now: datetime, site_id: int, media_id: int) -> bool:
     """Generate all sizes of an image and store them in its record, unless the image has changed in the meantime."""
     async with database.transaction(site_id, now, writing=False) as tx:
         image = await _fetch_row(tx, media_id)
@@ -48,23 +48,31 @@ async def make_sizes(database: Database, library: Library, now: datetime, site_i
 
 async def collect_orphans(database: Database, library: Library, now: datetime) -> int:
     """Remove files that no record has referenced for a day; return their number."""
-    cutoff = now - ORPHAN_GRACE_PERIOD
-    await asyncio.to_thread(remove_old_work, library.root, cutoff)
-    all_files, removed = library.files.iter_files(), 0
-    while batch := await asyncio.to_thread(lambda: list(islice(all_files, PAGE_SIZE))):
-        old = [file for file in batch if file.modified < cutoff]
-        for site_id, files in groupby(old, key=_read_site_id):
-            names = [kept.key.rpartition("/")[2] for kept in files]
+    await asyncio.to_thread(remove_old_work, library.root, now - ORPHAN_GRACE_PERIOD)
+    removed = after = 0
+    # The storage may have files of sites in other databases, which are none of our business.
+    while site_ids := await jobs.find_served_sites(database, after):
+        for site_id in site_ids:
             try:
-                removed += await _remove_orphans(database, library, site_id, names, now)
+                removed += await _collect_of_site(database, library, site_id, now)
             except ApiError as error:
-                # The site is not in this database, so its files may be in use elsewhere.
-                if error.code != "rest_unknown_site":
+                if error.code != "rest_unknown_site":  # The site has moved away meanwhile.
                     raise
+        after = site_ids[-1]
     return removed
 
 
-async def _remove_orphans(database: Database, library: Library, site_id: int, names: list[str], now: datetime) -> int:
+async def _collect_of_site(database: Database, library: Library, site_id: int, now: datetime) -> int:
+    files, removed = library.files.iter_files(site_id), 0
+    while batch := await asyncio.to_thread(lambda: list(islice(files, PAGE_SIZE))):
+        names = [file.key.rpartition("/")[2] for file in batch if file.modified < now - ORPHAN_GRACE_PERIOD]
+        removed += await _remove_orphans(database, library, site_id, names, now) if names else 0
+    return removed
+
+
+async def _remove_orphans(
+    database: SiteDatabase, library: Library, site_id: int, names: list[str], now: datetime
+) -> int:
     cutoff = now - ORPHAN_GRACE_PERIOD
     async with database.transaction(site_id, now, writing=False) as tx:
         orphans = await orphan_files.find_orphans(tx, names, cutoff)
@@ -88,13 +96,6 @@ async def _remove_orphans(database: Database, library: Library, site_id: int, na
     return len(removed)
 
 
-def _read_site_id(file: StoredFile) -> int:
-    parsed = read_key(file.key)
-    if parsed is None:
-        raise AssertionError(f"not a key: {file.key}")
-    return parsed[0]
-
-
 # Verification ---------------------------------------------------------------------------------
 
 
@@ -114,7 +115,7 @@ async def count_images(tx: Transaction) -> int:
 
 
 async def check_media(
-    database: Database, library: Library, site: str | int, now: datetime
+    database: SiteDatabase, library: Library, site: str | int, now: datetime
 ) -> AsyncIterator[ImageCheck]:
     """Verify that all files exist with the content that their names hash; regenerate damaged and missing sizes."""
     after = 0
@@ -128,7 +129,7 @@ async def check_media(
         after = rows[-1]["id"]
 
 
-async def _check_image(database: Database, library: Library, site_id: int, row: Row, now: datetime) -> ImageCheck:
+async def _check_image(database: SiteDatabase, library: Library, site_id: int, row: Row, now: datetime) -> ImageCheck:
     names = sorted({*row["names"], row["url"]})
     damaged_files = tuple([name for name in names if not await _is_intact(library, site_id, name)])
     if not damaged_files and row["has_sizes"]:

@@ -28,7 +28,8 @@ from kalends.operations.move_in.planning import require_source
 from kalends.operations.move_in.users import write_user
 from kalends.operations.writes import change_record
 from kalends.store import Row, former_addresses, imports, slug_redirects, users
-from kalends.store.database import Database, Transaction
+from kalends.store.database import Transaction
+from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
 
 MAX_SECONDS: Final = 0.08
@@ -44,7 +45,7 @@ Progress = Callable[[str, int, int], None]
 class MoveInJob:
     """Everything that a run needs to be applied."""
 
-    database: Database
+    database: SiteDatabase
     library: Library
     site_id: int
     run_id: int

@@ -21,7 +21,8 @@ from kalends.kinds.media import MEDIA
 from kalends.operations.imports.stored_fields import read_stored_fields
 from kalends.operations.move_in.normal_form import FILE_HASH, normalize
 from kalends.store import Row, imports
-from kalends.store.database import Database, Transaction
+from kalends.store.database import Transaction
+from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
 
 # Rows of a plan that are stored in one transaction.
@@ -80,7 +81,7 @@ class Plan:
 
 
 async def plan(
-    database: Database,
+    database: SiteDatabase,
     site_id: int,
     source_id: int,
     move_in: MoveIn,
@@ -281,7 +282,7 @@ async def _load_rows(tx: Transaction, items: Mapping[Key, Row]) -> dict[Key, Map
 
 
 async def _store_plan(
-    database: Database,
+    database: SiteDatabase,
     site_id: int,
     source_id: int,
     made: Plan,

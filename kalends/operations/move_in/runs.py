@@ -17,8 +17,9 @@ from kalends.operations.media.library import Library
 from kalends.operations.move_in.apply import MoveInJob
 from kalends.operations.move_in.snapshot import Snapshot
 from kalends.store import Row, imports
-from kalends.store.database import Database, Transaction
+from kalends.store.database import Transaction
 from kalends.store.imports import Columns
+from kalends.store.site_database import SiteDatabase
 
 # What a plan adds to the options of its run.
 COMPUTED_OPTIONS: Final = ("keep_ids", "kinds")
@@ -32,12 +33,12 @@ class Target:
     base_url: str
 
 
-async def find_target(database: Database, site: str | int) -> Target:
+async def find_target(database: SiteDatabase, site: str | int) -> Target:
     async with database.transaction(site, utc_now(), writing=False) as tx:
         return Target(tx.site.id, tx.site.base_url)
 
 
-async def open_source(database: Database, site_id: int, url: str) -> int:
+async def open_source(database: SiteDatabase, site_id: int, url: str) -> int:
     """Return the source of an address; add it in the first run."""
     async with database.transaction(site_id, utc_now(), writing=True) as tx:
         await tx.lock_site(None)
@@ -59,7 +60,7 @@ async def _find_source(tx: Transaction, url: str) -> Row | None:
     return next((row for row in await imports.list_sources(tx) if row["kind"] == "tec" and row["url"] == url), None)
 
 
-async def find_open_source(database: Database, site_id: int, url: str) -> Row:
+async def find_open_source(database: SiteDatabase, site_id: int, url: str) -> Row:
     """Return the move-in that is not over; the one from `url` if there are several."""
     async with database.transaction(site_id, utc_now(), writing=False) as tx:
         rows = [row for row in await imports.list_sources(tx) if row["kind"] == "tec" and row["state"] != "closed"]
@@ -90,7 +91,7 @@ def hash_input(snapshot: Snapshot) -> bytes:
     return hashlib.sha256(orjson.dumps(facts)).digest()
 
 
-async def find_run(database: Database, site_id: int, run_id: int) -> Row:
+async def find_run(database: SiteDatabase, site_id: int, run_id: int) -> Row:
     """Return a run of a move-in."""
     async with database.transaction(site_id, utc_now(), writing=False) as tx:
         run = await imports.find_run(tx, run_id)
@@ -100,7 +101,7 @@ async def find_run(database: Database, site_id: int, run_id: int) -> Row:
     return run
 
 
-async def find_last_run(database: Database, site_id: int, source_id: int) -> Row:
+async def find_last_run(database: SiteDatabase, site_id: int, source_id: int) -> Row:
     async with database.transaction(site_id, utc_now(), writing=False) as tx:
         runs = await imports.list_runs(tx, source_id, 1)
     if not runs:
@@ -123,7 +124,7 @@ def open_snapshot(run: Row) -> Snapshot:
 
 
 def make_job(
-    database: Database, library: Library, target: Target, run: Row, snapshot: Snapshot, *, is_same: bool = True
+    database: SiteDatabase, library: Library, target: Target, run: Row, snapshot: Snapshot, *, is_same: bool = True
 ) -> MoveInJob:
     """Return the job of a run. `is_same`: its snapshot must be the one that was planned."""
     if is_same and run["input_hash"] != hash_input(snapshot):
@@ -135,7 +136,7 @@ def make_job(
     return MoveInJob(database, library, target.site_id, run["id"], move_in, snapshot)
 
 
-async def read_rows(database: Database, site_id: int, run_id: int, actions: tuple[str, ...]) -> list[Row]:
+async def read_rows(database: SiteDatabase, site_id: int, run_id: int, actions: tuple[str, ...]) -> list[Row]:
     """Return all rows of these actions."""
     rows: list[Row] = []
     async with database.transaction(site_id, utc_now(), writing=False) as tx:

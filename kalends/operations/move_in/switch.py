@@ -7,7 +7,8 @@ import orjson
 
 from kalends.core.clock import utc_now
 from kalends.store import imports
-from kalends.store.database import Database, Transaction
+from kalends.store.database import Transaction
+from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
 
 CHECKLIST: Final = (
@@ -20,7 +21,7 @@ CHECKLIST: Final = (
 MAX_PATHS: Final = 100
 
 
-async def close_source(database: Database, site_id: int, source_id: int) -> None:
+async def close_source(database: SiteDatabase, site_id: int, source_id: int) -> None:
     """Close a source. UIDs stay as they are from now on."""
     async with database.transaction(site_id, utc_now(), writing=True) as tx:
         await tx.lock_site(None)

@@ -77,6 +77,9 @@ async def _extend(
     except Exception as error:
         if isinstance(error, ApiError) and error.status >= UNAVAILABLE:
             raise  # Without the database nothing can be extended; the job is retried.
+        if isinstance(error, ApiError) and error.code == "rest_unknown_site":
+            failed.update((site_id, series_id) for series_id in ids)  # The site has moved to another cell.
+            return 0
         if len(ids) > 1:
             return sum([await _extend(database, site_id, [series_id], now, failed) for series_id in ids])
         log.exception("cannot extend series %s of site %s", ids[0], site_id)

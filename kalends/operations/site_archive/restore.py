@@ -6,6 +6,7 @@ stored before the commit and removed if there is none.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from itertools import batched
 from pathlib import Path
@@ -21,7 +22,7 @@ from kalends.core.messages import Message
 from kalends.operations.media.library import Library
 from kalends.operations.site_archive.manifest import Manifest, check_schema
 from kalends.operations.site_archive.row_checks import RowChecker
-from kalends.store.site_archive import SiteLoad, open_load, read_schema
+from kalends.store.site_archive import SiteLoad, SitePlace, open_load, read_schema
 from kalends.store.site_tables import SITES, Column, Table, list_tables
 
 # A batch of rows ends at either of these.
@@ -34,6 +35,8 @@ MAX_HOST_LENGTH: Final = 253
 _HOST: Final = re.compile(r"[a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]{2,45}\]", re.ASCII | re.IGNORECASE)
 
 ProgressCallback = Callable[[str, int, int], None]
+# Chooses the database of a site with these hosts, and its ID if there is a directory.
+FindPlace = Callable[[Sequence[str]], AbstractAsyncContextManager[SitePlace]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +73,31 @@ class _StoredFiles:
 
 
 async def import_site(
-    database_url: str, library: Library, path: Path, options: ImportOptions, on_progress: ProgressCallback
+    find_place: FindPlace, library: Library, path: Path, options: ImportOptions, on_progress: ProgressCallback
 ) -> ImportResult:
     """Import an archive as a new site; raise ArchiveRefused or RowsRefused and leave nothing if it is not valid."""
     with ArchiveReader.open(path, LIMITS) as archive:
         manifest = Manifest.read(archive.manifest)
-        check_schema(manifest, await read_schema(database_url))
         hosts = _choose_hosts(manifest, options)
         stored: _StoredFiles | None = None
         is_complete = False
         try:
-            async with open_load(database_url, hosts, options.first_host) as load:
-                stored = _StoredFiles(library, load.site_id)
-                result = ImportResult(
-                    load.site_id, manifest.name, hosts, len(manifest.missing_files), manifest.accounts
-                )
-                loader = _Loader(archive, manifest, load, options, on_progress)
-                await loader.load_tables(result)
-                await load.correct_places()
-                await load.check_counters()
-                await loader.store_images(stored)
-                await load.enqueue_sizes()
-                await load.publish(hosts)
-                # An interrupted commit has an unknown outcome, so the files stay.
-                is_complete = True
+            async with find_place(hosts) as place:
+                check_schema(manifest, await read_schema(place.database_url))
+                async with open_load(place, hosts, options.first_host) as load:
+                    stored = _StoredFiles(library, load.site_id)
+                    result = ImportResult(
+                        load.site_id, manifest.name, hosts, len(manifest.missing_files), manifest.accounts
+                    )
+                    loader = _Loader(archive, manifest, load, options, on_progress)
+                    await loader.load_tables(result)
+                    await load.correct_places()
+                    await load.check_counters()
+                    await loader.store_images(stored)
+                    await load.enqueue_sizes()
+                    await load.publish(hosts)
+                    # An interrupted commit has an unknown outcome, so the files stay.
+                    is_complete = True
         except BaseException:
             if stored is not None and not is_complete:
                 await stored.remove()

@@ -11,7 +11,11 @@ CREATE TABLE unserved_sites (
     site_id bigint PRIMARY KEY,
     state   text NOT NULL CHECK (state IN ('arriving', 'departed')),
     move_id uuid NOT NULL,
-    since   timestamptz NOT NULL DEFAULT now()
+    since   timestamptz NOT NULL DEFAULT now(),
+    -- Of a departed site: its hosts and unfinished jobs, which the other cell takes over. They are removed and stored
+    -- here in the transaction that ends the service, so that none is lost or done by two cells.
+    hosts   text[] NOT NULL DEFAULT '{}',
+    jobs    jsonb NOT NULL DEFAULT '[]'
 );
 
 -- Enters a site by host, or returns nothing. Without a directory, a single site has every host.
@@ -59,6 +63,46 @@ LANGUAGE sql STABLE SECURITY DEFINER AS $$
     JOIN sites s ON s.id = coalesce(h.site_id,
         (SELECT min(o.id) FROM (SELECT id FROM sites LIMIT 2) o
          WHERE NOT EXISTS (SELECT FROM cell) HAVING count(*) = 1))
+$$;
+
+-- The revision of a site counts only where the site is served: caches would take an older one for the current one.
+CREATE OR REPLACE FUNCTION site_changes(asked_site bigint, after_revision bigint, until_revision bigint, maximum integer)
+RETURNS TABLE (
+    last_revision bigint, revision bigint, kind text, record_id bigint, action text, was_public boolean,
+    columns text[], old jsonb, new jsonb, present jsonb
+)
+LANGUAGE sql STABLE SECURITY DEFINER AS $$
+    SELECT s.last, c.revision, c.kind, c.record_id, c.action, c.was_public,
+        ARRAY(SELECT jsonb_object_keys(coalesce(c.before, '{}') || coalesce(c.after, '{}'))),
+        (SELECT jsonb_object_agg(o.key, o.value) FROM jsonb_each(c.before) o WHERE o.key = ANY(s.names)),
+        (SELECT jsonb_object_agg(o.key, o.value) FROM jsonb_each(c.after) o WHERE o.key = ANY(s.names)),
+        (SELECT jsonb_build_object(
+                'start_local', e.start_local, 'end_local', e.end_local, 'series_id', e.series_id,
+                'venue_ids', ARRAY(SELECT l.venue_id FROM event_venues l
+                    WHERE l.site_id = e.site_id AND l.event_id = e.id),
+                'organizer_ids', ARRAY(SELECT l.organizer_id FROM event_organizers l
+                    WHERE l.site_id = e.site_id AND l.event_id = e.id),
+                'category_ids', ARRAY(SELECT l.category_id FROM event_categories l
+                    WHERE l.site_id = e.site_id AND l.event_id = e.id),
+                'tag_ids', ARRAY(SELECT l.tag_id FROM event_tags l
+                    WHERE l.site_id = e.site_id AND l.event_id = e.id))
+            FROM events e WHERE c.kind = 'events' AND e.site_id = s.id AND e.id = c.record_id)
+    FROM (
+        SELECT id, least(revision, until_revision) AS last, ARRAY['status', 'start_local', 'end_local', 'series_id',
+            'venue_ids', 'organizer_ids', 'category_ids', 'tag_ids'] AS names
+        FROM sites WHERE id = asked_site AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = asked_site)
+    ) s
+    LEFT JOIN changes c ON c.site_id = s.id AND c.revision > after_revision AND c.revision <= s.last
+        AND s.last - after_revision <= maximum
+    ORDER BY c.revision
+$$;
+
+-- The sites that this database serves, for jobs that look at their files.
+CREATE FUNCTION served_sites(after_site bigint, most integer) RETURNS TABLE (site_id bigint)
+LANGUAGE sql STABLE SECURITY DEFINER AS $$
+    SELECT s.id FROM sites s
+    WHERE s.id > after_site AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id)
+    ORDER BY s.id LIMIT most
 $$;
 
 -- The functions that find work for the worker in all sites leave out sites that another cell serves.
@@ -140,9 +184,12 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY ARRAY['enter_site(text)', 'enter_site_number(bigint)', 'site_revisions(text[])',
         'due_records(integer)', 'old_trash(timestamptz, integer)', 'sites_with_old_changes(timestamptz)',
-        'incomplete_series(timestamptz, integer)', 'due_imports(integer)', 'unsettled_venues(integer)'] LOOP
+        'incomplete_series(timestamptz, integer)', 'due_imports(integer)', 'unsettled_venues(integer)',
+        'site_changes(bigint, bigint, bigint, integer)', 'served_sites(bigint, integer)'] LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', name, current_schema());
     END LOOP;
+    REVOKE ALL ON FUNCTION served_sites(bigint, integer) FROM PUBLIC;
+    GRANT EXECUTE ON FUNCTION served_sites(bigint, integer) TO kalends_app;
     -- The planner does not know the cutoff and would expect a third of all entries to be older.
     ALTER FUNCTION sites_with_old_changes(timestamptz) SET enable_seqscan = off;
 END $$;

@@ -1,0 +1,71 @@
+"""Comparison of the sites in the cells with the directory."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kalends.store.directory_changes import DirectorySite
+from kalends.store.problems import connect
+
+
+@dataclass(frozen=True, slots=True)
+class CellContents:
+    """What a database says about itself: its name, the sites that it serves with their hosts, and leftovers."""
+
+    name: str | None
+    hosts: Mapping[int, tuple[str, ...]]
+    unserved: Mapping[int, str]  # the state by site ID
+
+
+async def read_contents(owner_url: str) -> CellContents:
+    async with connect(owner_url) as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+        name: str | None = await connection.fetchval("SELECT name FROM cell")
+        rows = await connection.fetch(
+            """
+            SELECT s.id, ARRAY(SELECT h.host FROM site_hosts h WHERE h.site_id = s.id ORDER BY 1) AS hosts
+            FROM sites s WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id)
+            """
+        )
+        unserved = await connection.fetch("SELECT site_id, state FROM unserved_sites")
+    return CellContents(
+        name, {row["id"]: tuple(row["hosts"]) for row in rows}, {row["site_id"]: row["state"] for row in unserved}
+    )
+
+
+def compare(
+    sites: Iterable[DirectorySite], cells: Mapping[str, CellContents], moving: set[int], missing: Iterable[str] = ()
+) -> Iterator[str]:
+    """Yield what is wrong with the cells that could be read; `missing` are those that could not."""
+    expected = {site.location.site_id: site for site in sites}
+    for name, contents in cells.items():
+        if contents.name != name:
+            yield f"The database of the cell {name} has the name {contents.name}: run `kalends cell add {name}`."
+        for site_id, state in contents.unserved.items():
+            if site_id not in moving:
+                yield f"Site {site_id}: rows are left in the cell {name} ({state}), but no move is under way."
+        for site_id in contents.hosts.keys() - expected.keys():
+            yield f"Site {site_id} is in the cell {name}, but not in the directory."
+    unread = set(missing)
+    for site_id, site in expected.items():
+        serving = [name for name, contents in cells.items() if site_id in contents.hosts]
+        yield from _judge_site(site_id, site, serving, cells, unread, is_moving=site_id in moving)
+
+
+def _judge_site(
+    site_id: int,
+    site: DirectorySite,
+    serving: list[str],
+    cells: Mapping[str, CellContents],
+    unread: set[str],
+    *,
+    is_moving: bool,
+) -> Iterator[str]:
+    if len(serving) > 1:
+        yield f"Site {site_id} is in several cells: {', '.join(sorted(serving))}."
+    elif not serving:
+        if unread.isdisjoint(site.location.cells) and not is_moving:
+            yield f"Site {site_id} is in no cell; the directory names the cell {site.location.cell}."
+    elif serving[0] not in site.location.cells:
+        yield f"Site {site_id} is in the cell {serving[0]}; the directory names the cell {site.location.cell}."
+    elif (found := cells[serving[0]].hosts[site_id]) != site.hosts:
+        in_cell, in_directory = ", ".join(found) or "none", ", ".join(site.hosts) or "none"
+        yield f"Site {site_id}: the cell {serving[0]} has the hosts {in_cell}, the directory has {in_directory}."

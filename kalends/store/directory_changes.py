@@ -1,0 +1,280 @@
+"""Changes of the directory and of the rows in the cells that belong to them, as the owner of the tables.
+
+The directory is locked first and committed last. A command that is interrupted leaves a difference that
+`kalends cell check` shows and that the same command, or `site remove`, resolves.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kalends.store import sites
+from kalends.store.directory import Location, SiteKey
+from kalends.store.problems import connect
+from kalends.store.sites import HostedSite, SiteConflict
+
+SCHEMA: Final = Path(__file__).with_name("directory.sql")
+# Serializes migrations of the directory; an arbitrary number.
+SCHEMA_LOCK: Final = 5_254_637_102
+
+LIST_CELLS: Final = """
+    SELECT c.name, c.accepts_new, (SELECT count(*) FROM kalends_directory.sites s WHERE s.cell = c.name) AS sites
+    FROM kalends_directory.cells c ORDER BY c.name
+"""
+# The measure of free capacity is the number of sites. An arriving site counts already.
+CHOOSE_CELL: Final = """
+    SELECT c.name FROM kalends_directory.cells c WHERE c.accepts_new AND c.name = ANY($1)
+    ORDER BY (SELECT count(*) FROM kalends_directory.sites s WHERE coalesce(s.target, s.cell) = c.name), c.name
+    LIMIT 1
+"""
+# IDs of removed sites must not return, so the sequence of the cell counts as well.
+RAISE_IDS: Final = """
+    SELECT setval(pg_get_serial_sequence('kalends_directory.sites', 'id'),
+        greatest($1, (SELECT max(s.id) FROM kalends_directory.sites s), q.last_value))
+    FROM kalends_directory.sites_id_seq q
+"""
+LOCK_SITE: Final = "SELECT pg_advisory_xact_lock(hashtextextended('kalends.site', $1))"
+
+
+@dataclass(frozen=True, slots=True)
+class CellEntry:
+    name: str
+    accepts_new: bool
+    sites: int
+
+
+@dataclass(frozen=True, slots=True)
+class DirectorySite:
+    location: Location
+    hosts: tuple[str, ...]
+
+
+async def apply_schema(directory_url: str) -> None:
+    """Create what is missing in the schema of the directory."""
+    async with connect(directory_url) as connection, connection.transaction():
+        await connection.execute(f"SELECT pg_advisory_xact_lock({SCHEMA_LOCK})")
+        # Existing tables are no reason for notices.
+        await connection.execute("SET LOCAL client_min_messages = warning")
+        await connection.execute(SCHEMA.read_text(encoding="utf-8"))
+
+
+async def list_cells(directory_url: str) -> list[CellEntry]:
+    async with connect(directory_url) as connection:
+        return [CellEntry(**row) for row in await connection.fetch(LIST_CELLS)]
+
+
+async def list_sites(directory_url: str, cell: str = "") -> list[DirectorySite]:
+    """Return the sites of a cell, or all, with their hosts."""
+    async with connect(directory_url) as connection:
+        rows = await connection.fetch(
+            """
+            SELECT s.id, s.cell, s.target,
+                ARRAY(SELECT h.host FROM kalends_directory.hosts h WHERE h.site_id = s.id ORDER BY 1) AS hosts
+            FROM kalends_directory.sites s WHERE $1 IN ('', s.cell) ORDER BY s.id
+            """,
+            cell,
+        )
+    return [DirectorySite(Location(row["id"], row["cell"], row["target"]), tuple(row["hosts"])) for row in rows]
+
+
+async def list_unfinished_moves(directory_url: str) -> set[int]:
+    """Return the IDs of the sites that are being moved."""
+    async with connect(directory_url) as connection:
+        rows = await connection.fetch("SELECT site_id FROM kalends_directory.moves WHERE ended_at IS NULL")
+    return {row["site_id"] for row in rows}
+
+
+async def find_site(directory_url: str, key: SiteKey) -> Location:
+    """Return where a site is; raise SiteConflict if there is none."""
+    async with connect(directory_url) as connection:
+        return await _find_site(connection, key)
+
+
+async def set_accepts_new(directory_url: str, cell: str, *, accepts_new: bool) -> None:
+    """Allow or forbid that new sites are placed in a cell."""
+    async with connect(directory_url) as connection:
+        sql = "UPDATE kalends_directory.cells SET accepts_new = $2 WHERE name = $1"
+        if await connection.execute(sql, cell, accepts_new) == "UPDATE 0":
+            raise SiteConflict(f"There is no cell {cell} in the directory.")
+
+
+async def add_cell(directory_url: str, owner_url: str, name: str) -> list[HostedSite]:
+    """Add a database to the directory as a cell, with its sites and hosts; return the sites."""
+    async with _change_directory(directory_url) as directory, connect(owner_url) as cell, cell.transaction():
+        await directory.execute("LOCK TABLE kalends_directory.sites IN SHARE ROW EXCLUSIVE MODE")
+        await cell.execute("LOCK TABLE sites IN SHARE ROW EXCLUSIVE MODE")
+        await _name_cell(cell, name)
+        found = await sites.fetch_sites(cell)
+        if [(site.id, site.hosts) for site in found] == [(1, ())] and await _is_unused(cell, 1):
+            # Migrations create one site in every new database.
+            await cell.execute("DELETE FROM sites WHERE id = 1")
+            found = []
+        await directory.execute("INSERT INTO kalends_directory.cells (name) VALUES ($1) ON CONFLICT DO NOTHING", name)
+        for site in found:
+            await _register(directory, name, site)
+        if found:
+            await directory.execute(RAISE_IDS, await cell.fetchval("SELECT last_value FROM site_ids"))
+    return found
+
+
+async def add_site(
+    directory_url: str, owner_urls: Mapping[str, str], host: str, name: str, cell: str = ""
+) -> Location:
+    """Add a site to a cell, or to the one with the fewest sites, and publish its host at the end."""
+    async with place_site(directory_url, owner_urls, [host.lower()], cell) as place:
+        async with connect(owner_urls[place.cell]) as connection, connection.transaction():
+            await sites.create_site(connection, place.site_id, name)
+            await sites.add_new_host(connection, host, place.site_id)
+        return place
+
+
+@asynccontextmanager
+async def place_site(
+    directory_url: str, owner_urls: Mapping[str, str], hosts: Sequence[str], cell: str = ""
+) -> AsyncIterator[Location]:
+    """Choose the cell and the ID of a new site; if its rows are stored, publish its hosts, which are lower case."""
+    async with _change_directory(directory_url) as directory:
+        cell = await _choose_cell(directory, owner_urls, cell)
+        async with connect(owner_urls[cell]) as connection:
+            await _require_cell(connection, cell)
+        site_id: int = await directory.fetchval(
+            "INSERT INTO kalends_directory.sites (cell) VALUES ($1) RETURNING id", cell
+        )
+        for host in hosts:
+            await _require_new_host(directory, host)
+            await directory.execute("INSERT INTO kalends_directory.hosts VALUES ($1, $2)", host, site_id)
+        yield Location(site_id, cell)
+
+
+async def add_host(directory_url: str, owner_urls: Mapping[str, str], host: str, key: SiteKey) -> Location:
+    """Add a host to a site; a host of another site moves, and is unknown until the directory is committed."""
+    host = host.lower()
+    async with _change_directory(directory_url) as directory:
+        site = await _lock_site(directory, key)
+        owner: int | None = await directory.fetchval(
+            "SELECT site_id FROM kalends_directory.hosts WHERE host = $1", host
+        )
+        if owner is not None and owner != site.site_id:
+            former = await _lock_site(directory, owner)
+            async with connect(_get_owner_url(owner_urls, former.cell)) as cell:
+                await cell.execute("DELETE FROM site_hosts WHERE host = $1", host)
+        upsert = "ON CONFLICT (host) DO UPDATE SET site_id = excluded.site_id"
+        async with connect(_get_owner_url(owner_urls, site.cell)) as cell:
+            await cell.execute(f"INSERT INTO site_hosts VALUES ($1, $2) {upsert}", host, site.site_id)
+        await directory.execute(f"INSERT INTO kalends_directory.hosts VALUES ($1, $2) {upsert}", host, site.site_id)
+    return site
+
+
+async def remove_site(directory_url: str, owner_urls: Mapping[str, str], site_id: int) -> None:
+    """Remove a site from its cell with all its records, then from the directory."""
+    async with _change_directory(directory_url) as directory:
+        site = await _lock_site(directory, site_id)
+        async with connect(_get_owner_url(owner_urls, site.cell)) as cell, cell.transaction():
+            await cell.execute(LOCK_SITE, site_id)
+            await sites.delete_site(cell, site_id)
+        await directory.execute("DELETE FROM kalends_directory.sites WHERE id = $1", site_id)
+
+
+@asynccontextmanager
+async def _change_directory(directory_url: str) -> AsyncIterator[Any]:
+    async with connect(directory_url) as connection, connection.transaction():
+        yield connection
+
+
+async def _find_site(directory: Any, key: SiteKey) -> Location:
+    column = "s.id" if isinstance(key, int) else "h.host"
+    row = await directory.fetchrow(
+        "SELECT s.id, s.cell, s.target FROM kalends_directory.sites s "
+        f"LEFT JOIN kalends_directory.hosts h ON h.site_id = s.id WHERE {column} = $1 LIMIT 1",
+        key,
+    )
+    if row is None:
+        raise SiteConflict(f"There is no site {key}." if key else "There are several sites: choose one with --site.")
+    return Location(row["id"], row["cell"], row["target"])
+
+
+async def _lock_site(directory: Any, key: SiteKey) -> Location:
+    """Return where a site is, and keep it there; raise SiteConflict if it is being moved."""
+    site_id = (await _find_site(directory, key)).site_id
+    await directory.execute("SELECT FROM kalends_directory.sites WHERE id = $1 FOR UPDATE", site_id)
+    site = await _find_site(directory, site_id)
+    if site.target is not None:
+        raise SiteConflict(f"Site {site_id} is being moved to the cell {site.target}; try again after the move.")
+    return site
+
+
+def _get_owner_url(owner_urls: Mapping[str, str], cell: str) -> str:
+    if cell not in owner_urls:
+        raise SiteConflict(f"The directory names the cell {cell}, which is not in KALENDS_CELLS.")
+    return owner_urls[cell]
+
+
+async def _choose_cell(directory: Any, owner_urls: Mapping[str, str], wanted: str) -> str:
+    """Return the wanted cell if the directory has it, or the one with the most free capacity."""
+    if not wanted:
+        chosen: str | None = await directory.fetchval(CHOOSE_CELL, list(owner_urls))
+        if chosen is None:
+            raise SiteConflict("No cell accepts new sites: run `kalends cell add` or `kalends cell fill`.")
+        return chosen
+    if not await directory.fetchval("SELECT true FROM kalends_directory.cells WHERE name = $1", wanted):
+        raise SiteConflict(f"There is no cell {wanted} in the directory: run `kalends cell add {wanted}`.")
+    _get_owner_url(owner_urls, wanted)
+    return wanted
+
+
+async def _require_new_host(directory: Any, host: str) -> None:
+    owner = await directory.fetchval("SELECT site_id FROM kalends_directory.hosts WHERE host = $1", host)
+    if owner is not None:
+        raise SiteConflict(f"The host name {host} belongs to site {owner}.")
+
+
+async def _require_cell(connection: Any, name: str) -> None:
+    found = await connection.fetchval("SELECT name FROM cell")
+    if found != name:
+        raise SiteConflict(f"The database of the cell {name} is {f'the cell {found}' if found else 'not a cell'}.")
+
+
+async def _name_cell(cell: Any, name: str) -> None:
+    """Write the name into the database, from which on it answers only for hosts that its sites have."""
+    await cell.execute("INSERT INTO cell (name) VALUES ($1) ON CONFLICT DO NOTHING", name)
+    await _require_cell(cell, name)
+
+
+async def _is_unused(cell: Any, site_id: int) -> bool:
+    """Return whether a site is as the migrations have created it."""
+    tables = await cell.fetch(
+        "SELECT c.table_name FROM information_schema.columns c JOIN information_schema.tables t "
+        "USING (table_schema, table_name) WHERE c.column_name = 'site_id' AND t.table_type = 'BASE TABLE' "
+        "AND c.table_schema = current_schema()"
+    )
+    for row in tables:
+        if await cell.fetchval(f'SELECT true FROM "{row["table_name"]}" WHERE site_id = $1 LIMIT 1', site_id):
+            return False
+    return bool(await cell.fetchval("SELECT revision = 0 FROM sites WHERE id = $1", site_id))
+
+
+async def _register(directory: Any, cell: str, site: HostedSite) -> None:
+    """Add an existing site with its ID and hosts; the same again has no effect."""
+    if not site.hosts:
+        raise SiteConflict(
+            f"Site {site.id} ({site.name}) has no host name and could not be reached any more. Run `kalends site "
+            "add-host` first, without KALENDS_DIRECTORY_URL."
+        )
+    known = await directory.fetchval("SELECT cell FROM kalends_directory.sites WHERE id = $1", site.id)
+    if known is not None and known != cell:
+        raise SiteConflict(
+            f"Site {site.id} ({site.name}) has the ID of a site of the cell {known}. A cell can be added only if its "
+            "site IDs are not in use."
+        )
+    await directory.execute(
+        "INSERT INTO kalends_directory.sites (id, cell) VALUES ($1, $2) ON CONFLICT DO NOTHING", site.id, cell
+    )
+    for host in site.hosts:
+        owner = await directory.fetchval("SELECT site_id FROM kalends_directory.hosts WHERE host = $1", host.lower())
+        if owner is not None and owner != site.id:
+            raise SiteConflict(f"The host name {host} of site {site.id} ({site.name}) belongs to site {owner}.")
+        await directory.execute(
+            "INSERT INTO kalends_directory.hosts VALUES ($1, $2) ON CONFLICT DO NOTHING", host.lower(), site.id
+        )
