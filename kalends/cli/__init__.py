@@ -17,6 +17,7 @@ from kalends.cli import (
     series,
     serve,
     site_archive,
+    site_moves,
     sites,
     status,
     users,
@@ -33,6 +34,8 @@ app.add_typer(users.user, name="user")
 app.add_typer(users.app_password, name="app-password")
 sites.group.command("export")(site_archive.export_site)
 sites.group.command("import")(site_archive.import_site)
+sites.group.command("move")(site_moves.move_site)
+sites.group.command("moves")(site_moves.list_moves)
 app.add_typer(sites.group, name="site")
 app.add_typer(cells.group, name="cell")
 app.add_typer(jobs.job, name="job")

@@ -1,0 +1,109 @@
+"""Moves of sites between cells."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kalends.cli.errors import fail
+from kalends.cli.runtime import ProgressReport, load_settings, read_site, show_progress
+
+if TYPE_CHECKING:
+    from kalends.operations.site_moves import MoveSetup
+    from kalends.store.move_checks import MoveSurvey
+    from kalends.store.site_moves import Move
+
+MAX_TABLES = 10  # that a dry run names
+
+
+def move_site(
+    site: Annotated[str, typer.Argument(help="Host name or ID of the site; with --resume, all sites if empty.")] = "",
+    to: Annotated[str, typer.Option("--to", help="Name of the cell that the site moves to.")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be copied and what stands in the way.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Complete a move that was interrupted.")] = False,
+    abort: Annotated[bool, typer.Option("--abort", help="Undo a move that was not switched yet.")] = False,
+) -> None:
+    """Move a site to another cell while it is being used."""
+    if [bool(to), resume, abort].count(True) != 1 or (dry_run and not to) or (not site and not resume):
+        fail("Pass a site with --to CELL or --abort, or --resume.")
+    if dry_run:
+        _print_survey(asyncio.run(_survey(site, to)))
+        return
+    with show_progress() as report:
+        setup = _make_setup(report)
+        moves = [asyncio.run(_move(setup, site, to))] if to else asyncio.run(_end(setup, site, resume=resume))
+    for move in moves:
+        _print_outcome(move)
+    if not moves:
+        typer.echo("There is no unfinished move.")
+
+
+def list_moves(
+    unfinished: Annotated[bool, typer.Option("--unfinished", help="Only moves that have not ended.")] = False,
+) -> None:
+    """List the moves of sites between cells, the latest first."""
+    from kalends.store import site_moves
+
+    url = load_settings().directory_url
+    if not url:
+        fail("There is no directory of sites: set KALENDS_DIRECTORY_URL.")
+    for move in asyncio.run(site_moves.list_moves(url, unfinished=unfinished)):
+        pause = f"{move.pause_ms:,} ms" if move.pause_ms is not None else "-"
+        state = "ended" if move.ended_at else "unfinished"
+        typer.echo(
+            f"{move.started_at:%Y-%m-%d %H:%M:%S}  site {move.site_id:<8} {move.source} -> {move.target}  "
+            f"{move.step:<8} {move.outcome or '-':<8} {state:<10} pause {pause}"
+        )
+
+
+def _make_setup(report: ProgressReport) -> "MoveSetup":
+    from kalends.operations.site_moves import MoveSetup
+
+    settings = load_settings()
+    if not settings.directory_url:
+        fail("There is no directory of sites: set KALENDS_DIRECTORY_URL.")
+    return MoveSetup(settings.directory_url, settings.owner_urls, report=report)
+
+
+async def _survey(site: str, to: str) -> "MoveSurvey":
+    from kalends.operations import site_moves
+
+    return await site_moves.survey_move(_make_setup(site_moves.ignore_progress), read_site(site), to)
+
+
+async def _move(setup: "MoveSetup", site: str, to: str) -> "Move":
+    from kalends.operations import site_moves
+
+    return await site_moves.move_site(setup, read_site(site), to)
+
+
+async def _end(setup: "MoveSetup", site: str, *, resume: bool) -> "list[Move]":
+    """Resume or abort the unfinished moves of a site, or of all sites."""
+    from kalends.operations import site_moves
+    from kalends.store.site_moves import find_site, list_moves
+
+    site_id = (await find_site(setup.directory_url, read_site(site))).id if site else None
+    unfinished = await list_moves(setup.directory_url, unfinished=True, site_id=site_id)
+    act = site_moves.resume_move if resume else site_moves.abort_move
+    return [await act(setup, move) for move in unfinished]
+
+
+def _print_survey(survey: "MoveSurvey") -> None:
+    typer.echo(f"{survey.rows:,} rows, {survey.bytes / 2**20:,.1f} MB, {survey.jobs:,} jobs")
+    typer.echo(f"hosts: {', '.join(survey.hosts) or 'none'}; schema {survey.schema}")
+    for table in survey.tables[:MAX_TABLES]:
+        if table.rows:
+            typer.echo(f"  {table.name:<28} {table.rows:>12,} rows {table.bytes / 2**20:>10,.1f} MB")
+    if survey.problems:
+        fail("\n".join(survey.problems))
+    typer.echo("Nothing stands in the way.")
+
+
+def _print_outcome(move: "Move") -> None:
+    if move.outcome == "moved":
+        pause = f"; writers waited {move.pause_ms:,} ms" if move.pause_ms is not None else ""
+        typer.echo(f"Moved site {move.site_id} from {move.source} to {move.target}{pause}.")
+    else:
+        typer.echo(f"Aborted the move of site {move.site_id}; {move.source} serves it.")
