@@ -98,10 +98,13 @@ def _make_copy(connection: Connection, table: str, key: str) -> sql.Composed:
         [table],
     ).fetchall()
     others = sql.SQL(", ").join(sql.Identifier(name) for (name,) in rows if name != key)
+    names = {"table": sql.Identifier(table), "copied": sql.Identifier(f"copied_{table}"), "key": sql.Identifier(key)}
+    # The rows come from a table of their own, because the original grows and may have no index on the site.
+    statement = "CREATE TEMPORARY TABLE {copied} ON COMMIT DROP AS SELECT * FROM {table} WHERE {key} = 1"
+    connection.execute(sql.SQL(statement).format(**names))
     return sql.SQL(
-        "INSERT INTO {table} ({key}, {others}) SELECT n, {others} FROM {table}, generate_series(%s::int, %s::int) n "
-        "WHERE {key} = 1"
-    ).format(table=sql.Identifier(table), key=sql.Identifier(key), others=others)
+        "INSERT INTO {table} ({key}, {others}) SELECT n, {others} FROM {copied}, generate_series(%s::int, %s::int) n"
+    ).format(others=others, **names)
 
 
 def _drop_indexes(connection: Connection) -> list[str]:
