@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kalends.operations.move_in.snapshot import Snapshot
     from kalends.store import Row
     from kalends.store.database import Transaction
-from kalends.store.site_database import SiteDatabase
+    from kalends.store.site_database import SiteDatabase
 
 tec = typer.Typer(no_args_is_help=True, help="Move a WordPress site with The Events Calendar in.")
 
