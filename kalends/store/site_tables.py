@@ -98,6 +98,7 @@ TABLES: Final = (
 )
 LEFT_OUT_TABLES: Final[Mapping[str, str]] = {
     "site_hosts": "in the manifest",
+    "unserved_sites": "the state of a move between cells",
     "application_passwords": "credentials",
     "application_password_uses": "belongs to credentials",
     "passkeys": "credentials",
