@@ -8,8 +8,8 @@ import asyncio
 import logging
 import math
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +23,6 @@ from kalends.adapters.purge_client import send_purges
 from kalends.adapters.tracing import Tracer
 from kalends.bootstrap import database_options, open_import_tools, open_library, open_replica, open_tracer
 from kalends.core.clock import utc_now
-from kalends.core.errors import ApiError
 from kalends.operations import cache_tags, emails, lifecycle, touched_tags
 from kalends.operations.imports import jobs as import_jobs
 from kalends.operations.media import maintenance
@@ -136,18 +135,8 @@ async def _run_until_stopped(
 
 async def end_without_site(call_next: Callable[[], Awaitable[Any]], _context: Any, _worker: Any) -> Any:
     """End a job whose site is not in this database any more: it has been removed, or has taken its jobs along."""
-    with skipping_unknown_sites():
+    with jobs.skipping_unknown_sites():
         return await call_next()
-
-
-@contextmanager
-def skipping_unknown_sites() -> Iterator[None]:
-    """Leave the block if its site is not in this database any more."""
-    try:
-        yield
-    except ApiError as error:
-        if error.code != "rest_unknown_site":
-            raise
 
 
 def register_tasks(queue: App, database: Database, settings: Settings, replica: Replica | None = None) -> None:
@@ -205,7 +194,7 @@ def register_tasks(queue: App, database: Database, settings: Settings, replica: 
     async def publish_overdue(timestamp: int) -> None:
         for row in await jobs.find_due_records(database):
             try:
-                with skipping_unknown_sites():
+                with jobs.skipping_unknown_sites():
                     await publish(row["kind"], row["id"], row["site_id"])
             except Exception:
                 # A record that cannot be published must not block the others.
@@ -272,7 +261,7 @@ async def empty_old_trash(database: Database, days: int) -> int:
     cutoff = utc_now() - timedelta(days=days)
     while old := await jobs.find_old_trash(database, cutoff):
         for row in old:
-            with skipping_unknown_sites():
+            with jobs.skipping_unknown_sites():
                 async with database.transaction(row["site_id"], utc_now(), writing=True) as tx:
                     removed += await lifecycle.remove_old_trash(tx, row["kind"], row["id"], cutoff)
     return removed
@@ -282,7 +271,7 @@ async def update_all_event_locations(database: Database) -> None:
     """Copy changed coordinates of venues with many events to those events, in small transactions."""
     for row in await jobs.find_relocated_venues(database):
         has_more = True
-        with skipping_unknown_sites():
+        with jobs.skipping_unknown_sites():
             while has_more:
                 async with database.transaction(row["site_id"], utc_now(), writing=True) as tx:
                     has_more = await jobs.update_event_places(tx, row["id"])
@@ -292,6 +281,6 @@ async def trim_old_changes(database: Database, days: int) -> None:
     """Remove entries older than `days` from the change logs of all sites."""
     cutoff = utc_now() - timedelta(days=days)
     for site_id in await jobs.find_sites_with_old_changes(database, cutoff):
-        with skipping_unknown_sites():
+        with jobs.skipping_unknown_sites():
             async with database.transaction(site_id, utc_now(), writing=True) as tx:
                 await lifecycle.trim_change_log(tx, cutoff)

@@ -121,7 +121,7 @@ OLDEST_JOB = Metric(
     "Seconds since the oldest waiting job was due; 0 if none waits",
 )
 
-# What every server and worker exports; ROUTING needs a directory.
+# The metrics of every server and worker; ROUTING needs a directory.
 METRICS: Final = (
     INFO,
     REQUESTS,

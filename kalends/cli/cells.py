@@ -15,15 +15,26 @@ if TYPE_CHECKING:
 group = typer.Typer(no_args_is_help=True, help="Manage cells, the databases that share the sites of a directory.")
 
 CellOption = Annotated[str, typer.Option("--cell", help="Name of the cell, if there is a directory of several.")]
+NewSiteCellOption = Annotated[
+    str,
+    typer.Option(
+        "--cell", help="Cell of the new site; without it, the one with the fewest sites that accepts new ones."
+    ),
+]
 CellName = Annotated[str, typer.Argument(help="Name of the cell, as in KALENDS_CELLS.")]
+
+
+def refuse_cell(cell: str) -> None:
+    """End a command that has --cell although there is no directory."""
+    if cell:
+        fail("--cell needs KALENDS_DIRECTORY_URL and KALENDS_CELLS.")
 
 
 def load_cell(cell: str) -> "Settings":
     """Return the settings of one cell; without a directory, those of the only database."""
     settings = load_settings()
     if not settings.directory_url:
-        if cell:
-            fail("--cell needs KALENDS_DIRECTORY_URL and KALENDS_CELLS.")
+        refuse_cell(cell)
         return settings
     if cell not in settings.cells:
         names = ", ".join(settings.cells)
@@ -45,7 +56,8 @@ def load_site_cell(site: str) -> "Settings":
     return settings.for_cell(location.cell)
 
 
-def _load_directory() -> "Settings":
+def load_directory() -> "Settings":
+    """Return the settings; end the command if there is no directory."""
     settings = load_settings()
     if not settings.directory_url:
         fail("There is no directory: set KALENDS_DIRECTORY_URL and KALENDS_CELLS.")
@@ -58,7 +70,7 @@ def add_cell(name: CellName) -> None:
     from kalends.store import directory_changes, problems
     from kalends.store.migrations import newest_revision
 
-    settings = _load_directory()
+    settings = load_directory()
     if name not in settings.cells:
         fail(f"There is no cell {name} in KALENDS_CELLS: {', '.join(settings.cells)}.")
     owner_url = settings.owner_urls[name]
@@ -74,7 +86,7 @@ def list_cells() -> None:
     """List all cells: name, sites, whether new sites are placed there, schema version."""
     from kalends.store import directory_changes
 
-    settings = _load_directory()
+    settings = load_directory()
     entries = asyncio.run(directory_changes.list_cells(settings.directory_url))
     states = asyncio.run(_read_states(settings, entries))
     for entry in entries:
@@ -104,7 +116,7 @@ def drain_cell(name: CellName) -> None:
     """Place no more new sites in a cell, and print the commands that move its sites away."""
     from kalends.store import directory_changes
 
-    url = _load_directory().directory_url
+    url = load_directory().directory_url
     asyncio.run(directory_changes.set_accepts_new(url, name, accepts_new=False))
     remaining = asyncio.run(directory_changes.list_sites(url, name))
     typer.echo(f"No new sites are placed in the cell {name}. {len(remaining)} sites remain.")
@@ -117,14 +129,14 @@ def fill_cell(name: CellName) -> None:
     """Place new sites in a cell again."""
     from kalends.store import directory_changes
 
-    asyncio.run(directory_changes.set_accepts_new(_load_directory().directory_url, name, accepts_new=True))
+    asyncio.run(directory_changes.set_accepts_new(load_directory().directory_url, name, accepts_new=True))
     typer.echo(f"New sites are placed in the cell {name}.")
 
 
 @group.command("check")
 def check_cells() -> None:
     """Compare the sites in all cells with the directory; exit with status 1 if they differ."""
-    findings = asyncio.run(_find_differences(_load_directory()))
+    findings = asyncio.run(_find_differences(load_directory()))
     for finding in findings:
         typer.echo(finding)
     if findings:
@@ -133,7 +145,7 @@ def check_cells() -> None:
 
 
 async def _find_differences(settings: "Settings") -> list[str]:
-    from kalends.store import cell_check, directory_changes, problems
+    from kalends.store import cell_check, directory_changes, problems, site_moves
 
     url = settings.directory_url
     names = [entry.name for entry in await directory_changes.list_cells(url)]
@@ -146,5 +158,5 @@ async def _find_differences(settings: "Settings") -> list[str]:
         except problems.DatabaseUnavailable as error:
             findings.append(f"The cell {name} cannot be checked. {error.detail}")
     sites = await directory_changes.list_sites(url)
-    moving = await directory_changes.list_unfinished_moves(url)
+    moving = {move.site_id for move in await site_moves.list_moves(url, unfinished=True)}
     return [*findings, *cell_check.compare(sites, contents, moving, set(names) - contents.keys())]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kalends.cli.cells import load_site_cell
+from kalends.cli.cells import NewSiteCellOption, load_site_cell, refuse_cell
 from kalends.cli.errors import fail
 from kalends.cli.runtime import load_settings, show_progress
 from kalends.cli.sites import find_site, list_sites
@@ -70,10 +70,7 @@ def import_site(
         bool,
         typer.Option("--sanitize", help="Sanitize texts that this version would not store, instead of refusing."),
     ] = False,
-    cell: Annotated[
-        str,
-        typer.Option(help="Cell of the new site; without it, the one with the fewest sites that accepts new ones."),
-    ] = "",
+    cell: NewSiteCellOption = "",
 ) -> None:
     """Add the site of an archive as a new site, and list all sites."""
     from kalends.adapters.site_archive_file import ArchiveRefused
@@ -112,8 +109,7 @@ def _choose_place(settings: "Settings", cell: str) -> "FindPlace":
     from kalends.store.site_archive import SitePlace
 
     if not settings.directory_url:
-        if cell:
-            fail("--cell needs KALENDS_DIRECTORY_URL and KALENDS_CELLS.")
+        refuse_cell(cell)
         return lambda hosts: nullcontext(SitePlace(settings.owner_url))
 
     @asynccontextmanager

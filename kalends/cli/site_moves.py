@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kalends.cli.cells import load_directory
 from kalends.cli.errors import fail
-from kalends.cli.runtime import ProgressReport, load_settings, read_site, show_progress
+from kalends.cli.runtime import ProgressReport, read_site, show_progress
 
 if TYPE_CHECKING:
     from kalends.operations.site_moves import MoveSetup
@@ -46,9 +47,7 @@ def list_moves(
     """List the moves of sites between cells, the latest first."""
     from kalends.store import site_moves
 
-    url = load_settings().directory_url
-    if not url:
-        fail("There is no directory of sites: set KALENDS_DIRECTORY_URL.")
+    url = load_directory().directory_url
     for move in asyncio.run(site_moves.list_moves(url, unfinished=unfinished)):
         pause = f"{move.pause_ms:,} ms" if move.pause_ms is not None else "-"
         state = "ended" if move.ended_at else "unfinished"
@@ -61,9 +60,7 @@ def list_moves(
 def _make_setup(report: ProgressReport) -> "MoveSetup":
     from kalends.operations.site_moves import MoveSetup
 
-    settings = load_settings()
-    if not settings.directory_url:
-        fail("There is no directory of sites: set KALENDS_DIRECTORY_URL.")
+    settings = load_directory()
     return MoveSetup(settings.directory_url, settings.owner_urls, report=report)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kalends.cli.cells import load_site_cell
+from kalends.cli.cells import NewSiteCellOption, load_site_cell, refuse_cell
 from kalends.cli.errors import fail
 from kalends.cli.runtime import (
     SiteOption,
@@ -67,10 +67,7 @@ def add_site(
     first_host: Annotated[
         str, typer.Option(help="Host name for the existing site, if it has none; a server with several needs it.")
     ] = "",
-    cell: Annotated[
-        str,
-        typer.Option(help="Cell of the new site; without it, the one with the fewest sites that accepts new ones."),
-    ] = "",
+    cell: NewSiteCellOption = "",
 ) -> None:
     """Add a site with its host name, and list all sites of its database."""
     from kalends.store import directory_changes, sites
@@ -84,8 +81,7 @@ def add_site(
         )
         typer.echo(f"Added site {added.site_id} at {host_name.lower()} to the cell {added.cell}.")
         return
-    if cell:
-        fail("--cell needs KALENDS_DIRECTORY_URL and KALENDS_CELLS.")
+    refuse_cell(cell)
     url = settings.owner_url
     site_id = asyncio.run(sites.add_site(url, host_name, name, first_host))
     typer.echo(f"Added site {site_id} at {host_name.lower()}.")

@@ -64,6 +64,9 @@ from typing import Final
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 
+# The code by which other modules recognize that a database does not serve a site.
+UNKNOWN_SITE: Final = "rest_unknown_site"
+
 
 class InvalidValue(ValueError):
     """A value breaks a rule. The message is a predicate that states it: `InvalidValue("must be below {n}.", n=5)`.
@@ -317,7 +320,7 @@ def unknown_namespace(namespace: str) -> ApiError:
 
 
 def unknown_site() -> ApiError:
-    return ApiError(404, "rest_unknown_site", "No site is configured for this host.")
+    return ApiError(404, UNKNOWN_SITE, "No site is configured for this host.")
 
 
 def not_found(singular: str) -> ApiError:

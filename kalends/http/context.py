@@ -106,7 +106,6 @@ class RequestContext[R: MatchedRoute]:
     is_retried: bool = False
     site_secret: bytes = b""  # hashes the cache tags of shared caches
     _client_ip: str | None = None
-    _session_token: str | None = None
 
     def remember_site(self, site: Site) -> None:
         """Keep the settings of the site that responses depend on after its transaction."""
@@ -154,11 +153,6 @@ class RequestContext[R: MatchedRoute]:
 
     def read_session_token(self) -> str:
         """Return the session cookie of a request of the same origin; `Authorization` takes precedence over it."""
-        if self._session_token is None:
-            self._session_token = self._find_session_token()
-        return self._session_token
-
-    def _find_session_token(self) -> str:
         request, token = self.request, sessions.read_cookie(self.request)
         if not token or "authorization" in request.headers:
             return ""

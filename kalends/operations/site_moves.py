@@ -250,7 +250,7 @@ FIRST_STEP: Final = "reserve"
 
 @dataclass(frozen=True, slots=True)
 class MoveSetup:
-    """What all moves need: the directory, the owners of the cells, and how to watch."""
+    """The directory, the owners of the cells, and the limits and callbacks of all moves."""
 
     directory_url: str
     cells: Mapping[str, str]  # name -> URL of the owner

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from kalends.store.directory_changes import DirectorySite
 from kalends.store.problems import connect
+from kalends.store.sites import fetch_sites
 
 
 @dataclass(frozen=True, slots=True)
 class CellContents:
-    """What a database says about itself: its name, the sites that it serves with their hosts, and leftovers."""
+    """The name of a database as a cell, the sites that it serves with their hosts, and its unserved sites."""
 
     name: str | None
     hosts: Mapping[int, tuple[str, ...]]
@@ -19,15 +20,10 @@ class CellContents:
 async def read_contents(owner_url: str) -> CellContents:
     async with connect(owner_url) as connection, connection.transaction(isolation="repeatable_read", readonly=True):
         name: str | None = await connection.fetchval("SELECT name FROM cell")
-        rows = await connection.fetch(
-            """
-            SELECT s.id, ARRAY(SELECT h.host FROM site_hosts h WHERE h.site_id = s.id ORDER BY 1) AS hosts
-            FROM sites s WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id)
-            """
-        )
+        served = await fetch_sites(connection)
         unserved = await connection.fetch("SELECT site_id, state FROM unserved_sites")
     return CellContents(
-        name, {row["id"]: tuple(row["hosts"]) for row in rows}, {row["site_id"]: row["state"] for row in unserved}
+        name, {site.id: site.hosts for site in served}, {row["site_id"]: row["state"] for row in unserved}
     )
 
 

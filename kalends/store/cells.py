@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import datetime
-from typing import Final
 
 from asyncpg import Record
 
@@ -20,8 +19,6 @@ from kalends.store.database import Database, Transaction
 from kalends.store.problems import DatabaseUnavailable, Problem
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
 from kalends.store.sql import Sql
-
-UNKNOWN_SITE: Final = "rest_unknown_site"
 
 
 class Cells:
@@ -128,7 +125,7 @@ async def _enter(
         try:
             tx = await attempt.enter_async_context(transaction)
         except ApiError as error:
-            if error.code != UNKNOWN_SITE:
+            if error.code != errors.UNKNOWN_SITE:
                 raise
             return None
         if tx.site.id != site_id:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kalends.store import sites
 from kalends.store.directory import Location, SiteKey
+from kalends.store.move_tables import find_tables
 from kalends.store.problems import connect
 from kalends.store.sites import HostedSite, SiteConflict
 
@@ -77,13 +78,6 @@ async def list_sites(directory_url: str, cell: str = "") -> list[DirectorySite]:
             cell,
         )
     return [DirectorySite(Location(row["id"], row["cell"], row["target"]), tuple(row["hosts"])) for row in rows]
-
-
-async def list_unfinished_moves(directory_url: str) -> set[int]:
-    """Return the IDs of the sites that are being moved."""
-    async with connect(directory_url) as connection:
-        rows = await connection.fetch("SELECT site_id FROM kalends_directory.moves WHERE ended_at IS NULL")
-    return {row["site_id"] for row in rows}
 
 
 async def find_site(directory_url: str, key: SiteKey) -> Location:
@@ -244,13 +238,10 @@ async def _name_cell(cell: Any, name: str) -> None:
 
 async def _is_unused(cell: Any, site_id: int) -> bool:
     """Return whether a site is as the migrations have created it."""
-    tables = await cell.fetch(
-        "SELECT c.table_name FROM information_schema.columns c JOIN information_schema.tables t "
-        "USING (table_schema, table_name) WHERE c.column_name = 'site_id' AND t.table_type = 'BASE TABLE' "
-        "AND c.table_schema = current_schema()"
-    )
-    for row in tables:
-        if await cell.fetchval(f'SELECT true FROM "{row["table_name"]}" WHERE site_id = $1 LIMIT 1', site_id):
+    for table in await find_tables(cell):
+        if table.name != "sites" and await cell.fetchval(
+            f'SELECT true FROM "{table.name}" WHERE site_id = $1 LIMIT 1', site_id
+        ):
             return False
     return bool(await cell.fetchval("SELECT revision = 0 FROM sites WHERE id = $1", site_id))
 

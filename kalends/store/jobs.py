@@ -1,6 +1,7 @@
 """Background jobs, enqueued in the transaction of the change that needs them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -8,6 +9,7 @@ from typing import Final
 import orjson
 from asyncpg import Record
 
+from kalends.core.errors import UNKNOWN_SITE, ApiError
 from kalends.store.database import LOOKUP_TIMEOUT, Database, Transaction
 from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
@@ -33,6 +35,16 @@ async def enqueue(
 
 
 READ_HEARTBEAT: Final = Sql("SELECT extract(epoch FROM now() - worker_heartbeat())::float8 AS age")
+
+
+@contextmanager
+def skipping_unknown_sites() -> Iterator[None]:
+    """Leave the block if its site is not in this database any more: it was removed, or has moved to another cell."""
+    try:
+        yield
+    except ApiError as error:
+        if error.code != UNKNOWN_SITE:
+            raise
 
 
 async def find_heartbeat_age(database: Database) -> float | None:

@@ -1,4 +1,4 @@
-"""What a move needs of its cells. Each check returns the problems that it finds, with a cure for each."""
+"""The prerequisites of a move. Each check returns the problems that it finds, with a cure for each."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ READ_SERVER: Final = """
 
 @dataclass(frozen=True, slots=True)
 class MoveSurvey:
-    """What a move would copy, and what stands in its way."""
+    """The rows, hosts and jobs that a move would copy, and the problems that prevent it."""
 
     tables: list[TableSize]
     jobs: int

@@ -40,7 +40,7 @@ SYNC_SLOTS: Final = "^pg_([0-9]+)_sync_[0-9]+_{cluster}$"
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """What the source has stored at the switch for the target."""
+    """The hosts and jobs that the source has stored at the switch for the target."""
 
     since: datetime
     hosts: list[str]

@@ -1,4 +1,4 @@
-"""What the server and the commands need of the databases of their sites, whether there is one or several."""
+"""The interface of the database of all sites, which is one database or several cells."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager

@@ -18,6 +18,7 @@ from kalends.store import directory_changes
 from kalends.store.cells import Cells
 from tests.lifecycle.processes import run_command
 from tests.robustness.site_fixtures import Login, add_users, run_application
+from tests.robustness.two_sites import site_tables
 
 NAMES = ("a", "b", "c")
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('kalends.site', %s))"
@@ -95,7 +96,7 @@ class CellSet:
         """Delete what is left at the source."""
         with psycopg.connect(self.urls[source]) as connection:
             connection.execute("SET LOCAL session_replication_role = replica")
-            for table in list_tables(connection):
+            for table in site_tables(connection):
                 column = "id" if table == "sites" else "site_id"
                 connection.execute(
                     sql.SQL("DELETE FROM {} WHERE {} = %s").format(sql.Identifier(table), sql.Identifier(column)),
@@ -139,21 +140,11 @@ class CellSet:
             yield client
 
 
-def list_tables(connection: psycopg.Connection[Any]) -> list[str]:
-    """Return the tables with rows of sites that move, children last."""
-    rows = connection.execute(
-        "SELECT c.table_name FROM information_schema.columns c JOIN information_schema.tables t "
-        "USING (table_schema, table_name) WHERE c.column_name = 'site_id' AND c.table_schema = 'public' "
-        "AND t.table_type = 'BASE TABLE' AND c.table_name NOT IN ('site_hosts') ORDER BY 1"
-    )
-    return ["sites", *(name for (name,) in rows)]
-
-
 def copy_rows(source: psycopg.Connection[Any], target: psycopg.Connection[Any], site_id: int) -> None:
     """Copy the rows of a site in all tables but its hosts."""
     target.execute("SET LOCAL session_replication_role = replica")
-    for table in list_tables(source):
-        if table == "unserved_sites":
+    for table in site_tables(source):
+        if table in ("site_hosts", "unserved_sites"):
             continue
         columns = [
             name

@@ -9,8 +9,17 @@ import pytest
 
 from kalends.store import directory_changes
 from tests.cells.cell_set import NAMES, CellSet
+from tests.cells.move_fixtures import open_logical_cluster
 from tests.conftest import replace_database, temporary_database
 from tests.robustness.two_sites import SitePair, fill_two_sites
+from tools.postgres import Server
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[tuple[Server, str]]:
+    """Return a cluster that can replicate logically, and the name of a migrated database."""
+    with open_logical_cluster() as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from kalends.operations import site_moves
 from tests.cells.cell_set import CellSet
-from tests.cells.move_fixtures import CELLS, Stage, make_cell, make_directory, open_logical_cluster, open_stage
+from tests.cells.move_fixtures import CELLS, Stage, make_cell, make_directory, open_stage
 from tests.conftest import replace_database, temporary_database
 from tools.postgres import Server
 
@@ -16,12 +16,6 @@ HOST = "a.example"
 
 class Interruption(Exception):
     """Ends a mover between two steps, as if it had been killed."""
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[tuple[Server, str]]:
-    with open_logical_cluster() as opened:
-        yield opened
 
 
 @pytest.fixture

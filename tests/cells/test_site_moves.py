@@ -14,7 +14,7 @@ from psycopg import sql
 
 from kalends.operations import site_moves
 from kalends.store.site_moves import MoveError, list_moves
-from tests.cells.move_fixtures import FAST, LOCAL_TABLES, Stage, open_logical_cluster, open_stage
+from tests.cells.move_fixtures import FAST, LOCAL_TABLES, Stage, open_stage
 from tests.robustness.consistency import assert_consistent, read_revision
 from tests.robustness.site_fixtures import API_PATH, DATES, run_application, wait_until
 from tests.robustness.two_sites import SitePair, fill_two_sites, site_tables
@@ -29,12 +29,6 @@ class Interruption(Exception):
 SITE, HOST = 1, "a.example"
 SECONDS_UNDER_LOAD = scaled(2, 10)
 WRITERS = scaled(4, 8)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[tuple[Server, str]]:
-    with open_logical_cluster() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -53,11 +53,8 @@ async def collect_orphans(database: Database, library: Library, now: datetime) -
     # The storage may have files of sites in other databases, which are none of our business.
     while site_ids := await jobs.find_served_sites(database, after):
         for site_id in site_ids:
-            try:
+            with jobs.skipping_unknown_sites():
                 removed += await _collect_of_site(database, library, site_id, now)
-            except ApiError as error:
-                if error.code != "rest_unknown_site":  # The site has moved away meanwhile.
-                    raise
         after = site_ids[-1]
     return removed
 

@@ -12,7 +12,7 @@ from itertools import groupby, islice
 from typing import Final
 
 from kalends.core import times
-from kalends.core.errors import ApiError
+from kalends.core.errors import UNKNOWN_SITE, ApiError
 from kalends.core.series import Date, Definition, content_at, has_dates_after, list_dates
 from kalends.operations.series.contents import Content, group_by_content, resolve_all
 from kalends.operations.series.matching import Match, compute_horizon, load_occurrences
@@ -77,7 +77,7 @@ async def _extend(
     except Exception as error:
         if isinstance(error, ApiError) and error.status >= UNAVAILABLE:
             raise  # Without the database nothing can be extended; the job is retried.
-        if isinstance(error, ApiError) and error.code == "rest_unknown_site":
+        if isinstance(error, ApiError) and error.code == UNKNOWN_SITE:
             failed.update((site_id, series_id) for series_id in ids)  # The site has moved to another cell.
             return 0
         if len(ids) > 1:
