@@ -114,6 +114,10 @@ bench-growth *arguments:
 bench-sites *arguments:
     uv run python -m bench.many_sites "$@"
 
+# Spread 100,000 sites over three cells; measure the directory, jobs, and the loss of a cell: --quick, --sites N
+bench-cells *arguments:
+    uv run python -m bench.cells "$@"
+
 # Measure a month of 1,000 events and a feed of 5,000, also in a site of 2,000,000: --quick, --small N, --large N
 bench-calendar *arguments:
     uv run python -m bench.calendar_pages "$@"

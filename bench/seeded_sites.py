@@ -137,7 +137,7 @@ def start_server(
     return stack.enter_context(Server.start(site.url, log=log, port=port, environment=settings))
 
 
-def run_command(url: str, *arguments: str) -> str:
+def run_command(url: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
     command = [sys.executable, "-m", "kalends", *arguments]
-    environment = make_environment(url)
-    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout  # noqa: S603
+    values = make_environment(url, environment)
+    return subprocess.run(command, env=values, stdout=subprocess.PIPE, text=True, check=True).stdout  # noqa: S603

@@ -20,9 +20,10 @@ type Connection = psycopg.Connection[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class SiteCopies:
-    """The number of sites, and records that every one of them has."""
+    """The number of sites, the ID of the first, and records that every one of them has."""
 
     url: str
+    first: int
     sites: int
     event_id: int
     slug: str
@@ -32,48 +33,49 @@ class SiteCopies:
 
     def list_hosts(self, number: int) -> list[str]:
         """Return the hosts of some sites, evenly spread over all."""
-        return [host_name(1 + self.sites * n // number) for n in range(number)]
+        return [host_name(self.first + self.sites * n // number) for n in range(number)]
 
 
 def host_name(site_id: int) -> str:
     return f"s{site_id}.example"
 
 
-def make_copies(cluster_url: str, name: str, sites: int) -> SiteCopies:
-    """Create a database with this number of sites, unless an earlier run has done so."""
+def make_copies(cluster_url: str, name: str, sites: int, first: int = 1) -> SiteCopies:
+    """Create a database with this number of sites, unless an earlier run has done so; `first` is the lowest ID."""
     url = urlsplit(cluster_url)._replace(path=f"/{name}").geturl()
     with psycopg.connect(cluster_url, autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     migrate(url)
-    return fill_copies(url, sites)
+    return fill_copies(url, sites, first)
 
 
-def fill_copies(url: str, sites: int) -> SiteCopies:
+def fill_copies(url: str, sites: int, first: int = 1) -> SiteCopies:
     """Fill a migrated database with this number of sites, unless it has them."""
     with psycopg.connect(url, autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM events LIMIT 1").fetchone():
             run_command(url, "seed", *SEED_OPTIONS)
-        if not connection.execute("SELECT 1 FROM sites WHERE id = %s", [sites]).fetchone():
-            _copy_site(connection, sites)
+        if not connection.execute("SELECT 1 FROM sites WHERE id = %s", [first + sites - 1]).fetchone():
+            _copy_site(connection, sites, first)
             connection.execute("VACUUM (ANALYZE)")
-        return _describe(connection, url, sites)
+        return _describe(connection, url, sites, first)
 
 
-def _copy_site(connection: Connection, sites: int) -> None:
+def _copy_site(connection: Connection, sites: int, first: int) -> None:
     with connection.transaction():
         # Neither triggers nor foreign keys: the copies of the counters and of the links are right already.
         connection.execute("SET LOCAL session_replication_role = replica")
         connection.execute("DELETE FROM site_hosts")
         indexes = _drop_indexes(connection) if sites > CHUNK else []
         copies = [_make_copy(connection, table, key) for table, key in _list_tables(connection)]
-        for first in track(range(2, sites + 1, CHUNK), f"copying to {sites:,} sites"):
+        last = first + sites - 1
+        for start in track(range(first, last + 1, CHUNK), f"copying to {sites:,} sites"):
             for copy in copies:
-                connection.execute(copy, [first, min(first + CHUNK - 1, sites)])
+                connection.execute(copy, [start, min(start + CHUNK - 1, last)])
         connection.execute("INSERT INTO site_hosts (host, site_id) SELECT 's' || id || '.example', id FROM sites")
         for definition in track(indexes, "building indexes"):
             connection.execute(definition.encode())
-        connection.execute("SELECT setval('site_ids', %s)", [sites])
+        connection.execute("SELECT setval('site_ids', %s)", [last])
 
 
 def _list_tables(connection: Connection) -> Iterator[tuple[str, str]]:
@@ -100,8 +102,8 @@ def _make_copy(connection: Connection, table: str, key: str) -> sql.Composed:
     others = sql.SQL(", ").join(sql.Identifier(name) for (name,) in rows if name != key)
     names = {"table": sql.Identifier(table), "copied": sql.Identifier(f"copied_{table}"), "key": sql.Identifier(key)}
     # The rows come from a table of their own, because the original grows and may have no index on the site.
-    statement = "CREATE TEMPORARY TABLE {copied} ON COMMIT DROP AS SELECT * FROM {table} WHERE {key} = 1"
-    connection.execute(sql.SQL(statement).format(**names))
+    for statement in ("CREATE TEMPORARY TABLE {copied} ON COMMIT DROP AS TABLE {table}", "DELETE FROM {table}"):
+        connection.execute(sql.SQL(statement).format(**names))
     return sql.SQL(
         "INSERT INTO {table} ({key}, {others}) SELECT n, {others} FROM {copied}, generate_series(%s::int, %s::int) n"
     ).format(others=others, **names)
@@ -120,15 +122,16 @@ def _drop_indexes(connection: Connection) -> list[str]:
     return [definition for _, definition in rows]
 
 
-def _describe(connection: Connection, url: str, sites: int) -> SiteCopies:
+def _describe(connection: Connection, url: str, sites: int, first: int) -> SiteCopies:
     """Choose an upcoming event with a venue and a category, and a word of its title."""
     row = connection.execute(
         """SELECT e.id::text, e.slug, c.category_id::text, v.venue_id::text,
                 substring(lower(e.title) FROM '[a-z]{5,}')
             FROM events e JOIN event_categories c USING (site_id) JOIN event_venues v USING (site_id)
-            WHERE e.site_id = 1 AND e.listed AND e.start_utc > now() AND c.event_id = e.id AND v.event_id = e.id
-                AND e.title ~* '[a-z]{5,}' ORDER BY e.start_utc, e.id LIMIT 1"""
+            WHERE e.site_id = %s AND e.listed AND e.start_utc > now() AND c.event_id = e.id AND v.event_id = e.id
+                AND e.title ~* '[a-z]{5,}' ORDER BY e.start_utc, e.id LIMIT 1""",
+        [first],
     ).fetchone()
     if row is None:
         raise AssertionError("a site without upcoming events")
-    return SiteCopies(url, sites, int(row[0]), row[1], int(row[2]), int(row[3]), row[4])
+    return SiteCopies(url, first, sites, int(row[0]), row[1], int(row[2]), int(row[3]), row[4])

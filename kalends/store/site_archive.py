@@ -14,7 +14,7 @@ import asyncpg
 from kalends.core.errors import InvalidValue
 from kalends.store.problems import connect, fetch_version, read_schema_version
 from kalends.store.site_tables import SITES, Column, Table, read_columns, read_order
-from kalends.store.sites import add_new_host, create_site, prepare_hosts, take_site_id
+from kalends.store.sites import add_new_host, create_site, prepare_hosts, require_no_directory, take_site_id
 
 # Rows that the cursor of an export reads at once.
 PREFETCH: Final = 500
@@ -207,6 +207,8 @@ async def open_load(place: SitePlace, hosts: Sequence[str], first_host: str) -> 
         await connection.execute(_FORMATS)
         # New tables have no statistics, so the planner would read them completely for every foreign key.
         await connection.execute("SET LOCAL enable_seqscan = off")
+        if place.site_id is None:
+            await require_no_directory(connection)
         await prepare_hosts(connection, first_host, hosts)
         site_id = place.site_id or await take_site_id(connection)
         await create_site(connection, site_id, "")

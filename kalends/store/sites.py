@@ -122,7 +122,16 @@ async def _change_sites(database_url: str) -> AsyncIterator[Any]:
     """Open a transaction as the owner of the tables, because the role of the server is confined to one site."""
     async with connect(database_url) as connection, connection.transaction():
         await connection.execute("LOCK TABLE sites IN SHARE ROW EXCLUSIVE MODE")
+        await require_no_directory(connection)
         yield connection
+
+
+async def require_no_directory(connection: Any) -> None:
+    """Refuse to change the sites of a cell alone: the directory gives out their IDs and knows their hosts."""
+    if name := await connection.fetchval("SELECT name FROM cell"):
+        raise SiteConflict(
+            f"This database is the cell {name} of a directory. Set KALENDS_DIRECTORY_URL and KALENDS_CELLS."
+        )
 
 
 async def list_sites(database_url: str) -> list[HostedSite]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -206,6 +207,24 @@ def test_commands_of_cells_need_a_directory(database_url: str) -> None:
                       ["site", "add", "x.example", "--cell", "a"]):  # fmt: skip
         result = run_command(database_url, *arguments)
         assert result.stderr == "--cell needs KALENDS_DIRECTORY_URL and KALENDS_CELLS.\n"
+
+
+def test_sites_of_a_cell_change_through_the_directory_only(cells: CellSet, tmp_path: Path) -> None:
+    """Otherwise a command without the directory would give out an ID that another cell has, or may get."""
+    site = cells.add_site("one.example", "a")
+    archive = tmp_path / "one.zip"
+    assert cells.run("site", "export", "one.example", "--to", str(archive)).exit_code == 0
+    changes = (
+        ("site", "add", "two.example"),
+        ("site", "add-host", "two.example", "--site", "one.example"),
+        ("site", "import", str(archive), "--host", "two.example"),
+    )
+    for command in changes:
+        result = run_command(cells.urls["a"], *command)
+        assert result.exit_code == 1
+        assert "This database is the cell a of a directory." in " ".join(result.stderr.split())
+    assert cells.sql("a", "SELECT host, site_id FROM site_hosts") == [("one.example", site.id)]
+    assert cells.run("cell", "check").exit_code == 0
 
 
 def test_site_that_is_being_moved_keeps_its_hosts(cells: CellSet) -> None:

@@ -40,7 +40,9 @@ def stage(cluster: tuple[Server, str]) -> Iterator[Stage]:
 @pytest.fixture
 async def pair(stage: Stage) -> SitePair:
     """Two sites in cell `a` with the same IDs, of which the first one moves. It has rows in every table."""
+    stage.fetch("a", "DELETE FROM cell")  # A cell gets sites from its directory only.
     filled = await fill_two_sites(stage.cells["a"])
+    stage.fetch("a", "INSERT INTO cell (name) VALUES ('a')")
     stage.add_to_directory(SITE, "a", [HOST])
     stage.add_to_directory(filled.b.id, "a", ["b.example"])
     async with run_application(stage.cells["a"]) as transport:

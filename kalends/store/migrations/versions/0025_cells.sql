@@ -35,11 +35,9 @@ BEGIN
     PERFORM set_config('kalends.site_id', coalesce(found_site, 0)::text, true);
     IF current_setting('transaction_read_only') = 'off' AND EXISTS (SELECT FROM cell) THEN
         PERFORM pg_advisory_xact_lock_shared(hashtextextended('kalends.site', found_site));
-        IF EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = found_site) THEN
-            RETURN;
-        END IF;
     END IF;
-    RETURN QUERY SELECT * FROM sites WHERE id = found_site;
+    RETURN QUERY SELECT * FROM sites
+        WHERE id = found_site AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = found_site);
 END $$;
 
 -- Enters a site by ID, for the worker and the commands.
