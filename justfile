@@ -90,7 +90,7 @@ fix:
     uv run ruff check --fix
     uv run ruff format
 
-# Run the conformance kit against a new server: --phase, --sections 01,02, --only GLOB
+# Run the conformance kit against a new server: --phase, --sections 01,02, --only GLOB, --cells
 conformance *arguments:
     uv run python -m tools.conformance "$@"
 

@@ -16,17 +16,24 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from PIL import Image
+from psycopg import sql
 
 from tests.servers import Server, make_environment
+from tools.postgres import Server as PostgresServer
 from tools.postgres import throwaway
 
 PROJECT = Path(__file__).resolve().parent.parent
 EXPECTED_FAILURES = Path(__file__).with_name("conformance_expected_failures.txt")
 NAMESPACE = "/api/calendar/events/v1"
+# With --cells: the cells, and the host of the site, which is the address of the server.
+CELLS = ("a", "b", "c")
+HOST = "127.0.0.1"
 LOGINS = {"administrator": "admin", "editor": "ed", "author": "au", "contributor": "co", "subscriber": "su"}
 
 type Result = dict[str, Any]  # One line of the kit's --out file: name, section, outcome, differences …
@@ -41,7 +48,7 @@ def main() -> int:
         if arguments.phase not in (phase, "all") or not any(is_selected(name, sections) for name in names):
             continue
         print(f"phase {phase} …", flush=True)
-        results += run_phase(phase, arguments.kit, arguments.only)
+        results += run_phase(phase, arguments.kit, arguments.only, has_cells=arguments.cells)
     if arguments.out:
         arguments.out.write_text("".join(json.dumps(result) + "\n" for result in results))
     selected = [result for result in results if is_selected(result["section"], sections)]
@@ -57,6 +64,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--show", type=int, default=20, metavar="N", help="how many differing steps to print")
     parser.add_argument("--out", type=Path, help="keep the kit's results here, one JSON line per step")
     parser.add_argument("--kit", type=Path, help="the kit's directory")
+    parser.add_argument("--cells", action="store_true", help="run it on a site in one of three cells")
     arguments = parser.parse_args()
     arguments.kit = find_kit(arguments.kit)
     if not (arguments.kit / "conformance.py").exists():
@@ -79,18 +87,66 @@ def is_selected(section: str, sections: Sequence[str]) -> bool:
     return not sections or section in sections or section.partition("_")[0] in sections
 
 
-def run_phase(phase: str, kit: Path, only: Sequence[str]) -> list[Result]:
+@dataclass(frozen=True)
+class Installation:
+    """The settings of an empty site, and the options by which commands and the worker find it."""
+
+    database_url: str
+    settings: Mapping[str, str]
+    site_options: Sequence[str] = ()
+    worker_options: Sequence[str] = ()
+
+    def run(self, *arguments: str) -> str:
+        completed = subprocess.run(
+            [sys.executable, "-m", "kalends", *arguments],
+            env=make_environment(self.database_url, self.settings),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if completed.returncode:
+            sys.exit(f"kalends {' '.join(arguments)} failed.\n{completed.stdout}{completed.stderr}")
+        return completed.stdout.strip()
+
+
+def install(postgres: PostgresServer, media: Path) -> Installation:
+    """Migrate a database with one site."""
+    installation = Installation(postgres.url, {"KALENDS_MEDIA_DIR": str(media)})
+    installation.run("migrate")
+    return installation
+
+
+def install_cells(postgres: PostgresServer, media: Path) -> Installation:
+    """Migrate three cells with a directory, and add a site to the second."""
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        for name in ("directory", *CELLS):
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    settings = {
+        "KALENDS_DIRECTORY_URL": postgres.build_url("directory"),
+        "KALENDS_CELLS": ",".join(f"{name}={postgres.build_url(name)}" for name in CELLS),
+        "KALENDS_MEDIA_DIR": str(media),
+    }
+    # The URL of a single database is not used.
+    installation = Installation(postgres.url, settings, ("--site", HOST), ("--cell", CELLS[1]))
+    installation.run("migrate")
+    for name in CELLS:
+        installation.run("cell", "add", name)
+    installation.run("site", "add", HOST, "--cell", CELLS[1])
+    return installation
+
+
+def run_phase(phase: str, kit: Path, only: Sequence[str], *, has_cells: bool) -> list[Result]:
     """Run one phase on a fresh cluster, because each phase needs empty tables."""
     with tempfile.TemporaryDirectory(prefix="kalends-conformance-") as temporary, throwaway() as postgres:
         directory = Path(temporary)
         users_file, results_file = directory / "users.json", directory / "results.jsonl"
-        run_command(postgres.url, "migrate")
-        run_command(postgres.url, "site", "set", "timezone", "America/New_York")
-        users_by_role = {role: add_user(postgres.url, role) for role in LOGINS}
+        installation = (install_cells if has_cells else install)(postgres, directory / "media")
+        installation.run("site", "set", "timezone", "America/New_York", *installation.site_options)
+        users_by_role = {role: add_user(installation, role) for role in LOGINS}
         users_file.write_text(json.dumps(users_by_role))
-        environment = {"KALENDS_MEDIA_DIR": str(directory / "media")}
-        with Server.start(postgres.url, log=directory / "server.log", environment=environment) as server:
-            with worker(postgres.url, environment):
+        log = directory / "server.log"
+        with Server.start(installation.database_url, log=log, environment=installation.settings) as server:
+            with worker(installation):
                 images = ",".join(map(str, add_images(server, users_by_role["administrator"])))
             command: list[str | Path] = [sys.executable, kit / "conformance.py", "--show", "0"]
             command += [
@@ -138,9 +194,10 @@ def add_images(server: Server, user: Mapping[str, str | int]) -> list[int]:
 
 
 @contextmanager
-def worker(database_url: str, environment: Mapping[str, str]) -> Iterator[None]:
+def worker(installation: Installation) -> Iterator[None]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "kalends", "worker"], env=make_environment(database_url, environment)
+        [sys.executable, "-m", "kalends", "worker", *installation.worker_options],
+        env=make_environment(installation.database_url, installation.settings),
     )
     try:
         yield
@@ -149,25 +206,12 @@ def worker(database_url: str, environment: Mapping[str, str]) -> Iterator[None]:
         process.wait(30)
 
 
-def add_user(database_url: str, role: str) -> dict[str, str | int]:
-    login = LOGINS[role]
-    added = run_command(database_url, "user", "add", login, "--role", role)
+def add_user(installation: Installation, role: str) -> dict[str, str | int]:
+    login, options = LOGINS[role], installation.site_options
+    added = installation.run("user", "add", login, "--role", role, *options)
     user_id = int(added.rpartition("(ID ")[2].partition(")")[0])
-    password = run_command(database_url, "app-password", "create", login, "conformance")
+    password = installation.run("app-password", "create", login, "conformance", *options)
     return {"login": login, "password": password, "id": user_id}
-
-
-def run_command(database_url: str, *arguments: str) -> str:
-    completed = subprocess.run(
-        [sys.executable, "-m", "kalends", *arguments],
-        env=make_environment(database_url),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if completed.returncode:
-        sys.exit(f"kalends {' '.join(arguments)} failed.\n{completed.stdout}{completed.stderr}")
-    return completed.stdout.strip()
 
 
 def read_expected_failures() -> dict[str, str]:
