@@ -85,7 +85,8 @@ class Settings(BaseModel):
     directory_url: str = Field(
         default="",
         description="Connection URL of the directory, which knows the cell of each site; empty: all sites are in "
-        "KALENDS_DATABASE_URL. With a directory, that setting and the two after it are not used.",
+        "KALENDS_DATABASE_URL. With a directory, KALENDS_DATABASE_URL, KALENDS_MIGRATION_URL and "
+        "KALENDS_QUEUE_URL are not used.",
     )
     cells: UrlByCell = Field(
         default={},

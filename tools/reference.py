@@ -38,6 +38,8 @@ def render() -> str:
 
 
 def _format_default(default: object) -> str:
+    if default == {}:
+        return ""
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 
@@ -46,8 +48,8 @@ def _list_commands(command: Any, name: str) -> list[str]:
     if subcommands is not None:
         return [line for key, inner in subcommands.items() for line in _list_commands(inner, f"{name} {key}")]
     arguments = [str(p.name).upper() for p in command.params if p.param_type_name == "argument"]
-    options = [p.opts[0] for p in command.params if p.param_type_name == "option" and p.opts[0] != "--help"]
-    usage = " ".join([name, *arguments, *(f"[{option}]" for option in options)])
+    options = [p for p in command.params if p.param_type_name == "option" and p.opts[0] != "--help"]
+    usage = " ".join([name, *arguments, *(p.opts[0] if p.required else f"[{p.opts[0]}]" for p in options)])
     return [f"| `{usage}` | {(command.help or '').strip()} |"]
 
 

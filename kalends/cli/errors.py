@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import typer
 from typer.core import TyperGroup
 
-from kalends.core.errors import ApiError, InvalidValue
+from kalends.core.errors import UNKNOWN_SITE, ApiError, InvalidValue
 
 # A URL, up to the next one of a list such as a=postgresql://…,b=postgresql://…
 URL = re.compile(r"postgres(?:ql)?://.*?(?=,[a-z0-9-]+=postgres|$)")
@@ -43,6 +43,8 @@ def fail(message: str) -> NoReturn:
 
 def describe(error: Exception) -> str:
     """Return the message for an error."""
+    if isinstance(error, ApiError) and error.code == UNKNOWN_SITE:
+        return "There is no such site. Choose one with --site; `kalends site list` shows all."
     # The detail of an unavailable database says more than the message for clients.
     if isinstance(error, ApiError | InvalidValue):
         return str(getattr(error, "detail", error.text))

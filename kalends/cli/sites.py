@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kalends.cli.cells import NewSiteCellOption, load_site_cell, refuse_cell
+from kalends.cli.cells import NewSiteCellOption, load_cell, load_site_cell, refuse_cell
 from kalends.cli.errors import fail
 from kalends.cli.runtime import (
     SiteOption,
@@ -112,11 +112,17 @@ def add_host(
 @group.command("remove")
 def remove_site(
     site: Annotated[str, typer.Argument(help="Host name or ID of the site.")],
+    cell: Annotated[
+        str, typer.Option(help="Remove only the copy in this cell, which the directory does not name for the site.")
+    ] = "",
     yes: YesOption = False,
 ) -> None:
     """Remove a site with all its records, accounts and settings."""
     from kalends.store import directory_changes, sites
 
+    if cell:
+        _remove_copy(site, cell, yes=yes)
+        return
     settings = load_settings()
     directory = settings.directory_url
     url = load_site_cell(site).owner_url
@@ -134,6 +140,19 @@ def remove_site(
     else:
         asyncio.run(sites.remove_site(url, site_id))
     typer.echo(f"Removed site {site_id}. Its image files remain in the directory {site_id} of the media storage.")
+
+
+def _remove_copy(site: str, cell: str, *, yes: bool) -> None:
+    from kalends.store import directory_changes, sites
+
+    key, url = read_site(site.lower()), load_cell(cell).owner_url
+    settings = load_settings()
+    if isinstance(key, str):
+        key = asyncio.run(directory_changes.find_site(settings.directory_url, key)).site_id
+    count = asyncio.run(sites.count_records(url, key))
+    confirm(f"Remove {count:,} events, venues, organizers and images of site {key} from the cell {cell}?", yes=yes)
+    asyncio.run(directory_changes.remove_copy(settings.directory_url, settings.owner_urls, key, cell))
+    typer.echo(f"Removed the copy of site {key} in the cell {cell}.")
 
 
 def find_site(existing: "list[HostedSite]", site: str) -> "HostedSite":

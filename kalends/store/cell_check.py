@@ -37,9 +37,15 @@ def compare(
             yield f"The database of the cell {name} has the name {contents.name}: run `kalends cell add {name}`."
         for site_id, state in contents.unserved.items():
             if site_id not in moving:
-                yield f"Site {site_id}: rows are left in the cell {name} ({state}), but no move is under way."
+                yield (
+                    f"Site {site_id}: rows are left in the cell {name} ({state}), but no move is under way. "
+                    f"{_describe_removal(site_id, [name])}"
+                )
         for site_id in contents.hosts.keys() - expected.keys():
-            yield f"Site {site_id} is in the cell {name}, but not in the directory."
+            yield (
+                f"Site {site_id} is in the cell {name}, but not in the directory. `kalends cell add {name}` adds it. "
+                f"{_describe_removal(site_id, [name])}"
+            )
     unread = set(missing)
     for site_id, site in expected.items():
         serving = [name for name, contents in cells.items() if site_id in contents.hosts]
@@ -56,7 +62,11 @@ def _judge_site(
     is_moving: bool,
 ) -> Iterator[str]:
     if len(serving) > 1:
-        yield f"Site {site_id} is in several cells: {', '.join(sorted(serving))}."
+        others = [name for name in sorted(serving) if name not in site.location.cells]
+        yield (
+            f"Site {site_id} is in several cells: {', '.join(sorted(serving))}; the directory names the cell "
+            f"{site.location.cell}. {_describe_removal(site_id, others)}"
+        )
     elif not serving:
         if unread.isdisjoint(site.location.cells) and not is_moving:
             yield f"Site {site_id} is in no cell; the directory names the cell {site.location.cell}."
@@ -65,3 +75,8 @@ def _judge_site(
     elif (found := cells[serving[0]].hosts[site_id]) != site.hosts:
         in_cell, in_directory = ", ".join(found) or "none", ", ".join(site.hosts) or "none"
         yield f"Site {site_id}: the cell {serving[0]} has the hosts {in_cell}, the directory has {in_directory}."
+
+
+def _describe_removal(site_id: int, cells: Iterable[str]) -> str:
+    commands = ", ".join(f"`kalends site remove {site_id} --cell {cell}`" for cell in cells)
+    return f"To remove that copy: {commands}."

@@ -171,6 +171,27 @@ async def remove_site(directory_url: str, owner_urls: Mapping[str, str], site_id
         await directory.execute("DELETE FROM kalends_directory.sites WHERE id = $1", site_id)
 
 
+async def remove_copy(directory_url: str, owner_urls: Mapping[str, str], site_id: int, cell: str) -> None:
+    """Remove the rows of a site from a cell that the directory does not name for it."""
+    async with _change_directory(directory_url) as directory:
+        # No move of the site to this cell may begin meanwhile.
+        row = await directory.fetchrow(
+            "SELECT cell, target FROM kalends_directory.sites WHERE id = $1 FOR UPDATE", site_id
+        )
+        if row is not None and cell in (row["cell"], row["target"]):
+            raise SiteConflict(
+                f"The cell {cell} is the one that the directory names for site {site_id}. Without --cell, the site "
+                "is removed as a whole."
+            )
+        async with connect(_get_owner_url(owner_urls, cell)) as connection, connection.transaction():
+            await _require_cell(connection, cell)
+            await connection.execute(LOCK_SITE, site_id)
+            existed = await sites.delete_site(connection, site_id)
+            mark = await connection.execute("DELETE FROM unserved_sites WHERE site_id = $1", site_id)
+            if not existed and mark == "DELETE 0":
+                raise SiteConflict(f"There is no site {site_id} in the cell {cell}.")
+
+
 @asynccontextmanager
 async def _change_directory(directory_url: str) -> AsyncIterator[Any]:
     async with connect(directory_url) as connection, connection.transaction():

@@ -100,8 +100,8 @@ class Load:
     def writes(self) -> int:
         return len(self.durations)
 
-    async def run(self, writers: int, readers: int, moves: asyncio.Task[None]) -> None:
-        """Read and write until the moves have ended."""
+    async def run(self, writers: int, readers: int, work: asyncio.Task[None]) -> None:
+        """Read and write until the work has ended."""
         async with asyncio.TaskGroup() as group:
             for number in range(writers):
                 group.create_task(self._write(number))
@@ -110,7 +110,7 @@ class Load:
             group.create_task(self._upload())
             group.create_task(self._add_accounts())
             try:
-                await moves
+                await work
             finally:
                 self.is_ending = True
         for client in self._clients:

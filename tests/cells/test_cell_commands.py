@@ -189,7 +189,8 @@ def test_commands_find_the_cell_of_their_site(cells: CellSet) -> None:
         (["site", "add", "new.example", "--first-host", "x"], "--first-host is for a database without a directory."),
         (["site", "remove", "no.example", "--yes"], "There is no site no.example."),
         (["site", "add-host", "x.example"], "There are several sites: choose one with --site."),
-        (["site", "show", "--site", "no.example"], "No site is configured for this host."),
+        (["site", "show", "--site", "no.example"], "There is no such site. Choose one with --site;"),
+        (["user", "list"], "There is no such site. Choose one with --site;"),
         (["seed", "--events", "6000", "--site", "one.example"], "From 5,000 events on, indexes are built again"),
     ],
 )  # fmt: skip
@@ -240,10 +241,20 @@ def test_check_finds_every_difference(cells: CellSet) -> None:
     assert stdout(cells, "cell", "check") == ["All cells agree with the directory."]
     # A restored backup from before the move: the site is in two cells.
     cells.move(one.id, "a", "b", cleans_up=False)
-    assert find_problems(cells) == ["Site 1: rows are left in the cell a (departed), but no move is under way."]
+    removal = "To remove that copy: `kalends site remove 1 --cell a`."
+    assert find_problems(cells) == [
+        f"Site 1: rows are left in the cell a (departed), but no move is under way. {removal}"
+    ]
     cells.sql("a", "DELETE FROM unserved_sites")
-    assert find_problems(cells) == ["Site 1 is in several cells: a, b."]
-    cells.clean_up(one.id, "a")
+    assert find_problems(cells) == [f"Site 1 is in several cells: a, b; the directory names the cell b. {removal}"]
+    assert stderr(cells, "site", "remove", "1", "--cell", "b", "--yes").startswith(
+        "The cell b is the one that the directory names for site 1."
+    )
+    assert stdout(cells, "site", "remove", "a.example", "--cell", "a", "--yes") == [
+        "Removed the copy of site 1 in the cell a."
+    ]
+    assert stderr(cells, "site", "remove", "1", "--cell", "a", "--yes") == "There is no site 1 in the cell a."
+    assert cells.sql("b", "SELECT count(*) FROM sites WHERE id = 1") == [(1,)]
     assert cells.run("cell", "check").exit_code == 0
     # A site in none, a site in another one, a site that the directory does not know.
     cells.sql("", "UPDATE kalends_directory.sites SET cell = 'a' WHERE id = %s", [one.id])
@@ -252,10 +263,11 @@ def test_check_finds_every_difference(cells: CellSet) -> None:
     assert sorted(find_problems(cells)) == [
         "Site 1 is in the cell b; the directory names the cell a.",
         "Site 50 is in no cell; the directory names the cell a.",
-        "Site 60 is in the cell c, but not in the directory.",
+        "Site 60 is in the cell c, but not in the directory. `kalends cell add c` adds it. "
+        "To remove that copy: `kalends site remove 60 --cell c`.",
     ]
     cells.sql("", "UPDATE kalends_directory.sites SET cell = 'b' WHERE id = %s", [one.id])
-    cells.sql("c", "DELETE FROM sites WHERE id = 60")
+    stdout(cells, "site", "remove", "60", "--cell", "c", "--yes")
     assert stdout(cells, "site", "remove", "50", "--yes")[0].startswith("Removed site 50.")
     # Hosts.
     cells.sql("c", "INSERT INTO site_hosts VALUES ('more.example', %s)", [three.id])

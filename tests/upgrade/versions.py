@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,11 +34,11 @@ class Version:
     schema: str  # the newest migration
     kalends: Sequence[str]  # the command line
 
-    def run(self, database_url: str, *arguments: str) -> str:
+    def run(self, database_url: str, *arguments: str, settings: Mapping[str, str] | None = None) -> str:
         """Run a command and return what it prints."""
         completed = subprocess.run(
             [*self.kalends, *arguments],
-            env=make_environment(database_url),
+            env=make_environment(database_url, settings),
             capture_output=True,
             text=True,
             timeout=300,
