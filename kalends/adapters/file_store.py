@@ -41,7 +41,9 @@ class FileStore(Protocol):
 
     def remove(self, key: str) -> None: ...
 
-    def iter_files(self, site_id: int) -> Iterator[StoredFile]: ...
+    def iter_files(self) -> Iterator[StoredFile]:
+        """Yield all files, those of a site one after the other."""
+        ...
 
     def path(self, key: str) -> Path | None:
         """Return the path of the file if it is on a local disk."""
@@ -79,12 +81,13 @@ class DiskFileStore:
     def remove(self, key: str) -> None:
         (self._root / key).unlink(missing_ok=True)
 
-    def iter_files(self, site_id: int) -> Iterator[StoredFile]:
-        for path in sorted((self._root / str(site_id)).glob("??/*")):
-            key = path.relative_to(self._root).as_posix()
-            modified = self.modified(key) if read_key(key) else None
-            if modified is not None:
-                yield StoredFile(key, modified)
+    def iter_files(self) -> Iterator[StoredFile]:
+        for site in sorted(self._root.glob("[0-9]*")):
+            for path in sorted(site.glob("??/*")):
+                key = path.relative_to(self._root).as_posix()
+                modified = self.modified(key) if read_key(key) else None
+                if modified is not None:
+                    yield StoredFile(key, modified)
 
     def path(self, key: str) -> Path | None:
         return self._root / key
@@ -136,12 +139,9 @@ class BucketFileStore:
     def remove(self, key: str) -> None:
         self._client.remove_object(self._bucket, key)
 
-    def iter_files(self, site_id: int) -> Iterator[StoredFile]:
-        # Without the slash, because not every service accepts the signature of a query that contains one. This also
-        # lists sites whose IDs begin with the same digits.
-        for row in self._client.list_objects(self._bucket, prefix=str(site_id), recursive=True):
-            parsed = read_key(row.object_name)
-            if parsed is not None and parsed[0] == site_id:
+    def iter_files(self) -> Iterator[StoredFile]:
+        for row in self._client.list_objects(self._bucket, recursive=True):
+            if read_key(row.object_name):
                 yield StoredFile(row.object_name, row.last_modified)
 
     def path(self, key: str) -> Path | None:

@@ -77,12 +77,6 @@ async def find_sites_with_old_changes(database: Database, cutoff: datetime) -> l
     return [row["site_id"] for row in rows]
 
 
-async def find_served_sites(database: Database, after: int, limit: int = 1000) -> list[int]:
-    """Return the IDs of sites that this database serves, above `after`."""
-    rows = await database.fetch_unscoped(Sql("SELECT site_id FROM served_sites(?, ?)", after, limit))
-    return [row["site_id"] for row in rows]
-
-
 async def find_relocated_venues(database: Database, limit: int = 100) -> list[Record]:
     """Return venues of all sites whose events do not reflect the coordinates of the venue yet."""
     return await database.fetch_unscoped(Sql("SELECT site_id, id FROM unsettled_venues(?)", limit))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import httpx
 import orjson
-import psycopg
 
 from kalends.bootstrap import open_library
 from kalends.core.clock import utc_now
@@ -115,6 +114,4 @@ def test_orphans_are_collected_in_served_sites_only(cells: CellSet, tmp_path: Pa
 
     assert asyncio.run(collect("a")) == 1
     assert {site_id for site_id, path in paths.items() if path.exists()} == {moved.id, foreign.id}
-    with psycopg.connect(cells.urls["a"]) as connection:
-        assert connection.execute("SELECT site_id FROM served_sites(0, 10)").fetchall() == [(served.id,)]
     assert [asyncio.run(collect(cell)) for cell in "bc"] == [1, 1]

@@ -64,7 +64,7 @@ def test_bucket_behaves_like_disk(
         return sized, removed, checked
 
     def list_keys() -> set[str]:
-        return {entry.key for entry in library.files.iter_files(1)}
+        return {entry.key for entry in library.files.iter_files()}
 
     sized, removed, checked = empty_app.run(run_maintenance())
     assert (sized, removed, [(entry.file_count, entry.damaged_files) for entry in checked]) == (

@@ -22,7 +22,6 @@ SECURITY_DEFINER_FUNCTIONS = {
     "due_imports",
     "due_records",
     "old_trash",
-    "served_sites",
     "sites_with_old_changes",
     "site_changes",
     "site_revisions",

@@ -6,13 +6,14 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import groupby, islice
 from typing import Final
 
 import orjson
 
-from kalends.adapters.file_store import remove_old_work
+from kalends.adapters.file_store import StoredFile, remove_old_work
 from kalends.core.errors import ApiError, InvalidValue
+from kalends.core.image_types import read_key
 from kalends.kinds.media import MEDIA
 from kalends.operations.media.library import Library, MissingFile
 from kalends.operations.writes import write_changes
@@ -48,23 +49,24 @@ async def make_sizes(database: SiteDatabase, library: Library, now: datetime, si
 
 async def collect_orphans(database: Database, library: Library, now: datetime) -> int:
     """Remove files that no record has referenced for a day; return their number."""
-    await asyncio.to_thread(remove_old_work, library.root, now - ORPHAN_GRACE_PERIOD)
-    removed = after = 0
-    # The storage may have files of sites in other databases, which are none of our business.
-    while site_ids := await jobs.find_served_sites(database, after):
-        for site_id in site_ids:
+    cutoff = now - ORPHAN_GRACE_PERIOD
+    await asyncio.to_thread(remove_old_work, library.root, cutoff)
+    all_files, removed = library.files.iter_files(), 0
+    while batch := await asyncio.to_thread(lambda: list(islice(all_files, PAGE_SIZE))):
+        old = [file for file in batch if file.modified < cutoff]
+        for site_id, files in groupby(old, key=_read_site_id):
+            names = [file.key.rpartition("/")[2] for file in files]
+            # Files of sites in other databases are in use there.
             with jobs.skipping_unknown_sites():
-                removed += await _collect_of_site(database, library, site_id, now)
-        after = site_ids[-1]
+                removed += await _remove_orphans(database, library, site_id, names, now)
     return removed
 
 
-async def _collect_of_site(database: Database, library: Library, site_id: int, now: datetime) -> int:
-    files, removed = library.files.iter_files(site_id), 0
-    while batch := await asyncio.to_thread(lambda: list(islice(files, PAGE_SIZE))):
-        names = [file.key.rpartition("/")[2] for file in batch if file.modified < now - ORPHAN_GRACE_PERIOD]
-        removed += await _remove_orphans(database, library, site_id, names, now) if names else 0
-    return removed
+def _read_site_id(file: StoredFile) -> int:
+    parsed = read_key(file.key)
+    if parsed is None:
+        raise AssertionError(f"not a key: {file.key}")
+    return parsed[0]
 
 
 async def _remove_orphans(

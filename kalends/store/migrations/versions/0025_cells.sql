@@ -95,14 +95,6 @@ LANGUAGE sql STABLE SECURITY DEFINER AS $$
     ORDER BY c.revision
 $$;
 
--- The sites that this database serves, for jobs that look at their files.
-CREATE FUNCTION served_sites(after_site bigint, most integer) RETURNS TABLE (site_id bigint)
-LANGUAGE sql STABLE SECURITY DEFINER AS $$
-    SELECT s.id FROM sites s
-    WHERE s.id > after_site AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id)
-    ORDER BY s.id LIMIT most
-$$;
-
 -- The functions that find work for the worker in all sites leave out sites that another cell serves.
 CREATE OR REPLACE FUNCTION due_records(most integer) RETURNS TABLE (site_id bigint, kind text, id bigint)
 LANGUAGE sql STABLE SECURITY DEFINER AS $$
@@ -183,11 +175,9 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['enter_site(text)', 'enter_site_number(bigint)', 'site_revisions(text[])',
         'due_records(integer)', 'old_trash(timestamptz, integer)', 'sites_with_old_changes(timestamptz)',
         'incomplete_series(timestamptz, integer)', 'due_imports(integer)', 'unsettled_venues(integer)',
-        'site_changes(bigint, bigint, bigint, integer)', 'served_sites(bigint, integer)'] LOOP
+        'site_changes(bigint, bigint, bigint, integer)'] LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', name, current_schema());
     END LOOP;
-    REVOKE ALL ON FUNCTION served_sites(bigint, integer) FROM PUBLIC;
-    GRANT EXECUTE ON FUNCTION served_sites(bigint, integer) TO kalends_app;
     -- The planner does not know the cutoff and would expect a third of all entries to be older.
     ALTER FUNCTION sites_with_old_changes(timestamptz) SET enable_seqscan = off;
 END $$;
