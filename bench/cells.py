@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import batched
 from pathlib import Path
 from statistics import median
 
@@ -197,7 +198,7 @@ def measure_routing(cells: BenchCells, directory: Path, *, rounds: int, seconds:
 
 
 async def measure_lookups(cells: BenchCells, hosts: Sequence[str]) -> Lookups:
-    """Look all hosts up as a server does, 100 at a time, and then again from memory."""
+    """Look all hosts up as a server does, 100 at a time, and each again from memory."""
     settings = Settings(directory_url=cells.directory_url, cells={n: c.url for n, c in cells.copies.items()})
     opened = await open_database(settings)
     if not isinstance(opened, Cells):
@@ -205,14 +206,16 @@ async def measure_lookups(cells: BenchCells, hosts: Sequence[str]) -> Lookups:
     try:
         await opened.router.find(hosts[0])
         processes = list_process_tree(cells.clusters["a"].pid)
-        own, directory = time.process_time(), sum(map(cpu_seconds, processes))
-        for start in range(0, len(hosts), 100):
-            await asyncio.gather(*[opened.router.find(host) for host in hosts[start : start + 100]])
-        new, new_directory = time.process_time() - own, sum(map(cpu_seconds, processes)) - directory
-        own = time.process_time()
-        for host in hosts:
-            await opened.router.find(host)
-        known = time.process_time() - own
+        new = known = 0.0
+        directory = sum(map(cpu_seconds, processes))
+        for batch in batched(hosts, 100, strict=False):
+            started = time.process_time()
+            await asyncio.gather(*[opened.router.find(host) for host in batch])
+            looked_up = time.process_time()
+            for host in batch:
+                await opened.router.find(host)
+            new, known = new + looked_up - started, known + time.process_time() - looked_up
+        new_directory = sum(map(cpu_seconds, processes)) - directory
         queries = opened.read_counts()["lookup"]
     finally:
         await opened.close()
