@@ -29,7 +29,7 @@ from kalends.kinds.terms import (
 )
 from kalends.store import Row
 from kalends.store.database import Transaction
-from kalends.store.links import record_category_event_changes
+from kalends.store.links import record_category_event_changes, record_descendant_changes
 from kalends.store.sql import Sql
 
 TAXONOMY = ("tribe_events_cat", "categories")
@@ -63,9 +63,14 @@ async def build_category_columns(context: WriteContext) -> Values:
 
 
 async def after_category_update(tx: Transaction, row: Row, columns: Collection[str]) -> None:
-    """Record a change of the events below a moved category, because a filter by its ancestors finds them."""
+    """Record the changes that a moved or renamed category causes.
+
+    A filter by its new ancestors finds its events, and the addresses of its descendants contain its slug.
+    """
     if "parent" in columns:
         await record_category_event_changes(tx, row["id"])
+    if "parent" in columns or "slug" in columns:
+        await record_descendant_changes(tx, row["id"])
 
 
 async def _check_parent(context: WriteContext, parent: int) -> None:

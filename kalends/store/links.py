@@ -1,6 +1,6 @@
 """Links of an event to venues, organizers, categories and tags."""
 
-from typing import LiteralString
+from typing import Final, LiteralString
 
 from kalends.store import records
 from kalends.store.database import Transaction
@@ -83,16 +83,22 @@ async def unlink_events(
     return len(rows)
 
 
+# A category and all categories below it.
+CATEGORY_TREE: Final = """
+    WITH RECURSIVE tree (id) AS (
+        SELECT ?::bigint
+        UNION
+        SELECT c.id FROM categories c JOIN tree ON c.site_id = ? AND c.parent = tree.id
+    )
+"""
+
+
 async def record_category_event_changes(tx: Transaction, category_id: int) -> None:
     """Record a change of the events in a moved category and its descendants: other filters match them now."""
     rows = await tx.fetch_all(
         Sql(
-            """
-                WITH RECURSIVE tree (id) AS (
-                    SELECT ?::bigint
-                    UNION
-                    SELECT c.id FROM categories c JOIN tree ON c.site_id = ? AND c.parent = tree.id
-                )
+            CATEGORY_TREE
+            + """
                 SELECT DISTINCT e.id, e.listed AS public FROM tree
                 JOIN event_categories l ON l.site_id = ? AND l.category_id = tree.id
                 JOIN events e ON e.site_id = l.site_id AND e.id = l.event_id ORDER BY e.id
@@ -103,3 +109,16 @@ async def record_category_event_changes(tx: Transaction, category_id: int) -> No
         )
     )
     await records.record_changes(tx, "events", rows)
+
+
+async def record_descendant_changes(tx: Transaction, category_id: int) -> None:
+    """Record a change of all categories below one, because their addresses contain its slug."""
+    rows = await tx.fetch_all(
+        Sql(
+            CATEGORY_TREE + "SELECT id, true AS public FROM tree WHERE id <> ? ORDER BY id",
+            category_id,
+            tx.site.id,
+            category_id,
+        )
+    )
+    await records.record_changes(tx, "categories", rows)

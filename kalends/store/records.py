@@ -1,13 +1,16 @@
 """Rows of any table of a site: insert, update, delete, and slugs. `Kind.select` reads them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import LiteralString
+from typing import Final, LiteralString
 
 from asyncpg import Record
 
 from kalends.core.slugs import add_number
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql, join, placeholders
+
+# Tables whose rows do not have the time of their last change.
+TERM_TABLES: Final = frozenset({"categories", "tags"})
 
 
 async def add(tx: Transaction, table: LiteralString, values: Mapping[LiteralString, object]) -> None:
@@ -62,14 +65,12 @@ async def write_revisions(
     assignment: LiteralString = "",
 ) -> None:
     """Write the revisions of recorded changes to their rows. `assignment` sets further columns."""
+    modified = Sql("") if table in TERM_TABLES else Sql(", modified_utc = ?", tx.now)
     await tx.execute(
-        Sql(
-            "UPDATE "
-            + table
-            + " r SET revision = s.revision, modified_utc = ?"
-            + assignment
-            + " FROM unnest(?::bigint[], ?::bigint[]) AS s (id, revision) WHERE r.site_id = ? AND r.id = s.id",
-            tx.now,
+        Sql("UPDATE " + table + " r SET revision = s.revision" + assignment)
+        + modified
+        + Sql(
+            "FROM unnest(?::bigint[], ?::bigint[]) AS s (id, revision) WHERE r.site_id = ? AND r.id = s.id",
             list(ids),
             list(revisions),
             tx.site.id,

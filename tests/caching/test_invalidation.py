@@ -1,5 +1,6 @@
 """The touched tags of a site: what is known, what is forgotten, and what happens if changes cannot be read."""
 
+import re
 from collections.abc import Callable, Iterator
 from unittest.mock import patch
 
@@ -132,6 +133,36 @@ def test_etag_of_list_survives_unrelated_writes(app: RunningApp, editor: Caller)
         editor.patch(f"/events/{other}", {"excerpt": str(number)})
     conditional = [("If-None-Match", headers["etag"])]
     assert app.raw("GET", f"{API_PATH}/events", headers=conditional)[0] == 304
+
+
+@pytest.mark.parametrize("change", [{"slug": "arts"}, {"parent": "other"}])
+def test_addresses_of_categories_follow_their_ancestors(
+    app: RunningApp, editor: Caller, change: dict[str, str]
+) -> None:
+    ids: list[int] = []
+    for name in ("other", "culture", "music", "jazz"):
+        parent = ids[-1] if len(ids) > 1 else 0
+        ids.append(editor.post("/categories", {"name": name, "parent": parent}).json()["id"])
+    other, top, _, bottom = ids
+    add_event(editor, categories=[bottom])
+    paths = [f"{API_PATH}/categories/{bottom}", f"{API_PATH}/categories", f"{API_PATH}/events", "/events/list/"]
+
+    def read_addresses() -> list[set[str]]:
+        bodies = [app.raw("GET", path)[2].decode() for path in paths]
+        return [set(re.findall(r"/events/category/([\w/-]*jazz)/", body)) for body in bodies]
+
+    expected = [{"culture/music/jazz"}, {"culture/music/jazz"}]
+    assert read_addresses()[:2] == expected
+    response = editor.patch(
+        f"/categories/{top}", {key: other if key == "parent" else value for key, value in change.items()}
+    )
+    assert response.status_code == 200, response.text
+    path = "arts/music/jazz" if "slug" in change else "other/culture/music/jazz"
+    for addresses in read_addresses():
+        assert addresses <= {path}
+    assert read_addresses()[:2] == [{path}, {path}]
+    changed = app.raw("GET", f"{EXTENSION_PATH}/changes", query=b"since=0&limit=100")[2].decode()
+    assert changed.count('"kind":"categories"') == 4
 
 
 def test_series_are_not_cached_because_their_upcoming_dates_pass(app: RunningApp, editor: Caller) -> None:
