@@ -100,9 +100,17 @@ def collect_error_codes() -> set[tuple[int | None, str]]:
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "ApiError":
             continue
         status, code = call.args[0], call.args[1]
-        text = code.value if isinstance(code, ast.Constant) else re.sub(r"\{[^}]*\}", "*", ast.unparse(code)[2:-1])
-        codes.add((status.value if isinstance(status, ast.Constant) else None, str(text)))
+        codes.add((status.value if isinstance(status, ast.Constant) else None, _read_code(code)))
     return codes
+
+
+def _read_code(code: ast.expr) -> str:
+    """Return a code that is a literal, a constant of the module, or an f-string."""
+    if isinstance(code, ast.Constant):
+        return str(code.value)
+    if isinstance(code, ast.Name):
+        return str(getattr(errors, code.id))
+    return re.sub(r"\{[^}]*\}", "*", ast.unparse(code)[2:-1])
 
 
 def test_documented_error_codes_match_code() -> None:

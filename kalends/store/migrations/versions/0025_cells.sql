@@ -33,8 +33,11 @@ BEGIN
         WHERE NOT EXISTS (SELECT FROM cell) HAVING count(*) = 1;
     END IF;
     PERFORM set_config('kalends.site_id', coalesce(found_site, 0)::text, true);
-    IF current_setting('transaction_read_only') = 'off' AND EXISTS (SELECT FROM cell) THEN
-        PERFORM pg_advisory_xact_lock_shared(hashtextextended('kalends.site', found_site));
+    -- Two conditions, because the first alone needs no query.
+    IF current_setting('transaction_read_only') = 'off' THEN
+        IF EXISTS (SELECT FROM cell) THEN
+            PERFORM pg_advisory_xact_lock_shared(hashtextextended('kalends.site', found_site));
+        END IF;
     END IF;
     RETURN QUERY SELECT * FROM sites
         WHERE id = found_site AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = found_site);
@@ -45,23 +48,29 @@ CREATE OR REPLACE FUNCTION enter_site_number(asked bigint) RETURNS SETOF sites
 LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     PERFORM set_config('kalends.site_id', asked::text, true);
-    IF current_setting('transaction_read_only') = 'off' AND EXISTS (SELECT FROM cell) THEN
-        PERFORM pg_advisory_xact_lock_shared(hashtextextended('kalends.site', asked));
+    IF current_setting('transaction_read_only') = 'off' THEN
+        IF EXISTS (SELECT FROM cell) THEN
+            PERFORM pg_advisory_xact_lock_shared(hashtextextended('kalends.site', asked));
+        END IF;
     END IF;
     RETURN QUERY SELECT * FROM sites
         WHERE id = asked AND NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = asked);
 END $$;
 
+-- In PL/pgSQL, which keeps the plans of the statement; every cached response asks for the revision of its site.
 CREATE OR REPLACE FUNCTION site_revisions(asked_hosts text[])
 RETURNS TABLE (host text, site_id bigint, revision bigint)
-LANGUAGE sql STABLE SECURITY DEFINER AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     SELECT a.host, s.id, s.revision
     FROM unnest(asked_hosts) AS a (host)
     LEFT JOIN site_hosts h ON h.host = a.host
     JOIN sites s ON s.id = coalesce(h.site_id,
         (SELECT min(o.id) FROM (SELECT id FROM sites LIMIT 2) o
-         WHERE NOT EXISTS (SELECT FROM cell) HAVING count(*) = 1))
-$$;
+         WHERE NOT EXISTS (SELECT FROM cell) HAVING count(*) = 1));
+END $$;
 
 -- The revision of a site counts only where the site is served: caches would take an older one for the current one.
 CREATE OR REPLACE FUNCTION site_changes(asked_site bigint, after_revision bigint, until_revision bigint, maximum integer)
