@@ -201,7 +201,9 @@ class Load:
 
     async def _read(self, number: int) -> None:
         client = self.open_client(number)
-        paths = (f"{API_PATH}/events?per_page=5", "/events/list/", "/events.ics", f"{EXTENSION_PATH}/changes?since=0")
+        # A process renders few feeds at once and rejects the others.
+        feeds = ("/events.ics",) if number == 0 else ()
+        paths = (f"{API_PATH}/events?per_page=5", "/events/list/", f"{EXTENSION_PATH}/changes?since=0", *feeds)
         for path in itertools.cycle(paths):
             if self.is_ending:
                 return
