@@ -83,8 +83,9 @@ def open_live_cells(directory: Path) -> Iterator[LiveCells]:
 class Load:
     """Writers and readers of one site. They accept no error, and remember what was acknowledged."""
 
-    def __init__(self, live: LiveCells, site: CellSite) -> None:
+    def __init__(self, live: LiveCells, site: CellSite, *, adds_accounts: bool = True) -> None:
         self._live = live
+        self._adds_accounts = adds_accounts
         self._site = site
         self._clients: list[httpx.AsyncClient] = []
         self._numbers = itertools.count(1)
@@ -108,7 +109,8 @@ class Load:
             for number in range(readers):
                 group.create_task(self._read(number))
             group.create_task(self._upload())
-            group.create_task(self._add_accounts())
+            if self._adds_accounts:
+                group.create_task(self._add_accounts())
             try:
                 await work
             finally:
