@@ -7,19 +7,15 @@ The exit code is 1 if a limit is exceeded.
 
 import argparse
 import asyncio
-import itertools
-import os
 import random
-import signal
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import batched
+from itertools import batched, cycle
 from pathlib import Path
 from statistics import median
 
@@ -28,9 +24,18 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cpu_time import cpu_seconds, list_process_tree
-from bench.load import Processes, Sample, run_wrk
-from bench.many_sites import CACHE_MB, CASES, IDLE_SITES, MAX_MEMORY_MB, MAX_MORE_BLOCKS, REQUESTS_SCRIPT, read_all
-from bench.many_sites import Case as RequestCase
+from bench.load import Processes, Sample
+from bench.many_sites import (
+    CACHE_MB,
+    CASES,
+    IDLE_SITES,
+    MAX_MEMORY_MB,
+    MAX_MORE_BLOCKS,
+    Case,
+    read_all,
+    report_failures,
+    run_requests_in_turn,
+)
 from bench.periodic_jobs import JobWork, measure_periodic_jobs
 from bench.seeded_sites import NS, SETTINGS, find_cluster, make_database, run_command
 from bench.site_copies import SiteCopies, make_copies
@@ -38,7 +43,7 @@ from kalends.bootstrap import open_database
 from kalends.settings import Settings
 from kalends.store import directory_changes
 from kalends.store.cells import Cells
-from tests.lifecycle.processes import kill_postgres
+from tests.lifecycle.processes import kill_postgres, suspend_postgres
 from tests.security.raw_requests import memory_mb
 from tests.servers import Server
 from tools import postgres
@@ -77,7 +82,7 @@ class BenchCells:
 class Routing:
     """The runs of one request: to a server of one database, and to a server of all cells."""
 
-    case: RequestCase
+    case: Case
     plain: Sequence[Sample]
     routed: Sequence[Sample]
 
@@ -165,13 +170,6 @@ def start_server(environment: Mapping[str, str], url: str, log: Path, megabytes:
     return stack.enter_context(Server.start(url, log=log, environment={**environment, **limits}))
 
 
-def run_load(server: Server, processes: Processes, hosts: Sequence[str], path: str, seconds: float) -> Sample:
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write("".join(f"{host} {path}\n" for host in hosts))
-        file.flush()
-        return run_wrk(server.base_url, CONNECTIONS, seconds, processes, script=REQUESTS_SCRIPT % file.name)
-
-
 def measure_routing(cells: BenchCells, directory: Path, *, rounds: int, seconds: float) -> list[Routing]:
     """Compare a server of all cells with one of the database of the first cell; all requested sites are there."""
     copies, hosts = cells.copies["a"], cells.list_hosts(300, ["a"])
@@ -190,7 +188,8 @@ def measure_routing(cells: BenchCells, directory: Path, *, rounds: int, seconds:
                 for number in range(2 * rounds + 2):
                     server = servers[number % 2]
                     processes = Processes(cells.clusters["a"].pid, server.process.pid)
-                    sample = run_load(server, processes, hosts, case.path(copies), seconds)
+                    requests = [(host, case.path(copies)) for host in hosts]
+                    sample = run_requests_in_turn(server, processes, requests, CONNECTIONS, seconds)
                     if number >= 2:  # The first runs fill caches.
                         runs[number % 2].append(sample)
                 results.append(Routing(case, *runs))
@@ -250,7 +249,7 @@ def requesting(server: Server, hosts: Sequence[str], path: str) -> Iterator[Coun
             httpx.AsyncClient(base_url=server.base_url, timeout=60, trust_env=False) as client,
             asyncio.TaskGroup() as group,
         ):
-            for host in itertools.cycle(hosts):
+            for host in cycle(hosts):
                 if is_ending.is_set():
                     return
                 group.create_task(request(client, host))
@@ -275,40 +274,28 @@ def stopped(cluster: postgres.Server) -> Iterator[None]:
         postgres.start(cluster.directory, port=cluster.port, settings=SETTINGS)
 
 
-@contextmanager
-def suspended(cluster: postgres.Server) -> Iterator[None]:
-    """Suspend the processes of a cluster, as if its machine did not respond."""
-    pids = list_process_tree(cluster.pid)
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in reversed(pids):
-            os.kill(pid, signal.SIGCONT)
-
-
 def measure_losses(cells: BenchCells, directory: Path, *, rounds: int, seconds: float) -> list[Loss]:
     """Measure the sites of two cells while the third is up, suspended and stopped, in turns."""
     others, lost = cells.list_hosts(300, [name for name in NAMES if name != LOST]), cells.list_hosts(100, [LOST])
     path = f"{NS}/events"
+    requests = [(host, path) for host in others]
     losses: list[Loss] = []
     with ExitStack() as stack:
         server = start_server(cells.environment, UNUSED_URL, directory / "loss.log", 0, stack)
         processes = Processes(cells.clusters["a"].pid, server.process.pid)
         read_all(server, [*others[:40], *lost[:40]], [path])
-        for name, lose in (("a suspended cell", suspended), ("a stopped cell", stopped)):
+        for name, lose in (("a suspended cell", suspend_postgres), ("a stopped cell", stopped)):
             before: list[float] = []
             during: list[float] = []
             statuses: Counter[int] = Counter()
             for _ in range(rounds):
                 with requesting(server, lost, path) as all_up:
-                    before.append(run_load(server, processes, others, path, seconds).p99)
+                    before.append(run_requests_in_turn(server, processes, requests, CONNECTIONS, seconds).p99)
                 if set(all_up) != {200}:
                     raise AssertionError(f"errors before {name}: {all_up}")
                 cluster = postgres.ensure(cells.clusters[LOST].directory)
                 with lose(cluster), requesting(server, lost, path) as seen:
-                    during.append(run_load(server, processes, others, path, seconds).p99)
+                    during.append(run_requests_in_turn(server, processes, requests, CONNECTIONS, seconds).p99)
                     httpx.get(f"{server.base_url}/readyz").raise_for_status()
                 statuses += seen
                 read_all(server, lost[:10], [path])  # The cell is used again.
@@ -385,10 +372,7 @@ def main() -> int:
     result = Result(len(hosts), seconds, routing, lookups, memory, few_jobs, jobs, losses)
     console = Console(width=150)
     print_result(result, console)
-    failures = result.find_failures()
-    for failure in failures:
-        console.print(f"[red]{failure}[/red]")
-    return 1 if failures else 0
+    return report_failures(result.find_failures(), console)
 
 
 if __name__ == "__main__":

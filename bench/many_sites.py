@@ -154,21 +154,26 @@ def measure_costs(
 ) -> list[Cost]:
     """Measure each case in turn on both targets: a server, its database, and the hosts that are requested."""
     costs: list[Cost] = []
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        for case in track(cases, "measuring"):
-            for connections in CONNECTIONS:
-                runs: tuple[list[Sample], list[Sample]] = ([], [])
-                for number in range(2 * rounds):
-                    server, site, hosts = targets[number % 2]
-                    file.seek(0)
-                    file.truncate()
-                    file.write("".join(f"{host} {case.path(site)}\n" for host in hosts))
-                    file.flush()
-                    processes = Processes(cluster_pid, server.process.pid)
-                    script = REQUESTS_SCRIPT % file.name
-                    runs[number % 2].append(run_wrk(server.base_url, connections, seconds, processes, script=script))
-                costs.append(Cost(case, connections, *runs))
+    for case in track(cases, "measuring"):
+        for connections in CONNECTIONS:
+            runs: tuple[list[Sample], list[Sample]] = ([], [])
+            for number in range(2 * rounds):
+                server, site, hosts = targets[number % 2]
+                processes = Processes(cluster_pid, server.process.pid)
+                requests = [(host, case.path(site)) for host in hosts]
+                runs[number % 2].append(run_requests_in_turn(server, processes, requests, connections, seconds))
+            costs.append(Cost(case, connections, *runs))
     return costs
+
+
+def run_requests_in_turn(
+    server: Server, processes: Processes, requests: Sequence[tuple[str, str]], connections: int, seconds: float
+) -> Sample:
+    """Send requests, each a host and a path, again and again with wrk."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("".join(f"{host} {path}\n" for host, path in requests))
+        file.flush()
+        return run_wrk(server.base_url, connections, seconds, processes, script=REQUESTS_SCRIPT % file.name)
 
 
 def measure_memory(server: Server, site: SiteCopies, hosts: Sequence[str]) -> Memory:
@@ -222,6 +227,13 @@ def print_result(result: Result, console: Console) -> None:
     console.print(jobs)
 
 
+def report_failures(failures: Sequence[str], console: Console) -> int:
+    """Print the exceeded limits and return the exit code."""
+    for failure in failures:
+        console.print(f"[red]{failure}[/red]")
+    return 1 if failures else 0
+
+
 def _read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sites", type=int, default=100_000)
@@ -266,10 +278,7 @@ def main() -> int:
         memory = measure_memory(start_server(many.url, directory, CACHE_MB, stack), many, hosts)
     result = Result(costs, memory, jobs[0], jobs[1])
     print_result(result, console)
-    failures = result.find_failures()
-    for failure in failures:
-        console.print(f"[red]{failure}[/red]")
-    return 1 if failures else 0
+    return report_failures(result.find_failures(), console)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from kalends.store import directory_changes
 from tests.cells.cell_set import NAMES, CellSet
+from tests.cells.live_cells import LiveCells, open_live_cells
 from tests.cells.move_fixtures import open_logical_cluster
 from tests.conftest import replace_database, temporary_database
 from tests.robustness.two_sites import SitePair, fill_two_sites
@@ -19,6 +21,13 @@ from tools.postgres import Server
 def cluster() -> Iterator[tuple[Server, str]]:
     """Return a cluster that can replicate logically, and the name of a migrated database."""
     with open_logical_cluster() as opened:
+        yield opened
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[LiveCells]:
+    """Return three cells as PostgreSQL servers of their own, with servers and workers."""
+    with open_live_cells(tmp_path) as opened:
         yield opened
 
 

@@ -1,15 +1,13 @@
 """All cells are migrated to the next version while servers of this one use them."""
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.cells.cell_set import NAMES
-from tests.cells.live_cells import LiveCells, Load, open_live_cells
+from tests.cells.live_cells import LiveCells, Load
 from tests.robustness.consistency import assert_consistent
 from tests.soak import SOAK
 from tests.upgrade.versions import next_version
@@ -17,12 +15,6 @@ from tests.upgrade.versions import next_version
 pytestmark = pytest.mark.process
 
 WRITERS, READERS = 2, 2
-
-
-@pytest.fixture
-def live(tmp_path: Path) -> Iterator[LiveCells]:
-    with open_live_cells(tmp_path) as opened:
-        yield opened
 
 
 @pytest.mark.skipif(not SOAK, reason="builds another version, which takes minutes; runs with `just soak` only")

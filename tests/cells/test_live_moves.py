@@ -1,14 +1,12 @@
 """A site moves around three cells while servers, workers and commands use it."""
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kalends.store.site_moves import list_moves
-from tests.cells.live_cells import LiveCells, Load, open_live_cells
+from tests.cells.live_cells import LiveCells, Load
 from tests.cells.move_fixtures import Stage
 from tests.robustness.consistency import assert_consistent
 from tests.robustness.site_fixtures import API_PATH, wait_until
@@ -20,12 +18,6 @@ HOST = "town.example"
 MOVES = scaled(2, 20)
 WRITERS, READERS = scaled(3, 8), scaled(2, 8)
 MAX_PAUSE_MS = 1_000
-
-
-@pytest.fixture
-def live(tmp_path: Path) -> Iterator[LiveCells]:
-    with open_live_cells(tmp_path) as opened:
-        yield opened
 
 
 async def test_site_moves_around_three_cells_without_a_lost_write_or_an_error(live: LiveCells, report: Any) -> None:

@@ -4,7 +4,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +13,7 @@ from typing import Self
 
 from typer.testing import CliRunner, Result
 
+from bench.cpu_time import list_process_tree
 from kalends.cli import app
 from tests.servers import KALENDS, make_environment
 from tools import postgres
@@ -87,6 +89,19 @@ def kill_postgres(server: postgres.Server) -> None:
     wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids), 10)
     # Where nobody collects dead processes the number in this file still looks alive.
     (server.directory / "postmaster.pid").unlink()
+
+
+@contextmanager
+def suspend_postgres(server: postgres.Server) -> Iterator[None]:
+    """Suspend all processes of the cluster, as if its machine or the network to it did not respond."""
+    pids = list_process_tree(server.pid)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 def _children(pid: int) -> list[int]:

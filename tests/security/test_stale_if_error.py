@@ -3,20 +3,17 @@
 import asyncio
 import base64
 import json
-import os
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import AsyncMock
 
 import pytest
 
-from bench.cpu_time import list_process_tree
 from kalends.store.migrations import migrate
 from kalends.store.site_revisions import SiteRevision, SiteRevisions
+from tests.lifecycle.processes import suspend_postgres
 from tests.robustness.site_fixtures import DATES, Login, add_editor
 from tests.security.raw_requests import API_PATH, Reply, send_request
 from tests.servers import Server
@@ -43,19 +40,6 @@ class OutageSetup:
 
     def read_all(self) -> list[Reply]:
         return [send_request(self.server, path) for path in PUBLIC_PATHS]
-
-
-@contextmanager
-def suspend_cluster(cluster: postgres.Server) -> Iterator[None]:
-    """All processes of a PostgreSQL stand still, as when its machine or the network to it does."""
-    pids = list_process_tree(cluster.pid)
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 def restart_cluster(cluster: postgres.Server) -> postgres.Server:
@@ -110,7 +94,7 @@ def test_public_responses_survive_database_outage(stage: OutageSetup) -> None:
 @pytest.mark.parametrize("stage", [30], indirect=True)
 def test_hanging_database_counts_as_unavailable(stage: OutageSetup) -> None:
     assert [reply.status for reply in stage.read_all()] == [200] * 3
-    with suspend_cluster(stage.cluster):
+    with suspend_postgres(stage.cluster):
         started = time.monotonic()
         replies = stage.read_all()
         took = time.monotonic() - started
