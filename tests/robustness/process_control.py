@@ -34,12 +34,14 @@ def kill_cluster(cluster: postgres.Server) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def restart_cluster(cluster: postgres.Server, timeout: float = 30) -> postgres.Server:
+def restart_cluster(
+    cluster: postgres.Server, timeout: float = 30, settings: Mapping[str, str] = postgres.PERSISTENT
+) -> postgres.Server:
     """Its shared memory is free only when the last of the killed processes is gone."""
     deadline = time.monotonic() + timeout
     while True:
         try:
-            return postgres.start(cluster.directory, port=cluster.port, settings=postgres.PERSISTENT)
+            return postgres.start(cluster.directory, port=cluster.port, settings=settings)
         except postgres.PostgresError:
             if time.monotonic() > deadline:
                 raise

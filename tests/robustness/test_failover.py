@@ -7,7 +7,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,14 +31,14 @@ pytestmark = pytest.mark.skipif(not SOAK, reason="runs with `just soak` only")
 
 
 @contextmanager
-def start_standby(primary: postgres.Server) -> Iterator[postgres.Server]:
+def start_standby(primary: postgres.Server, settings: Mapping[str, str] = SETTINGS) -> Iterator[postgres.Server]:
     directory = primary.directory.with_name("standby")
     directory.mkdir(mode=0o700)
     if os.geteuid() == 0:
         shutil.chown(directory, "postgres")
     source = f"host=127.0.0.1 port={primary.port} user=postgres application_name=standby"
     postgres._run("pg_basebackup", "-D", directory, "-R", "-X", "stream", "-c", "fast", "-d", source)
-    standby = postgres.start(directory, settings=SETTINGS)
+    standby = postgres.start(directory, settings=settings)
     try:
         yield standby
     finally:
