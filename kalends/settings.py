@@ -23,6 +23,7 @@ NOT_SETTINGS: Final = frozenset(
         "KALENDS_POSTGRES",
         "KALENDS_RECORDED_SITE",
         "KALENDS_SOAK",
+        "KALENDS_TEST_CELLS",
         "KALENDS_TEST_DATABASE_URL",
         "KALENDS_TEST_PLAN_EVENTS",
     ]

@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path, PurePath
@@ -15,8 +15,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.api.running_app import User, add_users
-from tests.servers import Server
+from tests.api.running_app import HOST, User, add_users
+from tests.servers import EMPTY_CELLS, WITH_CELLS, Server
 from tools.postgres import PostgresError, throwaway
 
 pytest_plugins = ["tests.description.plugin"]  # Validates every response against /doc.
@@ -83,11 +83,26 @@ FIXTURE_MARKERS = {
 }
 # Of a test that needs a database, the quick suite runs this many parameter sets. The others are marked `exhaustive`.
 QUICK_PARAMETER_SETS = 2
+# The hosts of the site in a cell.
+HOSTS = (HOST, "lists.example", "localhost", "127.0.0.1")
+# Tests of a server or command without a directory: any host is served, /readyz has one line, no --site is needed.
+WITHOUT_CELLS = {
+    "tests/api/test_hostile_requests.py::test_request_without_host_is_served",
+    "tests/api/test_index_and_doc.py::test_health_and_readiness",
+    "tests/api/test_index_and_doc.py::test_schema_mismatch_is_healthy_but_not_ready",
+    "tests/api/test_responses.py::test_links_use_request_url_or_configured_base_url",
+    "tests/api/test_server_process.py::test_aborted_request_body_is_logged_as_408",
+    "tests/pages/test_site_isolation.py::test_pages_and_feeds_are_isolated_per_site",
+    "tests/series/test_series_owners.py::test_a_site_with_series_can_be_removed",
+    "tests/series/test_series_times.py::test_new_time_zone_data_moves_instants_and_not_clocks",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     parameter_sets: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
+        if WITH_CELLS and item.nodeid.partition("[")[0] in WITHOUT_CELLS:
+            item.add_marker(pytest.mark.skip(reason="differs with a directory"))
         fixtures = set(getattr(item, "fixturenames", ()))
         markers = {marker for name, marker in FIXTURE_MARKERS.items() if name in fixtures}
         for marker in markers.union(find_path_markers(item.path)):
@@ -132,12 +147,30 @@ def template_database(request: pytest.FixtureRequest, postgres_url: str) -> Iter
     """Return the name of a migrated database without connections, to be copied."""
     from kalends.store.migrations import migrate
 
-    with temporary_database(postgres_url) as name:
+    with ExitStack() as running:
+        name = running.enter_context(temporary_database(postgres_url))
         try:
             migrate(replace_database(postgres_url, name))
         except Exception as error:
             stop(request.session, f"The migrations fail on an empty database, so no test can run: {error!r}")
+        if WITH_CELLS:
+            for cell in ("a", "c"):
+                copy = running.enter_context(temporary_database(postgres_url, template=name))
+                EMPTY_CELLS[cell] = replace_database(postgres_url, copy)
+            asyncio.run(add_directory(replace_database(postgres_url, name), "b", EMPTY_CELLS))
         yield name
+
+
+async def add_directory(database_url: str, cell: str, empty_cells: Mapping[str, str]) -> None:
+    """Make a database with one site a cell, with the directory of all cells and the hosts that the tests use."""
+    from kalends.store import directory_changes
+
+    with psycopg.connect(database_url) as connection:
+        for host in HOSTS:
+            connection.execute("INSERT INTO site_hosts VALUES (%s, 1)", [host])
+    await directory_changes.apply_schema(database_url)
+    for name, url in ((cell, database_url), *empty_cells.items()):
+        await directory_changes.add_cell(database_url, url, name)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,12 @@ from types import TracebackType
 from typing import Self
 
 import httpx
+import psycopg
+
+# `just test-cells`: each copy of the template database is one of three cells and has the directory.
+WITH_CELLS = bool(os.environ.get("KALENDS_TEST_CELLS"))
+# The URLs of the two other cells, which have no sites.
+EMPTY_CELLS: dict[str, str] = {}
 
 # The command line of this version.
 KALENDS = (sys.executable, "-m", "kalends")
@@ -45,7 +51,7 @@ class Server:
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [*prefix, *command, *options],
-                env=make_environment(database_url, environment),
+                env=make_environment(database_url, {**make_cell_settings(database_url), **(environment or {})}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -120,6 +126,19 @@ def make_environment(database_url: str, extra: Mapping[str, str] | None = None) 
     # Tests of images set a directory; other tests must not create one in the working directory.
     defaults = {"KALENDS_DATABASE_URL": database_url, "KALENDS_MEDIA_DIR": f"{gettempdir()}/kalends-test-media"}
     return {**inherited, **defaults, **(extra or {})}
+
+
+def make_cell_settings(database_url: str) -> dict[str, str]:
+    """Return the settings of a server on three cells, if the database is one of them and has the directory."""
+    if not EMPTY_CELLS:
+        return {}
+    with psycopg.connect(database_url) as connection:
+        is_cell = connection.execute("SELECT to_regclass('kalends_directory.cells') IS NOT NULL").fetchone()
+        name = connection.execute("SELECT name FROM cell").fetchone() if is_cell and is_cell[0] else None
+    if name is None:
+        return {}
+    cells = ",".join(f"{cell}={url}" for cell, url in [(name[0], database_url), *EMPTY_CELLS.items()])
+    return {"KALENDS_DIRECTORY_URL": database_url, "KALENDS_CELLS": cells}
 
 
 def find_free_port() -> int:

@@ -20,6 +20,7 @@ from kalends.asgi import Application, create_application
 from kalends.core.clock import utc_now
 from kalends.operations import accounts, sites
 from kalends.store.database import Database, Options, Transaction
+from tests.servers import make_cell_settings, make_environment
 
 HOST = "calendar.test"
 API_PATH = "/api/calendar/events/v1"
@@ -66,13 +67,12 @@ class RunningApp:
         self.users = users
         self._runner = asyncio.Runner()
         self._directory = TemporaryDirectory(prefix="kalends-test-")
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("KALENDS_")}
         defaults = {
-            "KALENDS_DATABASE_URL": database_url,
             "KALENDS_MEDIA_DIR": f"{self._directory.name}/media",
             "KALENDS_POOL_TIMEOUT": "10",  # On a busy machine, a new connection can take more than a second.
+            **make_cell_settings(database_url),
         }
-        environment = {**inherited, **defaults, **(settings or {})}
+        environment = make_environment(database_url, {**defaults, **(settings or {})})
         with patch.dict(os.environ, environment, clear=True):
             self.asgi: Application = create_application(tracer)
         self._to_app: asyncio.Queue[Message] = asyncio.Queue()

@@ -11,6 +11,7 @@ from kalends.api.routes import ROUTES
 from kalends.core.params import Param
 from tests.api.running_app import API_URL, Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import Sample
+from tests.servers import WITH_CELLS
 
 ALIAS = "http://calendar.test/wp-json/tribe/events/v1"
 # The tables of interface.md: parameters that may be sent, by route and method.
@@ -216,6 +217,12 @@ def test_health_and_readiness(app: RunningApp, anonymous: Caller) -> None:
         response = anonymous.get(f"http://calendar.test{path}")
         assert (response.status_code, response.text) == (200, text)
         assert response.headers["x-request-id"]
+
+
+@pytest.mark.skipif(not WITH_CELLS, reason="needs cells (`just test-cells`)")
+def test_readiness_of_three_cells(app: RunningApp, anonymous: Caller) -> None:
+    response = anonymous.get("http://calendar.test/readyz")
+    assert response.text == "ready\ncell b: ready\ncell a: ready\ncell c: ready\n"
 
 
 def test_schema_mismatch_is_healthy_but_not_ready(start_app: Callable[..., RunningApp]) -> None:

@@ -27,6 +27,7 @@ from kalends.operations.writes import add_record, change_record
 from kalends.store.database import Database, Options, Transaction
 from kalends.store.sql import Sql
 from tests.lists.dataset import EPOCH, USERS, Dataset, Event, Place, Post, Term
+from tests.servers import make_cell_settings
 
 HOST = "lists.example"
 BASE = f"http://{HOST}/api/calendar/events/v1"
@@ -125,7 +126,8 @@ class ListSite:
 def open_site(database_url: str) -> Iterator[ListSite]:
     """Start and stop the application as a server does, with the time of the site as the current time."""
     with asyncio.Runner() as loop, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KALENDS_DATABASE_URL", database_url)
+        for name, value in {"KALENDS_DATABASE_URL": database_url, **make_cell_settings(database_url)}.items():
+            patch.setenv(name, value)
         with redirect_stderr(ErrorLog()):
             app = create_application()
         owner = loop.run(_connect(database_url))

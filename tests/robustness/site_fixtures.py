@@ -15,7 +15,7 @@ import psycopg
 
 from kalends.asgi import create_application
 from kalends.core import credentials
-from tests.servers import make_environment
+from tests.servers import make_cell_settings, make_environment
 
 API_PATH = "/api/calendar/events/v1"
 
@@ -92,7 +92,8 @@ def create_client(
 @asynccontextmanager
 async def run_application(database_url: str, **settings: Any) -> AsyncIterator[httpx.ASGITransport]:
     """The application in this process, started and ended as a server does; the transport is for httpx."""
-    environment = {f"KALENDS_{name.upper()}": str(value) for name, value in settings.items()}
+    given = {f"KALENDS_{name.upper()}": str(value) for name, value in settings.items()}
+    environment = {**make_cell_settings(database_url), **given}
     with patch.dict(os.environ, make_environment(database_url, environment), clear=True):
         app = create_application()
     to_app: asyncio.Queue[dict[str, str]] = asyncio.Queue()
