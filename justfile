@@ -55,6 +55,12 @@ test *arguments:
 test-all *arguments:
     uv run pytest "$@"
 
+# Run the tests of API, lists, series, feeds, pages and console on a site in one of three cells; arguments go to pytest
+test-cells *arguments:
+    #!/usr/bin/env bash
+    [[ " $*" == *" tests/"* ]] || set -- -n 2 tests/api tests/lists tests/series tests/feeds tests/pages tests/console "$@"
+    KALENDS_TEST_CELLS=1 exec uv run pytest "$@"
+
 # Install an S3-compatible server into .local, for the tests of bucket storage
 setup-s3:
     uv venv --quiet --allow-existing {{ local }}/moto
@@ -113,6 +119,10 @@ bench-growth *arguments:
 # Spread requests over 10,000 of 100,000 sites in one database, and run the periodic jobs: --quick, --sites N
 bench-sites *arguments:
     uv run python -m bench.many_sites "$@"
+
+# Measure small and large sites in one database against databases that have the site alone: --sites N
+bench-mixed *arguments:
+    uv run python -m bench.mixed_sites "$@"
 
 # Spread 100,000 sites over three cells; measure the directory, jobs, and the loss of a cell: --quick, --sites N
 bench-cells *arguments:

@@ -58,7 +58,7 @@ def fill_copies(url: str, sites: int, first: int = 1) -> SiteCopies:
         if not connection.execute("SELECT 1 FROM sites WHERE id = %s", [first + sites - 1]).fetchone():
             _copy_site(connection, sites, first)
             connection.execute("VACUUM (ANALYZE)")
-        return _describe(connection, url, sites, first)
+        return describe_site(connection, url, sites, first)
 
 
 def _copy_site(connection: Connection, sites: int, first: int) -> None:
@@ -78,6 +78,26 @@ def _copy_site(connection: Connection, sites: int, first: int) -> None:
         connection.execute("SELECT setval('site_ids', %s)", [last])
 
 
+def add_site(site: SiteCopies, target: Connection, site_id: int) -> None:
+    """Copy a site, the only one of its database, into another database under this ID."""
+    with psycopg.connect(site.url) as source, target.transaction():
+        target.execute("SET LOCAL session_replication_role = replica")
+        for table, key in _list_tables(source):
+            columns = [sql.Identifier(name) for name in _list_columns(source, table) if name != key]
+            names = {"table": sql.Identifier(table), "key": sql.Identifier(key), "id": sql.Literal(site_id)}
+            read = sql.SQL("COPY (SELECT {id}::int8, {others} FROM {table}) TO STDOUT (FORMAT binary)")
+            write = sql.SQL("COPY {table} ({key}, {others}) FROM STDIN (FORMAT binary)")
+            others = sql.SQL(", ").join(columns)
+            with (
+                source.cursor().copy(read.format(others=others, **names)) as rows,
+                target.cursor().copy(write.format(others=others, **names)) as copied,
+            ):
+                for block in rows:
+                    copied.write(block)
+        target.execute("INSERT INTO site_hosts VALUES (%s, %s)", [host_name(site_id), site_id])
+        target.execute("SELECT setval('site_ids', greatest(%s, last_value)) FROM site_ids", [site_id])
+
+
 def _list_tables(connection: Connection) -> Iterator[tuple[str, str]]:
     """Yield the tables that have rows of the first site, with the name of the column of the site."""
     yield "sites", "id"
@@ -93,13 +113,17 @@ def _list_tables(connection: Connection) -> Iterator[tuple[str, str]]:
             yield table, "site_id"
 
 
-def _make_copy(connection: Connection, table: str, key: str) -> sql.Composed:
+def _list_columns(connection: Connection, table: str) -> list[str]:
     rows = connection.execute(
         """SELECT column_name::text FROM information_schema.columns
             WHERE table_schema = current_schema() AND table_name = %s AND is_generated = 'NEVER'""",
         [table],
-    ).fetchall()
-    others = sql.SQL(", ").join(sql.Identifier(name) for (name,) in rows if name != key)
+    )
+    return [name for (name,) in rows]
+
+
+def _make_copy(connection: Connection, table: str, key: str) -> sql.Composed:
+    others = sql.SQL(", ").join(sql.Identifier(name) for name in _list_columns(connection, table) if name != key)
     names = {"table": sql.Identifier(table), "copied": sql.Identifier(f"copied_{table}"), "key": sql.Identifier(key)}
     # The rows come from a table of their own, because the original grows and may have no index on the site.
     for statement in ("CREATE TEMPORARY TABLE {copied} ON COMMIT DROP AS TABLE {table}", "DELETE FROM {table}"):
@@ -122,7 +146,7 @@ def _drop_indexes(connection: Connection) -> list[str]:
     return [definition for _, definition in rows]
 
 
-def _describe(connection: Connection, url: str, sites: int, first: int) -> SiteCopies:
+def describe_site(connection: Connection, url: str, sites: int, first: int) -> SiteCopies:
     """Choose an upcoming event with a venue and a category, and a word of its title."""
     row = connection.execute(
         """SELECT e.id::text, e.slug, c.category_id::text, v.venue_id::text,
