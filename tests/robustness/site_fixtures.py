@@ -75,6 +75,9 @@ def add_tenant(database_url: str, roles: Mapping[str, str] = EDITOR) -> Tenant:
         assert row is not None
         host = f"site-{row[0]}.example"
         connection.execute("INSERT INTO site_hosts (host, site_id) VALUES (%s, %s)", [host, row[0]])
+        if make_cell_settings(database_url):
+            connection.execute("INSERT INTO kalends_directory.sites (id, cell) SELECT %s, name FROM cell", [row[0]])
+            connection.execute("INSERT INTO kalends_directory.hosts VALUES (%s, %s)", [host, row[0]])
     return Tenant(row[0], host, add_users(database_url, roles, site_id=row[0]))
 
 
