@@ -9,7 +9,6 @@ from urllib.parse import quote, urlencode
 
 import httpx
 
-from kalends.core.clock import utc_now
 from kalends.operations import lifecycle
 from kalends.store import records
 from kalends.store.database import Transaction
@@ -162,8 +161,8 @@ class BusyWriter(Writer):
         self.app, self.clock = app, clock
         more: dict[Callable[[], None], int] = {
             self.edit_text: 12, self.move: 8, self.decorate: 6, self.create_series: 2, self.edit_series: 4,
-            self.upload: 1, self.edit_image: 2, self.set_site: 1, self.empty_trash: 1, self.pass_time: 3,
-            self.refresh_zones: 1, self.trim_log: 1, self.write_batch: 2,
+            self.upload: 1, self.edit_image: 2, self.set_site: 1, self.empty_trash: 1, self.discard: 2,
+            self.pass_time: 3, self.refresh_zones: 1, self.trim_log: 1, self.write_batch: 2,
         }  # fmt: skip
         self._actions += list(more)
         self._weights += list(more.values())
@@ -232,7 +231,13 @@ class BusyWriter(Writer):
 
     def empty_trash(self) -> None:
         for row in self.app.sql("SELECT id FROM events WHERE status = 'trash' ORDER BY id LIMIT 3"):
-            self._run(lambda tx, row=row: lifecycle.remove_old_trash(tx, "events", row["id"], utc_now()))
+            self._remove(row["id"])
+
+    def discard(self) -> None:
+        """Trash an event and delete it for good before anybody reads: nothing knows its state any more."""
+        event_id = self._random_id("events")
+        self._request("DELETE", f"{API_PATH}/events/{event_id}")
+        self._remove(event_id)
 
     def pass_time(self) -> None:
         """Let some time pass, across a midnight now and then, and publish what is due."""
@@ -259,7 +264,12 @@ class BusyWriter(Writer):
         self._run(shift)
 
     def trim_log(self) -> None:
-        self._run(lambda tx: lifecycle.trim_change_log(tx, utc_now()))
+        self._run(lambda tx: lifecycle.trim_change_log(tx, self.clock.now))
+
+    def _remove(self, event_id: int) -> None:
+        """Delete an event for good if it is in the trash."""
+        cutoff = self.clock.now + timedelta(seconds=1)
+        self._run(lambda tx: lifecycle.remove_old_trash(tx, "events", event_id, cutoff))
 
     def _run(self, work: Callable[[Transaction], Awaitable[object]]) -> None:
         self.app.run_operation(work)
