@@ -10,6 +10,9 @@ from bench.load import Sample
 from bench.mixed_sites import CASES, Cost, add_neighbors, fill_large_site, find_failures, make_target, measure_costs
 from bench.seeded_sites import NS
 from bench.site_copies import fill_copies, host_name
+from kalends.core.clock import utc_now
+from kalends.store.database import Database, Options
+from kalends.store.sql import Sql
 from tests.conftest import replace_database, temporary_database
 from tests.servers import Server
 
@@ -40,11 +43,40 @@ def test_large_site_beside_small_ones(
             make_target(alone, large, large.list_hosts(1)),
             make_target(shared, neighbor, neighbor.list_hosts(1)),
         )
-        costs = measure_costs("large", *targets, os.getpid(), rounds=1, seconds=1)
-        assert [cost.name for cost in costs] == [f"large, {case.name}" for case in CASES]
+        cases = [case for case in CASES if case.script]
+        costs = measure_costs("large", targets, cases, os.getpid(), rounds=1, seconds=1)
+        assert [cost.name for cost in costs] == [f"large, {case.name}" for case in cases]
         assert all(run.rate > 1 for cost in costs for run in (*cost.alone, *cost.shared))
         for server in (alone, shared):
             server.stop()
+
+
+async def test_statements_of_a_large_site_are_planned_for_it(
+    postgres_url: str, template_database: str, database_url: str
+) -> None:
+    """Plans for a site of average size would read all events of a large one; alone, a site is of average size."""
+    with temporary_database(postgres_url, template=template_database) as name:
+        large = fill_large_site(replace_database(postgres_url, name), 1500)
+        small = fill_copies(database_url, 100)
+        neighbor = add_neighbors(small, large, large, medium_sites=0)
+        modes = [await _read_plan_mode(site.url, site.list_hosts(1)[0]) for site in (small, neighbor, large)]
+    assert modes == ["auto", "force_custom_plan", "auto"]
+
+
+async def _read_plan_mode(url: str, host: str) -> str:
+    """Return the mode of the plans in a transaction, by host and by ID; it ends with the transaction."""
+    database = await Database.open(Options(url, size=1))
+    modes: list[str] = []
+    try:
+        async with database.transaction(host, utc_now(), writing=False) as tx:
+            site_id = tx.site.id
+        for key in (host, site_id):
+            async with database.transaction(key, utc_now(), writing=False) as tx:
+                modes.append((await tx.fetch_all(Sql("SHOW plan_cache_mode")))[0]["plan_cache_mode"])
+    finally:
+        await database.close()
+    assert modes[0] == modes[1]
+    return modes[0]
 
 
 def test_limit() -> None:
