@@ -64,3 +64,13 @@ BEGIN
         RETURN NEXT entered;
     END IF;
 END $$;
+
+-- CREATE OR REPLACE keeps owner and grants, but not the settings of a function.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['enter_site(text)', 'enter_site_number(bigint)'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = pg_catalog, %I, pg_temp', name, current_schema());
+    END LOOP;
+END $$;
