@@ -186,9 +186,11 @@ def test_image_of_the_maximum_size_is_accepted(editor: httpx.Client) -> None:
 
 
 def test_larger_image_is_rejected(editor: httpx.Client, proxy: Proxy) -> None:
-    response = upload(editor, MAX_UPLOAD_BYTES + 1)
-    # The server rejects the announced length before it has read the body. Caddy may fail to send the rest first.
-    assert response.status_code in ([413] if proxy.name == "nginx" else [413, 502])
+    # The server rejects the announced length before it has read the body. A proxy may fail to send the rest first;
+    # nginx does so on a busy machine only.
+    statuses = {upload(editor, MAX_UPLOAD_BYTES + 1).status_code for _ in range(3)}
+    assert statuses <= {413, 502}
+    assert proxy.name == "caddy" or 413 in statuses
 
 
 def test_larger_body_is_rejected_by_the_proxy(proxy: Proxy) -> None:
