@@ -91,6 +91,8 @@ def _touch_sets(change: Row, states: dict[int, Columns]) -> set[str]:
     old, new = _decode(change["old"]), _decode(change["new"])
     present = states.setdefault(change["record_id"], _decode(change["present"]))
     states[change["record_id"]] = {**present, **old}
+    if _is_gone(change, present):
+        return {SITE}
     tags = {EVENT_SET, SEARCHED, *_count_terms(old, new, present)}
     sides = (old, new, present)
     for column, letter in LINK_LETTERS.items():
@@ -98,9 +100,14 @@ def _touch_sets(change: Row, states: dict[int, Columns]) -> set[str]:
     tags |= {link_set_tag(SERIES_LETTER, side["series_id"]) for side in sides if side.get("series_id") is not None}
     for state in (present, {**present, **old}):
         tags |= _touch_months(state)
-    if not columns or not present:
-        tags.add(ANY_SET)  # The change does not say what it changed, or the event has been deleted since.
+    if not columns:
+        tags.add(ANY_SET)  # The change does not say what it changed.
     return tags
+
+
+def _is_gone(change: Row, present: Columns) -> bool:
+    """Return whether the event has been deleted since the change: nothing knows its months and terms any more."""
+    return not present and change["action"] != "delete"
 
 
 def _touch_months(state: Columns) -> set[str]:

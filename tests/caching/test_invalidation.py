@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from unittest.mock import patch
 
 import pytest
 
+from kalends.core.clock import utc_now
 from kalends.http import invalidation
 from kalends.http.invalidation import SiteTags, TouchedTags
 from kalends.http.read_sources import ReadSources
-from kalends.operations import touched_tags
+from kalends.operations import lifecycle, touched_tags
 from kalends.operations.touched_tags import Touched
 from kalends.store.database import Database, Options
 from tests.api.conftest import start_app
@@ -133,6 +135,21 @@ def test_etag_of_list_survives_unrelated_writes(app: RunningApp, editor: Caller)
         editor.patch(f"/events/{other}", {"excerpt": str(number)})
     conditional = [("If-None-Match", headers["etag"])]
     assert app.raw("GET", f"{API_PATH}/events", headers=conditional)[0] == 304
+
+
+def test_terms_do_not_count_an_event_that_is_trashed_and_deleted_at_once(app: RunningApp, editor: Caller) -> None:
+    tag = editor.post("/tags", {"name": "jazz"}).json()["id"]
+    event_id = add_event(editor, tags=[tag])
+
+    def read_count() -> int:
+        count: int = app.caller().get(f"/tags/{tag}").json()["count"]
+        return count
+
+    assert read_count() == 1
+    assert editor.delete(f"/events/{event_id}").status_code == 200
+    cutoff = utc_now() + timedelta(seconds=1)
+    assert app.run_operation(lambda tx: lifecycle.remove_old_trash(tx, "events", event_id, cutoff))
+    assert read_count() == 0
 
 
 @pytest.mark.parametrize("change", [{"slug": "arts"}, {"parent": "other"}])
