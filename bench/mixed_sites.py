@@ -12,20 +12,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from urllib.parse import urlsplit
 
 import httpx
 import psycopg
-from psycopg import sql
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from bench.load import PATCH_SCRIPT, Processes, Sample, run_wrk
 from bench.many_sites import MAX_RATIO, read_all, report_failures, run_requests_in_turn, start_server
-from bench.seeded_sites import LOGIN, NS, SETTINGS, find_cluster, make_database, run_command
+from bench.seeded_sites import LOGIN, NS, SETTINGS, find_cluster, find_database, make_database, run_command
 from bench.site_copies import SiteCopies, add_site, describe_site, fill_copies, host_name, make_copies
-from kalends.store.migrations import migrate
 from tests.servers import Server
 
 LARGE, MEDIUM, MEDIUM_SITES = 200_000, 20_000, 10
@@ -76,17 +73,6 @@ class Cost:
     @property
     def ratio(self) -> float:
         return median(shared.cpu / alone.cpu for alone, shared in zip(self.alone, self.shared, strict=True))
-
-
-def make_large_site(cluster_url: str, events: int) -> SiteCopies:
-    """Create a database with one large site, unless an earlier run has done so."""
-    url = urlsplit(cluster_url)._replace(path=f"/large_{events}").geturl()
-    with psycopg.connect(cluster_url, autocommit=True) as connection:
-        name = f"large_{events}"
-        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    migrate(url)
-    return fill_large_site(url, events)
 
 
 def fill_large_site(url: str, events: int) -> SiteCopies:
@@ -186,7 +172,9 @@ def main() -> int:
     with ExitStack() as stack:
         cluster = find_cluster(directory, stack, {**SETTINGS, "maintenance_work_mem": "1GB", "max_wal_size": "8GB"})
         small = make_copies(cluster.url, f"sites_{arguments.sites}", arguments.sites)
-        large, medium = (make_large_site(cluster.url, events) for events in (LARGE, MEDIUM))
+        large, medium = (
+            fill_large_site(find_database(cluster.url, f"large_{events}"), events) for events in (LARGE, MEDIUM)
+        )
         neighbor = add_neighbors(small, large, medium, MEDIUM_SITES)
         # New events change a small site, so it is created for each run.
         single = fill_copies(make_database(cluster.url, "small"), 1)

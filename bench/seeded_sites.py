@@ -68,12 +68,18 @@ def find_cluster(directory: Path, stack: ExitStack, settings: Mapping[str, str] 
 def make_site(cluster: postgres.Server, events: int, *, like_reference: bool = False) -> SeededSite:
     kind = "reference" if like_reference else "site"
     name = f"{kind}_{events}_{datetime.now(UTC):%Y%m%d}"
-    url = urlsplit(cluster.url)._replace(path=f"/{name}").geturl()
-    with psycopg.connect(cluster.url, autocommit=True) as connection:
+    url = find_database(cluster.url, name)
+    return fill_site(url, events, *(("--upcoming", str(events), *REFERENCE_OPTIONS) if like_reference else ()))
+
+
+def find_database(cluster_url: str, name: str) -> str:
+    """Return the URL of a migrated database, which is created unless an earlier run has done so."""
+    url = urlsplit(cluster_url)._replace(path=f"/{name}").geturl()
+    with psycopg.connect(cluster_url, autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     migrate(url)
-    return fill_site(url, events, *(("--upcoming", str(events), *REFERENCE_OPTIONS) if like_reference else ()))
+    return url
 
 
 def make_database(cluster_url: str, name: str) -> str:

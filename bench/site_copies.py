@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import sql
 from rich.progress import track
 
-from bench.seeded_sites import run_command
-from kalends.store.migrations import migrate
+from bench.seeded_sites import find_database, run_command
 
 # A copy of this number of sites is one statement per table.
 CHUNK = 500
@@ -42,12 +40,7 @@ def host_name(site_id: int) -> str:
 
 def make_copies(cluster_url: str, name: str, sites: int, first: int = 1) -> SiteCopies:
     """Create a database with this number of sites, unless an earlier run has done so; `first` is the lowest ID."""
-    url = urlsplit(cluster_url)._replace(path=f"/{name}").geturl()
-    with psycopg.connect(cluster_url, autocommit=True) as connection:
-        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    migrate(url)
-    return fill_copies(url, sites, first)
+    return fill_copies(find_database(cluster_url, name), sites, first)
 
 
 def fill_copies(url: str, sites: int, first: int = 1) -> SiteCopies:
