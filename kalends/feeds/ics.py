@@ -23,6 +23,9 @@ from kalends.feeds.vtimezone import FIRST_INSTANT, LAST_INSTANT, zone_lines
 PRODUCT: Final = "-//Kalends//Calendar//EN"
 MAX_LINE_OCTETS: Final = 75  # without the line ending
 MAX_TEXT_LENGTH: Final = 20_000  # characters of a description; the rest is cut off
+# The lines after the first begin with a space, which counts. A continuation byte of UTF-8 begins none of them.
+_REST_OF_ASCII: Final = re.compile(f"(?s).{{1,{MAX_LINE_OCTETS - 1}}}")
+_REST_OF_UTF8: Final = re.compile(rb"(?s).{1,%d}(?![\x80-\xbf])" % (MAX_LINE_OCTETS - 1))
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _UNSAFE_IN_URI: Final = re.compile(r"[\x00-\x1f\x7f\"]")
 _IANA_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_+-]*/[A-Za-z0-9_+/-]+")
@@ -95,7 +98,7 @@ def write_event(event: Event, sequence: int, marked_title: str = "") -> str:
 
 def write_component(event: Event, sequence: int, marked_title: str, uid: str, time_lines: Iterable[str]) -> str:
     """Write an event with these lines for its times, which may be those of a series."""
-    modified = format_utc(max(record.modified_utc for record in (event, *event.venues, *event.organizers)))
+    modified = format_utc(max([record.modified_utc for record in (event, *event.venues, *event.organizers)]))
     lines = [
         "BEGIN:VEVENT",
         f"UID:{uid}",
@@ -153,21 +156,12 @@ def escape(text: str) -> str:
 def fold(line: str) -> str:
     """Fold a line after at most 75 octets, never inside of a character."""
     if line.isascii():
-        rest = range(MAX_LINE_OCTETS, len(line), MAX_LINE_OCTETS - 1)  # The leading space counts.
-        return "\r\n ".join([line[:MAX_LINE_OCTETS], *[line[at : at + MAX_LINE_OCTETS - 1] for at in rest]])
+        return "\r\n ".join([line[:MAX_LINE_OCTETS], *_REST_OF_ASCII.findall(line, MAX_LINE_OCTETS)])
     encoded = line.encode()
-    if len(encoded) <= MAX_LINE_OCTETS:
-        return line
-    parts: list[bytes] = []
-    begin, room = 0, MAX_LINE_OCTETS
-    while len(encoded) - begin > room:
-        end = begin + room
-        while encoded[end] & 0xC0 == 0x80:  # A continuation byte of UTF-8.
-            end -= 1
-        parts.append(encoded[begin:end])
-        begin, room = end, MAX_LINE_OCTETS - 1
-    parts.append(encoded[begin:])
-    return b"\r\n ".join(parts).decode()
+    end = MAX_LINE_OCTETS
+    while end < len(encoded) and encoded[end] & 0xC0 == 0x80:  # A continuation byte of UTF-8.
+        end -= 1
+    return b"\r\n ".join([encoded[:end], *_REST_OF_UTF8.findall(encoded, end)]).decode()
 
 
 # Helpers, in the order of their calls --------------------------------------------------------
@@ -255,8 +249,9 @@ def _location_lines(event: Event) -> Iterator[str]:
         yield f"LOCATION:{escape(location)}"
     if event.online_url:
         yield f"CONFERENCE;VALUE=URI:{_clean_uri(event.online_url)}"
-    if len(event.places) == 1 and event.places[0].coordinates:
-        latitude, longitude = event.places[0].coordinates
+    places = event.places
+    if len(places) == 1 and (coordinates := places[0].coordinates):
+        latitude, longitude = coordinates
         yield f"GEO:{latitude:.6f};{longitude:.6f}"
 
 
@@ -268,8 +263,12 @@ def format_location(event: Event) -> str:
 def format_address(venue: Venue) -> str:
     """Format the name and the postal address of a venue on one line."""
     town = " ".join(filter(None, (venue.zip, venue.city)))
-    parts = (to_plain_text(venue.name), venue.address, town, venue.stateprovince, venue.country)
-    return ", ".join(dict.fromkeys(part for part in parts if part))
+    return _join_address(venue.name, venue.address, town, venue.stateprovince, venue.country)
+
+
+@lru_cache(maxsize=4096)  # The events of a feed share their venues.
+def _join_address(name: str, *parts: str) -> str:
+    return ", ".join(dict.fromkeys(filter(None, (to_plain_text(name), *parts))))
 
 
 def _format_contact(organizer: Organizer) -> str:

@@ -155,6 +155,8 @@ def _list_references(kind: Kind, rows: list[Row]) -> list[str]:
     The links of a password-protected event are left out, because the response does not show them. Linked records that
     are not public are included, because the response changes when they are published.
     """
+    if len(rows) > MAX_TAGS:
+        return [MANY]
     references = {record_tag(kind.name, row["id"]): None for row in rows}
     unprotected = [row for row in rows if row.get("password_hash") is None] if kind.links else []
     for link in kind.links:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import batched
 from typing import Any, Final
 
 from kalends.core import errors, times
@@ -29,6 +30,8 @@ WITHDRAWN_PERIOD: Final = timedelta(days=30)
 MAX_WITHDRAWN: Final = 5000
 # Events that are built without yielding to the event loop.
 BATCH_SIZE: Final = 25
+# Events whose linked records are loaded at once.
+LOADED_SIZE: Final = 10 * BATCH_SIZE
 WITHDRAWN_COLUMNS: Final = (
     "r.id, r.uid, r.sequence, r.modified_utc, r.withdrawn_at, r.timezone, r.all_day, "
     "r.start_local, r.end_local, r.start_utc, r.end_utc"
@@ -79,13 +82,13 @@ async def find_feed(context: OperationContext, limit: int = MAX_EVENTS, *, upcom
 async def build_feed_events(context: OperationContext, rows: Sequence[Row]) -> AsyncIterator[list[Event]]:
     """Yield the events of a feed in batches, letting other requests run in between."""
     linked = NO_LINKED_RECORDS
-    for offset in range(0, len(rows), BATCH_SIZE):
-        batch = list(rows[offset : offset + BATCH_SIZE])
-        render_context = await make_render_context(EVENTS, context, batch, known=linked)
+    for loaded in batched(rows, LOADED_SIZE):
+        render_context = await make_render_context(EVENTS, context, list(loaded), known=linked)
         # The events of a site share most of their linked records, which are loaded once for the whole feed.
         linked = render_context.linked
-        yield [build_event(row, render_context) for row in batch]
-        await asyncio.sleep(0)
+        for batch in batched(loaded, BATCH_SIZE):
+            yield [build_event(row, render_context) for row in batch]
+            await asyncio.sleep(0)
 
 
 async def _find_around_today(

@@ -7,7 +7,7 @@ import pytest
 
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
-from tests.api.running_app import Caller, RunningApp
+from tests.api.running_app import HOST, Caller, RunningApp
 from tests.api.sample_records import DATES
 
 MAX_STATEMENTS = 9
@@ -128,6 +128,20 @@ def test_single_read_needs_few_statements(sizes: dict[int, FilledSite], statemen
     }
     assert len(set(counts.values())) == 1, counts
     assert 0 < counts[50] <= 5, counts
+
+
+@pytest.mark.parametrize("path", ["/events.ics", "/events.json"])
+def test_feed_statement_count_is_independent_of_size(
+    sizes: dict[int, FilledSite], statements: list[str], path: str
+) -> None:
+    counts: dict[int, int] = {}
+    for size, full in sizes.items():
+        statements.clear()
+        response = full.interface.caller().request("GET", f"http://{HOST}{path}")
+        assert response.text.count('"title":"E' if path.endswith("json") else "SUMMARY:E") == size
+        counts[size] = len(statements)
+    assert len(set(counts.values())) == 1, counts
+    assert 0 < counts[50] <= MAX_STATEMENTS, counts
 
 
 def test_fixture_lists_have_expected_size(sizes: dict[int, FilledSite]) -> None:

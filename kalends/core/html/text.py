@@ -12,6 +12,7 @@ from kalends.core.html.limits import BLOCKS, TAG, VOID
 _TAG = re.compile(TAG)
 _GAP = re.compile(r"\n[ \t]*+(?:\n[ \t]*+)++")
 _TAG_OR_GAP = re.compile(TAG + "|" + _GAP.pattern)
+_BLANK_LINES = re.compile(r"\n{3,}")
 _SENTENCE_ENDS = frozenset(".,;:!?…。！？、：")
 _LINE_END = re.compile(r"(?:<br ?/?>[ \t]*+)?+\n[ \t]*+")
 
@@ -48,8 +49,8 @@ def to_single_line(text: str) -> str:
 def to_plain_lines(text: str) -> str:
     """Return the text without markup, with blank lines between paragraphs and dashes before list entries."""
     bare = _TAG.sub(_line_for_block, " ".join(text.split())) if "<" in text else text
-    lines = [" ".join(line.split()) for line in html.unescape(bare).split("\n")]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    lines = "\n".join([" ".join(line.split()) for line in html.unescape(bare).split("\n")])
+    return (_BLANK_LINES.sub("\n\n", lines) if "\n\n\n" in lines else lines).strip()
 
 
 def _wrap(text: str) -> Iterator[str]:
@@ -102,14 +103,14 @@ def _depth_change(tag: re.Match[str]) -> int:
 
 
 def _line_for_block(tag: re.Match[str]) -> str:
-    name = tag["name"].lower()
-    if name == "li":
-        return "" if tag["slash"] else "\n- "
-    if name in ("br", "tr", "dt", "dd", "hr"):
-        return "\n" if name in ("br", "hr") or not tag["slash"] else ""
-    if name in ("td", "th"):
-        return " "
-    return "\n\n" if name in BLOCKS else ""
+    name, slash = tag["name"].lower(), tag["slash"]
+    return _START_TAGS.get(name, "") if not slash else _END_TAGS.get(name, "")
+
+
+# Tags in plain text; all others are left out.
+_START_TAGS = {**dict.fromkeys(BLOCKS, "\n\n"), **dict.fromkeys(("br", "tr", "dt", "dd", "hr"), "\n"),
+               "td": " ", "th": " ", "li": "\n- "}  # fmt: skip
+_END_TAGS = {**_START_TAGS, "tr": "", "dt": "", "dd": "", "li": ""}
 
 
 def _space_for_block(tag: re.Match[str]) -> str:
