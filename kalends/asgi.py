@@ -102,6 +102,7 @@ class InboundRequest:
 
     request: Request
     send: Send
+    watcher: DisconnectWatcher
     request_id: str
     host: str = ""  # the validated Host header
     context: Context | None = None  # None: a system path
@@ -206,7 +207,8 @@ class Application:
     async def _respond(self, scope: Scope, watcher: DisconnectWatcher, send: Send) -> None:
         request = Request(scope, watcher.receive)
         offered_id = request.headers.get("x-request-id", "")
-        inbound = InboundRequest(request, send, offered_id if REQUEST_ID.fullmatch(offered_id) else token_hex(16))
+        request_id = offered_id if REQUEST_ID.fullmatch(offered_id) else token_hex(16)
+        inbound = InboundRequest(request, send, watcher, request_id)
         key = cached = error = None
         age = 0.0
         try:
@@ -220,7 +222,7 @@ class Application:
             error = refusal
         try:
             if inbound.context is not None and cached is not None:
-                policy, request_id = self._config.headers, inbound.request_id
+                policy = self._config.headers
                 sending = send_cached(inbound.context, send, cached, policy, request_id=request_id, age=age)
                 status = await (watcher.run(request, sending) if len(cached.body) > CHUNK_BYTES else sending)
                 self._log(inbound, status, cached.route, cache="stale" if age else "hit")
@@ -235,6 +237,7 @@ class Application:
         context, cached = inbound.context, None
         response = await self._handle(inbound, error)
         _add_headers(self._config.headers, inbound, response)
+        await inbound.watcher.discard_body(inbound.request)
         if context is not None and store is not None:
             cached = make_cached_response(context, response)
             store(cached)

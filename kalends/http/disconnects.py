@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -12,6 +13,15 @@ Send = Callable[[Message], Awaitable[None]]
 
 # Methods whose body is ignored, although a client may send one.
 BODYLESS_METHODS: Final = ("GET", "HEAD", "OPTIONS")
+# The part of a rejected body that is still read, enough for an image that is a little too large.
+MAX_DISCARDED_BYTES: Final = 32 * 1024 * 1024
+MAX_DISCARD_SECONDS: Final = 5
+
+
+def read_content_length(request: Request) -> int:
+    """Return the length that a body is announced with, or 0."""
+    length = request.headers.get("content-length", "")
+    return int(length[:18]) if length.isdecimal() else 0
 
 
 class ClientDisconnected(Exception):
@@ -54,6 +64,26 @@ class DisconnectWatcher:
             if self._watch_task is not None:
                 self._watch_task.cancel()
         return result
+
+    async def discard_body(self, request: Request) -> None:
+        """Read the rest of a body that the work has rejected, within limits.
+
+        A client or proxy that is still sending a body when the connection is closed may lose the response: proxies
+        then respond with 502. A client that waits for permission to send its body (`Expect`) gets none.
+        """
+        is_large = read_content_length(request) > MAX_DISCARDED_BYTES
+        if self._watch_task is None and not is_large and "expect" not in request.headers:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(MAX_DISCARD_SECONDS):
+                    await self._discard_messages()
+
+    async def _discard_messages(self) -> None:
+        size = 0
+        while self._watch_task is None and size <= MAX_DISCARDED_BYTES:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                return
+            size += len(message.get("body", b""))
 
     def _start_watching(self) -> None:
         self._watch_task = asyncio.create_task(self._wait_for_disconnection())

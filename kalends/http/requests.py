@@ -16,6 +16,7 @@ from kalends.core import errors
 from kalends.core.booleans import parse_bool
 from kalends.core.errors import InvalidValue
 from kalends.core.params import RepeatedValues
+from kalends.http.disconnects import read_content_length
 
 MAX_FIELDS = 1000
 MAX_DEPTH = 4  # brackets in one name, as in organizer[0][organizer]
@@ -61,8 +62,7 @@ async def body_deadline(seconds: float) -> AsyncIterator[None]:
 
 async def read_chunks(request: Request, limit: int) -> AsyncGenerator[bytes]:
     """Yield the chunks of a body; raise if it exceeds the limit, before reading if Content-Length says so."""
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and (len(length) > 18 or int(length) > limit):
+    if read_content_length(request) > limit:
         raise errors.too_large(limit)
     size = 0
     async for chunk in request.stream():

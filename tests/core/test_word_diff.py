@@ -1,7 +1,7 @@
 """Word diffs: complete, readable and bounded."""
 
 import random
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -40,16 +40,16 @@ def test_both_texts_are_complete() -> None:
 @pytest.mark.parametrize("unit", ["a b ", "word ", "x\n", "\n", "é"])
 def test_long_texts_take_bounded_time(unit: str) -> None:
     before, after = unit * 60_000, f"{unit[::-1] * 60_000}end"
-    began = perf_counter()
+    began = process_time()
     segments = diff_words(before, after)
-    assert perf_counter() - began < 3
+    assert process_time() - began < 3
     assert (rebuild(segments, "removed"), rebuild(segments, "added")) == (before, after)
 
 
 def test_worst_case_within_the_limit_takes_bounded_time() -> None:
-    began = perf_counter()
+    began = process_time()
     diff_words("a b " * 250, "b a " * 240 + "c d " * 10)
-    assert perf_counter() - began < 3
+    assert process_time() - began < 3
 
 
 def test_long_unchanged_passages_are_shortened() -> None:

@@ -60,6 +60,33 @@ def test_slow_bodies_do_not_block_others(server: Server) -> None:
         assert send_request(server).status == 200
 
 
+def test_rejected_body_is_read_within_limits(server: Server) -> None:
+    def post(*headers: str, body: bytes = b"") -> tuple[bytes, float]:
+        lines = [f"POST {API_PATH}/venues HTTP/1.1", "Host: localhost", *headers, "", ""]
+        started = time.monotonic()
+        connection.sendall("\r\n".join(lines).encode() + body)
+        return connection.recv(1 << 16), time.monotonic() - started
+
+    with connect(server) as connection:
+        # A body that has been read to its end leaves the connection open for the next request.
+        for size in (1, 20_000_000, 20_000_000):
+            reply, _ = post(f"Content-Length: {size}", body=bytes(size))
+            assert reply.startswith(b"HTTP/1.1 401")
+        # This client waits for "100 Continue", which it does not get.
+        reply, seconds = post("Content-Length: 20000000", "Expect: 100-continue")
+        assert reply.startswith(b"HTTP/1.1 401")
+        assert seconds < 3
+    with connect(server) as connection:
+        reply, seconds = post("Content-Length: 2000000000")
+        assert reply.startswith(b"HTTP/1.1 401")
+        assert seconds < 3
+    with connect(server) as connection:
+        # A client that sends less than it has announced gets its response all the same.
+        reply, seconds = post("Content-Length: 20000000")
+        assert reply.startswith(b"HTTP/1.1 401")
+        assert 4 < seconds < 20
+
+
 @pytest.mark.parametrize(
     "first", [NO_BYTES, PARTIAL_REQUEST, COMPLETE_REQUEST], ids=["silent", "half a head", "idle"]
 )
