@@ -251,7 +251,9 @@ def temporary_database(postgres_url: str, *, template: str = "template0") -> Ite
     name = f"kalends_test_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{secrets.token_hex(4)}"
     identifiers = {"name": sql.Identifier(name), "template": sql.Identifier(template)}
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {name} TEMPLATE {template}").format(**identifiers))
+        # Copying the files takes half the time of copying the blocks through the WAL, which is the default.
+        copy = sql.SQL("CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+        connection.execute(copy.format(**identifiers))
     try:
         yield name
     finally:
