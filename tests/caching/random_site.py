@@ -1,5 +1,6 @@
 """Random writes of every kind, and random reads of every route, for the comparison of cached responses."""
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from tests.lifecycle.random_writers import KnownRecords, Writer
 CORE_PATH: Final = "/wp-json/wp/v2"
 CORE_ROUTES: Final = ("tribe_events", "tribe_venue", "tribe_organizer", "tribe_events_cat", "tags", "media")
 LISTS: Final = ("events", "venues", "organizers", "categories", "tags")
+RECENT_PATHS: Final = 15
 WORDS: Final = ("concert", "market", "lecture", "opening")
 ZONES: Final = ("UTC", "Europe/Berlin", "America/Los_Angeles", "Pacific/Auckland")
 RULES: Final = ("FREQ=WEEKLY;COUNT=4", "FREQ=DAILY;INTERVAL=9;COUNT=3", "FREQ=MONTHLY;COUNT=3")
@@ -58,6 +60,7 @@ class RandomSite:
     clock: Clock
     seed: int
     known: KnownRecords = field(default_factory=KnownRecords)
+    recent_paths: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT_PATHS))
 
     def __post_init__(self) -> None:
         self.rng = Random(self.seed)
@@ -75,8 +78,16 @@ class RandomSite:
         for work in (self.writer.create_series, self.writer.upload):
             work()
 
-    def make_path(self) -> str:
-        """Return the path of a random read, most of which return often."""
+    def next_paths(self) -> list[str]:
+        """Return the paths of the reads after a write.
+
+        One is new, and the others were read after the writes before, so that their responses are in the cache.
+        """
+        self.recent_paths.append(self._make_path())
+        return [path for path in self.recent_paths if self.rng.random() < 0.8]
+
+    def _make_path(self) -> str:
+        """Return the path of a random read, most of which return from time to time."""
         rng = Random(self.rng.randrange(60)) if self.rng.random() < 0.8 else self.rng
         make: Callable[[Random], str] = rng.choices(
             (self._event_list, self._list, self._record, self._core, self._page, self._feed), (8, 2, 4, 2, 5, 2)
@@ -93,7 +104,7 @@ class RandomSite:
         dates = {"start_date": first.isoformat(), "end_date": (first + timedelta(days=rng.choice((0, 6, 30))))}
         options: list[dict[str, Any]] = [
             {}, {}, dates, {"start_date": first.isoformat()}, {"ends_after": "now"}, {"starts_before": first},
-            *[{name: value} for name, value in links.items()], {"venue": links["venue"], **dates},
+            *[{name: value} for name, value in links.items() for _ in range(2)], {"venue": links["venue"], **dates},
             {"search": rng.choice(WORDS)}, {"search": rng.choice(WORDS), "tags": links["tags"]},
             {"featured": "true"}, {"free": "true"}, {"geoloc": "true"}, {"hide_subsequent_recurrences": "true"},
             {"include": ",".join(map(str, rng.choices(self.known.ids["events"] or [1], k=3)))},
@@ -160,7 +171,7 @@ class BusyWriter(Writer):
         super().__init__(CallerClient(app.caller("administrator")), known, seed)  # type: ignore[arg-type]
         self.app, self.clock = app, clock
         more: dict[Callable[[], None], int] = {
-            self.edit_text: 12, self.move: 8, self.decorate: 6, self.create_series: 2, self.edit_series: 4,
+            self.edit_text: 12, self.move: 12, self.decorate: 6, self.create_series: 2, self.edit_series: 4,
             self.upload: 1, self.edit_image: 2, self.set_site: 1, self.empty_trash: 1, self.discard: 2,
             self.pass_time: 3, self.refresh_zones: 1, self.trim_log: 1, self.write_batch: 2,
         }  # fmt: skip

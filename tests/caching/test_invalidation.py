@@ -137,6 +137,26 @@ def test_etag_of_list_survives_unrelated_writes(app: RunningApp, editor: Caller)
     assert app.raw("GET", f"{API_PATH}/events", headers=conditional)[0] == 304
 
 
+@pytest.mark.parametrize(
+    ("param", "kind", "name"),
+    [
+        ("venue", "venues", "venue"),
+        ("organizer", "organizers", "organizer"),
+        ("categories", "categories", "name"),
+        ("tags", "tags", "name"),
+    ],
+)
+def test_filtered_list_gains_an_event_that_is_moved(
+    app: RunningApp, editor: Caller, param: str, kind: str, name: str
+) -> None:
+    linked_id = editor.create(kind, **{name: "Park"})["id"]
+    event_id = add_event(editor, start_date="2020-01-01", end_date="2020-01-01", **{param: [linked_id]})
+    path, tomorrow = f"/events?{param}={linked_id}", f"{utc_now() + timedelta(days=1):%Y-%m-%d}"
+    assert app.caller().get(path).json()["total"] == 0
+    editor.patch(f"/events/{event_id}", {"start_date": tomorrow, "end_date": tomorrow})
+    assert app.caller().get(path).json()["total"] == 1
+
+
 def test_terms_do_not_count_an_event_that_is_trashed_and_deleted_at_once(app: RunningApp, editor: Caller) -> None:
     tag = editor.post("/tags", {"name": "jazz"}).json()["id"]
     event_id = add_event(editor, tags=[tag])
