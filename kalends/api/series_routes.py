@@ -239,6 +239,8 @@ def _write(
     *,
     further_errors: tuple[ErrorCode, ...] = (),
 ) -> Endpoint:
+    # The series of an event may be in the trash although the event is not.
+    series_errors = (errors.SERIES_IN_TRASH,) if kind.is_event else ()
     return Endpoint(
         methods,
         operation,
@@ -248,7 +250,7 @@ def _write(
         operation_id=operation_id,
         summary=SUMMARIES[operation_id],
         returns="SeriesEdit",
-        errors=(errors.NOT_FOUND, errors.IN_TRASH, *further_errors),
+        errors=(errors.NOT_FOUND, errors.IN_TRASH, *series_errors, *further_errors),
         request_headers=("If-Match",),
         response_headers=("ETag",),
     )

@@ -35,6 +35,7 @@ ApiError                    an error response: code, status, message, data
        import_by_command             the source belongs to a move-in        import_by_command
   410  rest_history_expired          the requested changes were trimmed     expired
        …-is-in-trash                 the record is in the trash already     in_trash
+       series-is-in-trash            so is the series of an event           in_trash
   412  rest_precondition_failed      If-Match names an older version        precondition_failed
   413  rest_body_too_large           the body exceeds the limit             too_large
   415  rest_unsupported_media_type   the body was not read                  unread_body

@@ -103,7 +103,8 @@ class RandomSite:
         first = self.clock.now.date() + timedelta(days=rng.randint(-40, 90))
         dates = {"start_date": first.isoformat(), "end_date": (first + timedelta(days=rng.choice((0, 6, 30))))}
         options: list[dict[str, Any]] = [
-            {}, {}, dates, {"start_date": first.isoformat()}, {"ends_after": "now"}, {"starts_before": first},
+            {}, {}, dates, dates, dates, {"start_date": first.isoformat()}, {"ends_after": "now"},
+            {"starts_before": first},
             *[{name: value} for name, value in links.items() for _ in range(2)], {"venue": links["venue"], **dates},
             {"search": rng.choice(WORDS)}, {"search": rng.choice(WORDS), "tags": links["tags"]},
             {"featured": "true"}, {"free": "true"}, {"geoloc": "true"}, {"hide_subsequent_recurrences": "true"},

@@ -157,6 +157,14 @@ def test_filtered_list_gains_an_event_that_is_moved(
     assert app.caller().get(path).json()["total"] == 1
 
 
+def test_month_gains_an_event_that_is_moved(app: RunningApp, editor: Caller) -> None:
+    event_id = add_event(editor)
+    path = "/events?start_date=2031-03-01&end_date=2031-03-31"
+    assert app.caller().get(path).json()["total"] == 0
+    editor.patch(f"/events/{event_id}", {"start_date": "2031-03-15 10:00:00", "end_date": "2031-03-15 11:00:00"})
+    assert app.caller().get(path).json()["total"] == 1
+
+
 def test_terms_do_not_count_an_event_that_is_trashed_and_deleted_at_once(app: RunningApp, editor: Caller) -> None:
     tag = editor.post("/tags", {"name": "jazz"}).json()["id"]
     event_id = add_event(editor, tags=[tag])

@@ -117,3 +117,12 @@ def test_the_following_dates_go_to_the_trash(client: SeriesClient, editor: Calle
     assert (left["total"], left["rule"]["until"]) == (5, "2027-02-08")
     editor.delete(f"{EXTENSION}/series/{series['id']}")
     assert client.events(series["id"]) == []
+
+
+def test_a_past_date_of_a_trashed_series_is_edited_alone(client: SeriesClient, editor: Caller) -> None:
+    dates = {"start_date": "2020-01-07 19:30:00", "end_date": "2020-01-07 21:00:00"}
+    series = client.create(title="Chess", **dates, rule="FREQ=WEEKLY;COUNT=3")
+    event = client.events(series["id"])[0]
+    editor.delete(f"{EXTENSION}/series/{series['id']}")
+    assert client.edit(event["id"], "following", expected=410, title="Go")["code"] == "series-is-in-trash"
+    client.edit(event["id"], "this", title="Go")

@@ -59,6 +59,7 @@ IMPORT_BY_COMMAND = ErrorCode(409, "import_by_command", N_("The source is a site
 IN_USE = ErrorCode(409, "rest_media_in_use", N_("The image is in use; `data.used_by` lists the records."))
 CONFLICT = ErrorCode(409, "rest_conflict", N_("The write conflicts with stored data."))
 IN_TRASH = ErrorCode(410, "*-is-in-trash", N_("The record is already in the trash."))
+SERIES_IN_TRASH = ErrorCode(410, "series-is-in-trash", IN_TRASH.when)
 EXPIRED = ErrorCode(
     410,
     "rest_history_expired",
@@ -128,6 +129,7 @@ ERROR_CODES: Final = (
     IN_USE,
     CONFLICT,
     IN_TRASH,
+    SERIES_IN_TRASH,
     EXPIRED,
     PRECONDITION,
     TOO_LARGE,
