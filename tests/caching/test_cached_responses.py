@@ -111,6 +111,7 @@ def _without(letter_column: str) -> Callable[[], object]:
     return lambda: patch.object(touched_tags, "LINK_LETTERS", letters)
 
 
+# Rules whose absence random writes hardly ever show have tests of their own (test_invalidation.py).
 MUTANTS: dict[str, Callable[[], object]] = {
     # A normal run tries the first two, which are found soon.
     "status is only shown": _ignore_columns("status"),
@@ -121,7 +122,6 @@ MUTANTS: dict[str, Callable[[], object]] = {
     ),
     "title is only shown": _ignore_columns("title"),
     "no sets of venues": _without("venue_ids"),
-    "no months": lambda: patch.object(touched_tags, "_touch_months", lambda _: set()),
     "no counts of terms": lambda: patch.object(touched_tags, "_count_terms", lambda *_: set()),
     "no texts in searches": lambda: patch.object(touched_tags, "SEARCHED_COLUMNS", frozenset()),
     "events deleted since": lambda: patch.object(touched_tags, "_is_gone", lambda *_: False),
