@@ -169,8 +169,9 @@ def test_unauthorized_upload_is_rejected_before_reading_body(app: RunningApp) ->
     async def send(message: Any) -> None:
         messages.append(message)
 
-    scope = build_scope((b"content-type", b"image/jpeg"), (b"content-length", b"10000000"))
-    app.run(app.asgi(scope, receive, send))
+    # Without `Expect` the server would discard the body, so that proxies receive the response.
+    headers = [(b"content-type", b"image/jpeg"), (b"content-length", b"10000000"), (b"expect", b"100-continue")]
+    app.run(app.asgi(build_scope(*headers), receive, send))
     assert (messages[0]["status"], b"rest_forbidden" in messages[1]["body"]) == (401, True)
 
 
