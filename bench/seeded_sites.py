@@ -131,12 +131,23 @@ def delete_last_change(site: SeededSite) -> None:
 
 
 def start_server(
-    site: SeededSite, log: Path, stack: ExitStack, *, megabytes: int, port: int | None = None, base_url: str = ""
+    site: SeededSite,
+    log: Path,
+    stack: ExitStack,
+    *,
+    megabytes: int,
+    port: int | None = None,
+    base_url: str = "",
+    purge_url: str = "",
 ) -> Server:
-    """Start a server with one process; 0 megabytes disable its cache. Without a base URL, links follow the host."""
+    """Start a server with one process; 0 megabytes disable its cache. Without a base URL, links follow the host.
+
+    Varnish caches responses only with a purge URL, without which they have no cache tags.
+    """
     settings = {
         "KALENDS_CACHE_MB": str(megabytes),
         "KALENDS_BASE_URL": base_url,
+        "KALENDS_PURGE_URLS": purge_url,
         "KALENDS_SHARED_CACHE_SECONDS": "3600",
         "KALENDS_POOL_TIMEOUT": "30",  # Slow responses must be measured instead of being replaced by 503.
     }

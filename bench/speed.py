@@ -105,8 +105,11 @@ def _set_up(
     directory: Path = arguments.directory
     cold = start_server(site, directory / "cold.log", stack, megabytes=0, base_url=BASE_URL)
     warm = start_server(site, directory / "warm.log", stack, megabytes=MEGABYTES, base_url=BASE_URL)
-    varnish = Varnish.start(arguments.directory / "varnish", warm.base_url, port=find_free_port())
-    stack.enter_context(varnish)
+    port = find_free_port()
+    tagged = start_server(
+        site, directory / "tagged.log", stack, megabytes=0, base_url=BASE_URL, purge_url=f"http://127.0.0.1:{port}/"
+    )
+    varnish = stack.enter_context(Varnish.start(directory / "varnish", tagged.base_url, port=port))
     return Testbed(site, postmaster, cold, warm, varnish, scripts, arguments.seconds)
 
 
@@ -165,6 +168,8 @@ def _measure_case(testbed: Testbed, case: Case) -> dict[str, Sample]:
         url = f"{testbed.varnish.address}{NS}{case.path(testbed.site)}"
         processes = Processes(testbed.postmaster, testbed.varnish.process.pid)
         samples["varnish 64"] = _run_case(case, url, 64, testbed, processes)
+        if httpx.get(url, timeout=60).headers.get("X-Cache") != "hit":
+            raise AssertionError("Varnish has not cached the response")
     return samples
 
 
