@@ -11,7 +11,7 @@ from kalends.kinds.linked_records import LinkedRecords
 from kalends.store import Row
 from kalends.store.database import Transaction
 from kalends.store.sites import Site
-from kalends.store.sql import Sql, and_
+from kalends.store.sql import Sql, and_, limit
 
 MAX_PER_PAGE: Final = 50
 # Every list is paged by these parameters.
@@ -224,7 +224,7 @@ def build_page_query(kind: "Kind", query: ListQuery, clauses: list[Clause]) -> S
         + and_([query.visible, *row_conditions(clauses)])
         + Sql("ORDER BY")
         + kind.reads.order(query)
-        + Sql("LIMIT ? OFFSET ?", query.per_page, query.offset)
+        + limit(query.per_page, query.offset)
     )
 
 

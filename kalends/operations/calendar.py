@@ -176,7 +176,7 @@ async def list_main_categories(context: OperationContext, since: datetime, limit
     """List the most used top-level categories, those with the most events from `since` on first.
 
     The events of a category include those of its children. They are counted up to a limit, so that the cost does not
-    grow with the number of events.
+    grow with the number of events. The planner does not see the limits and the date, so that the plan is stored.
     """
     site_id = context.transaction.site.id
     return await context.transaction.fetch_all(
@@ -187,11 +187,11 @@ async def list_main_categories(context: OperationContext, since: datetime, limit
                         SELECT c.parent, sum(c.count) AS count FROM categories c
                         WHERE c.site_id = ? AND c.parent IS NOT NULL GROUP BY c.parent) b ON b.parent = r.id
                     WHERE r.site_id = ? AND r.parent IS NULL AND r.count + coalesce(b.count, 0) > 0
-                    ORDER BY total DESC, r.id LIMIT ?) m
+                    ORDER BY total DESC, r.id LIMIT (SELECT ?::bigint)) m
                 ORDER BY (
                     SELECT sum((SELECT count(*) FROM (
                         SELECT FROM event_categories l WHERE l.site_id = ? AND l.category_id = c.id AND l.listed
-                            AND l.start_utc >= ? LIMIT ?) u))
+                            AND l.start_utc >= (SELECT ?::timestamptz) LIMIT (SELECT ?::bigint)) u))
                     FROM categories c WHERE c.site_id = ? AND (c.id = m.id OR c.parent = m.id)) DESC,
                     m.total DESC, m.id""",
             site_id,

@@ -40,13 +40,24 @@ def and_(clauses: Iterable[Sql]) -> Sql:
     return join(" AND ", nonempty) if nonempty else Sql("true")
 
 
-def any_of(ids: list[int]) -> Sql:
-    """Return a list of IDs for a comparison with `=`, whose length the planner does not see.
+# Parameters whose values the planner does not see. PostgreSQL compares the estimated cost of a plan for the values of
+# one request with that of a stored plan for all values. For a short list, a small page or a short period the former
+# seems cheaper, so that the statement would be planned for every request, which takes longer than executing it.
+UNSEEN_NUMBER: LiteralString = "(SELECT ?::bigint)"
+UNSEEN_INSTANT: LiteralString = "(SELECT ?::timestamptz)"
+UNSEEN_DAY: LiteralString = "(SELECT ?::date)"
+UNSEEN_IDS: LiteralString = "(SELECT ?::bigint[])::bigint[]"
+UNSEEN_TEXTS: LiteralString = "(SELECT ?::text[])::text[]"
 
-    A short list would seem cheaper than the ten entries of a generic plan, so PostgreSQL would plan the statement
-    again for every request.
-    """
-    return Sql("ANY((SELECT ?::bigint[])::bigint[])", ids)
+
+def any_of(ids: list[int]) -> Sql:
+    """Return a list of IDs for a comparison with `=`, whose length the planner does not see."""
+    return Sql("ANY(" + UNSEEN_IDS + ")", ids)
+
+
+def limit(count: int, offset: int = 0) -> Sql:
+    """Return LIMIT and OFFSET with numbers that the planner does not see; it expects a tenth of the rows."""
+    return Sql("LIMIT " + UNSEEN_NUMBER, count) + (Sql("OFFSET " + UNSEEN_NUMBER, offset) if offset else Sql(""))
 
 
 def placeholders(count: int) -> LiteralString:

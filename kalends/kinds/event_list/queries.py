@@ -37,7 +37,7 @@ from kalends.kinds.kind import (
     build_page_and_total_query,
     has_condition,
 )
-from kalends.store.sql import Sql, join
+from kalends.store.sql import UNSEEN_DAY, UNSEEN_INSTANT, UNSEEN_TEXTS, Sql, join, limit
 
 
 def build_event_page_query(kind: Kind, query: ListQuery, clauses: list[Clause]) -> Sql:
@@ -70,15 +70,15 @@ def _select_keys(query: ListQuery, clauses: list[Clause], *, with_counts: bool =
     keys: LiteralString = ", ".join([qualify_column("r.", column) + " AS " + column for column in ORDERS[orderby]])
     by_cursor = "cursor" in query.values
     window = build_window(query)
-    limit, offset = _limit_and_offset(query)
+    count, offset = _limit_and_offset(query)
     distance = join_distance(query, window.start_from, window.last_start)
     return [
         Sql("(SELECT " + keys)
         + (Sql(", ?::int AS branch, count(*) OVER () AS matches", number) if with_counts else Sql(""))
         + Sql("FROM") + source + distance + Sql("WHERE") + where
         + (Sql("AND") + cursor_condition(query) if by_cursor else Sql(""))
-        + Sql("ORDER BY") + build_order_by(query, "r.") + Sql("LIMIT ?)", offset + limit)
-        for number, (source, where) in enumerate(_plan_page(query, window, clauses, offset + limit))
+        + Sql("ORDER BY") + build_order_by(query, "r.") + limit(offset + count) + Sql(")")
+        for number, (source, where) in enumerate(_plan_page(query, window, clauses, offset + count))
     ]  # fmt: skip
 
 
@@ -90,8 +90,8 @@ def _select_page(kind: Kind, query: ListQuery, keys: Sql) -> Sql:
         + keys
         + Sql("p ORDER BY")
         + build_order_by(query, "p.")
-        + Sql("LIMIT ? OFFSET ?) p", *_limit_and_offset(query))
-        + Sql("JOIN events r ON r.site_id = ? AND r.id = p.id ORDER BY", query.site.id)
+        + limit(*_limit_and_offset(query))
+        + Sql(") p JOIN events r ON r.site_id = ? AND r.id = p.id ORDER BY", query.site.id)
         + build_order_by(query, "p.")
     )
 
@@ -168,13 +168,14 @@ def _count_contained(query: ListQuery, start_from: datetime | None, end_to: date
             CROSS JOIN LATERAL (
                 SELECT FROM events r
                 WHERE r.duration_class = w.duration_class AND r.start_utc >= w.since AND r.site_id = ?
-                    AND NOT r.hide_from_listings AND r.start_utc < ? AND r.end_utc > ? AND""",
+                    AND NOT r.hide_from_listings AND r.start_utc < """
+        + UNSEEN_INSTANT + " AND r.end_utc > " + UNSEEN_INSTANT + " AND",
         [n for n, _ in classes],
         [since for _, since in classes],
         query.site.id,
         start_from,
         end_to,
-    )
+    )  # fmt: skip
     return Sql("SELECT") + started + Sql("-") + too_late + Sql("+") + around + query.visible + Sql("OFFSET 0) r)")
 
 
@@ -211,7 +212,7 @@ def _count_since(query: ListQuery, side: str, instant: datetime | None) -> Sql:
     midnight = instant.replace(hour=0, minute=0, second=0) + DAY
     rest = Sql(
         "(SELECT count(*) FROM events r WHERE r.site_id = ? AND NOT r.hide_from_listings AND "
-        + column + " >= ? AND " + column + " < ? AND",
+        + column + " >= " + UNSEEN_INSTANT + " AND " + column + " < " + UNSEEN_INSTANT + " AND",
         query.site.id,
         instant,
         midnight,
@@ -220,7 +221,8 @@ def _count_since(query: ListQuery, side: str, instant: datetime | None) -> Sql:
 
 
 def _sum_days(query: ListQuery, counter: LiteralString, since: datetime | None) -> Sql:
-    days = _sum_counter(query, "event_days", counter, since, Sql("AND d.status = ANY(?)", list(query.statuses or ())))
+    of_statuses = Sql("AND d.status = ANY(" + UNSEEN_TEXTS + ")", list(query.statuses or ()))
+    days = _sum_counter(query, "event_days", counter, since, of_statuses)
     if not hides_subsequent(query):
         return days
     return Sql("(") + days + Sql("-") + _sum_counter(query, "series_days", counter, since, Sql("")) + Sql(")")
@@ -229,6 +231,6 @@ def _sum_days(query: ListQuery, counter: LiteralString, since: datetime | None) 
 def _sum_counter(
     query: ListQuery, table: LiteralString, counter: LiteralString, since: datetime | None, more: Sql
 ) -> Sql:
-    later = Sql("AND d.day >= ?", since.date()) if since is not None else Sql("")
+    later = Sql("AND d.day >= " + UNSEEN_DAY, since.date()) if since is not None else Sql("")
     total: LiteralString = "(SELECT coalesce(sum(d." + counter + "), 0)::bigint FROM " + table
     return Sql(total + " d WHERE d.site_id = ?", query.site.id) + more + later + Sql(")")

@@ -8,7 +8,7 @@ from typing import Any, Final, LiteralString
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
 from kalends.kinds.kind import Clause, LinkCondition, ListQuery, SeriesCondition, TextCondition, row_conditions
-from kalends.store.sql import Sql, and_, join
+from kalends.store.sql import UNSEEN_INSTANT, Sql, and_, join
 
 DAY: Final = timedelta(days=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
@@ -31,13 +31,16 @@ class Window:
     include_zero_length: bool = False  # includes a zero-length event one second before end_from
 
     def clauses(self) -> list[Sql]:
+        """Return the conditions for events `r`. The planner sees the dates only if they limit one side."""
+        is_period = self.start_from is not None and self.last_start is not None
+        value: LiteralString = UNSEEN_INSTANT if is_period else "?"
         rows: tuple[tuple[LiteralString, datetime | None], ...] = (
-            ("r.start_utc >= ?", self.start_from),
-            ("r.start_utc <= ?", self.last_start),
-            ("r.end_utc >= ?", self.end_from),
-            ("r.end_utc <= ?", self.end_to),
+            ("r.start_utc >= ", self.start_from),
+            ("r.start_utc <= ", self.last_start),
+            ("r.end_utc >= ", self.end_from),
+            ("r.end_utc <= ", self.end_to),
         )
-        return [Sql(text, limit) for text, limit in rows if limit is not None]
+        return [Sql(text + value, limit) for text, limit in rows if limit is not None]
 
     @property
     def last_start(self) -> datetime | None:
