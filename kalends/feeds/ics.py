@@ -169,15 +169,25 @@ def fold(line: str) -> str:
 
 def _collect_zones(times: Iterable[Times | Event]) -> dict[str, tuple[datetime, datetime]]:
     """Return the zones that are needed, with the first and the last instant written in each."""
-    spans: dict[str, tuple[datetime, datetime]] = {}
+    by_zone: dict[str, list[tuple[datetime, datetime]]] = {}
     for row in times:
-        if row.all_day:
-            continue
-        for local, utc in ((row.start_local, row.start_utc), (row.end_local, row.end_utc)):
-            if is_unambiguous(local, utc, row.timezone):
-                first, last = spans.get(row.timezone, (utc, utc))
-                spans[row.timezone] = (min(first, utc), max(last, utc))
+        if not row.all_day:
+            by_zone.setdefault(row.timezone, []).extend(
+                ((row.start_utc, row.start_local), (row.end_utc, row.end_local))
+            )
+    spans: dict[str, tuple[datetime, datetime]] = {}
+    for zone, pairs in by_zone.items():
+        pairs.sort()
+        first = _find_unambiguous(pairs, zone)
+        last = _find_unambiguous(reversed(pairs), zone)
+        if first is not None and last is not None:
+            spans[zone] = (first, last)
     return spans
+
+
+def _find_unambiguous(pairs: Iterable[tuple[datetime, datetime]], zone: str) -> datetime | None:
+    """Return the first of these instants, each with its wall time, that is written in the zone."""
+    return next((utc for utc, local in pairs if is_unambiguous(local, utc, zone)), None)
 
 
 def is_unambiguous(local: datetime, utc: datetime, zone: str) -> bool:

@@ -48,9 +48,17 @@ def to_single_line(text: str) -> str:
 
 def to_plain_lines(text: str) -> str:
     """Return the text without markup, with blank lines between paragraphs and dashes before list entries."""
-    bare = _TAG.sub(_line_for_block, " ".join(text.split())) if "<" in text else text
-    lines = "\n".join([" ".join(line.split()) for line in html.unescape(bare).split("\n")])
+    bare = _TAG.sub(_line_for_block, _collapse(text)) if "<" in text else text
+    lines = "\n".join(map(_collapse, html.unescape(bare).split("\n")))
     return (_BLANK_LINES.sub("\n\n", lines) if "\n\n\n" in lines else lines).strip()
+
+
+def _collapse(text: str) -> str:
+    """Return the text with single spaces between its words."""
+    # The space is the only printable whitespace. Most texts have nothing to collapse, and testing that is faster.
+    if "  " not in text and text.isprintable():
+        return text.strip(" ")
+    return " ".join(text.split())
 
 
 def _wrap(text: str) -> Iterator[str]:
