@@ -109,7 +109,7 @@ async def _run_until_stopped(
     """
     async with open_queue(settings) as (queue, is_broken):
         register_tasks(queue, database, settings, replica)
-        announce_tasks(name for name in queue.tasks if "." not in name)  # Those of the queue itself have one.
+        announce_tasks(name for name in queue.tasks if "." not in name)  # Tasks of the queue itself have a dot.
         worker_task = asyncio.create_task(
             queue.run_worker_async(
                 concurrency=4,

@@ -2,8 +2,8 @@ vcl 4.1;
 
 # Kalends behind Varnish 7.1 with xkey (Debian: varnish, varnish-modules). See README.md.
 #
-# The server says what is public, for how long (s-maxage) and what is in it (Surrogate-Key).
-# After every write its worker asks here to forget exactly what the write made wrong.
+# The server decides which responses are public and for how long (s-maxage), and sends their cache tags
+# (Surrogate-Key). After every write, the worker purges exactly the responses that the write invalidates.
 
 import std;
 import xkey;
@@ -22,7 +22,8 @@ backend default {
     }
 }
 
-# Who may purge: the worker, on this machine. A proxy in front on the same machine must not pass PURGE on.
+# The clients that may purge: the worker, on this machine. A proxy in front of Varnish on the same machine must not
+# forward PURGE.
 acl workers {
     "localhost";
     "127.0.0.1";
@@ -41,8 +42,8 @@ sub vcl_recv {
         return (synth(200, "Purged " + req.http.n-gone));
     }
 
-    # While the server is well, an old answer is used only as long as stale-while-revalidate says (60 s);
-    # while it is ill, as long as it is kept.
+    # While the server is healthy, a stale response is used only for stale-while-revalidate (60 s);
+    # otherwise, as long as it is kept.
     if (std.healthy(req.backend_hint)) {
         set req.grace = 60s;
     }
@@ -50,22 +51,22 @@ sub vcl_recv {
     if (req.method != "GET" && req.method != "HEAD") {
         return (pass);
     }
-    # Answers that depend on who asks, or that a password opened, are never kept. A strict request must reach the
-    # server with all of its parameters.
+    # Responses that depend on the user or on a password are never cached. A strict request must reach the server
+    # with all of its parameters.
     if (req.http.Authorization || req.url ~ "(?i)[?&][^=&]*password" || req.url ~ "[?&]strict(=|&|$)") {
         return (pass);
     }
-    # The console and the API know the user of a session by this cookie; nothing else reads cookies.
+    # This cookie identifies the session of a user in the console and the API; nothing else reads cookies.
     if (req.http.Cookie ~ "(^|;\s*)__Host-kalends=") {
         return (pass);
     }
-    # A client that names a revision wants no response that is older; only the server knows which are.
+    # A client that sends a revision must not receive an older response; only the server knows the revisions.
     if (req.http.X-Kalends-Revision) {
         return (pass);
     }
     unset req.http.Cookie;
-    # Parameters without a meaning do not reach the server, so that `?utm_source=…` shares an entry with the address
-    # without it. Names with escapes are left to the server, which knows all spellings.
+    # Unknown parameters are removed, so that `?utm_source=…` shares a cache entry with the URL without it. Escaped names
+    # are left to the server, which decodes them.
     set req.url = regsuball(req.url, "([?&])(?!(?:_embed|_envelope|_fields|action|after|author|before|categories|context|cursor|end_date|ends_after|ends_before|event|eventDate|eventDisplay|event_status|exclude|featured|find_categories|find_organizer|find_tags|find_venue|format|free|from|geoloc|geoloc_lat|geoloc_lng|geoloc_radius|has_events|hide_empty|hide_subsequent_recurrences|ical|include|kind|lang|mime_type|namespace|near|only_with_upcoming|order|orderby|organizer|outlook-ical|overlaps_from|overlaps_to|p|page|parent|password|past|per_page|post|post_parent|rest_route|search|series|since|slug|source|start_date|starts_after|starts_before|state|status|strict_dates|tags|ticketed|to|tribe-bar-date|tribe-bar-search|tribe_event_display|tribe_events|tribe_events_cat|tribe_organizer|tribe_paged|tribe_venue|venue|without_alt_text)(?:[=\[&%]|$))[A-Za-z0-9_.~-]+(?:=[^&]*)?(?=&|$)", "\1");
     set req.url = regsub(regsuball(req.url, "([?&])&+", "\1"), "[?&]$", "");
     # The order of parameters does not matter, except among those of the same name.
@@ -82,11 +83,11 @@ sub vcl_hash {
 }
 
 sub vcl_backend_response {
-    # A failure does not replace an answer that is still there.
+    # A failed background fetch does not replace a cached response.
     if (beresp.status >= 500 && bereq.is_bgfetch) {
         return (abandon);
     }
-    # What does not say what is in it could not be purged.
+    # A response without cache tags could not be purged, so it is not cached.
     if (bereq.uncacheable || beresp.ttl <= 0s || !beresp.http.Surrogate-Key
         || beresp.http.Cache-Control ~ "(?i)private|no-store" || beresp.http.Set-Cookie) {
         set beresp.uncacheable = true;

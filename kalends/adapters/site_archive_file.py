@@ -32,7 +32,7 @@ ROWS: Final = ".jsonl"
 _TABLE: Final = re.compile(r"([a-z][a-z_]{0,62})\.jsonl")
 _CHUNK: Final = 256 * 1024
 _IS_ENCRYPTED: Final = 0x1
-# What zipfile and zlib raise for damaged and for malicious files.
+# The exceptions of zipfile and zlib for damaged and for malicious files.
 _DAMAGES: Final = (
     zipfile.BadZipFile,
     zlib.error,

@@ -10,7 +10,7 @@ from kalends.core.messages import gettext_noop as N_
 MAX_BYTES: Final = 16_384
 _COMMENT: Final = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-# What would reach other hosts, end the element of a style, or hide one of both from this check.
+# Syntax that reaches other hosts, ends the style element, or hides either of them from this check.
 _FORBIDDEN: Final = {
     "@import": "@import",
     "//": N_("addresses of other hosts"),

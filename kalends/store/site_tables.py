@@ -15,7 +15,7 @@ class Table:
     name: str
     # Columns that are not in the archive. Those without a default get their value from `stored`.
     left_out: frozenset[str] = frozenset()
-    # What the archive contains instead of the value of a column, and what is stored instead of the archive's value.
+    # Values that the archive contains instead of those of a column, and values that an import stores instead of them.
     written: Mapping[str, str] = field(default_factory=dict[str, str])
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
     # A column that refers to another row of the same table, which may come later.

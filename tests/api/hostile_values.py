@@ -125,7 +125,7 @@ HOSTILE_STRUCTURES: Final = (
     [{"venue": "V", "organizer": "O"}] * 60,
 )
 ALL_VALUES: Final = (*HOSTILE_TEXTS, *HOSTILE_NUMBERS, *HOSTILE_STRUCTURES)
-# What has really broken something here, and one of each sort.
+# Values that have caused defects here, and one of each other kind.
 WORST_VALUES: Final = (
     None, True, 2**63 - 1, 1e308, "", "0", "1" * 5000, "a\x00b", "http://a.example/\x00", "\ufb2c" * 200,
     "\ufdfa" * 200, "&lt;b " + "&" * 3_000, "<div>" * 150, INCOMPRESSIBLE, "' OR 1=1; --", [], [{}], ["a\x00"], {},

@@ -65,7 +65,7 @@ def test_nonexistent_and_ambiguous_times_are_resolved(
     expected = (local, local, utc, utc, abbreviation)
     assert tuple(record[key] for key in keys) == expected
     assert tuple(anonymous.read("events", record["id"])[key] for key in keys) == expected
-    # What was settled once stays, whatever else changes.
+    # The instant that was chosen once stays, whatever else changes.
     for fields in (
         {"title": "Other"},
         {"start_date": local if "T" not in text else text},

@@ -7,7 +7,7 @@ import pytest
 from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import SAMPLES, Sample, unique
 
-# What is sent, and how it comes back; an empty value would be left out.
+# Values as they are sent and as they are returned; empty ones are left out.
 FULL_FIELDS: dict[str, dict[str, tuple[Any, Any]]] = {
     "venues": {
         "description": ("A hall.\n\nWith <b>seats</b>.", "<p>A hall.</p>\n<p>With <b>seats</b>.</p>"),

@@ -33,7 +33,7 @@ def test_response_headers(anonymous: Caller, sample: Sample, record: dict[str, A
     }
     assert {name: headers[name] for name in expected} == expected
     assert "authorization" in headers["vary"].lower()
-    # Whoever keeps it asks again before using it, or keeps it for seconds only.
+    # A cache validates it before each use, or keeps it for a few seconds.
     assert headers["cache-control"].startswith("public, ")
     assert "max-age=0" in headers["cache-control"] or "no-cache" in headers["cache-control"]
 

@@ -103,7 +103,7 @@ def test_migration_waits_for_a_lock_in_short_turns(database_url: str, tmp_path: 
 
 def test_index_is_built_while_transactions_and_another_migration_wait(database_url: str, tmp_path: Path) -> None:
     with psycopg.connect(database_url) as connection:
-        # What an earlier attempt has left behind.
+        # Remains of an earlier attempt.
         connection.execute("CREATE INDEX made_up ON venues (site_id)")
         connection.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'made_up'::regclass")
     with later_version(tmp_path, BUILD_INDEX, {NUMBER: newest_revision()}), psycopg.connect(database_url) as holder:

@@ -76,7 +76,7 @@ def test_values_are_interpolated_into_translated_message() -> None:
     outer = Message("`{name}`: {problem}", name="parent", problem=inner)
     assert str(outer) == "`parent`: there is no category 7."
     assert outer.render(translator("fr")) == "`parent` : la catégorie 7 n’existe pas."
-    # What a caller sent is never taken for a place in the sentence.
+    # Values of the caller are never read as placeholders.
     assert (
         Message("{name} does not exist yet, and creating it {requirement}", name="{requirement}", requirement="x")
         .render(translator("de"))

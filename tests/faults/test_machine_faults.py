@@ -155,7 +155,7 @@ def test_full_disk_of_the_database(site: Site) -> None:
             stored += 1
         assert (response.status_code, response.json()["code"]) == (507, "rest_insufficient_storage")
         assert response.json()["message"] == "The server is out of storage."
-        # What is stored can be read, and the server stays in the load balancer.
+        # Stored records can be read, and the server stays in the load balancer.
         for path in (f"{API_PATH}/events?per_page=1", "/events/list/", "/readyz"):
             assert httpx.get(f"{site.server.base_url}{path}", timeout=60).status_code == 200
         assert site.read_causes() == {("disk_full", "53100"): 1}

@@ -21,7 +21,7 @@ RULES = ("FREQ=WEEKLY;BYDAY=WE;COUNT=10", "FREQ=WEEKLY;BYDAY=TU,TH;COUNT=12", "F
 TIMES = ("02:30", "01:15", "19:30", "00:00", "23:45")
 SCOPES = ("this", "following", "all")
 MOST_SERIES = 6
-# What the editor does, frequent changes more than once.
+# The actions of the editor; frequent ones are listed more than once.
 CHANGES = ("create", "content", "content", "times", "times", "rule", "remove", "trash", "restore_date", "undo",
            "split", "split", "merge", "merge", "detach", "detach", "convert", "convert", "dissolve")  # fmt: skip
 

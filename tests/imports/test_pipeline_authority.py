@@ -10,7 +10,7 @@ from kalends.operations.imports.deletions import ASK, KEEP, REMOVE, WAIT, Fetch,
 
 A, B, C = "first", "second", "by a person"
 
-# What the source sent before and sends now, what an import stored, what is stored now; the decision by mode.
+# Former and current value of the source, imported value, stored value; the decision by mode.
 CASES: list[tuple[str, Any, Any, Any, Any, dict[str, str | None]]] = [
     ("nothing", A, A, A, A, {"source": None, "local": None, "new_only": None}),
     ("the person", A, A, A, C, {"source": None, "local": None, "new_only": None}),

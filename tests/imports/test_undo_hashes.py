@@ -19,7 +19,7 @@ from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
 from tests.imports.site import Subscription, event
 
-# What an undo does not restore, because it counts or logs writes.
+# Columns that an undo does not restore, because they count or log writes.
 UNCOMPARED_TABLES = {
     *("changes", "idempotency", "daily_records", "login_failures", "application_password_uses"),
     *("import_sources", "import_items", "import_runs", "import_rows", "import_files", "slug_redirects"),

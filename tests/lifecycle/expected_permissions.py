@@ -54,7 +54,7 @@ def may_edit(case: Case) -> bool:
         return True
     if not case.is_own or not case.can_write:
         return False
-    # What is published, or about to be, is out of a contributor's hands, in the trash too.
+    # Contributors cannot edit records that are published or scheduled, or were so before they were trashed.
     return case.role == "author" or (case.status_before_trash or case.status) not in ("publish", "future")
 
 

@@ -23,7 +23,7 @@ LINKS = {
 }
 PAGE_SIZES = (1, scaled(40, 500))  # records per request
 WIDE_WINDOW = {"start_date": "0002-01-01", "end_date": "9990-01-01"}
-# What a protected event does not show, and what stands there instead (behaviour 6.3).
+# The fields that a protected event hides, and the values in their place (behaviour 6.3).
 BLANKED_FIELDS: dict[str, Any] = {
     **dict.fromkeys(("description", "excerpt", "cost", "website", "ticket_url"), ""),
     **dict.fromkeys(("status_reason", "online_url"), ""),

@@ -155,7 +155,7 @@ def test_restore_with_stale_etag_is_412(app: RunningApp) -> None:
     assert_error(response, 412, "rest_precondition_failed")
 
 
-# What history shows --------------------------------------------------------------------------
+# Content of the history ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["events", "venues", "organizers"])

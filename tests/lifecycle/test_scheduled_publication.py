@@ -30,7 +30,7 @@ from tests.servers import Server, find_free_port, make_environment
 from tests.soak import SOAK, scaled
 from tools import postgres
 
-# What is committed survives the death of all processes; only a power cut may lose it.
+# Committed changes survive the end of all processes; only a power failure may lose them.
 DURABLE_SETTINGS = {**postgres.THROWAWAY, "synchronous_commit": "on", "track_commit_timestamp": "on"}
 RECORDS = scaled(40, 400)
 DUE_SECONDS = scaled(8, 60)  # seconds over which they are due

@@ -58,7 +58,7 @@ def test_deleted_event_loses_links_and_leaves_tombstone(start_app: Callable[...,
     assert [len(app.sql(f"SELECT FROM {table}")) for table in LINKS] == [0, 0, 0, 0]
     last = app.sql("SELECT kind, record_id, action, user_id FROM changes ORDER BY revision DESC LIMIT 1")[0]
     assert tuple(last) == ("events", event, "delete", None)
-    # What the log keeps of a record is no way back to it.
+    # The log of a deleted record cannot be used to restore it.
     assert_error(editor.post(f"{EXTENSION_URL}/events/{event}/restore"), 404, "rest-event-not-found")
     assert_error(editor.get(f"{EXTENSION_URL}/events/{event}/history"), 404, "rest-event-not-found")
 

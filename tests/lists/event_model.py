@@ -78,7 +78,7 @@ def _date_condition(name: str, text: str, dataset: Dataset, strict: bool) -> Con
     return table[name]
 
 
-# What ----------------------------------------------------------------------------------------
+# Filters -------------------------------------------------------------------------------------
 
 
 def _search_conditions(_: Dataset, query: Query) -> list[Condition]:

@@ -61,7 +61,7 @@ class ListSite:
         return self._loop.run(self._send(method, address, role, **more))
 
     async def _send(self, method: str, url: str, role: str, **more: Any) -> httpx.Response:
-        # Who sends the password of an event has a new address each time: guessing is not what is tested here.
+        # Requests with a password have a new address each time, so that the limit of guesses does not apply.
         guesses = any(name == "password" for name, _ in more.get("params") or ()) or "password=" in url
         client = f"guest-{next(self._addresses)}" if guesses else "127.0.0.1"
         auth = (role, self._passwords[role]) if role in self._passwords else None
@@ -173,7 +173,7 @@ async def _stop(lifespan: Lifespan) -> None:
     await task
 
 
-# What is sent for a record -------------------------------------------------------------------
+# Request bodies ------------------------------------------------------------------------------
 
 
 async def _add(tx: Transaction, kind: Kind, record: Post | Term) -> None:

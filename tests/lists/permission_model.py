@@ -9,7 +9,7 @@ def may_edit(role: str, post: Post) -> bool:
         return True
     if rank < ROLES.index("contributor") or post.author != USERS[role]:
         return False
-    # What a contributor wrote is out of their hands once it is published, in the trash too.
+    # Contributors cannot edit records that are published or scheduled, or were so before they were trashed.
     status = post.status_before_trash if post.status == "trash" else post.status
     return role == "author" or status not in ("publish", "future")
 

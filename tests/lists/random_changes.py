@@ -164,7 +164,7 @@ def _remove_id(ids: tuple[int, ...], gone: Term) -> tuple[int, ...]:
     return tuple(entry for entry in ids if entry != gone.id)
 
 
-# What a change does to a post ----------------------------------------------------------------
+# Effects of a change on a post ---------------------------------------------------------------
 
 
 def with_status[P: Post](post: P, requested: str, dataset: Dataset) -> P:

@@ -16,7 +16,7 @@ type ParamGenerator = Callable[[Random, Dataset], Params]
 
 BOOLEANS = ("true", "false", "1", "0", "Yes", "off")
 FAR_DATES = ("0002-01-01", "1500-02-28 23:59:59", "1969-12-31", "2400-02-29", "9990-12-31")
-# Those who see more ask more.
+# Roles with more permissions send more requests.
 QUERY_ROLES = (*ROLES, "author", "editor", "editor", "editor", "administrator")
 # No record of any data set has this ID.
 UNKNOWN_ID = "4711"

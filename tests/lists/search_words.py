@@ -8,7 +8,7 @@ WORDS = (
     "rock’n’roll", "rock'n'roll", 'say"so', "“Wien”", "back\\slash", "-minus", "x", "Ŋoŋo", "ЁЛКА", "елка", "東京",
     "naïve", "Zürich",
 )  # fmt: skip
-# What is looked for: whole words, parts of them, and what only looks like them.
+# Search words: whole words, parts of words, and similar words.
 SEARCH_WORDS = (
     *WORDS, "cafe", "afé", "STRASS", "ß", "łó", "%", "_", "100_", "a%b", "\\", "'n'", "’", "wien", "-", "--minus",
     "ёлк", "京", "nowhere", "oe", "ae", "ı", "zurich", "ZU\u0308RICH",

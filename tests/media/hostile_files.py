@@ -12,7 +12,7 @@ from PIL import Image
 from tests.media.image_fixtures import encode_image, make_image
 
 MEGABYTE: Final = 1024 * 1024
-# Those that take seconds each even where nothing else runs.
+# Files that take seconds each, even on an idle machine.
 SLOW_FILES: Final = ("1 x 50,000,000", "50,000,000 x 1", "16 bits and 49 million")
 
 

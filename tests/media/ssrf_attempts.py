@@ -24,7 +24,7 @@ HOSTILE_NAMES: Final[Mapping[str, list[list[str]]]] = {
     "nothing.attacker.test": [[]],
 }
 
-# What follows http:// and means this machine, or another one that is nobody's business.
+# Hosts that resolve to this machine or to another private address.
 HOSTILE_HOSTS: Final = (
     "127.0.0.1", "127.0.0.2", "127.1", "127.0.1", "127.255.255.254", "0", "0.0.0.0", "0x7f.0.0.1", "0x7f.1",
     "0x7f000001", "0x7F000001", "2130706433", "017700000001", "0177.0.0.1", "0177.0.0.01", "00000177.0.0.1",

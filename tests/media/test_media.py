@@ -219,7 +219,7 @@ def test_upload_with_idempotency_key_is_stored_once(author: Caller) -> None:
     assert_error(upload(make_image(seed=5), alt_text="x"), 422, "rest_idempotency_mismatch")
 
 
-# What is kept ---------------------------------------------------------------------------------
+# Stored files ---------------------------------------------------------------------------------
 
 
 def test_exif_location_is_removed(app: RunningApp, author: Caller) -> None:

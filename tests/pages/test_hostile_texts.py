@@ -105,7 +105,7 @@ def fill_site(server: Server, client: httpx.Client, payloads: Sequence[str] = PA
                             if kinds in ids}}  # fmt: skip
             response = client.post(f"{API_PATH}/{kind}", json=body)
             while response.status_code == 400 and response.json()["code"] == "rest_invalid_param":
-                # What the interface refuses stands nowhere; a name there must be.
+                # A rejected text is on no page; the required name is replaced.
                 wrong = set(response.json()["data"]["params"])
                 body = {name: f"Plain {number}" if name == fields[0] and name in wrong else value
                         for name, value in body.items() if name not in wrong or name == fields[0]}  # fmt: skip

@@ -77,7 +77,7 @@ def test_agenda_on_phone_has_large_targets(demo_calendar: DemoCalendar, chromium
         cards = page.eval_on_selector_all(".agenda li", "items => items.map(li => li.offsetWidth)")
         links = page.eval_on_selector_all(".agenda li a", "items => items.map(a => a.offsetWidth)")
         assert cards == links
-        # What is no event does not look like one.
+        # Other elements do not look like events.
         assert page.locator(".agenda li .more-link").count() == 0
         page.goto(demo_calendar.server.base_url + "/events/month/2031-03/")
         assert page.get_by_role("link", name="All events as a list").is_visible()

@@ -102,7 +102,7 @@ def test_multi_day_events_span_cells_per_week(app: RunningApp) -> None:
         "11": [("l2", "", "")],
         "12": [("", "", "")],
     }
-    # Who hears the calendar hears of each event on which day it is, and until when.
+    # Screen readers announce the day and the end of each event.
     assert 'aria-label="Saturday, March 8, 2031, Events: 1"' in cells["08"]
     assert re.findall(r'<span class="visually-hidden"> (until [^<]+)</span>', table) == [
         "until Tue, Mar 11",

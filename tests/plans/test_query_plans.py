@@ -9,11 +9,11 @@ from tests.plans.conftest import PlanSite
 from tests.plans.list_requests import EXAMPLE_SITE, RawParams, filter_pairs, single_filters, unlimited_filters
 from tests.plans.plan_collector import PlanCollector, Statement
 
-# These grow with the number of events. Terms and venues are few, and reading few rows whole is quicker.
+# The tables that grow with the number of events. A few terms or venues are read faster without an index.
 LARGE_TABLES = {"events", "event_venues", "event_organizers", "event_categories", "event_tags"}
-# Rows that one step may read in vain. What runs is found through length classes that hold up to twice as many, a
-# quarter of texts begins before today, a page is up to 50 rows: a few hundred are part of an answer. Walking past
-# what the filter is for is not, and with 10,000 of 200,000 events to come it throws away thousands.
+# The maximum number of rows that one step may read and discard. Duration classes contain up to twice as many events
+# as are running, a search finds events of the first month that have begun before today, and a page has up to 50 rows:
+# a few hundred are normal. Without the right index a step discards thousands, with 10,000 of 200,000 events upcoming.
 MAX_WASTED_ROWS = 500
 
 EDITOR = Actor(1, "editor")

@@ -80,7 +80,7 @@ async def test_cached_response_is_as_recent_as_client_asks(pair: Pair) -> None:
                 assert "Cached concert" not in (await site.anonymous.get(path)).text
                 recent = await site.anonymous.get(path, headers={"X-Kalends-Revision": str(revision)})
                 assert "Cached concert" in recent.text
-                # What the primary has rendered is newer than what the replica asks for.
+                # The response that the primary has rendered is newer than the revision of the replica.
                 assert (await site.anonymous.get(path)).text == recent.text
 
 

@@ -72,7 +72,7 @@ def test_unfiltered_write_changes_only_own_rows(connected: psycopg.Connection[An
     for table, column in _site_tables(connected):
         connected.execute(_format_statement("UPDATE {table} SET {column} = {column}", table, column))
     full = [(table, column) for table, column in _site_tables(connected) if table != "sites"]
-    while full:  # What others refer to goes only after them.
+    while full:  # Referenced rows can be deleted only after the rows that refer to them.
         table, column = full.pop(0)
         try:
             with connected.transaction():

@@ -21,7 +21,7 @@ from tests.robustness.site_fixtures import API_PATH, DATES, Tenant, add_tenant, 
 from tools.postgres import Server, throwaway
 
 STATEMENT_TIMEOUT = 1.0
-# What a client gets that may neither count on a write nor give it up.
+# The response to a client whose write may or may not survive.
 UNACKNOWLEDGED_ERRORS = {(503, "rest_outcome_unknown"), (503, "rest_unavailable"), (409, "rest_request_in_progress")}
 
 

@@ -12,7 +12,7 @@ from tests.api.sample_records import unique
 ALLOWED_ORIGIN, OTHER_ORIGIN = "https://app.example.org", "https://evil.example"
 SITES = ("cross-site", "same-site", "same-origin", "none", None)
 ORIGINS = (ALLOWED_ORIGIN, OTHER_ORIGIN, None)
-# What the form of any page can send: as a form, or as text with the parameters in the address.
+# Requests that a form of any page can send: form data, or text with the parameters in the URL.
 BODIES: dict[str, Callable[[str], dict[str, Any]]] = {
     "form": lambda name: {"data": {"name": name}},
     "text": lambda name: {"params": {"name": name}, "content": "x", "headers": {"Content-Type": "text/plain"}},

@@ -47,7 +47,7 @@ def test_daily_quota_is_enforced(app: RunningApp, role: str) -> None:
 def test_inline_and_batch_records_are_counted(app: RunningApp) -> None:
     caller = app.caller("contributor")
     venues = [{"venue": unique("Venue")} for _ in range(DAILY_LIMIT)]
-    # What is refused as a whole is not counted.
+    # A request that is rejected as a whole is not counted.
     assert_error(add_event(caller, venue=venues), 429, "rest_quota_exceeded")
     assert count_records(app) == 0
     operations = [

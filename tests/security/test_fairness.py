@@ -49,7 +49,7 @@ def stage(
         "KALENDS_POOL_SIZE": str(POOL_SIZE),
         "KALENDS_METRICS_PORT": str(port),
         "KALENDS_TRUSTED_PROXIES": PROXY_ADDRESS,
-        "KALENDS_PUBLIC_STATEMENT_TIMEOUT": "10",  # What ends before is ended by something else.
+        "KALENDS_PUBLIC_STATEMENT_TIMEOUT": "10",  # Statements that end earlier have another cause.
     }
     with (
         seeded_database(postgres_url, template_database, events=500) as url,
@@ -92,7 +92,7 @@ def test_concurrent_feed_builds_are_limited(stage: FairnessSetup, sources: list[
         assert count_blocked_queries(stage.url) <= 2
         assert measure_health(stage.server) is not None
     assert_retry_after(replies)
-    assert send_request(stage.server, "/events.ics?search=c").status == 200  # Who comes later is served again.
+    assert send_request(stage.server, "/events.ics?search=c").status == 200  # Later requests are served again.
 
 
 def test_meaningless_parameters_share_one_build(stage: FairnessSetup) -> None:

@@ -16,7 +16,7 @@ from tests.security.wire_client import API_PATH, WireRequest
 HOSTILE_VALUES = [
     text for text in (*HOSTILE_TEXTS, *HOSTILE_DATES, *FORGED_CURSORS.values()) if len(text.encode()) < 2_000
 ]
-# What an answer of any operation reads besides its own parameters.
+# Parameters that every operation reads besides its own.
 COMMON_PARAMS = ("_fields", "_envelope", "lang")
 QUERY_SHAPES = ("{n}", "{n}[=", "{n}[]=1&{n}[]=x", "{n}[a][b]=1", "{n}=1&{n}[]=2&{n}=3")
 BOUNDARY_DATES = (

@@ -14,7 +14,7 @@ from tests.security.instance import Instance, Report, sample_evenly, take_first
 from tests.security.wire_client import API_PATH, EXTENSION_PATH, WireRequest, json_request
 
 JSON = {"content-type": "application/json"}
-# What has broken something before, and one of each sort besides.
+# Values that have caused defects before, and one of each other kind.
 HOSTILE_VALUES: tuple[Any, ...] = (
     *WORST_VALUES, 0, -1, False, 1.5, 2**64, "\ud800", "9" * 400, " ", "-", [None], [[1]], {"rendered": "x"},
     nest_lists(100),
@@ -112,7 +112,7 @@ def test_hostile_writes_cause_no_server_error(instance: Instance, report: Report
     statuses = Counter(got.status for got in responses)
     assert statuses[400] > len(tried) / 10
     assert statuses[200] + statuses[201] > len(tried) / 10
-    # What was stored can be read.
+    # Stored values can be read.
     for kind in SAMPLES:
         got = instance.request(
             WireRequest("GET", f"{API_PATH}/{kind}?per_page=50&start_date=0002-01-01&hide_empty=0"), "editor"

@@ -83,7 +83,7 @@ def test_host_name_with_optional_port_is_accepted(server: Server, host: str) -> 
 def test_oversized_hosts_are_rejected_without_memory_growth(server: Server) -> None:
     usual = {
         path: send_request(server, path).body for path in (LIST, FEED, SITEMAP)
-    }  # What is loaded once is loaded now.
+    }  # Modules that are loaded once are loaded now.
     assert min(map(len, usual.values())) > 1000
     reset_peak_memory(server)
     before = peak_memory_mb(server)

@@ -13,7 +13,7 @@ from tests.varnish.conftest import NS, Stage
 EVIL_HOST = "evil.example"
 SECRET_TEXT, PASSWORD = "gnusto-content", "sesame"
 DATES = {"start_date": "2031-05-01 10:00:00", "end_date": "2031-05-01 12:00:00"}
-# What is not part of the key under which an answer is kept.
+# Headers that are not part of the cache key.
 UNKEYED_HEADERS = {
     "X-Forwarded-Host": EVIL_HOST,
     "X-Forwarded-Proto": "https",

@@ -31,7 +31,7 @@ EDITOR = ACTORS["ed"]
 ANONYMOUS = Actor("", 0, None)
 BEGIN = datetime(2027, 3, 10, 12, 0, tzinfo=UTC)
 FIELDS = ("title", "cost", "featured", "tags", "status")
-# What changes of an event that has taken place when its slot or its series changes.
+# The fields of a past event that change with its slot or its series.
 PLACE_COLUMNS = ("slot", "series_id", "own_fields", "revision", "modified_utc")
 
 
@@ -69,9 +69,9 @@ class SeriesMachine(RuleBasedStateMachine):
         self.others: dict[int, SeriesModel] = {}
         self.singles: dict[int, Occurrence] = {}
         self.uids: dict[int, str] = {}
-        # What was there before the last change of the series, and the revision of the site.
+        # The state before the last change of the series, and the revision of the site.
         self.undoable: tuple[World, int] | None = None
-        # What was there before the series went to the trash, and the date with which it went there.
+        # The state before the series was moved to the trash, and the date with which it was moved.
         self.before_trash: World
         self.last_date: int | None = None
         self.subscriber = Subscriber()

@@ -33,7 +33,7 @@ RULES = (
 )
 DATES = ("0002-01-01", "9797-12-31", "2027-03-28 02:30", "now", "+9999 years", "-2000 years", "23:59:59")
 LISTS = (["2027-01-05"] * 1100, ["0002-01-05", "9797-01-05"], ["0001-01-01", "9998-12-31"], ["now", None])
-# What the operations need besides the hostile value, so that they reach it.
+# The arguments that the operations need to reach the hostile value.
 COMPLETE = {**WEEKLY, "rule": "FREQ=WEEKLY;COUNT=3", "dry_run": True}
 EVENT_FIELDS = {field.name for field in EVENTS.fields}
 TIMES = ("start_date", "end_date")

@@ -15,7 +15,7 @@ from tests.servers import KALENDS, make_environment
 from tools.release import PROJECT, export_commit
 
 VERSIONS = PROJECT / ".local" / "versions"
-# What a wheel is built from.
+# The files that a wheel is built from.
 SOURCES = ("kalends", "LICENSE", "README.md", "pyproject.toml", "uv.lock")
 UV = os.environ.get("UV", "uv")
 # The made-up next version: a column in two tables, and an index.

@@ -77,7 +77,7 @@ HISTORY: Final = record(
 )
 
 
-# What of the series of an event changes only with the event.
+# The fields of the series of an event that change only with the event.
 CHANGED_SERIES_REFERENCE: Final = record(
     {name: SERIES_REFERENCE["properties"][name] for name in ("id", "slot", "own")}
 )

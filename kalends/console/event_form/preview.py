@@ -78,7 +78,7 @@ async def _show(console_request: ConsoleRequest, tx: Transaction, record_id: int
     page_request = console_request.make_page_request(
         console_request.request, console_request.path, console_request.actor
     )
-    # Whoever may edit a protected event needs no password.
+    # A user who may edit a protected event needs no password.
     context = replace(
         make_context(page_request, tx, {"context": "edit"}), record_id=record_id, representation_cache=None
     )

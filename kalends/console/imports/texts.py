@@ -49,7 +49,7 @@ ACTIONS: Final = {
     "rejected": (N_("Rejected"), "is-negative"),
     "unchanged": (N_("Unchanged"), ""),
 }
-# What happens, by action and state of a row.
+# The effect of a row, by its action and state.
 PLANNED: Final = {
     "new": N_("Will be created."),
     "changed": N_("Will be changed."),

@@ -30,7 +30,7 @@ SHOWN_EDITS: Final = 10
 PLANNED_PERIOD: Final = timedelta(days=200)
 MAX_PLANNED: Final = 5
 STATE_LABELS: Final = {MADE: "", REMOVED: N_("Left out"), PLANNED: N_("Planned")}
-# What an edit changed, by the column of the series.
+# The labels of changes, by the column of the series.
 COLUMN_LABELS: Final = {
     "parts": N_("Rule or times"),
     "added": N_("Further dates"),

@@ -69,7 +69,7 @@ function showStored(entry, { id }) {
   entry.dataset.id = id;
   entry.querySelector("a").href = `/console/media/${id}`;
   entry.querySelector(".upload-done").hidden = false;
-  // Whoever is writing already is not interrupted.
+  // The focus does not move while the user is typing.
   if (!list.contains(document.activeElement)) focusNext();
 }
 

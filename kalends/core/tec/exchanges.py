@@ -41,7 +41,7 @@ TRIBE_LISTS: Final = {
 TEC_EVENTS: Final = "tec/v1/events?per_page=100&" + "&".join(
     f"status%5B%5D={status}" for status in ("publish", "draft", "pending", "private", "future")
 )
-# What anyone may read.
+# The public lists.
 PUBLIC_EVENTS: Final = (f"tribe/events/v1/events?{ALL_DATES}&per_page=50", "tec/v1/events?per_page=100")
 # The collections of wp/v2 with single records.
 WP_COLLECTIONS: Final = {

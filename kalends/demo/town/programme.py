@@ -326,7 +326,7 @@ SEVERAL_DAYS: Final = (
                      " pieces for children."),)),
 )  # fmt: skip
 
-# What becomes of the next event with each of these titles.
+# The state of the next event with each of these titles.
 STATES: Final = {
     "Choral Society: open rehearsal": {
         "event_status": "cancelled",

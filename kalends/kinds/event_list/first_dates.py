@@ -35,7 +35,7 @@ GAP_LIMITS: Final = tuple(
 UNLIMITED_CLASSES: Final = (len(GAP_LIMITS), 99)
 # Events that count as events without a series: the series of an event with a password is not public.
 SINGLE: LiteralString = "(r.series_id IS NULL OR r.password_hash IS NOT NULL)"
-# What the events of one series have in common; others have a key of their own.
+# The key that the events of a series share; every other event has a key of its own.
 GROUP: LiteralString = "CASE WHEN " + SINGLE + " THEN -r.id ELSE r.series_id END"
 
 

@@ -29,9 +29,9 @@ COLUMN_NAMES: Mapping[str, LiteralString] = {
     "organizer_emails": "organizer_emails",
     "state": "state",
 }
-# What the result of reading the same input depends on.
+# The fields that the result of reading the same input depends on.
 READING = ("url", "columns", "timezone", "organizer_emails")
-# What the next fetch depends on.
+# The fields that the next fetch depends on.
 SCHEDULE = ("url", "interval", "state")
 
 

@@ -16,7 +16,7 @@ from kalends.core.tec.move_in import MoveIn, find_media_references, replace_medi
 from kalends.kinds.event_passwords import hash_slowly
 from kalends.store import Row
 
-# What a restore from the trash makes of a record whose former status is unknown.
+# The status that a restore from the trash gives a record whose former status is unknown.
 TRASHED_STATUS: Final = "draft"
 # Facts about a record that are compared but are no columns.
 FILE_HASH: Final = "sha256"

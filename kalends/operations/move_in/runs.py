@@ -21,7 +21,7 @@ from kalends.store.database import Transaction
 from kalends.store.imports import Columns
 from kalends.store.site_database import SiteDatabase
 
-# What a plan adds to the options of its run.
+# The options that a plan adds to those of its run.
 COMPUTED_OPTIONS: Final = ("keep_ids", "kinds")
 
 

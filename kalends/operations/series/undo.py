@@ -83,7 +83,7 @@ async def _load_rows(tx: Transaction, series_id: int, event_ids: Iterable[int]) 
     return {row["id"]: row for row in await tx.fetch_all(EVENTS.select(where))}
 
 
-# What is undone ------------------------------------------------------------------------------
+# Changes that can be undone ------------------------------------------------------------------
 
 
 async def _read_trash(context: OperationContext, series: Row) -> tuple[Restoration, dict[int, Row]]:

@@ -158,7 +158,7 @@ def _make_week(days: list[Day], multi_day: list[Entry], max_lanes: int) -> Week:
     first, last = days[0].date, days[-1].date
     lanes: list[list[Entry]] = []
     touching = [entry for entry in multi_day if entry.first <= last and entry.last >= first]
-    # Those that run longest come first, so that few days have a free lane above an occupied one.
+    # The longest events come first, so that few days have a free lane above an occupied one.
     for entry in sorted(
         touching, key=lambda entry: (max(entry.first, first), first - min(entry.last, last), entry.first)
     ):
