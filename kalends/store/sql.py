@@ -41,13 +41,17 @@ def and_(clauses: Iterable[Sql]) -> Sql:
 
 
 # Parameters whose values the planner does not see. PostgreSQL compares the estimated cost of a plan for the values of
-# one request with that of a stored plan for all values. For a short list, a small page or a short period the former
-# seems cheaper, so that the statement would be planned for every request, which takes longer than executing it.
-UNSEEN_NUMBER: LiteralString = "(SELECT ?::bigint)"
+# one request with that of a stored plan for all values. For a short list or a short period the former seems cheaper,
+# so that the statement would be planned for every request, which takes longer than executing it.
 UNSEEN_INSTANT: LiteralString = "(SELECT ?::timestamptz)"
 UNSEEN_DAY: LiteralString = "(SELECT ?::date)"
 UNSEEN_IDS: LiteralString = "(SELECT ?::bigint[])::bigint[]"
 UNSEEN_TEXTS: LiteralString = "(SELECT ?::text[])::text[]"
+# The usual sizes of pages are part of their statements: a stored plan for any size would be one for many rows.
+USUAL_LIMITS: dict[int, LiteralString] = {
+    1: "LIMIT 1", 5: "LIMIT 5", 10: "LIMIT 10", 12: "LIMIT 12", 20: "LIMIT 20", 25: "LIMIT 25", 30: "LIMIT 30",
+    50: "LIMIT 50", 100: "LIMIT 100",
+}  # fmt: skip
 
 
 def any_of(ids: list[int]) -> Sql:
@@ -56,8 +60,10 @@ def any_of(ids: list[int]) -> Sql:
 
 
 def limit(count: int, offset: int = 0) -> Sql:
-    """Return LIMIT and OFFSET with numbers that the planner does not see; it expects a tenth of the rows."""
-    return Sql("LIMIT " + UNSEEN_NUMBER, count) + (Sql("OFFSET " + UNSEEN_NUMBER, offset) if offset else Sql(""))
+    """Return LIMIT and OFFSET. The first page of a usual size has a stored plan."""
+    if offset:
+        return Sql("LIMIT ? OFFSET ?", count, offset)
+    return Sql(USUAL_LIMITS[count]) if count in USUAL_LIMITS else Sql("LIMIT ?", count)
 
 
 def placeholders(count: int) -> LiteralString:

@@ -7,6 +7,7 @@ from typing import Any, Final, LiteralString
 
 from kalends.core.times import DateTimeInput
 from kalends.core.zones import SECOND
+from kalends.kinds.event_list.order import read_order
 from kalends.kinds.kind import Clause, LinkCondition, ListQuery, SeriesCondition, TextCondition, row_conditions
 from kalends.store.sql import UNSEEN_INSTANT, Sql, and_, join
 
@@ -30,10 +31,8 @@ class Window:
     end_to: datetime | None = None
     include_zero_length: bool = False  # includes a zero-length event one second before end_from
 
-    def clauses(self) -> list[Sql]:
-        """Return the conditions for events `r`. The planner sees the dates only if they limit one side."""
-        is_period = self.start_from is not None and self.last_start is not None
-        value: LiteralString = UNSEEN_INSTANT if is_period else "?"
+    def clauses(self, value: LiteralString = "?") -> list[Sql]:
+        """Return the conditions for events `r`; `value` is the placeholder of a date."""
         rows: tuple[tuple[LiteralString, datetime | None], ...] = (
             ("r.start_utc >= ", self.start_from),
             ("r.start_utc <= ", self.last_start),
@@ -133,7 +132,11 @@ def by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[
     if words:
         others = row_conditions([clause for clause in clauses if not isinstance(clause, TextCondition)])
         return _by_text(query, words, window), and_([*where, *others])
-    return Sql("events r"), and_([*where, *row_conditions(clauses)])
+    # The index by start serves a period in this order, whatever its dates are.
+    is_period = window.start_from is not None and window.last_start is not None
+    hides_dates = is_period and read_order(query)[0] == "start_date"
+    dates = window.clauses(UNSEEN_INSTANT if hides_dates else "?")
+    return Sql("events r"), and_([*common, *dates, *row_conditions(clauses)])
 
 
 def _by_series(query: ListQuery, series: SeriesCondition, window: Window) -> Sql:
