@@ -35,7 +35,7 @@ def to_paragraphs(text: str) -> str:
 def to_plain_text(text: str) -> str:
     """Return the text without markup, with entities decoded and whitespace collapsed."""
     bare = _TAG.sub(_space_for_block, text) if "<" in text else text
-    return " ".join(html.unescape(bare).split())
+    return _collapse(html.unescape(bare))
 
 
 def to_single_line(text: str) -> str:

@@ -123,7 +123,10 @@ def by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[
     series = [clause for clause in clauses if isinstance(clause, SeriesCondition)]
     links = [clause for clause in clauses if isinstance(clause, LinkCondition)]
     words = [clause for clause in clauses if isinstance(clause, TextCondition)]
-    where = [*common, *window.clauses()]
+    # The index by start serves a period in this order, whatever its dates are.
+    is_period = window.start_from is not None and window.last_start is not None
+    hides_dates = is_period and read_order(query)[0] == "start_date" and not (series or links or words)
+    where = [*common, *window.clauses(UNSEEN_INSTANT if hides_dates else "?")]
     if series:
         return _by_series(query, series[0], window), and_([*where, *row_conditions(clauses)])
     if links:
@@ -132,11 +135,7 @@ def by_start(query: ListQuery, common: list[Sql], window: Window, clauses: list[
     if words:
         others = row_conditions([clause for clause in clauses if not isinstance(clause, TextCondition)])
         return _by_text(query, words, window), and_([*where, *others])
-    # The index by start serves a period in this order, whatever its dates are.
-    is_period = window.start_from is not None and window.last_start is not None
-    hides_dates = is_period and read_order(query)[0] == "start_date"
-    dates = window.clauses(UNSEEN_INSTANT if hides_dates else "?")
-    return Sql("events r"), and_([*common, *dates, *row_conditions(clauses)])
+    return Sql("events r"), and_([*where, *row_conditions(clauses)])
 
 
 def _by_series(query: ListQuery, series: SeriesCondition, window: Window) -> Sql:
