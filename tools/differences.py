@@ -58,7 +58,9 @@ RECORDS: Final = (
     _row("`null`", "depends on the field", "absent on create, cleared on update", "null"),
     _row("text", "quotes and dashes are replaced, backslashes are lost, `0` is empty", "stored as sent",
          f"event-text categories-text tags-text {_for_venues_and_organizers('text')}"),
+    _row("`&amp;` and other entities in plain texts, such as titles and names", "returned as entities", "decoded: `R&B`"),
     _row("scripts in HTML by editors", "stored", "removed for all users"),
+    _row("`<blockquote>` without paragraphs, `<!--more-->`", "gets paragraphs, stays as a comment", "stays as sent, removed"),
     _row("invalid input", "sometimes 500", "400 that names the parameter",
          "event-input-errors categories-input-errors tags-input-errors"),
     _row("booleans", "depend on the field", "true, false, 1, 0, yes, no, on, off; anything else is rejected",
@@ -112,6 +114,8 @@ EVENTS: Final = (
          "event-terms new-terms-need-the-right"),
     _row("`venue` as list, `organizer` as object, comma lists", "rejected", "accepted for both", "linked-forms"),
     _row("by-slug routes", "weaker permission checks", "the same permissions as by ID", "by-slug-rights"),
+    _row("`cost` of `0` on create", "empty", "`Free`, as after an update"),
+    _row("`series`", "absent", "the series of a repeating event, `null` for others"),
     _row("`cost` with a thousands separator, such as `$1,250.00`", "`Free`", "read as written"),
 )  # fmt: skip
 
@@ -119,6 +123,9 @@ LISTS: Final = (
     _row("date filters", "shifted by the zone of the site", "in the zone of the site, unless they have an offset; exact with `strict_dates`",
          "list-dates"),
     _row("default list", "from yesterday", "from today, in the zone of the site", "default-window"),
+    _row("all-day events in another zone than the site", "found by their local dates",
+         "found by their instants, as all events are: a day in Auckland starts on the previous day of a site in Berlin; see [lists](time.md#lists)"),
+    _row("`venue` with a private venue", "its events", "its events only for callers who may read the venue, otherwise an empty list"),
     _row("`include`", "limited to two years", "not limited by dates", "include-has-no-window"),
     _row("drafts of others in lists, linked drafts", "visible", "hidden", "unpublished-in-lists drafts-stay-hidden"),
     _row("the terms, venues and organizers of an unpublished or protected event (`?event=`)", "visible to all callers",
@@ -146,8 +153,8 @@ ADDRESSES: Final = (
     _row("months and days of a category", "404 for `…/category/a/month/2026-12/`", "301 to the month or day with the filter `categories`"),
     _row("`/events/category/b/` of a nested category", "200", "301 to the full path, `/events/category/a/b/`; with `ical` 200"),
     _row("`/?p=ID` of venues and organizers", "404", "301, as for events"),
-    _row("`/events/day/2026-12-05/`, `/sitemap.xml`", "404", "200; `/wp-sitemap.xml` redirects to the latter"),
-    _row("RSS", "`/events/feed/`, `/feed/` and feeds of categories and tags", "301 to `/events.rss`, with the ID of the category or tag"),
+    _row("`/events/day/2026-12-05/`, `/sitemap.xml`", "404", "200; `/wp-sitemap.xml` and its parts for posts and terms redirect to the latter"),
+    _row("RSS", "`/events/feed/`, `/feed/`, `/?feed=rss2` and feeds of categories and tags", "301 to `/events.rss`, with the ID of the category or tag"),
     _row("comment feeds (`/event/…/feed/`), `/xmlrpc.php`, `/author/…/`, `/wp-login.php`, `/wp-admin/`", "exist", "404"),
     _row("`/wp-json/tec/v1`, `/wp-json/tribe/views/v2/html`", "interfaces of newer versions and of its own pages", "404"),
 )  # fmt: skip
@@ -233,6 +240,7 @@ CHECKS: Final = (
     Check("subscribes to the calendar", "/?post_type=tribe_events&ical=1&eventDisplay=list", 200, "text/calendar"),
     Check("downloads a month", "/events/month/2026-12/?ical=1", 200, "text/calendar"),
     Check("reads RSS", "/events/feed/", 301, "application/rss+xml"),
+    Check("reads RSS with plain permalinks", "/?feed=rss2&post_type=tribe_events", 301, "application/rss+xml"),
     Check("links to an event by its ID", "/?p={event}", 301, "text/html"),
     Check("links to a month", "/events/2026-12/", 301, "text/html"),
 )

@@ -174,7 +174,7 @@ def unknown_ids(name: str, kind: str, ids: str) -> ApiError:
 
 
 def unknown_term(kind: str, value: object) -> ApiError:
-    """Return the error for a filter with an entry that is neither the ID nor the slug of a term."""
+    """Return the error for a filter with an entry that is no ID, slug or unique name of a term."""
     return invalid(kind, UNKNOWN_TERMS[kind], value=value)
 
 
@@ -569,6 +569,6 @@ UNKNOWN_IDS: Final = {
     "tags": N_("there is no tag with ID {ids}."),
 }
 UNKNOWN_TERMS: Final = {
-    "categories": N_("“{value}” is not a category ID or slug."),
-    "tags": N_("“{value}” is not a tag ID or slug."),
+    "categories": N_("“{value}” is not the ID, the slug or the unique name of a category."),
+    "tags": N_("“{value}” is not the ID, the slug or the unique name of a tag."),
 }

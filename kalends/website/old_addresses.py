@@ -83,7 +83,7 @@ OLD_PATHS: Final = (
     OldPath(rf"/(?:events/)?{FEED}", "/events.rss"),
     OldPath(r"/(?:events/)?feed/atom/", "/events.atom"),
     OldPath(rf"/event/{SLUG}/embed/", "/embed/event/{slug}/"),
-    OldPath(r"/wp-sitemap\.xml/", "/sitemap.xml"),
+    OldPath(r"/wp-sitemap(?:-(?:posts|taxonomies)-[\w-]+-\d+)?\.xml/", "/sitemap.xml"),
     OldPath(r"/index\.php/", "/"),
 )
 
@@ -92,6 +92,8 @@ PERMANENT_ID: Final = "p"
 CALENDAR_NAMES: Final = ("ical", "outlook-ical")
 DISPLAY_NAMES: Final = ("eventDisplay", "tribe_event_display")
 DATE_NAMES: Final = ("tribe-bar-date", "eventDate")
+# The feeds that `feed` selects.
+FEED_PATHS: Final = {"rss2": "/events.rss", "rss": "/events.rss", "feed": "/events.rss", "atom": "/events.atom"}
 RENAMED: Final = {"tribe-bar-search": "search", "tribe_events_cat": "categories", "tribe_paged": "page"}
 RECORD_PATHS: Final = {
     "tribe_events": "/event/{}/", "tribe_venue": "/venue/{}/", "tribe_organizer": "/organizer/{}/"
@@ -107,7 +109,7 @@ TERM_PATHS: Final = tuple(
 )
 # Parameters that select a page and never belong to the current address.
 OLD_NAMES: Final = frozenset(
-    (*DISPLAY_NAMES, *DATE_NAMES, *RENAMED, *RECORD_PATHS, PERMANENT_ID, "post_type", "tribe_display")
+    (*DISPLAY_NAMES, *DATE_NAMES, *RENAMED, *RECORD_PATHS, PERMANENT_ID, "feed", "post_type", "tribe_display")
 )
 # Parameters that the server reads from old addresses.
 READ_NAMES: Final = OLD_NAMES.union(CALENDAR_NAMES) - {"post_type", "tribe_display"}
@@ -153,6 +155,8 @@ def _translate_parameters(address: Address, values: dict[str, str]) -> Address:
     display = next((values[name] for name in DISPLAY_NAMES if name in values), "")
     day = _read_day(next((values[name] for name in DATE_NAMES if name in values), ""))
     query += [(RENAMED[name], values[name]) for name in RENAMED if name in values and _is_usable(name, values[name])]
+    if (feed_path := FEED_PATHS.get(values.get("feed", ""))) and not path.startswith(("/venue/", "/organizer/")):
+        return Address(feed_path, (*query, *_find_term(path)))
     has_filter = day is not None or "tribe-bar-search" in values
     path, term = _choose_view(path, display, has_filter=has_filter, has_day=day is not None)
     query += term
@@ -176,11 +180,15 @@ def _choose_view(path: str, display: str, *, has_filter: bool, has_day: bool) ->
     if ANY_VIEW_PATH.fullmatch(path) and (display in VIEWS or display == "past"):
         is_shown = path.startswith(f"/events/{display}/")
         return (path if is_shown else f"/events/{display if display in VIEWS else 'list'}/"), []
-    for pattern, name in TERM_PATHS:
-        # The page of a term has no filters of its own.
-        if (match := pattern.fullmatch(path)) and (has_filter or VIEWS.get(display)):
-            return f"/events/{display if display in VIEWS else 'list'}/", [(name, match["slug"])]
+    # The page of a term has no filters of its own.
+    if (term := _find_term(path)) and (has_filter or VIEWS.get(display)):
+        return f"/events/{display if display in VIEWS else 'list'}/", term
     return path, []
+
+
+def _find_term(path: str) -> list[Pair]:
+    """Return the filter that selects the events of a term's page."""
+    return [(name, match["slug"]) for pattern, name in TERM_PATHS if (match := pattern.fullmatch(path))]
 
 
 def _is_usable(name: str, value: str) -> bool:

@@ -209,3 +209,15 @@ def test_event_lasting_centuries_is_counted_and_listed(start_app: Callable[..., 
     assert (page["events"], page["total"]) == ([], 0)
     assert set(anonymous.ids("events", overlaps_from="2027-01-01", overlaps_to="2027-02-01")) == set(long)
     assert set(anonymous.ids("events", ends_after="2027-01-01")) == set(long)
+
+
+def test_all_day_events_of_other_zones_are_found_by_their_instants(start_app: Callable[..., RunningApp]) -> None:
+    app = start_app()
+    app.set_site("timezone", "Europe/Berlin")
+    day = {"start_date": "2027-06-01", "end_date": "2027-06-01", "all_day": True}
+    event = app.caller("editor").create("events", title="Far", timezone="Pacific/Auckland", **day)
+    assert event["utc_start_date"] == "2027-05-31 12:00:00"
+    anonymous = app.caller()
+    assert anonymous.ids("events", start_date="2027-06-01") == []
+    assert anonymous.ids("events", start_date="2027-05-31") == [event["id"]]
+    assert anonymous.ids("events", overlaps_from="2027-06-01", overlaps_to="2027-06-01") == [event["id"]]

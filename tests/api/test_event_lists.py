@@ -111,6 +111,25 @@ def test_category_filter_includes_descendants(calendar: Calendar, categories: st
     assert calendar.search(**{"categories[]": categories.format(**vars(calendar)).split(",")}) == letters
 
 
+def test_terms_are_found_by_unique_names(calendar: Calendar) -> None:
+    editor, events = calendar.editor, calendar.events
+    fun = editor.create("categories", name="Culture & Fun", slug="fun")["id"]
+    editor.change("events", events["c"], categories=[calendar.art, fun])
+    blues = editor.create("tags", name="R&B", slug="blues")["id"]
+    editor.change("events", events["b"], tags=[calendar.red, calendar.blue, blues])
+    for name in ("Culture & Fun", "culture  & FUN", "Culture &amp; Fun"):
+        assert calendar.search(categories=name) == "c"
+    assert calendar.search(categories=f"Culture & Fun,{fun},rock") == "bc"
+    assert calendar.search(tags="R&B") == "b"
+    # A slug takes precedence.
+    editor.create("categories", name="fun")
+    assert calendar.search(categories="fun") == "c"
+    # A name that two terms have is ambiguous.
+    editor.create("categories", name="Culture & Fun", parent=calendar.music)
+    for name, wrong in (("categories", "Culture & Fun"), ("categories", "Culture"), ("tags", "R\0B")):
+        assert_error(calendar.anonymous.get("/events", {name: wrong}), 400, "rest_invalid_param", name)
+
+
 def test_tag_and_category_filters_combine(calendar: Calendar) -> None:
     assert calendar.search(tags="red") == "ab"
     assert calendar.search(tags=calendar.blue) == "b"

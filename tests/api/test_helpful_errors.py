@@ -159,8 +159,8 @@ def test_linked_record_is_named(editor: Caller, body: dict[str, Any], name: str,
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ({"categories": "nope"}, "`categories`: “nope” is not a category ID or slug."),
-        ({"tags": "nope"}, "`tags`: “nope” is not a tag ID or slug."),
+        ({"categories": "nope"}, "`categories`: “nope” is not the ID, the slug or the unique name of a category."),
+        ({"tags": "nope"}, "`tags`: “nope” is not the ID, the slug or the unique name of a tag."),
         ({"venue": "999999"}, "`venue`: there is no venue with ID 999999."),
         ({"organizer": "999999"}, "`organizer`: there is no organizer with ID 999999."),
     ],

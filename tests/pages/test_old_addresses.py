@@ -71,7 +71,13 @@ REDIRECTS = {
     "/feed/atom/": "/events.atom",
     "/event/market/embed/": "/embed/event/market/",
     "/event/bazaar/embed/": "/embed/event/market/",
+    "/?feed=rss2&post_type=tribe_events": "/events.rss",
+    "/?feed=rss2&post_type=tribe_events&tribe_events_cat=music": "/events.rss?categories={music}",
+    "/events/category/music/loud/?feed=rss2": "/events.rss?categories={loud}",
+    "/tag/winter/?feed=atom": "/events.atom?tags={tag}",
     "/wp-sitemap.xml": "/sitemap.xml",
+    "/wp-sitemap-posts-tribe_events-1.xml": "/sitemap.xml",
+    "/wp-sitemap-taxonomies-tribe_events_cat-1.xml": "/sitemap.xml",
     "/index.php": "/",
 }  # fmt: skip
 # Addresses that stay as they are.
@@ -92,6 +98,9 @@ UNCHANGED = {
     "/events/2031-13/extra/": 404,
     "/events/summary/": 404,
     "/event/market/feed/": 404,
+    "/?feed=none": 200,
+    "/venue/hall/?feed=rss2": 200,
+    "/wp-sitemap-users-1.xml": 404,
     "/comments/feed/": 404,
     "/xmlrpc.php": 404,
     "/author/admin/": 404,
@@ -123,7 +132,8 @@ def ids(app: RunningApp) -> dict[str, int]:
     editor.create("events", title="Second", **times, categories=[loud["id"]])
     draft = editor.create("events", title="Draft", status="draft", **times)
     linked = {"venue": event["venue"]["id"], "organizer": event["organizer"][0]["id"]}
-    return {**linked, "event": event["id"], "draft": draft["id"], "loud": loud["id"], "tag": tag["id"]}
+    return {**linked, "event": event["id"], "draft": draft["id"], "music": music["id"], "loud": loud["id"],
+            "tag": tag["id"]}  # fmt: skip
 
 
 def get(app: RunningApp, address: str, method: str = "GET") -> tuple[int, str]:

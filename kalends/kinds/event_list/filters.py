@@ -1,10 +1,12 @@
 """The list parameters of events, each with the function that builds its condition."""
 
+from html import unescape
 from typing import Any, Final, LiteralString
 
 from kalends.core import errors, params
 from kalends.core.errors import InvalidValue
 from kalends.core.event_states import SCHEDULED, STATES
+from kalends.core.html.sanitize import fold
 from kalends.core.params import BOOLEAN, DATE_TIME, Type, param
 from kalends.core.slugs import normalize_lookup
 from kalends.core.times import day_begins, day_ends
@@ -51,7 +53,7 @@ def _make_link_clause(name: str, kind: LiteralString, table: LiteralString, colu
 
 
 async def _resolve_terms(query: ListQuery, table: LiteralString, terms: list[int | str]) -> list[int]:
-    """Return the IDs of terms given by ID or slug; raise if one is unknown."""
+    """Return the IDs of terms given by ID, slug or a name that only one term has; raise if one is unknown."""
     slugs = {normalize_lookup(entry): entry for entry in terms if isinstance(entry, str)}
     numbers = [entry for entry in terms if isinstance(entry, int)]
     rows = await query.transaction.fetch_all(
@@ -63,10 +65,29 @@ async def _resolve_terms(query: ListQuery, table: LiteralString, terms: list[int
         )
     )
     by_id, by_slug = {row["id"] for row in rows}, {row["slug"]: row["id"] for row in rows}
+    if unknown := {slug: name for slug, name in slugs.items() if slug not in by_slug}:
+        by_slug |= await _find_names(query, table, unknown)
     ids = [n if n in by_id else by_slug.get(str(n)) for n in numbers] + [by_slug.get(slug) for slug in slugs]
     if None in ids:
         raise errors.unknown_term(table, [*numbers, *slugs.values()][ids.index(None)])
-    return [entry for entry in ids if entry is not None]
+    return list(dict.fromkeys(entry for entry in ids if entry is not None))
+
+
+async def _find_names(query: ListQuery, table: LiteralString, names: dict[str, str]) -> dict[str, int]:
+    """Return the IDs of terms by the keys of `names`, without names that several terms have."""
+    # Clients may send a name as other servers return it, with entities. PostgreSQL has no texts with NUL.
+    folded = {key: fold(unescape(name)) for key, name in names.items() if "\0" not in name}
+    rows = await query.transaction.fetch_all(
+        Sql(
+            "SELECT name_folded, min(id) AS id FROM "
+            + table
+            + " WHERE site_id = ? AND name_folded = ANY(?) GROUP BY name_folded HAVING count(*) = 1",
+            query.site.id,
+            [*folded.values()],
+        )
+    )
+    ids = {row["name_folded"]: row["id"] for row in rows}
+    return {key: ids[name] for key, name in folded.items() if name in ids}
 
 
 async def _category_clause(terms: list[int | str], query: ListQuery) -> Clause:
@@ -244,8 +265,9 @@ EVENT_FILTERS: tuple[Filter, ...] = (
            read_by_window),
     Filter(param("search", SEARCH, "Events whose title, excerpt or description contains the words"),
            _search_clause),
-    Filter(param("categories", params.terms(), "Events in any of these categories, by ID or slug"), _category_clause),
-    Filter(param("tags", params.terms(), "Events with any of these tags, by ID or slug"), _tag_clause),
+    Filter(param("categories", params.terms(), "Events in any of these categories, by ID, slug or name"),
+           _category_clause),
+    Filter(param("tags", params.terms(), "Events with any of these tags, by ID, slug or name"), _tag_clause),
     Filter(param("venue", params.ids(), "Events at any of these venues"),
            _make_link_clause("venue", "venues", "event_venues", "venue_id")),
     Filter(param("organizer", params.ids(), "Events of any of these organizers"),
