@@ -1,14 +1,29 @@
-"""A made-up WordPress site of any size: seeded records in the form that `tests/move_in/site_server.py` serves."""
+"""A made-up WordPress site of any size: seeded records in the form that `tests/move_in/site_server.py` serves.
+
+It has what lifelike sites have besides: pictures, galleries, videos, files, comments, passwords, drafts and a trash.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
 
-OLD = "http://old.example"
+from tests.move_in.samples import (
+    OLD,
+    SAMPLES,
+    UPLOADS,
+    Image,
+    Sample,
+    edit_event,
+    edit_tribe_event,
+    make_comments,
+)
+
 SMALL_SITE = Path(__file__).parents[1] / "tests" / "move_in" / "site.jsonl"
 STAMP = "%Y-%m-%dT%H:%M:%S"
 LOCAL = "%Y-%m-%d %H:%M:%S"
@@ -20,14 +35,134 @@ EVENTS = """
     FROM events e ORDER BY e.id
 """
 KINDS = {"venues": "tribe_venue", "organizers": "tribe_organizer"}
+# Statuses other than `publish` by how often they occur: every so many events, beginning with a number.
+STATUSES = {"draft": (25, 7), "trash": (40, 11), "pending": (30, 13), "private": (35, 17), "future": (50, 23)}
+PROTECTED = (20, 3)
+# Costs with their currency as editors enter them, and as the old site shows them. Its own currency is $.
+COSTS = (
+    *(("", "", "", ""), ("5", "", "", "$5"), ("8.50", "€", "suffix", "8.50€"), ("12", "€", "prefix", "€12")),
+    *(("10 - 25", "", "", "$10 – $25"), ("Pay what you can", "", "", "Pay what you can")),
+)
+PICTURE_SIZES = {"medium": (300, 200), "large": (1024, 683), "full": (1600, 1067)}
 Row = Mapping[str, Any]
+Document = dict[str, Any]
 
 
-def write_site(seeded_url: str, path: Path) -> None:
-    """Write the records of a seeded site in the form of `site.jsonl`."""
-    with path.open("w") as file, psycopg.connect(seeded_url, row_factory=dict_row) as connection:
-        for line in (*_read_pages(), *_read_users(), *_make_lines(connection)):
+@dataclass
+class OldSite:
+    """The records of the site, and what was put into which event."""
+
+    categories: list[Document]
+    tags: list[Document]
+    venues: list[Document]
+    organizers: list[Document]
+    media: list[Document]
+    events: list[Document]
+    tribe: dict[int, Document]
+    samples: dict[int, Sample] = field(default_factory=dict[int, Sample])
+    comments: list[Document] = field(default_factory=list[Document])
+
+    @property
+    def images(self) -> list[Image]:
+        return [(entry["id"], entry["source_url"]) for entry in self.media if entry["media_type"] == "image"]
+
+    def list_lines(self) -> Iterator[list[Any]]:
+        yield from _list("wp", "media", self.media)
+        for kind in ("categories", "tags", "venues", "organizers"):
+            yield from _list("wp", kind, getattr(self, kind))
+        yield from _list("wp", "comments", self.comments)
+        yield from _list("wp", "events", self.events)
+        for event in self.events:
+            document = self.tribe[event["id"]]
+            yield ["doc", "tribe-list", "events", _hide_flags(document) if event["password"] else document]
+            if event["status"] != "trash":
+                yield ["doc", "tribe", "events", document]
+        yield ["list", "tec", "events", [event["id"] for event in self.events if event["status"] != "trash"]]
+
+
+def write_site(seeded_url: str, path: Path, *, pictures: int | None = None) -> OldSite:
+    """Write the records of a seeded site in the form of `site.jsonl`; by default with a picture for five events."""
+    with psycopg.connect(seeded_url, row_factory=dict_row) as connection:
+        site = _read_site(connection)
+    last_id = max(entry["id"] for kind in (site.venues, site.organizers, site.events) for entry in kind)
+    number = len(site.events) // 5 if pictures is None else pictures
+    site.media = [_make_picture(last_id + 1 + n, n) for n in range(number)]
+    site.media += [_make_file(last_id + 1 + number)] if number else []
+    for n, event in enumerate(site.events):
+        _make_lifelike(site, n, event)
+    site.comments = make_comments(list(site.samples)[::3])
+    with path.open("w") as file:
+        for line in (*_read_pages(), *_read_users(), *site.list_lines()):
             file.write(json.dumps(line) + "\n")
+    return site
+
+
+def _make_lifelike(site: OldSite, number: int, event: Document) -> None:
+    """Give an event a status, a cost, a picture, a password or a sample, each with its own frequency."""
+    tribe = site.tribe[event["id"]]
+    cost, symbol, position, shown = COSTS[number % len(COSTS)]
+    event["meta"] |= {"_EventCost": cost, "_EventCurrencySymbol": symbol, "_EventCurrencyPosition": position}
+    tribe["cost"] = shown
+    event["content"] = _text(f"<!-- wp:paragraph -->\n{event['content']['raw']}\n<!-- /wp:paragraph -->")
+    if site.images and number % 3 == 0:
+        event["featured_media"] = site.images[number // 3 % len(site.images)][0]
+    for status, (step, begin) in STATUSES.items():
+        if number % step == begin:
+            event["status"] = tribe["status"] = status
+    if event["status"] == "future":
+        date = datetime.now(UTC) + timedelta(days=30 + number)
+        event |= {"date": f"{date:{STAMP}}", "date_gmt": f"{date:{STAMP}}"}
+    elif event["status"] == "publish" and number % PROTECTED[0] == PROTECTED[1]:
+        event["password"] = f"secret {number}"
+    elif event["status"] == "publish" and site.images and number % 2 == 0:
+        sample = site.samples[event["id"]] = SAMPLES[len(site.samples) % len(SAMPLES)]
+        first = number % len(site.images)
+        edit_event(event, sample, [*site.images, *site.images][first : first + 2])
+        edit_tribe_event(tribe, sample)
+
+
+def _hide_flags(document: Document) -> Document:
+    """Return an event as lists show it if it has a password."""
+    hidden = dict.fromkeys(("hide_from_listings", "featured", "sticky"))
+    return {**document, **hidden, "cost": ""}
+
+
+def _make_picture(record_id: int, number: int) -> Document:
+    names = {name: f"picture-{number}-{width}x{height}.jpg" for name, (width, height) in PICTURE_SIZES.items()}
+    names["full"] = f"picture-{number}.jpg"
+    sizes = {
+        name: {"width": width, "height": height, "source_url": f"{UPLOADS}/{names[name]}"}
+        for name, (width, height) in PICTURE_SIZES.items()
+    }
+    return {
+        **_make_attachment(record_id, "image", "image/jpeg", names["full"]),
+        "alt_text": f"Picture {number}",
+        "caption": _text(f"Photo: A. Miller {number}" if number % 4 == 0 else ""),
+        "media_details": {"width": 1600, "height": 1067, "sizes": sizes},
+    }
+
+
+def _make_file(record_id: int) -> Document:
+    return {**_make_attachment(record_id, "file", "application/pdf", "programme.pdf"), "media_details": {}}
+
+
+def _make_attachment(record_id: int, media_type: str, mime_type: str, name: str) -> Document:
+    row = {"id": record_id, "published_at": STARTED, "modified_utc": STARTED, "slug": name.rpartition(".")[0]}
+    post = _make_post("attachment", "attachment", {**row, "status": "inherit", "title": name, "description": ""})
+    return {
+        **{name: value for name, value in post.items() if name not in ("content", "excerpt", "password")},
+        "alt_text": "",
+        "caption": _text(""),
+        "description": _text(""),
+        "meta": [],
+        "post": None,
+        "media_type": media_type,
+        "mime_type": mime_type,
+        "source_url": f"{UPLOADS}/{name}",
+    }
+
+
+STARTED = datetime(2026, 9, 1, 12, tzinfo=UTC)
 
 
 def _read_pages() -> Iterator[list[Any]]:
@@ -43,19 +178,19 @@ def _read_users() -> Iterator[list[Any]]:
     ]
     yield from lines
     yield ["list", "wp", "users", [line[3]["id"] for line in lines]]
-    yield ["list", "wp", "media", []]
 
 
-def _make_lines(connection: psycopg.Connection[dict[str, Any]]) -> Iterator[list[Any]]:
-    for table in ("categories", "tags"):
-        yield from _list("wp", table, [_make_term(table, row) for row in _select(connection, table)])
-    for table in KINDS:
-        yield from _list("wp", table, [_make_place(table, row) for row in _select(connection, table)])
+def _read_site(connection: psycopg.Connection[dict[str, Any]]) -> OldSite:
     rows = connection.execute(EVENTS).fetchall()
-    yield from _list("wp", "events", [_make_event(row) for row in rows])
-    flags = [_make_flags(row) for row in rows]
-    yield from (["doc", api, "events", entry] for api in ("tribe", "tribe-list") for entry in flags)
-    yield ["list", "tec", "events", [row["id"] for row in rows]]
+    return OldSite(
+        categories=[_make_term("categories", row) for row in _select(connection, "categories")],
+        tags=[_make_term("tags", row) for row in _select(connection, "tags")],
+        venues=[_make_place("venues", row) for row in _select(connection, "venues")],
+        organizers=[_make_place("organizers", row) for row in _select(connection, "organizers")],
+        media=[],
+        events=[_make_event(row) for row in rows],
+        tribe={row["id"]: _make_flags(row) for row in rows},
+    )
 
 
 def _select(connection: psycopg.Connection[dict[str, Any]], table: str) -> list[dict[str, Any]]:

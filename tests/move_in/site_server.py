@@ -6,15 +6,21 @@ page, 401 for wrong credentials. It prints its port.
 
 import argparse
 import base64
+import io
 import json
+import random
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-OLD = "http://old.example"
+from PIL import Image
+
+from tests.move_in.samples import OLD, SAMPLES, Sample, edit_event, edit_tribe_event, make_comments
+
 PASSWORD = "application password"
 Json = Any
 
@@ -35,6 +41,34 @@ class Site:
         events = self.lists["wp", "events"]
         self.edited, self.deleted = events[:3], events[3]
         self.is_changed = False
+        self.sizes = {
+            urlsplit(record["source_url"]).path: (record["media_details"]["width"], record["media_details"]["height"])
+            for record in self.docs.get(("wp", "media"), {}).values()
+            if record["media_type"] == "image"
+        }
+        if options.samples:
+            self.add_samples()
+
+    def add_samples(self) -> None:
+        """Put the samples into events, and comments below three of them."""
+        images = self.list_images()
+        for event_id, sample in self.choose_samples().items():
+            edit_event(self.docs["wp", "events"][event_id], sample, images)
+            for api in ("tribe", "tribe-list"):
+                if event_id in self.docs[api, "events"]:  # Lists have no hidden events.
+                    edit_tribe_event(self.docs[api, "events"][event_id], sample)
+        comments = make_comments(list(self.choose_samples())[:3])
+        self.docs["wp", "comments"] = {entry["id"]: entry for entry in comments}
+        self.lists["wp", "comments"] = list(self.docs["wp", "comments"])
+
+    def list_images(self) -> list[tuple[int, str]]:
+        return [(entry["id"], entry["source_url"]) for entry in self.docs["wp", "media"].values()]
+
+    def choose_samples(self) -> dict[int, Sample]:
+        """Return events that nothing else changes, with their samples."""
+        events, others = self.docs["wp", "events"], {*self.edited, self.deleted}
+        chosen = [entry for entry in self.docs["tribe", "events"] if entry not in others]
+        return dict(zip((entry for entry in chosen if not events[entry]["password"]), SAMPLES, strict=False))
 
     def change(self) -> None:
         """Edit three events, delete one and rename a venue; or edit one event without a new time of change."""
@@ -73,7 +107,7 @@ class Site:
 
     def answer_page(self, path: str) -> tuple[int, dict[str, str], bytes]:
         if path.startswith("/wp-content/"):
-            return 200, {"content-type": "image/png"}, path.encode()
+            return 200, {"content-type": "image/jpeg"}, draw_picture(path, self.sizes.get(path, (160, 120)))
         page = self.pages.get(("anonymous", path))
         return (page[0], {"location": page[1]}, b"") if page else (404, {}, b"<html>")
 
@@ -131,6 +165,14 @@ def read_collection(route: str) -> tuple[str, str]:
     return api, {**names, "tribe_events_cat": "categories"}.get(last, last)
 
 
+def draw_picture(path: str, size: tuple[int, int]) -> bytes:
+    """Return a picture that no other path has."""
+    file = io.BytesIO()
+    noise = random.Random(unquote(path)).randbytes(24 * 16 * 3)
+    Image.frombytes("RGB", (24, 16), noise).resize(size).save(file, "JPEG")
+    return file.getvalue()
+
+
 def error(status: int, code: str) -> tuple[int, dict[str, str], bytes]:
     return status, {}, json.dumps({"code": code, "message": "", "data": {"status": status}}).encode()
 
@@ -164,7 +206,16 @@ class Handler(BaseHTTPRequestHandler):
             body = body.replace(OLD.encode(), self.base.encode())
             if options.truncate and options.truncate == urlsplit(self.path).path.removeprefix("/wp-json/"):
                 body = body[: len(body) // 2]
+            time.sleep(options.delay + options.delay_per_record * self.count_records(status, parts.path, body))
             self.send(status, {name: value.replace(OLD, self.base) for name, value in headers.items()}, body)
+
+    def count_records(self, status: int, path: str, body: bytes) -> int:
+        """Return how many records a response has; 1 for everything that is no list."""
+        if not self.site.options.delay_per_record or status != 200 or not path.startswith("/wp-json/"):
+            return 1
+        content = json.loads(body)
+        lists = [content] if isinstance(content, list) else [v for v in content.values() if isinstance(v, list)]
+        return max((len(entries) for entries in lists), default=1)
 
     @property
     def base(self) -> str:
@@ -200,7 +251,17 @@ def main() -> None:
     parser.add_argument("--redirect", default="")
     parser.add_argument("--namespaces", default="")
     parser.add_argument("--status-of", nargs=2)
-    for name in ("--without-tec", "--plain", "--without-authorization", "--closed", "--log", "--silently"):
+    parser.add_argument("--delay", type=float, default=0, help="seconds of each response")
+    parser.add_argument("--delay-per-record", type=float, default=0, help="more seconds for each record in it")
+    for name in (
+        "--samples",
+        "--without-tec",
+        "--plain",
+        "--without-authorization",
+        "--closed",
+        "--log",
+        "--silently",
+    ):
         parser.add_argument(name, action="store_true")
     options = parser.parse_args()
     Handler.site = Site(options)

@@ -1,18 +1,16 @@
 """A small site moves in: plan, apply, compare, repeat, undo, interruptions."""
 
 import asyncio
-import io
 import random
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from PIL import Image
 
 from kalends.core.imports.records import ImportedRecord
 from kalends.core.tec.move_in import MoveIn, SiteFacts
@@ -25,20 +23,6 @@ from tests.move_in.conftest import launch_site, stop
 from tests.soak import SOAK
 
 OPTIONS = ("--page-size", "100")
-
-
-def make_png(seed: int) -> bytes:
-    file = io.BytesIO()
-    Image.frombytes("RGB", (8, 6), random.Random(seed).randbytes(144)).resize((160, 120)).save(file, "PNG")
-    return file.getvalue()
-
-
-def add_pictures(path: Path) -> None:
-    """Replace the image files of a snapshot by pictures: the small site has none."""
-    with Snapshot.open(path) as snapshot:
-        for number, exchange in enumerate(list(snapshot.list("http"))):
-            if "/wp-content/" in exchange.address:
-                snapshot.add(replace(exchange, status=200, body=make_png(number)))
 
 
 @dataclass
@@ -60,7 +44,6 @@ def moved_in(
         site = NewSite(replace_database(postgres_url, name), tmp_path_factory.mktemp("moved-in"), old)
         before = read_whole_site(site)
         asyncio.run(old.crawl(site.snapshot))
-        add_pictures(site.snapshot)
         run_id = plan_offline(site)
         site.apply(run_id)
         yield MovedIn(name, site, run_id, before)
