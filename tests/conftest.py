@@ -44,9 +44,6 @@ PATH_MARKERS = {
     "docs/test_documentation.py": ["docs"],
     "faults": ["process"],
     "failover": ["process"],
-    "feeds/test_ical_addresses.py": ["npm"],
-    "feeds/test_ics.py": ["npm"],
-    "feeds/test_subscription.py": ["npm"],
     "imports/test_pipeline_process.py": ["process"],
     "lifecycle/test_jobs.py": ["process"],
     "lifecycle/test_scheduled_publication.py": ["process"],
@@ -77,7 +74,9 @@ PATH_MARKERS = {
 }
 FIXTURE_MARKERS = {
     "chromium": "browser",
+    "ical_js": "npm",
     "report": "exhaustive",
+    "rule_reader": "npm",
     "stage": "varnish",
     "start_server": "process",
 }

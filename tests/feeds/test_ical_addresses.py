@@ -1,7 +1,6 @@
 """The iCalendar addresses of The Events Calendar: pages with `?ical=1` and `?outlook-ical=1`."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -88,12 +87,6 @@ def app(start_app_for_module: StartApp) -> RunningApp:
     for title, fields in EVENTS.items():
         editor.create("events", title=title, **fields, **links.get(title, {}))
     return started
-
-
-@pytest.fixture(scope="module")
-def ical_js() -> Iterator[IcalJs]:
-    with IcalJs() as reader:
-        yield reader
 
 
 def get(app: RunningApp, address: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:

@@ -1,6 +1,5 @@
 """`/series/{slug}.ics`: the calendar of a series by its rules, from the server."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,12 +19,6 @@ COURSE: dict[str, Any] = {
     "timezone": "Europe/Berlin",
     "rule": "FREQ=WEEKLY;BYDAY=SA,SU;COUNT=30",
 }
-
-
-@pytest.fixture(scope="module")
-def reader() -> Iterator[RuleReader]:
-    with RuleReader() as started:
-        yield started
 
 
 @pytest.fixture
@@ -59,7 +52,7 @@ def list_rows(client: SeriesClient, series_id: int) -> list[Entry]:
 
 
 def test_calendar_has_the_dates_after_edits_of_every_scope(
-    app: RunningApp, client: SeriesClient, reader: RuleReader
+    app: RunningApp, client: SeriesClient, rule_reader: RuleReader
 ) -> None:
     series = client.create(**COURSE)
     events = client.events(series["id"])
@@ -77,10 +70,10 @@ def test_calendar_has_the_dates_after_edits_of_every_scope(
         text = read_calendar(app)
         rows = list_rows(client, series["id"])
         assert expand_with_recurring_ical_events(text, SINCE, UNTIL) == rows, (scope, values)
-        assert reader.expand(text, UNTIL) == rows, (scope, values)
+        assert rule_reader.expand(text, UNTIL) == rows, (scope, values)
     assert client.caller.delete(f"/events/{events[4]['id']}").status_code == 200
     text = read_calendar(app)
-    assert reader.expand(text, UNTIL) == list_rows(client, series["id"])
+    assert rule_reader.expand(text, UNTIL) == list_rows(client, series["id"])
     lines = unfold_lines(text)
     assert lines.count(f"REFID:{series['uid']}") == lines.count("BEGIN:VEVENT")
     assert len([line for line in lines if line.startswith("RRULE")]) >= 3
@@ -105,12 +98,14 @@ def test_master_has_the_form_of_rfc_5545(app: RunningApp, client: SeriesClient) 
     assert lines.count("BEGIN:VEVENT") == 1
 
 
-def test_endless_rule_stays_endless(app: RunningApp, client: SeriesClient, reader: RuleReader) -> None:
+def test_endless_rule_stays_endless(app: RunningApp, client: SeriesClient, rule_reader: RuleReader) -> None:
     client.create(**{**COURSE, "rule": "FREQ=WEEKLY;BYDAY=SU"})
     text = read_calendar(app)
     assert "RRULE:FREQ=WEEKLY;BYDAY=SU\r\n" in text
     late = [
-        entry for entry in reader.expand(text, datetime(2040, 8, 1, tzinfo=UTC)) if entry[0].startswith("2040-07")
+        entry
+        for entry in rule_reader.expand(text, datetime(2040, 8, 1, tzinfo=UTC))
+        if entry[0].startswith("2040-07")
     ]
     # Years after the last date that exists, readers know when summer time is.
     assert [entry[0][10:] for entry in late] == ["T20:00:00Z"] * len(late)

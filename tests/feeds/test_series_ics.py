@@ -1,9 +1,6 @@
 """The rule form of a series: two programs derive from it the dates that exist as events."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-
-import pytest
 
 from kalends.core.record_types import Event
 from kalends.core.times import format_datetime
@@ -17,12 +14,6 @@ from tests.soak import scaled
 CALENDAR = Calendar("Town", "http://k.example/series/class.ics", "Europe/Berlin")
 SEED = 18
 LAST = CREATED_UNTIL - timedelta(days=3)  # Long events do not reach beyond the last date that exists.
-
-
-@pytest.fixture(scope="module")
-def reader() -> Iterator[RuleReader]:
-    with RuleReader() as started:
-        yield started
 
 
 def list_rows(series: RandomSeries) -> list[Entry]:
@@ -40,7 +31,7 @@ def until_last(entries: list[Entry]) -> list[Entry]:
     return [entry for entry in entries if entry[0][:10] < f"{LAST:%Y-%m-%d}"]
 
 
-def test_programs_derive_the_dates_of_random_series(reader: RuleReader) -> None:
+def test_programs_derive_the_dates_of_random_series(rule_reader: RuleReader) -> None:
     wrong: list[str] = []
     for number, series in enumerate(many_series(SEED, scaled(60, 1500))):
         text = write_series(CALENDAR, series.make_calendar())
@@ -50,7 +41,7 @@ def test_programs_derive_the_dates_of_random_series(reader: RuleReader) -> None:
                 "recurring-ical-events",
                 expand_with_recurring_ical_events(text, NOW - timedelta(days=9), CREATED_UNTIL),
             ),
-            ("ical.js", reader.expand(text, CREATED_UNTIL)),
+            ("ical.js", rule_reader.expand(text, CREATED_UNTIL)),
         ):
             if (found := until_last(entries)) != expected:
                 difference = sorted({*found} ^ {*expected})[:4]

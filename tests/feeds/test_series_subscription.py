@@ -1,11 +1,8 @@
 """A subscriber of a series has each date once and at the right time, whatever the scope of an edit is."""
 
 from collections import Counter
-from collections.abc import Iterator
 from random import Random
 from typing import Any
-
-import pytest
 
 from tests.api.conftest import StartApp
 from tests.api.running_app import RunningApp
@@ -24,12 +21,6 @@ MOST_SERIES = 6
 # The actions of the editor; frequent ones are listed more than once.
 CHANGES = ("create", "content", "content", "times", "times", "rule", "remove", "trash", "restore_date", "undo",
            "split", "split", "merge", "merge", "detach", "detach", "convert", "convert", "dissolve")  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def ical_js() -> Iterator[IcalJs]:
-    with IcalJs() as reader:
-        yield reader
 
 
 class SeriesEditor:

@@ -1,14 +1,11 @@
 """A subscriber never has duplicate events, wrong instants or repeated notifications."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import cycle
 from random import Random
 from typing import Any
-
-import pytest
 
 from tests.api.conftest import StartApp
 from tests.api.running_app import Caller, RunningApp
@@ -31,12 +28,6 @@ STATES = {
     "moved_online": ("CONFIRMED", "Moved online: "),
     "sold_out": ("CONFIRMED", "Sold out: "),
 }
-
-
-@pytest.fixture(scope="module")
-def ical_js() -> Iterator[IcalJs]:
-    with IcalJs() as reader:
-        yield reader
 
 
 def read_feed(app: RunningApp, path: str = "/events.ics", query: bytes = b"") -> str:

@@ -10,10 +10,11 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from tests.api.conftest import StartApp, start_app, start_app_for_module
 from tests.api.running_app import RunningApp, User
 from tests.conftest import replace_database, temporary_database
+from tests.feeds.conftest import ical_js
 from tests.pages.demo_calendar import DemoCalendar, build_demo_calendar
 from tests.servers import Server
 
-__all__ = ["start_app", "start_app_for_module"]
+__all__ = ["ical_js", "start_app", "start_app_for_module"]
 
 CHROMIUM = os.environ.get("KALENDS_CHROMIUM", "/usr/bin/chromium")
 

@@ -185,8 +185,8 @@ def test_request_parameters_are_neutralized(hostile: HostileSite, browser: Brows
         assert_harmless(browser.page, f"{hostile.server.base_url}/event/{value}/")
 
 
-def test_feeds_neutralize_payloads(hostile: HostileSite) -> None:
-    with httpx.Client(base_url=hostile.server.base_url) as client, IcalJs() as ical_js:
+def test_feeds_neutralize_payloads(hostile: HostileSite, ical_js: IcalJs) -> None:
+    with httpx.Client(base_url=hostile.server.base_url) as client:
         text = client.get("/events.ics").text
         for read in (read_with_icalendar, ical_js.read):
             entries = read(text)
