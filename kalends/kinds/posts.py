@@ -138,7 +138,7 @@ async def build_post_columns(
         values["author_id"] = await _resolve_author(context)
     if "image" in arguments:
         values["image_id"] = await _resolve_image(context)
-    await _set_status(context, values)
+    _set_status(context, values)
     if row is None or "status" in values or arguments.get("slug"):
         await _set_slug(context, table, values, allow_empty_slug=allow_empty_slug)
     if row is None:
@@ -183,29 +183,36 @@ async def _resolve_image(context: WriteContext) -> int | None:
     return image_id
 
 
-async def _set_status(context: WriteContext, values: Values) -> None:
-    """Set publication date and status. The date decides between `publish` and `future`."""
+def _set_status(context: WriteContext, values: Values) -> None:
+    status, published_at = resolve_publication(context)
+    row = context.row
+    if row is None or "date" in context.arguments or "date_utc" in context.arguments:
+        values["published_at"] = published_at
+    if row is None or status != row["status"]:
+        values["status"] = status
+
+
+def resolve_publication(context: WriteContext) -> tuple[str, datetime]:
+    """Return the status and publication date that a write leads to. The date decides between publish and future."""
     arguments, row, tx = context.arguments, context.row, context.transaction
-    published_at = row["published_at"] if row else tx.now
+    published_at: datetime = row["published_at"] if row else tx.now
+    has_date = "date_utc" in arguments or "date" in arguments
     if "date_utc" in arguments:
         published_at = _read_publication_date(context, "date_utc", "UTC")
     elif "date" in arguments:
         published_at = _read_publication_date(context, "date", context.site.timezone)
-    if row is None or "date" in arguments or "date_utc" in arguments:
-        values["published_at"] = published_at
-    requested = arguments.get("status")
+    requested: str | None = arguments.get("status")
     if row is None:
         requested = requested or ("publish" if context.may_publish else "draft")
         if requested == "trash":
             raise errors.invalid("status", "must not be trash for a new record.")
     elif requested is None:
         # Without a status nothing changes, except that a new date may publish or schedule the record.
-        if row["status"] not in ("publish", "future") or "published_at" not in values:
-            return
-        requested = row["status"]
+        requested = str(row["status"])
+        if requested not in ("publish", "future") or not has_date:
+            return requested, published_at
     status = resolve_status(requested, may_publish=context.may_publish, published_at=published_at, now=tx.now)
-    if row is None or status != row["status"]:
-        values["status"] = status
+    return status, published_at
 
 
 def _read_publication_date(context: WriteContext, name: str, zone: str) -> datetime:

@@ -17,11 +17,12 @@ from kalends.kinds import BY_NAME, KINDS
 from kalends.kinds.categories import serialize_category_in_event
 from kalends.kinds.kind import Kind, Link
 from kalends.kinds.linked_records import NO_LINKED_RECORDS, LinkedRecord, LinkedRecords
+from kalends.kinds.posts import resolve_publication
 from kalends.kinds.tags import TAGS, serialize_tag_in_event
 from kalends.operations import permissions
 from kalends.operations.context import OperationContext
 from kalends.operations.representation_cache import RepresentationCache, build_key, build_scope
-from kalends.operations.writes import add_record
+from kalends.operations.writes import add_record, build_write_context
 from kalends.store import Row
 from kalends.store.sql import Sql, any_of, join
 
@@ -37,15 +38,24 @@ class ResolvedLinks:
     ignored_params: tuple[str, ...]
 
 
-async def resolve_links(kind: Kind, context: OperationContext, arguments: Mapping[str, Any]) -> ResolvedLinks:
-    """Return the IDs for each link parameter in the arguments; create new records as needed."""
+async def resolve_links(
+    kind: Kind, context: OperationContext, arguments: Mapping[str, Any], row: Row | None = None
+) -> ResolvedLinks:
+    """Return the IDs for each link parameter in the arguments; create new records as needed.
+
+    `row` is the event that a write changes; None means a new one.
+    """
     resolved: dict[Link, list[int]] = {}
     ignored: list[str] = []
     for link in kind.links:
         if link.param in arguments:
             other = BY_NAME[link.kind]
-            resolve = _resolve_post if other.is_post else _resolve_term
-            ids = [await resolve(link, other, context, entry) for entry in arguments[link.param]]
+            ids = [
+                await _resolve_post(link, other, context, entry, (arguments, row))
+                if other.is_post
+                else await _resolve_term(link, other, context, entry)
+                for entry in arguments[link.param]
+            ]
             resolved[link] = list(dict.fromkeys(entry for entry in ids if entry is not None))
             ignored += [link.param] if None in ids else []
     return ResolvedLinks(resolved, tuple(ignored))
@@ -137,7 +147,14 @@ async def _fetch_rows(kind: Kind, context: OperationContext, where: Sql) -> list
     )
 
 
-async def _resolve_post(link: Link, kind: Kind, context: OperationContext, entry: int | dict[str, Any]) -> int:
+async def _resolve_post(
+    link: Link,
+    kind: Kind,
+    context: OperationContext,
+    entry: int | dict[str, Any],
+    written: tuple[Mapping[str, Any], Row | None],
+) -> int:
+    """Return the ID of a venue or an organizer. `written`: the arguments and the row of the event that names it."""
     if isinstance(entry, dict) and "id" in entry:
         entry = _parse_entry_id(link, entry["id"])
     if isinstance(entry, int):
@@ -153,7 +170,13 @@ async def _resolve_post(link: Link, kind: Kind, context: OperationContext, entry
     except ApiError as error:
         raise errors.invalid_params({link.param: errors.for_param(link.param, error.message)}) from error
     permissions.require_writer(context.actor, kind)
-    return await find_identical(kind, context, arguments) or await add_record(kind, context, arguments)
+    event = build_write_context(context, *written, record_id=0)
+    if "status" in arguments or resolve_publication(event)[0] == "publish":
+        return await find_identical(kind, context, arguments) or await add_record(kind, context, arguments)
+    # The address of an event that is not public is published with it. Its author, who may publish it, can edit both.
+    author = event.arguments.get("author", event.row["author_id"] if event.row else event.user_id)
+    identical_id = await find_identical(kind, context, arguments, draft_of=author)
+    return identical_id or await add_record(kind, context, {"author": author, **arguments, "status": "draft"})
 
 
 def _invalid_id_error(link: Link) -> errors.ApiError:
@@ -171,14 +194,17 @@ def _parse_entry_id(link: Link, value: object) -> int:
     return number
 
 
-async def find_identical(kind: Kind, context: OperationContext, arguments: Mapping[str, Any]) -> int | None:
-    """Find a published record with exactly these values; it is reused and never changed."""
+async def find_identical(
+    kind: Kind, context: OperationContext, arguments: Mapping[str, Any], *, draft_of: int | None = None
+) -> int | None:
+    """Find a published record, or a draft of an author, with exactly these values; it is reused and never changed."""
     compared = {name: value for name, value in arguments.items() if name in kind.writes.passthrough_columns}
     others = set(arguments) - set(compared) - {kind.title_param, "status"}
     if others or arguments.get("status", "publish") != "publish":
         return None
     title = Sql("r.title = ? AND length(r.title) < 500", arguments[kind.title_param])
-    rows = await _fetch_rows(kind, context, title + Sql("AND r.status = 'publish' ORDER BY r.id LIMIT 5"))
+    status = Sql("AND (r.status = 'publish' OR r.status = 'draft' AND r.author_id = ?)", draft_of or 0)
+    rows = await _fetch_rows(kind, context, title + status + Sql("ORDER BY r.status = 'draft', r.id LIMIT 5"))
     identical = (row["id"] for row in rows if all(row[name] == value for name, value in compared.items()))
     return next(identical, None)
 

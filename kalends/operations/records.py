@@ -60,7 +60,7 @@ async def create_record(kind: Kind, context: OperationContext) -> Outcome:
 
 async def update_record(kind: Kind, context: OperationContext) -> Outcome:
     row = await fetch_editable_row(kind, context)
-    links = await resolve_links(kind, context, context.values)
+    links = await resolve_links(kind, context, context.values, row)
     await change_record(kind, context, row, context.values, links.ids)
     await publish_with_event(context.transaction, context.actor, kind, row["id"])
     outcome = await read_outcome(kind, context, row["id"])

@@ -123,7 +123,7 @@ def test_inline_data_creates_record_by_rules_of_its_kind(editor: Caller, place: 
         "1",
         "https://i.example",
     )
-    assert (record["status"], record["author"]) == ("publish", str(editor.id))
+    assert (record["status"], record["author"]) == ("draft", str(editor.id))
     assert record["slug"] == name.lower().replace(" ", "-")
 
 

@@ -77,6 +77,25 @@ def test_new_event_is_saved_as_draft_and_published(author: ConsoleClient) -> Non
     assert published.headers["location"] == f"{path}?notice=published"
 
 
+def test_new_places_of_a_draft_are_published_with_it(app: RunningApp, author: ConsoleClient) -> None:
+    page = author.page("/console/events/new")
+    fields = {"title": "House concert", "start_day": "2031-05-02"}
+    places = {
+        "new_venue[venue]": "Our kitchen",
+        "new_venue[address]": "Mill Lane 2",
+        "new_organizer[organizer]": "Us",
+    }
+    response = save(author, "/console/events/new", page, action="draft", **fields, **places)
+    record_id = saved_id(response)
+    event = read_event(app, record_id)
+    assert (event["venue"]["status"], event["organizer"][0]["status"]) == ("draft", "draft")
+    assert app.caller().get(f"/venues/{event['venue']['id']}").status_code == 403
+    path = f"/console/events/{record_id}"
+    saved_id(save(author, path, author.page(path), action="publish"))
+    public = app.caller().read("events", int(record_id))
+    assert (public["venue"]["venue"], public["organizer"][0]["organizer"]) == ("Our kitchen", "Us")
+
+
 def test_every_field_is_saved_and_shown_again(app: RunningApp, editor: ConsoleClient) -> None:
     music = app.caller("editor").create("categories", name="Music")
     page = editor.page("/console/events/new")

@@ -173,3 +173,111 @@ def test_contributor_publishes_nothing(app: RunningApp) -> None:
     records = propose(contributor)
     contributor.change("events", records["events"]["id"], status="publish")
     assert read_statuses(contributor, records) == ["pending", "draft", "draft"]
+
+
+# New records inside of an event ------------------------------------------------------------------
+
+
+def make_inline() -> dict[str, Any]:
+    return {
+        "venue": {"venue": unique("flat"), "address": "Mill Lane 2", "phone": "0123"},
+        "organizer": [{"organizer": unique("family"), "phone": "0456"}],
+    }
+
+
+def create_by_post(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    return caller.create("events", **body)
+
+
+def create_by_batch(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    operations = [{"method": "POST", "path": "/events", "body": body}]
+    (result,) = expect_json(caller.post(f"{EXTENSION_URL}/batch", {"operations": operations}))["results"]
+    assert result["status"] == 201
+    event: dict[str, Any] = result["body"]
+    return event
+
+
+def create_by_series(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    series = expect_json(caller.post(f"{EXTENSION_URL}/series", {**body, "rule": "FREQ=WEEKLY;COUNT=3"}), 201)
+    return {**series, "kind": "series"}
+
+
+def create_by_update(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    event = caller.create("events", title=body["title"], status="draft", **DATES)
+    return caller.change("events", event["id"], **body)
+
+
+def list_inline(event: dict[str, Any]) -> Proposal:
+    return {"venues": event["venue"], "organizers": event["organizer"][0]}
+
+
+@pytest.mark.parametrize("create", [create_by_post, create_by_batch, create_by_series, create_by_update])
+@pytest.mark.parametrize(
+    ("role", "status"),
+    [("author", "draft"), ("editor", "private"), ("administrator", "pending"), ("editor", "publish")],
+)
+def test_new_places_are_public_with_their_event(
+    app: RunningApp, create: Callable[[Caller, dict[str, Any]], dict[str, Any]], role: str, status: str
+) -> None:
+    caller, anonymous = app.caller(role), app.caller()
+    event = create(caller, {"title": unique("party"), "status": status, **DATES, **make_inline()})
+    records = list_inline(event)
+    if status != "publish":
+        assert read_statuses(caller, records) == ["draft", "draft"]
+        for kind, record in records.items():
+            assert anonymous.get(f"/{kind}/{record['id']}").status_code == 403
+            assert record["id"] not in anonymous.ids(kind, per_page=50)
+        path = f"{EXTENSION_URL}/series/{event['id']}" if "kind" in event else f"/events/{event['id']}"
+        expect_json(caller.patch(path, {"status": "publish"}))
+    assert read_statuses(anonymous, records) == ["publish", "publish"]
+    # A public event writes its new records once.
+    updates = app.sql(
+        "SELECT count(*) FROM changes WHERE kind <> 'events' AND record_id = $1", records["venues"]["id"]
+    )
+    assert updates[0]["count"] == (1 if status == "publish" else 2)
+
+
+def test_new_place_of_scheduled_event_is_scheduled(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    event = editor.create("events", title=unique("party"), date_utc=FUTURE, **DATES, **make_inline())
+    assert event["status"] == "future"
+    records = list_inline(event)
+    assert read_statuses(editor, records) == ["future", "future"]
+    make_due(app, event["id"])
+    publish_by_schedule(app, event["id"])
+    assert read_statuses(app.caller(), records) == ["publish", "publish"]
+
+
+def test_withdrawing_event_hides_the_place_that_it_names_then(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    event = editor.create("events", title=unique("party"), **DATES)
+    changed = editor.change("events", event["id"], status="private", **make_inline())
+    assert read_statuses(editor, list_inline(changed)) == ["draft", "draft"]
+
+
+def test_unpublished_events_share_a_new_place(app: RunningApp) -> None:
+    """Published records are found and not changed; a draft is shared by the drafts of its author only."""
+    author, inline = app.caller("author"), make_inline()
+    body = {"title": unique("party"), "status": "draft", **DATES, **inline}
+    first, second = author.create("events", **body), author.create("events", **body)
+    assert first["venue"]["id"] == second["venue"]["id"]
+    other = app.caller("editor").create("events", **{**body, "title": unique("party")})
+    assert other["venue"]["id"] != first["venue"]["id"]
+    public = app.caller("editor").create("venues", **make_inline()["venue"])
+    reused = author.create("events", **{**body, "venue": {n: public[n] for n in ("venue", "address", "phone")}})
+    assert (reused["venue"]["id"], reused["venue"]["status"]) == (public["id"], "publish")
+
+
+def test_owner_of_event_publishes_the_place_that_an_editor_added(app: RunningApp) -> None:
+    author, editor = app.caller("author"), app.caller("editor")
+    event = author.create("events", title=unique("party"), status="draft", **DATES)
+    records = list_inline(editor.change("events", event["id"], **make_inline()))
+    author.change("events", event["id"], status="publish")
+    assert read_statuses(app.caller(), records) == ["publish", "publish"]
+
+
+def test_explicit_status_of_new_place_counts(app: RunningApp) -> None:
+    editor = app.caller("editor")
+    inline = {"venue": {"venue": unique("hall"), "status": "publish"}}
+    event = editor.create("events", title=unique("party"), status="draft", **DATES, **inline)
+    assert event["venue"]["status"] == "publish"

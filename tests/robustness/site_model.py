@@ -116,21 +116,24 @@ class Model:
         self._require_rank(actor, CONTRIBUTOR)
         if (identical := self.find_identical(kind, fields)) is not None:
             return identical
-        links = self._resolve_links(actor, fields)
+        links = self._resolve_links(actor, fields, None)
         return self.publish_linked(actor, self._add_post(actor, kind, fields, links))
 
-    def find_identical(self, kind: str, fields: Fields) -> Post | None:
-        """The published venue or organizer that a POST with these fields returns instead of a new one."""
+    def find_identical(self, kind: str, fields: Fields, draft_of: int | None = None) -> Post | None:
+        """The published venue or organizer that a POST with these fields returns instead of a new one.
+
+        An event that is not public also shares the drafts of its author.
+        """
         if kind == "events" or set(fields) - {"title", "status"} or fields.get("status", "publish") != "publish":
             return None
-        same = [p for p in self.records_by_kind(kind) if p.title == fields["title"] and p.status == "publish"]
-        return same[0] if same else None
+        same = [p for p in self.records_by_kind(kind) if p.title == fields["title"]]
+        drafts = [p for p in same if p.status == "draft" and p.author == draft_of]
+        return next(iter([p for p in same if p.status == "publish"] + drafts), None)
 
     def update_post(self, actor: Actor, kind: str, post: Post | None, fields: Fields, *, is_stale: bool) -> Post:
         post = self._require_editable(actor, kind, post, is_stale=is_stale)
-        links = self._resolve_links(actor, fields)
-        self._require_author_right(actor, fields)
-        status = _resolve_status(fields["status"], actor, post.is_scheduled) if "status" in fields else post.status
+        links = self._resolve_links(actor, fields, post)
+        status = self._status_after(actor, fields, post)
         changed = {
             "title": fields.get("title", post.title),
             "author": fields.get("author", post.author),
@@ -184,13 +187,8 @@ class Model:
     # Below: the rules one by one ---------------------------------------------------------------
 
     def _add_post(self, actor: Actor, kind: str, fields: Fields, links: dict[str, list[int]]) -> Post:
-        self._require_author_right(actor, fields)
+        status, is_scheduled = self._status_after(actor, fields, None), "date_utc" in fields
         assert actor.user_id is not None
-        is_scheduled = "date_utc" in fields
-        if fields.get("status") == "trash":
-            raise RejectedWrite(400, "rest_invalid_param")
-        requested = fields.get("status") or ("publish" if actor.rank >= AUTHOR else "draft")
-        status = _resolve_status(requested, actor, is_scheduled)
         self.last_post_id += 1
         post = Post(kind, self.last_post_id, fields.get("author", actor.user_id), status, fields["title"])
         post.slug = self._post_slug(kind, fields.get("slug", ""), post.title, status, post.id)
@@ -198,6 +196,16 @@ class Model:
         post.links.update(links)
         self.posts[post.id] = post
         return self._record_change(post, "create")
+
+    def _status_after(self, actor: Actor, fields: Fields, post: Post | None) -> str:
+        """The status that a write leads to."""
+        self._require_author_right(actor, fields)
+        if post is not None:
+            return _resolve_status(fields["status"], actor, post.is_scheduled) if "status" in fields else post.status
+        if fields.get("status") == "trash":
+            raise RejectedWrite(400, "rest_invalid_param")
+        requested = fields.get("status") or ("publish" if actor.rank >= AUTHOR else "draft")
+        return _resolve_status(requested, actor, "date_utc" in fields)
 
     def publish_linked(self, actor: Actor, event: Post) -> Post:
         """What a public event is linked to becomes public with it, if the caller may publish it; what a scheduled
@@ -209,24 +217,34 @@ class Model:
                     self._apply_changes(post, {"status": event.status, "is_scheduled": event.status == "future"})
         return event
 
-    def _resolve_links(self, actor: Actor, fields: Fields) -> dict[str, list[int]]:
+    def _resolve_links(self, actor: Actor, fields: Fields, event: Post | None) -> dict[str, list[int]]:
         result: dict[str, list[int]] = {}
         for param, kind in LINKS.items():
             if param in fields:
-                resolve = self._linked_post if kind in ("venues", "organizers") else self._linked_term
-                ids = dict.fromkeys(resolve(actor, kind, entry) for entry in fields[param])
+                ids = dict.fromkeys(
+                    self._linked_post(actor, kind, entry, fields, event)
+                    if kind in ("venues", "organizers")
+                    else self._linked_term(actor, kind, entry)
+                    for entry in fields[param]
+                )
                 result[param] = [entry for entry in ids if entry is not None]
         return result
 
-    def _linked_post(self, actor: Actor, kind: str, entry: int | dict[str, str]) -> int:
+    def _linked_post(
+        self, actor: Actor, kind: str, entry: int | dict[str, str], written: Fields, event: Post | None
+    ) -> int:
         if isinstance(entry, int):
             post = self.posts.get(entry)
             if post is None or post.kind != kind or post.status == "trash" or not self.may_read(actor, post):
                 raise RejectedWrite(400, "rest_invalid_param")
             return entry
         fields = {"title": entry[SINGULAR[kind]]}
-        identical = self.find_identical(kind, fields)
-        return identical.id if identical else self._add_post(actor, kind, fields, {}).id
+        author = None
+        if self._status_after(actor, written, event) != "publish":
+            author = written.get("author", event.author if event else actor.user_id)
+        identical = self.find_identical(kind, fields, author)
+        draft = {"author": author, "status": "draft"} if author is not None else {}
+        return identical.id if identical else self._add_post(actor, kind, {**fields, **draft}, {}).id
 
     def _linked_term(self, actor: Actor, kind: str, entry: int | str) -> int | None:
         """Authors may name new terms; a new tag of a contributor is left out."""

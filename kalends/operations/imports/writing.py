@@ -148,7 +148,7 @@ async def _write(
     wanted_id = None if row is not None else await _choose_id(tx, kind, imported.wanted_id)
     if kind is SERIES:
         return await _write_series(replace(context, values=arguments), imported, row, wanted_id, links)
-    links = {**(await resolve_links(kind, context, arguments)).ids, **links}
+    links = {**(await resolve_links(kind, context, arguments, row)).ids, **links}
     columns = await _read_columns(tx, kind, imported.columns, row)
     if row is None:
         return await add_record(kind, context, arguments, links, record_id=wanted_id, columns=columns)

@@ -88,7 +88,7 @@ async def read_content(
 ) -> ContentInput:
     """Read the content of a series through the rules of events. `row` is that of the series as an event, or None."""
     content = {name: value for name, value in arguments.items() if name not in OTHER_PARAMS - {"date", "date_utc"}}
-    links = await resolve_links(EVENTS, context, arguments)
+    links = await resolve_links(EVENTS, context, arguments, row)
     content = dict(await resolve_image_url(context, content))
     if row is None:
         content.update({name: arguments[name] for name in TIME_PARAMS if name in arguments})
