@@ -71,7 +71,7 @@ async def show_history(console_request: ConsoleRequest) -> Response:
         title=to_plain_text(row["title"]),
         record_path=f"{PREFIX}/{kind.name}/{record_id}",
         is_trashed=row["status"] == "trash",
-        revision=row["revision"],
+        current=entries[0]["revision"] if entries and values["before"] == MAX_ID else None,
         entries=[_make_entry(console_request, kind, entry, names) for entry in entries],
         next_before=outcome.body["next_before"],
     )

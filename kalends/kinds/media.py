@@ -83,8 +83,8 @@ async def build_media_columns(context: WriteContext) -> Values:
 
 
 async def after_media_update(tx: Transaction, row: Row, columns: Collection[str]) -> None:
-    """Record a change of all records with the image; recreate its sizes after a new file or focus point."""
-    if set(columns) & {*DESCRIPTIVE_FIELDS, "sizes", "url"}:
+    """Give all records with the image a new revision; recreate its sizes after a new file or focus point."""
+    if set(columns) & {*DESCRIPTIVE_FIELDS, "url"}:
         await media.record_reference_changes(tx, row["id"])
     if set(columns) & {*FOCUS, "url"}:
         await jobs.enqueue(tx, jobs.Task.MAKE_SIZES, {"media_id": row["id"]})

@@ -1,6 +1,6 @@
 """The operations that all kinds share: list, read, create, update and delete."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -15,7 +15,7 @@ from kalends.operations.fragments import render_records
 from kalends.operations.linked_drafts import publish_with_event
 from kalends.operations.links import find_identical, load_linked, resolve_links
 from kalends.operations.writes import add_record, change_record, remove_record, write_changes
-from kalends.store import Row
+from kalends.store import Row, history
 from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
@@ -286,9 +286,22 @@ async def fetch_editable_row(kind: Kind, context: OperationContext) -> Row:
     if row is None:
         raise errors.not_found(kind.singular)
     permissions.require_edit(context.actor, kind, row)
-    if context.if_match is not None and row["revision"] not in context.if_match:
-        raise errors.precondition_failed()
+    if context.if_match is not None:
+        await require_unedited(context.transaction, kind, row, context.if_match)
     return row
+
+
+async def require_unedited(tx: Transaction, kind: Kind, row: Row, revisions: Collection[int]) -> None:
+    """Raise ApiError if the record has been edited since the latest of these revisions.
+
+    A revision that only derived changes separate from the current one is as good as it.
+    """
+    if row["revision"] in revisions:
+        return
+    since = max((number for number in revisions if number < row["revision"]), default=0)
+    is_logged = tx.site.trimmed_revision <= since
+    if not since or not is_logged or not await history.is_only_derived(tx, kind.name, row["id"], since):
+        raise errors.precondition_failed()
 
 
 async def remove_term(kind: Kind, context: OperationContext, row: Row, new_parent: int | None) -> None:

@@ -86,7 +86,7 @@ def _touch(change: Row, states: dict[int, Columns]) -> Iterable[str]:
 def _touch_sets(change: Row, states: dict[int, Columns]) -> set[str]:
     """Return the tags of the sets that an event may enter, leave or move inside, and of its counted terms."""
     columns = frozenset(change["columns"])
-    if columns and columns <= SHOWN_COLUMNS:
+    if change["action"] == "derived" or (columns and columns <= SHOWN_COLUMNS):
         return {SEARCHED} if columns & SEARCHED_COLUMNS else set()
     old, new = _decode(change["old"]), _decode(change["new"])
     present = states.setdefault(change["record_id"], _decode(change["present"]))

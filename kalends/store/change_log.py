@@ -27,6 +27,9 @@ class Change:
     after: str | None
     was_public: bool
     cause: int | None = None  # the revision of the change of a series that this one follows from
+    # Whether the body of the record has changed because of something else, such as its image. Nobody has edited it:
+    # history, undo, preconditions and the time of the last change ignore the entry (decision 0033).
+    is_derived: bool = False
 
 
 Action = Literal["create", "update", "trash", "restore", "delete", "settings"]
@@ -54,10 +57,13 @@ class ChangeLog:
         after: str | None = None,
         was_public: bool = False,
         cause: int | None = None,
+        is_derived: bool = False,
     ) -> int:
         """Add an entry to the log and return its revision, which the changed row gets as well."""
         self.revision += 1
-        self.entries.append(Change(self.revision, kind, record_id, action, before, after, was_public, cause))
+        self.entries.append(
+            Change(self.revision, kind, record_id, action, before, after, was_public, cause, is_derived)
+        )
         return self.revision
 
     def next_post_id(self) -> int:
@@ -101,11 +107,13 @@ class ChangeLog:
                 RETURNING id
             )
             INSERT INTO changes
-                (site_id, revision, kind, record_id, action, before, after, was_public, cause, user_id, changed_at)
+                (site_id, revision, kind, record_id, action, before, after, was_public, cause, is_derived, user_id,
+                changed_at)
             SELECT updated.id, c.revision, c.kind, c.record_id, c.action, c.before::jsonb, c.after::jsonb,
-                c.was_public, c.cause, ?::bigint, ?::timestamptz
+                c.was_public, c.cause, c.is_derived, ?::bigint, ?::timestamptz
             FROM updated, unnest(?::bigint[], ?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::boolean[],
-                ?::bigint[]) AS c (revision, kind, record_id, action, before, after, was_public, cause)
+                ?::bigint[], ?::boolean[])
+                AS c (revision, kind, record_id, action, before, after, was_public, cause, is_derived)
             """,
             self.revision,
             self.last_post_id,
@@ -121,6 +129,7 @@ class ChangeLog:
             [change.after for change in entries],
             [change.was_public for change in entries],
             [change.cause for change in entries],
+            [change.is_derived for change in entries],
         )
 
     def enqueue_purge(self, traceparent: str) -> Sql:

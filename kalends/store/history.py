@@ -33,13 +33,18 @@ async def list_record_changes(
     before: int = MAX_ID,
     limit: int | None = None,
 ) -> list[Record]:
-    """Return the changes of one record between two revisions, newest first, with their users."""
+    """Return the edits of one record between two revisions, newest first, with their users.
+
+    Neither derived changes nor those that the server made without changing a field are edits.
+    """
     return await tx.fetch_all(
         Sql(
             """
             SELECT c.revision, c.action, c.changed_at, c.user_id, u.login, u.display_name, c.before, c.after
             FROM changes c LEFT JOIN users u ON u.site_id = c.site_id AND u.id = c.user_id
             WHERE c.site_id = ? AND c.kind = ? AND c.record_id = ? AND c.revision > ? AND c.revision < ?
+                AND NOT c.is_derived
+                AND NOT (c.action = 'update' AND c.user_id IS NULL AND c.before IS NULL AND c.after IS NULL)
             ORDER BY c.revision DESC LIMIT ?
             """,
             tx.site.id,
@@ -50,6 +55,21 @@ async def list_record_changes(
             limit,
         )
     )
+
+
+async def is_only_derived(tx: Transaction, kind: str, record_id: int, since: int) -> bool:
+    """Return whether a record has changed since a revision, but nobody has edited it."""
+    found: bool | None = await tx.fetch_value(
+        Sql(
+            """SELECT bool_and(is_derived) FROM changes
+                WHERE site_id = ? AND kind = ? AND record_id = ? AND revision > ?""",
+            tx.site.id,
+            kind,
+            record_id,
+            since,
+        )
+    )
+    return bool(found)
 
 
 async def list_changed_records(

@@ -443,7 +443,7 @@ async def discard_plans(tx: Transaction, source_id: int, run_id: int) -> None:
 
 
 async def list_run_changes(tx: Transaction, run_id: int) -> list[Record]:
-    """Return the entries of the change log that a run has written, the newest first.
+    """Return the entries of the change log that a run has written, the newest first; not derived ones.
 
     The ranges of the rows are merged, because a join by ranges may compare each row with each entry.
     """
@@ -455,7 +455,7 @@ async def list_run_changes(tx: Transaction, run_id: int) -> list[Record]:
                 WHERE site_id = ? AND run_id = ? AND state = 'applied' AND first_revision IS NOT NULL)
             SELECT c.revision, c.kind, c.record_id, c.action, c.before, c.after, c.cause
             FROM written w JOIN changes c ON c.site_id = ? AND c.revision >= lower(w.revisions)
-                AND c.revision < upper(w.revisions) AND w.revisions @> c.revision
+                AND c.revision < upper(w.revisions) AND w.revisions @> c.revision AND NOT c.is_derived
             ORDER BY c.revision DESC
             """,
             tx.site.id,

@@ -112,7 +112,7 @@ async def record_category_event_changes(tx: Transaction, category_id: int) -> No
 
 
 async def record_descendant_changes(tx: Transaction, category_id: int) -> None:
-    """Record a change of all categories below one, because their addresses contain its slug."""
+    """Give all categories below one a new revision, because their addresses contain its slug."""
     rows = await tx.fetch_all(
         Sql(
             CATEGORY_TREE + "SELECT id, true AS public FROM tree WHERE id <> ? ORDER BY id",
@@ -121,4 +121,4 @@ async def record_descendant_changes(tx: Transaction, category_id: int) -> None:
             category_id,
         )
     )
-    await records.record_changes(tx, "categories", rows)
+    await records.record_changes(tx, "categories", rows, is_derived=True)

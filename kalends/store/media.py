@@ -160,17 +160,26 @@ async def find_references(tx: Transaction, media_id: int, limit: int) -> list[tu
     return references
 
 
+async def write_sizes(tx: Transaction, media_id: int, sizes: str) -> None:
+    """Store the sizes of an image as JSON, which all records with the image show."""
+    revision = tx.changes.record("media", media_id, "update", was_public=True, is_derived=True)
+    await records.change(tx, "media", media_id, {"sizes": sizes, "revision": revision})
+    await record_reference_changes(tx, media_id)
+
+
 async def record_reference_changes(tx: Transaction, media_id: int) -> None:
-    """Record a change of all records that have this image, also inside of their description."""
+    """Give all records that have this image, also inside of their description, a new revision: nobody edited them."""
     for table, public in REFERENCING_TABLES:
-        await records.record_changes(tx, table, await _list_references(tx, table, public, media_id))
+        rows = await _list_references(tx, table, public, media_id)
+        await records.record_changes(tx, table, rows, is_derived=True)
 
 
 async def detach_image(tx: Transaction, media_id: int) -> None:
     """Remove the image from all records that have it. Descriptions are rendered without it."""
     for table, public in REFERENCING_TABLES:
         rows = await _list_references(tx, table, public, media_id)
-        await records.record_changes(tx, table, [row for row in rows if not row["has_image"]])
+        inline = [row for row in rows if not row["has_image"]]
+        await records.record_changes(tx, table, inline, is_derived=True)
         rows = [row for row in rows if row["has_image"]]
         before, after = encode_columns({"image_id": media_id}), encode_columns({"image_id": None})
         await records.record_changes(tx, table, rows, assignment=", image_id = NULL", before=before, after=after)

@@ -38,6 +38,7 @@ async def record_changes(
     table: LiteralString,
     rows: Sequence[Record],
     *,
+    is_derived: bool = False,
     assignment: LiteralString = "",
     before: str | None = None,
     after: str | None = None,
@@ -45,15 +46,18 @@ async def record_changes(
     """Record a change of records whose content depends on another changed record.
 
     Each gets a new revision. Rows have `id` and `public`. `assignment` sets further columns; `before` and `after`
-    are logged for each record.
+    are logged for each record. A derived change leaves the time of the last change as it is.
     """
     if not rows:
         return
     revisions = [
-        tx.changes.record(table, row["id"], "update", before=before, after=after, was_public=row["public"])
+        tx.changes.record(
+            table, row["id"], "update", before=before, after=after, was_public=row["public"], is_derived=is_derived
+        )
         for row in rows
     ]
-    await write_revisions(tx, table, [row["id"] for row in rows], revisions, assignment=assignment)
+    ids = [row["id"] for row in rows]
+    await write_revisions(tx, table, ids, revisions, assignment=assignment, is_derived=is_derived)
 
 
 async def write_revisions(
@@ -63,9 +67,10 @@ async def write_revisions(
     revisions: Sequence[int],
     *,
     assignment: LiteralString = "",
+    is_derived: bool = False,
 ) -> None:
     """Write the revisions of recorded changes to their rows. `assignment` sets further columns."""
-    modified = Sql("") if table in TERM_TABLES else Sql(", modified_utc = ?", tx.now)
+    modified = Sql("") if is_derived or table in TERM_TABLES else Sql(", modified_utc = ?", tx.now)
     await tx.execute(
         Sql("UPDATE " + table + " r SET revision = s.revision" + assignment)
         + modified

@@ -18,6 +18,7 @@ from tests.api.conftest import start_app
 from tests.api.running_app import API_PATH, HOST, Caller, RunningApp
 from tests.api.sample_records import DATES
 from tests.lifecycle.lifecycle_fixtures import EXTENSION_PATH
+from tests.media.media_client import create_image, generate_sizes
 
 __all__ = ["start_app"]
 
@@ -82,6 +83,17 @@ def test_changes_are_read_once_per_revision(app: RunningApp, editor: Caller, dat
     assert site.is_untouched(["venues"], before)
     with patch.object(database, "fetch_unscoped", side_effect=AssertionError("a second query")):
         assert app.run(touched.learn(1, before, revision)) is site
+
+
+def test_derived_change_touches_its_record_and_no_list(app: RunningApp, editor: Caller, database: Database) -> None:
+    image = create_image(editor)
+    event_id = add_event(editor, image=image["id"])
+    touched, before = TouchedTags(ReadSources(database).fetch_changes), read_revision(app)
+    assert generate_sizes(app, image)
+    site = app.run(touched.learn(1, before, read_revision(app)))
+    for tag in (f"events/{event_id}", "events", "many"):
+        assert not site.is_untouched([tag], before), tag
+    assert site.is_untouched(["events:any", "events:set", "events:search", "site"], before)
 
 
 def test_gap_in_the_log_invalidates_older_responses(app: RunningApp, editor: Caller, database: Database) -> None:

@@ -28,8 +28,8 @@ def days_of(api: SeriesClient, series_id: int) -> list[str]:
 def send(client: ConsoleClient, series_id: int, name: str, **fields: Any) -> str:
     """Send a form of the page of a series; return where it continues."""
     path = f"/console/series/{series_id}"
-    revision = client.page(path).fields["base_revision"][0]
-    response = client.post(f"{path}/{name}", {"base_revision": revision, **fields})
+    hidden = {key: values[0] for key, values in client.page(path).fields.items() if key in ("base_revision", "edit")}
+    response = client.post(f"{path}/{name}", {**hidden, **fields})
     assert response.status_code == 303, Page.parse(response.text).text
     location: str = response.headers["location"]
     return location
@@ -78,8 +78,9 @@ def test_undo_shows_dates_that_have_changed_since(editor: ConsoleClient, api: Se
     api.edit(events[0]["id"], "all", title="Knitting circle")
     api.edit(events[1]["id"], "this", title="Knitting with guest")
     path = f"/console/series/{series['id']}"
-    revision = editor.page(path).fields["base_revision"][0]
-    response = editor.post(f"{path}/undo", {"base_revision": revision})
+    fields = editor.page(path).fields
+    form = {name: fields[name][0] for name in ("base_revision", "edit")}
+    response = editor.post(f"{path}/undo", form)
     page = Page.parse(response.text)
     assert response.status_code == 409
     assert "These dates have been changed since then." in page.text

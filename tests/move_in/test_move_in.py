@@ -18,6 +18,7 @@ from kalends.operations.move_in.planning import compare
 from kalends.operations.move_in.snapshot import Snapshot
 from kalends.operations.move_in.switch import count_missing
 from tests.conftest import replace_database, temporary_database
+from tests.lifecycle.processes import Worker, wait_until
 from tests.move_in.commands import TABLES, NewSite
 from tests.move_in.conftest import launch_site, stop
 from tests.soak import SOAK
@@ -104,6 +105,22 @@ def test_a_site_moves_in_and_out(site: NewSite, moved_in: MovedIn) -> None:
     # The undo removes accounts, images, addresses and settings, too.
     site.run("undo", run_id, "--yes")
     assert read_whole_site(site) == moved_in.before
+
+
+def test_sizes_that_the_worker_makes_are_no_difference(site: NewSite, moved_in: MovedIn) -> None:
+    """Records with images get new bodies, but nobody has edited them (decision 0033)."""
+    images = site.sql("SELECT count(*) AS n FROM media")[0]["n"]
+    assert site.sql("SELECT count(*) AS n FROM events WHERE image_id IS NOT NULL")[0]["n"] > 0
+
+    def has_sizes() -> bool:
+        return bool(site.sql("SELECT count(*) AS n FROM media WHERE sizes <> '{}'")[0]["n"] == images)
+
+    revision = site.read_revision()
+    with Worker.start(site.database_url, site.directory / "worker.log", site.environment):
+        wait_until(has_sizes, 120)
+    assert site.read_revision() > revision
+    assert ": 0 differences." in site.run("tec", "verify", moved_in.run_id)
+    assert "0 records to write" in site.run("tec", "plan", site.old.url, "--snapshot", site.snapshot)
 
 
 def check_secrets(site: NewSite) -> None:

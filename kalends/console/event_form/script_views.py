@@ -72,13 +72,13 @@ def _describe_events(events: Sequence[OtherEvent], locale: PageLocale) -> list[d
 
 
 async def read_revision(console_request: ConsoleRequest) -> Response:
-    """Return the current revision of an event, and who made it if it is not the given one."""
+    """Return the revision of the last edit of an event, and who made it; 0 if the change log has lost it."""
     record_id = int(console_request.path_params["id"])
     async with console_request.transaction() as tx:
-        row = await records.fetch_editable_row(EVENTS, console_request.make_context(tx, record_id=record_id))
+        await records.fetch_editable_row(EVENTS, console_request.make_context(tx, record_id=record_id))
         changes = await list_record_changes(tx, KIND, record_id, limit=1)
-    name = changes[0]["login"] if changes else None
-    return respond_json(console_request, {"revision": row["revision"], "login": name or ""})
+    revision, login = (changes[0]["revision"], changes[0]["login"] or "") if changes else (0, "")
+    return respond_json(console_request, {"revision": revision, "login": login})
 
 
 async def store_draft(console_request: ConsoleRequest) -> Response:

@@ -44,21 +44,21 @@ async def restore(console_request: ConsoleRequest) -> Response:
 
 
 async def undo(console_request: ConsoleRequest) -> Response:
-    """Undo the last edit of a series; if dates have changed since then, show them first."""
-    revision = _read_revision(console_request)
-    if revision is None:
-        raise errors.missing_params(["base_revision"])
-    params = {"revision": revision - 1, "force": bool(console_request.form_text("force"))}
+    """Undo the last edit of a series by a person; if dates have changed since then, show them first."""
+    edit = _read_revision(console_request, "edit")
+    if edit is None or _read_revision(console_request) is None:
+        raise errors.missing_params(["base_revision", "edit"])
+    params = {"revision": edit - 1, "force": bool(console_request.form_text("force"))}
     try:
         await _perform(console_request, restore_series, SERIES, params, RESTORE_PARAMS)
     except ApiError as error:
         if error.code == "series_undo_conflicts":
-            return await _show_conflicts(console_request, error, revision)
+            return await _show_conflicts(console_request, error)
         return await _show_again(console_request, error)
     return redirect(f"{PATH}/{read_id(console_request)}", "undone")
 
 
-async def _show_conflicts(console_request: ConsoleRequest, error: ApiError, revision: int) -> Response:
+async def _show_conflicts(console_request: ConsoleRequest, error: ApiError) -> Response:
     series_id, locale = read_id(console_request), make_locale(console_request)
     async with console_request.transaction() as tx:
         row = await fetch_editable_row(SERIES, console_request.make_context(tx, record_id=series_id))
@@ -69,7 +69,8 @@ async def _show_conflicts(console_request: ConsoleRequest, error: ApiError, revi
         status=409,
         title=to_plain_text(row["title"]),
         record_path=f"{PATH}/{series_id}",
-        revision=revision,
+        revision=_read_revision(console_request),
+        edit=_read_revision(console_request, "edit"),
         dates=[describe_own(entry, locale) for entry in dates],
     )
 
@@ -112,8 +113,8 @@ async def _perform(
     )
 
 
-def _read_revision(console_request: ConsoleRequest) -> int | None:
-    text = console_request.form_text("base_revision")
+def _read_revision(console_request: ConsoleRequest, name: str = "base_revision") -> int | None:
+    text = console_request.form_text(name)
     return int(text) if text.isdecimal() and len(text) < 17 else None
 
 

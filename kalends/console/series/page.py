@@ -88,6 +88,7 @@ class EditText:
     action: str  # a message ID
     time: str
     user: str
+    is_automatic: bool
     fields: str
     count: int  # events that it changed
     is_undoable: bool
@@ -173,6 +174,7 @@ async def load_edits(console_request: ConsoleRequest, context: OperationContext,
             action=ACTIONS[change["action"]],
             time=local_text(change["changed_at"], console_request.site.timezone, locale),
             user=change["login"] or "",
+            is_automatic=change["user_id"] is None,
             fields=_name_changes(change, locale),
             count=counts.get(change["revision"], 0),
             is_undoable=change["action"] != "create",

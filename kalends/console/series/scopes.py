@@ -19,7 +19,9 @@ from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 from kalends.kinds.events import EVENTS
 from kalends.kinds.kind import Kind
+from kalends.kinds.series import SERIES
 from kalends.operations.context import OperationContext, Outcome
+from kalends.operations.records import require_unedited
 from kalends.operations.series.edit import ALL, FOLLOWING, THIS, delete_event, edit_event
 from kalends.operations.series.rows import fetch_series
 from kalends.store import Row
@@ -181,8 +183,8 @@ async def save_scoped(console_request: ConsoleRequest, edit: ScopedEdit, decisio
 
     async def run(kind: Kind, context: OperationContext) -> Outcome:
         series = await fetch_series(context.transaction, edit.row["series_id"])
-        if decision.scope != THIS and series["revision"] != decision.series_revision:
-            raise errors.precondition_failed()
+        if decision.scope != THIS:
+            await require_unedited(context.transaction, SERIES, series, [decision.series_revision])
         return await OPERATIONS[edit.action](kind, context)
 
     overrides = {"overrides": "replace"} if decision.replaces_own and decision.scope != THIS else {}

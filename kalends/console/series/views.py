@@ -1,5 +1,6 @@
 """The list of series, and the page of one series."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from kalends.console.field_texts import STATUS_NAMES, make_locale
 from kalends.console.records.list_views import make_page_links, read_list_values
 from kalends.console.rendering import show
 from kalends.console.request import PREFIX, ConsoleRequest, ConsoleRoute
-from kalends.console.series.page import DatePage, describe_parts, load_dates, load_edits
+from kalends.console.series.page import DatePage, EditText, describe_parts, load_dates, load_edits
 from kalends.console.series.repeat import RepeatValues, make_values
 from kalends.console.series.repeat_options import make_options
 from kalends.console.series.texts import describe_rule, format_wall
@@ -106,7 +107,7 @@ async def show_page(
         console_request,
         "series.html",
         status=error.status if error else 200,
-        can_undo=bool(edits) and edits[0].is_undoable and row["status"] != "trash",
+        undone=_find_undone(edits) if row["status"] != "trash" else None,
         error=error.message if error else None,
         errors=_find_errors(error),
         row=row,
@@ -121,6 +122,12 @@ async def show_page(
         links=_make_links(series_id, dates),
         is_trashed=row["status"] == "trash",
     )
+
+
+def _find_undone(edits: Sequence[EditText]) -> EditText | None:
+    """Return the edit that can be undone: the latest one by a person, unless it created the series."""
+    latest = next((edit for edit in edits if not edit.is_automatic), None)
+    return latest if latest is not None and latest.is_undoable else None
 
 
 def _find_errors(error: ApiError | None) -> dict[str, Message]:

@@ -124,7 +124,7 @@ const watch = async () => {
   if (!response.ok) return;
   const { revision, login } = await response.json();
   const notice = document.getElementById("changed-notice");
-  if (String(revision) === form.elements.base_revision.value || !notice.hidden) return;
+  if (revision <= Number(form.elements.base_revision.value) || !notice.hidden) return;
   notice.querySelector("p").textContent = notice.dataset.text.replace("{name}", login);
   notice.hidden = false;
 };

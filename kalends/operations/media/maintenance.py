@@ -16,7 +16,6 @@ from kalends.core.errors import ApiError, InvalidValue
 from kalends.core.image_types import read_key
 from kalends.kinds.media import MEDIA
 from kalends.operations.media.library import Library, MissingFile
-from kalends.operations.writes import write_changes
 from kalends.store import Row, jobs, media, orphan_files
 from kalends.store.database import Database, Transaction
 from kalends.store.site_database import SiteDatabase
@@ -43,7 +42,7 @@ async def make_sizes(database: SiteDatabase, library: Library, now: datetime, si
             raise MissingFile("a size vanished while it was made")
         await media.replace_files(tx, media_id, image_sizes.files)
         if orjson.loads(row["sizes"]) != image_sizes.sizes:
-            await write_changes(MEDIA, tx, row, {"sizes": orjson.dumps(image_sizes.sizes).decode()}, {})
+            await media.write_sizes(tx, media_id, orjson.dumps(image_sizes.sizes).decode())
     return True
 
 
