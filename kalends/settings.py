@@ -54,8 +54,8 @@ class Settings(BaseModel):
     database_url: str = Field(default="postgresql:///kalends", description="PostgreSQL connection URL.")
     migration_url: str = Field(
         default="",
-        description="Connection URL of the same database with the owner's login, for migrate, check, seed and "
-        "the commands for several sites; empty: KALENDS_DATABASE_URL.",
+        description="Connection URL of the same database with the owner's login, for migrate, seed, the sites in "
+        "status, and site list, add, add-host, remove-host, remove, export and import; empty: KALENDS_DATABASE_URL.",
     )
     queue_url: str = Field(
         default="",
@@ -455,8 +455,10 @@ def find_unknown(environment: Iterable[str]) -> list[str]:
 
 def _describe_value(detail: Mapping[str, Any]) -> str:
     """Return the invalid value as it was set; nothing if it is a secret."""
-    is_secret = Settings.model_fields[str(detail["loc"][0])].annotation is SecretStr
-    return "" if is_secret else f"={detail.get('input')!r}"
+    name = str(detail["loc"][0])
+    if Settings.model_fields[name].annotation is SecretStr:
+        return ""
+    return f"={os.environ.get(f'KALENDS_{name.upper()}', detail.get('input'))}"
 
 
 def _describe_rule(detail: Mapping[str, Any]) -> str:

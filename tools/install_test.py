@@ -2,11 +2,13 @@
 
 mmdebstrap makes a directory with Debian and systemd, which boots in namespaces of its own, without a network. The
 commands of the page run inside, in their order. Those that download something (apt-get, pip) use the network of this
-machine; all others, and the services that systemd starts, only see their own loopback interface. Needs root.
+machine; all others, and the services that systemd starts, only see their own loopback interface. Then every command
+of Kalends runs once, with the settings of the page. Needs root.
 """
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from tools import dist
+from tools.command_runs import RUNS, CommandRun, find_forgotten, write_files
 from tools.timing import timed
 
 PAGE: Final = dist.PROJECT / "docs" / "how-to" / "install.md"
@@ -52,6 +55,16 @@ mkdir -p old
 pivot_root . old
 umount -l /old
 exec env -i container=kalends PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --system
+"""
+# The files that commands use, and how each of them is run.
+FILES: Final = "/var/lib/kalends/commands"
+COMMAND: Final = """
+set -a; . /etc/kalends/kalends.env; {owner} set +a
+cd /var/lib/kalends
+status=0
+printf '%s' {answers} | runuser -u kalends -- {timeout} /opt/kalends/bin/kalends {arguments} 2>&1 || status=$?
+echo
+echo "$status"
 """
 # Show that images are decoded under the restrictions of the units, and that the worker runs jobs.
 WORK: Final = """
@@ -90,6 +103,7 @@ def main() -> int:
             timed("just dist", lambda: dist.build(root / HOME))
             with boot(root) as machine:
                 follow_page(machine)
+                timed("every command of `kalends --help`", lambda: run_commands(machine, root))
                 print(machine.run(WORK))
                 stopped = time.monotonic()
                 machine.run("systemctl stop kalends-server kalends-worker")
@@ -181,6 +195,31 @@ def follow_page(machine: Machine) -> None:
         if script.rstrip().endswith(("readyz", "--invite")):
             print(f"            {output.splitlines()[-1]}")
     print(f"{time.monotonic() - started:8.1f} s  from a bare Debian to HTTPS, by the commands of the page")
+
+
+def run_commands(machine: Machine, root: Path) -> None:
+    """Run every command once as the user of the services; raise if one ends in another way than it should."""
+    if forgotten := find_forgotten():
+        raise InstallError(f"tools/command_runs.py lacks {', '.join(forgotten)}.")
+    write_files(root / FILES.lstrip("/"))
+    machine.run(f"chown --recursive kalends:kalends {FILES}")
+    problems = [problem for run in RUNS if (problem := run_command(machine, run))]
+    if problems:
+        raise InstallError("\n".join(problems))
+
+
+def run_command(machine: Machine, run: CommandRun) -> str:
+    """Run a command and return what is wrong with its outcome, or nothing."""
+    script = COMMAND.format(
+        owner=". /etc/kalends/owner.env;" if run.needs_owner else "",
+        answers=shlex.quote(run.answers),
+        timeout="timeout --preserve-status 8" if run.runs_on else "",
+        arguments=shlex.join(run.split(FILES)),
+    )
+    output, _, status = machine.run(script).rpartition("\n")
+    if int(status) == run.status and run.output in output:
+        return ""
+    return f"kalends {run.command} {run.arguments} ended with {status}:\n{output[-2000:]}"
 
 
 def read_scripts(page: str) -> list[str]:

@@ -182,6 +182,19 @@ def open_bucket(options: BucketOptions) -> BucketFileStore:
     return BucketFileStore(client, options.bucket)
 
 
+def describe_storage_error(error: BaseException) -> str:
+    """Return a sentence that says why a directory or a bucket cannot be used."""
+    if code := getattr(error, "code", ""):  # of the bucket
+        return f"{getattr(error, 'message', '')} ({code})."
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return f"{cause.strerror}."
+        cause = cause.__cause__ or cause.__context__
+    is_late = "Timeout" in str(error) or isinstance(error, TimeoutError)
+    return "No answer in time." if is_late else f"{str(error) or type(error).__name__}."
+
+
 def get_mime_type(key: str) -> str:
     return BY_EXTENSION[key.rpartition(".")[2]].mime
 

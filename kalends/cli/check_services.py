@@ -31,9 +31,9 @@ async def check_storage(settings: "Settings") -> list[Finding]:
             (directory / "check").write_bytes(bytes(1024))
             file_store.remove_work_directory(directory)
     except ApiError as error:
-        cause = error.__cause__
+        reason = file_store.describe_storage_error(error.__cause__ or error)
         cure = "Create the directory of `KALENDS_MEDIA_DIR` with rights for the user of the server, or make room."
-        return [Finding("Storage", "error", f"{library.root}: {cause}", cure)]
+        return [Finding("Storage", "error", f"{library.root}: {reason}", cure)]
     findings = [judge_free_space(library.root)]
     if settings.s3_bucket:
         findings.append(await _check_bucket(library.files, settings.s3_bucket))
@@ -50,11 +50,14 @@ def judge_free_space(directory: "Path") -> Finding:
 
 
 async def _check_bucket(files: "FileStore", bucket: str) -> Finding:
+    from kalends.adapters.file_store import describe_storage_error
+
     try:
         await asyncio.to_thread(files.modified, "1/00/check")
     except Exception as error:  # The library for buckets has no common class of errors.
         cure = "Check `KALENDS_S3_ENDPOINT`, `KALENDS_S3_BUCKET` and the keys."
-        return Finding("Storage", "error", f"The bucket {bucket} does not respond: {error}", cure)
+        reason = describe_storage_error(error)
+        return Finding("Storage", "error", f"The bucket {bucket} does not respond: {reason}", cure)
     return Finding("Storage", "ok", f"The bucket {bucket} responds.")
 
 

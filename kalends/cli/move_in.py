@@ -1,7 +1,7 @@
 """Moving a WordPress site with The Events Calendar in."""
 
 import asyncio
-import sys
+import fileinput
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -200,8 +200,9 @@ def list_missing(
     """List the paths that were requested and not found, by count, from the log of the server."""
     from kalends.operations.move_in.switch import count_missing
 
-    lines = (line for path in logs for line in path.open()) if logs else sys.stdin
-    for number, path in count_missing(lines):
+    with fileinput.input(logs or ("-",), encoding="utf-8") as lines:
+        missing = count_missing(lines)
+    for number, path in missing:
         typer.echo(f"{number:>8}  {path}")
 
 

@@ -32,7 +32,7 @@ HEAD_TIMEOUT_MS = 5000
 
 def serve(
     host: Annotated[str, typer.Option(help="IP address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
     workers: Annotated[int, typer.Option(help="Number of server processes.", min=1)] = 1,
     with_worker: Annotated[bool, typer.Option("--with-worker", help="Also run background jobs.")] = False,
     reuse_port: Annotated[

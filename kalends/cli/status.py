@@ -47,7 +47,9 @@ def print_database(report: dict[str, Any]) -> None:
     typer.echo(f"Kalends {report['version']}, schema {report['schema'] or 'none'}, PostgreSQL {facts['version']}")
     connections = f"{facts['connections']} of {facts['max_connections']} connections"
     typer.echo(f"Database  {facts['database']}, {format_size(facts['size'])}, {connections}")
-    for site in report["sites"]:
+    if report["sites"] is None:
+        typer.echo("Sites     To count their records, set `KALENDS_MIGRATION_URL` to the login that owns the tables.")
+    for site in report["sites"] or ():
         typer.echo(format_site(site))
     typer.echo(f"Queue     {summarize(report['queue'])}")
 
@@ -60,16 +62,26 @@ async def _read(settings: "Settings") -> dict[str, Any]:
 
 
 async def _read_database(settings: "Settings") -> dict[str, Any]:
-    from kalends.store import checks, job_queue, sites
+    from kalends.store import checks, job_queue
 
-    facts = await checks.read_facts(settings.owner_url)
-    state = await checks.read_state(settings.owner_url)
+    facts = await checks.read_facts(settings.database_url)
+    state = await checks.read_state(settings.database_url)
     return {
         "schema": state.schema.number,
         "database": asdict(facts),
-        "sites": await sites.measure_sites(settings.owner_url),
+        "sites": await _measure_sites(settings.owner_url),
         "queue": (await job_queue.count_jobs(settings.queue_url or settings.database_url))[1],
     }
+
+
+async def _measure_sites(owner_url: str) -> "list[SiteSize] | None":
+    """Return the sizes of all sites; None if the login may not read them."""
+    from kalends.store import problems, sites
+
+    try:
+        return await sites.measure_sites(owner_url)
+    except problems.NotOwner:
+        return None
 
 
 def format_site(site: "SiteSize") -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final, LiteralString
 
 from kalends.core import errors
 from kalends.store.database import ENTER_SITE_BY_HOST, ENTER_SITE_BY_ID, Transaction
-from kalends.store.problems import connect
+from kalends.store.problems import connect_owner
 from kalends.store.sites import Site, SiteConflict
 from kalends.store.sql import Sql
 
@@ -59,7 +59,7 @@ async def open_bulk_load(
     database_url: str, site_key: str | int, event_count: int, get_now: Callable[[Site], datetime]
 ) -> AsyncIterator[BulkLoad]:
     """Open a transaction of the owner in the site with this host name or ID, with the site locked."""
-    async with connect(database_url) as connection, connection.transaction():
+    async with connect_owner(database_url) as connection, connection.transaction():
         enter_site = ENTER_SITE_BY_HOST if isinstance(site_key, str) else ENTER_SITE_BY_ID
         row = await connection.fetchrow(enter_site, site_key)
         if row is None:
@@ -100,7 +100,7 @@ async def _drop_indexes(connection: Any, event_count: int) -> list[str]:
 async def vacuum_tables(database_url: str, on_progress: ProgressCallback) -> None:
     """Update the statistics of the planner, and the visibility map, which index-only scans need."""
     tables = (*LARGE_TABLES, *SMALL_TABLES)
-    async with connect(database_url) as connection:
+    async with connect_owner(database_url) as connection:
         for done, table in enumerate(tables):
             on_progress("tidying", done, len(tables))
             await connection.execute(f"VACUUM (ANALYZE) {table}")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kalends.store.directory_changes import DirectorySite
-from kalends.store.problems import connect
+from kalends.store.problems import connect_owner
 from kalends.store.sites import fetch_sites
 
 
@@ -18,7 +18,10 @@ class CellContents:
 
 
 async def read_contents(owner_url: str) -> CellContents:
-    async with connect(owner_url) as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+    async with (
+        connect_owner(owner_url) as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
         name: str | None = await connection.fetchval("SELECT name FROM cell")
         served = await fetch_sites(connection)
         unserved = await connection.fetch("SELECT site_id, state FROM unserved_sites")

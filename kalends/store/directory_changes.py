@@ -13,7 +13,7 @@ from typing import Any, Final
 from kalends.store import sites
 from kalends.store.directory import Location, SiteKey
 from kalends.store.move_tables import find_tables
-from kalends.store.problems import connect
+from kalends.store.problems import connect, connect_owner
 from kalends.store.sites import HostedSite, SiteConflict
 
 SCHEMA: Final = Path(__file__).with_name("directory.sql")
@@ -88,7 +88,7 @@ async def find_site(directory_url: str, key: SiteKey) -> Location:
 
 async def set_accepts_new(directory_url: str, cell: str, *, accepts_new: bool) -> None:
     """Allow or forbid that new sites are placed in a cell."""
-    async with connect(directory_url) as connection:
+    async with _change_directory(directory_url) as connection:
         sql = "UPDATE kalends_directory.cells SET accepts_new = $2 WHERE name = $1"
         if await connection.execute(sql, cell, accepts_new) == "UPDATE 0":
             raise SiteConflict(f"There is no cell {cell} in the directory.")
@@ -96,7 +96,7 @@ async def set_accepts_new(directory_url: str, cell: str, *, accepts_new: bool) -
 
 async def add_cell(directory_url: str, owner_url: str, name: str) -> list[HostedSite]:
     """Add a database to the directory as a cell, with its sites and hosts; return the sites."""
-    async with _change_directory(directory_url) as directory, connect(owner_url) as cell, cell.transaction():
+    async with _change_directory(directory_url) as directory, connect_owner(owner_url) as cell, cell.transaction():
         await directory.execute("LOCK TABLE kalends_directory.sites IN SHARE ROW EXCLUSIVE MODE")
         await cell.execute("LOCK TABLE sites IN SHARE ROW EXCLUSIVE MODE")
         await _name_cell(cell, name)
@@ -118,7 +118,7 @@ async def add_site(
 ) -> Location:
     """Add a site to a cell, or to the one with the fewest sites, and publish its host at the end."""
     async with place_site(directory_url, owner_urls, [host.lower()], cell) as place:
-        async with connect(owner_urls[place.cell]) as connection, connection.transaction():
+        async with connect_owner(owner_urls[place.cell]) as connection, connection.transaction():
             await sites.create_site(connection, place.site_id, name)
             await sites.add_new_host(connection, host, place.site_id)
         return place
@@ -131,7 +131,7 @@ async def place_site(
     """Choose the cell and the ID of a new site; if its rows are stored, publish its hosts, which are lower case."""
     async with _change_directory(directory_url) as directory:
         cell = await _choose_cell(directory, owner_urls, cell)
-        async with connect(owner_urls[cell]) as connection:
+        async with connect_owner(owner_urls[cell]) as connection:
             await _require_cell(connection, cell)
         site_id: int = await directory.fetchval(
             "INSERT INTO kalends_directory.sites (cell) VALUES ($1) RETURNING id", cell
@@ -152,10 +152,10 @@ async def add_host(directory_url: str, owner_urls: Mapping[str, str], host: str,
         )
         if owner is not None and owner != site.site_id:
             former = await _lock_site(directory, owner)
-            async with connect(_get_owner_url(owner_urls, former.cell)) as cell:
+            async with connect_owner(_get_owner_url(owner_urls, former.cell)) as cell:
                 await cell.execute("DELETE FROM site_hosts WHERE host = $1", host)
         upsert = "ON CONFLICT (host) DO UPDATE SET site_id = excluded.site_id"
-        async with connect(_get_owner_url(owner_urls, site.cell)) as cell:
+        async with connect_owner(_get_owner_url(owner_urls, site.cell)) as cell:
             await cell.execute(f"INSERT INTO site_hosts VALUES ($1, $2) {upsert}", host, site.site_id)
         await directory.execute(f"INSERT INTO kalends_directory.hosts VALUES ($1, $2) {upsert}", host, site.site_id)
     return site
@@ -165,7 +165,7 @@ async def remove_site(directory_url: str, owner_urls: Mapping[str, str], site_id
     """Remove a site from its cell with all its records, then from the directory."""
     async with _change_directory(directory_url) as directory:
         site = await _lock_site(directory, site_id)
-        async with connect(_get_owner_url(owner_urls, site.cell)) as cell, cell.transaction():
+        async with connect_owner(_get_owner_url(owner_urls, site.cell)) as cell, cell.transaction():
             await cell.execute(LOCK_SITE, site_id)
             await sites.delete_site(cell, site_id)
         await directory.execute("DELETE FROM kalends_directory.sites WHERE id = $1", site_id)
@@ -183,7 +183,7 @@ async def remove_copy(directory_url: str, owner_urls: Mapping[str, str], site_id
                 f"The cell {cell} is the one that the directory names for site {site_id}. Without --cell, the site "
                 "is removed as a whole."
             )
-        async with connect(_get_owner_url(owner_urls, cell)) as connection, connection.transaction():
+        async with connect_owner(_get_owner_url(owner_urls, cell)) as connection, connection.transaction():
             await _require_cell(connection, cell)
             await connection.execute(LOCK_SITE, site_id)
             existed = await sites.delete_site(connection, site_id)
@@ -194,7 +194,7 @@ async def remove_copy(directory_url: str, owner_urls: Mapping[str, str], site_id
 
 @asynccontextmanager
 async def _change_directory(directory_url: str) -> AsyncIterator[Any]:
-    async with connect(directory_url) as connection, connection.transaction():
+    async with connect_owner(directory_url, "kalends_directory.sites") as connection, connection.transaction():
         yield connection
 
 

@@ -16,8 +16,8 @@ import asyncpg
 from kalends.core.errors import ApiError
 from kalends.core.messages import Message
 
-# A table, function, column, schema or role is missing.
-SCHEMA_STATES: Final = ("42P01", "42883", "42703", "3F000", "42704")
+# A table, function, column or schema is missing.
+SCHEMA_STATES: Final = ("42P01", "42883", "42703", "3F000")
 # The role kalends_app does not exist, or the login is not a member of it.
 ROLE_STATES: Final = ("22023", "42501")
 # An extension is not available on the server, or its files are missing.
@@ -72,6 +72,19 @@ class DatabaseUnavailable(ApiError):
     def __init__(self, problem: Problem) -> None:
         super().__init__(503, "rest_unavailable", problem.summary, headers={"Retry-After": "1"})
         self.detail = problem.detail
+
+
+class NotOwner(DatabaseUnavailable):
+    """A login is not the owner of a table whose rows of all sites a command needs."""
+
+    def __init__(self, table: str) -> None:
+        detail = (
+            "This command needs the login that owns the tables. Set `KALENDS_MIGRATION_URL`, or, with cells, "
+            "`KALENDS_CELL_OWNERS`."
+            if table == "sites"
+            else "This command needs the login that owns the directory. Set `KALENDS_DIRECTORY_URL` to it."
+        )
+        super().__init__(Problem(detail, NO_RIGHTS.summary))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +244,21 @@ def describe_newer(found: SchemaVersion, code: str) -> str:
     if found.number == code:
         return ""
     return f"{found.number}, newer than this version ({code}) and compatible with it"
+
+
+@asynccontextmanager
+async def connect_owner(url: str, table: str = "sites") -> AsyncIterator[Any]:
+    """Open a connection for which the login has to own a table: of Kalends, or of the directory.
+
+    Without a schema there is no table, and the first statement says so.
+    """
+    async with connect(url) as connection:
+        is_owner: bool | None = await connection.fetchval(
+            "SELECT pg_has_role(current_user, relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass($1)", table
+        )
+        if is_owner is False:
+            raise NotOwner(table)
+        yield connection
 
 
 @asynccontextmanager

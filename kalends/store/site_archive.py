@@ -12,7 +12,7 @@ from typing import Any, Final
 import asyncpg
 
 from kalends.core.errors import InvalidValue
-from kalends.store.problems import connect, fetch_version, read_schema_version
+from kalends.store.problems import connect_owner, fetch_version, read_schema_version
 from kalends.store.site_tables import SITES, Column, Table, read_columns, read_order
 from kalends.store.sites import add_new_host, create_site, prepare_hosts, require_no_directory, take_site_id
 
@@ -76,7 +76,7 @@ class SiteSnapshot:
 async def open_snapshot(database_url: str, site_id: int) -> AsyncIterator[SiteSnapshot]:
     """Open a snapshot of a site that exists. Other transactions are not blocked by it."""
     async with (
-        connect(database_url) as connection,
+        connect_owner(database_url) as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         await connection.execute(_FORMATS)
@@ -203,7 +203,7 @@ async def open_load(place: SitePlace, hosts: Sequence[str], first_host: str) -> 
 
     `first_host` becomes the host of the one site that has none.
     """
-    async with connect(place.database_url) as connection, connection.transaction():
+    async with connect_owner(place.database_url) as connection, connection.transaction():
         await connection.execute(_FORMATS)
         # New tables have no statistics, so the planner would read them completely for every foreign key.
         await connection.execute("SET LOCAL enable_seqscan = off")

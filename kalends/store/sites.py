@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from asyncpg import Record
 
 from kalends.core.errors import InvalidValue
-from kalends.store.problems import connect
+from kalends.store.problems import connect_owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class SiteSize:
 @asynccontextmanager
 async def _change_sites(database_url: str) -> AsyncIterator[Any]:
     """Open a transaction as the owner of the tables, because the role of the server is confined to one site."""
-    async with connect(database_url) as connection, connection.transaction():
+    async with connect_owner(database_url) as connection, connection.transaction():
         await connection.execute("LOCK TABLE sites IN SHARE ROW EXCLUSIVE MODE")
         await require_no_directory(connection)
         yield connection
@@ -135,13 +135,13 @@ async def require_no_directory(connection: Any) -> None:
 
 
 async def list_sites(database_url: str) -> list[HostedSite]:
-    async with connect(database_url) as connection:
+    async with connect_owner(database_url) as connection:
         return await fetch_sites(connection)
 
 
 async def measure_sites(database_url: str) -> list[SiteSize]:
     """Count the records of all sites, as the owner of the tables."""
-    async with connect(database_url) as connection:
+    async with connect_owner(database_url) as connection:
         rows = await connection.fetch(
             """
             SELECT s.id, s.name, s.revision,
@@ -236,7 +236,7 @@ async def delete_site(connection: Any, site_id: int) -> bool:
 
 async def count_records(database_url: str, site_id: int) -> int:
     """Return the number of posts and images of a site."""
-    async with connect(database_url) as connection:
+    async with connect_owner(database_url) as connection:
         count: int = await connection.fetchval(
             """
             SELECT sum(n)::bigint FROM (

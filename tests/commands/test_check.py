@@ -11,8 +11,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from minio.error import S3Error
 
 from kalends.adapters.backup_tool import BackupToolFailed, list_newest_backups
+from kalends.adapters.file_store import describe_storage_error
 from kalends.cli.check import judge_queue, judge_server, judge_state, judge_time
 from kalends.cli.check_services import check_proxies, judge_free_space
 from kalends.cli.status import format_backups, format_size
@@ -119,12 +121,34 @@ def test_each_broken_service_is_an_error_with_a_cure(database_url: str, tmp_path
         code, findings = run_check(database_url, settings, tmp_path)
     assert code == 1
     assert findings["Cache"][1] == f"{cache} does not accept purges: {cache} responded to PURGE with 403"
-    assert findings["Storage"][1].startswith(f"{tmp_path}/file/media: [Errno 20] Not a directory")
+    assert findings["Storage"][1] == f"{tmp_path}/file/media: Not a directory."
     assert findings["E-mail"][1].startswith("The SMTP server does not respond: ")
     assert findings["Proxies"][1] == "KALENDS_TRUSTED_PROXIES has 0.0.0.0/0."
     broken = {subject for subject, (level, _, _) in findings.items() if level == "error"}
     assert broken == {"Cache", "Storage", "E-mail", "Proxies"}
     assert "s3cret" not in str(findings)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "reason"),
+    [
+        (f"http://127.0.0.1:{find_free_port()}", "Connection refused."),
+        ("http://storage.invalid", "Name or service not known."),
+    ],
+)
+def test_unreachable_bucket_is_explained_in_words(
+    database_url: str, tmp_path: Path, endpoint: str, reason: str
+) -> None:
+    bucket = {"KALENDS_S3_BUCKET": "pictures", "KALENDS_S3_ACCESS_KEY": "a", "KALENDS_S3_SECRET_KEY": "b"}
+    code, findings = run_check(database_url, {**bucket, "KALENDS_S3_ENDPOINT": endpoint}, tmp_path)
+    assert code == 1
+    assert findings["Storage"][1] == f"The bucket pictures does not respond: {reason}"
+
+
+def test_errors_of_the_bucket_are_explained_in_words() -> None:
+    message = "The specified bucket does not exist"
+    refused = S3Error(None, "NoSuchBucket", message, "/x", None, None)  # type: ignore[arg-type]
+    assert describe_storage_error(refused) == "The specified bucket does not exist (NoSuchBucket)."
 
 
 def test_unusable_databases_are_errors(empty_database_url: str, tmp_path: Path) -> None:

@@ -49,6 +49,13 @@ def test_every_command_and_argument_is_described() -> None:
             assert param.help.endswith("."), f"{name} {param.name}"
 
 
+@pytest.mark.parametrize("port", ["0", "99999", "-1", "web"])
+def test_port_that_does_not_exist_is_a_usage_error(port: str) -> None:
+    result = run_command("postgresql:///x", "serve", "--port", port)
+    assert result.exit_code == 2
+    assert "Invalid value for '--port'" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
@@ -58,7 +65,8 @@ def test_every_command_and_argument_is_described() -> None:
         ("POOL_TIMEOUT", "soon", "must be a number above 0 and at most 60"),
         ("PREPARED_STATEMENTS", "perhaps", "must be true or false"),
         ("LOG_FORMAT", "xml", "must be json or plain"),
-        ("TRUSTED_PROXIES", "nowhere", "must be"),
+        ("TRUSTED_PROXIES", "10.0.0.1, nowhere", "each entry must be an IP address or a network"),
+        ("CELLS", "a=postgresql://x/a", "needs KALENDS_DIRECTORY_URL"),
     ],
 )
 def test_invalid_setting_has_its_own_sentence(
@@ -68,6 +76,6 @@ def test_invalid_setting_has_its_own_sentence(
     with pytest.raises(InvalidSettings) as raised:
         read_settings()
     assert "\n" not in str(raised.value)
-    assert str(raised.value).startswith(f"KALENDS_{name}=")
+    assert str(raised.value).startswith(f"KALENDS_{name}={value}: ")
     assert rule in str(raised.value)
     assert str(raised.value).endswith(".")

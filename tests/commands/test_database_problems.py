@@ -137,7 +137,7 @@ def test_errors_are_red_on_a_terminal() -> None:
             pass
     os.close(leader)
     assert process.returncode == 1
-    expected = rb"\x1b\[31mKALENDS_DATABASE_URL='mysql://kalends:\*\*\*@localhost/x': must begin with postgresql://"
+    expected = rb"\x1b\[31mKALENDS_DATABASE_URL=mysql://kalends:\*\*\*@localhost/x: must begin with postgresql://"
     assert re.match(expected, shown), shown
 
 
