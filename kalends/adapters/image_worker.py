@@ -18,7 +18,8 @@ from kalends.core.image_types import FULL, MAX_EDGE, MAX_PIXELS, SIZES, WEBP, Im
 PROGRAM: Final = Path(__file__).with_name("image_worker_main.py")
 MAX_MEGABYTES: Final = 1024
 MAX_CPU_SECONDS: Final = 20
-PROCESS_TIMEOUT: Final = 60.0
+# Elapsed seconds. The processes have a low priority, so on a busy machine their CPU time can take much longer.
+PROCESS_TIMEOUT: Final = 30.0 * MAX_CPU_SECONDS
 LIMITS: Final = {
     "most_pixels": MAX_PIXELS,
     "longest_edge": MAX_EDGE,
@@ -115,36 +116,43 @@ class ImageWorker:
         if self._pending >= self._max_pending:
             raise errors.overloaded()
         self._pending += 1
+        started: list[subprocess.Popen[bytes]] = []
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._threads, _run_process, orjson.dumps({**job, **LIMITS})
+                self._threads, _run_process, orjson.dumps({**job, **LIMITS}), started
             )
+        except asyncio.CancelledError:
+            for process in started:
+                process.kill()
+            raise
         finally:
             self._pending -= 1
 
 
-def _run_process(job: bytes) -> dict[str, Any]:
+def _run_process(job: bytes, started: list[subprocess.Popen[bytes]]) -> dict[str, Any]:
     """Run one process for one image, with an empty environment because that of the server contains secrets.
 
-    This runs in a thread, because forking would block the event loop of uvloop for ten milliseconds.
+    The process is added to `started`, so that the caller can kill it. This runs in a thread, because forking would
+    block the event loop of uvloop for ten milliseconds.
     """
     command = [sys.executable, "-I", str(PROGRAM)]
-    try:
-        completed = subprocess.run(  # noqa: S603
-            command,
-            input=job,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={},
-            timeout=PROCESS_TIMEOUT,
-            start_new_session=True,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"refused": "too_costly"}
-    if completed.returncode != 0 or not completed.stdout:
+    with subprocess.Popen(  # noqa: S603
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={},
+        start_new_session=True,
+    ) as process:
+        started.append(process)
+        try:
+            output, _ = process.communicate(job, PROCESS_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise errors.overloaded() from None  # The machine is too busy; the image may be fine.
+    if process.returncode != 0 or not output:
         return {"refused": "too_costly"}  # The process was ended by one of its limits.
-    result: dict[str, Any] = orjson.loads(completed.stdout)
+    result: dict[str, Any] = orjson.loads(output)
     return result
 
 

@@ -25,7 +25,7 @@ COMMAND: Final = (sys.executable, "-I", "-m", "kalends.adapters.import_worker_ma
 MAX_MEGABYTES: Final = 512
 MAX_OUTPUT_MEGABYTES: Final = 64
 MAX_CPU_SECONDS: Final = 30
-PROCESS_TIMEOUT: Final = 180.0
+PROCESS_TIMEOUT: Final = 20.0 * MAX_CPU_SECONDS  # elapsed seconds, for a busy machine
 # Maximum number of waiting files; further ones are rejected with 503.
 MAX_WAITING: Final = 20
 LOG: Final = logging.getLogger(__name__)
@@ -79,35 +79,43 @@ class ImportWorker:
         if self._pending >= self._max_pending:
             raise errors.overloaded()
         self._pending += 1
+        started: list[subprocess.Popen[bytes]] = []
         try:
-            result = await asyncio.get_running_loop().run_in_executor(self._threads, _run_process, orjson.dumps(job))
+            result = await asyncio.get_running_loop().run_in_executor(
+                self._threads, _run_process, orjson.dumps(job), started
+            )
+        except asyncio.CancelledError:
+            for process in started:
+                process.kill()
+            raise
         finally:
             self._pending -= 1
         _check_result(result)
         return result
 
 
-def _run_process(job: bytes) -> dict[str, Any]:
+def _run_process(job: bytes, started: list[subprocess.Popen[bytes]]) -> dict[str, Any]:
     """Run one process for one file, with an empty environment because that of the server contains secrets.
 
-    Its output is a file, because the kernel limits the size of files, but not that of pipes. This runs in a thread,
-    because forking would block the event loop.
+    The process is added to `started`, so that the caller can kill it. Its output is a file, because the kernel limits
+    the size of files, but not that of pipes. This runs in a thread, because forking would block the event loop.
     """
     with tempfile.TemporaryFile() as output:
-        try:
-            completed = subprocess.run(  # noqa: S603
-                COMMAND,
-                input=job,
-                stdout=output,
-                stderr=subprocess.DEVNULL,
-                env={},
-                timeout=PROCESS_TIMEOUT,
-                start_new_session=True,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return {"failed": "too_costly"}
-        if completed.returncode != 0:
+        with subprocess.Popen(  # noqa: S603
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.DEVNULL,
+            env={},
+            start_new_session=True,
+        ) as process:
+            started.append(process)
+            try:
+                process.communicate(job, PROCESS_TIMEOUT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise errors.overloaded() from None  # The machine is too busy; the file may be fine.
+        if process.returncode != 0:
             return {"failed": "too_costly"}  # The process was ended by one of its limits.
         output.seek(0)
         return _read_output(output.read())

@@ -26,6 +26,19 @@ class Task(StrEnum):
     APPLY_IMPORT = "apply_import"
 
 
+class Queue(StrEnum):
+    """The queues of the worker. Each has its own slots, so its jobs never wait for jobs of another queue.
+
+    `enqueue_job` in the database knows the queue of each task that a transaction enqueues, also for servers of an
+    earlier version.
+    """
+
+    URGENT = "default"  # visitors wait for it: publications, purges
+    EMAIL = "email"  # separate, because a mail server that does not respond takes up a slot for 20 seconds
+    BACKGROUND = "background"  # imports and maintenance, which can take minutes
+    IMAGES = "images"
+
+
 async def enqueue(
     tx: Transaction, task: Task, arguments: Mapping[str, object], run_at: datetime | None = None
 ) -> None:

@@ -7,14 +7,17 @@ Neither is used twice.
 import asyncio
 import os
 import socket
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
 import psycopg
 from procrastinate import PsycopgConnector
+from procrastinate.manager import get_channel_for_queues
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import AsyncConnectionPool
+
+from kalends.store.jobs import Queue
 
 # Seconds for one statement, however busy the server is; those of the queue are short.
 TIMEOUT: Final = 10.0
@@ -37,6 +40,7 @@ class QueueConnector(PsycopgConnector):
         self._timeout = timeout
         self.is_broken = asyncio.Event()
         self._listener: psycopg.AsyncConnection[Any] | None = None
+        self._callbacks: dict[str, Any] = {}
 
     def _make_pool(self, **options: Any) -> AsyncConnectionPool:
         return AsyncConnectionPool(**{**options, "check": self._check})
@@ -70,6 +74,19 @@ class QueueConnector(PsycopgConnector):
                 yield connection
             finally:
                 self._listener = None
+
+    async def listen_notify(self, on_notification: Any, channels: Iterable[str]) -> None:
+        """Listen for new jobs. The workers of all queues share one connection, which the first of them opens."""
+        is_first = not self._callbacks
+        self._callbacks |= dict.fromkeys(channels, on_notification)
+        if is_first:
+            await super().listen_notify(self._forward, get_channel_for_queues(list(Queue)))
+        else:
+            await asyncio.Event().wait()
+
+    async def _forward(self, *, channel: str, payload: str) -> None:
+        if channel in self._callbacks:
+            await self._callbacks[channel](channel=channel, payload=payload)
 
 
 @contextmanager

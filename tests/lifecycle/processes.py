@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -95,13 +95,17 @@ def kill_postgres(server: postgres.Server) -> None:
 def suspend_postgres(server: postgres.Server) -> Iterator[None]:
     """Suspend all processes of the cluster, as if its machine or the network to it did not respond."""
     pids = list_process_tree(server.pid)
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+
+    def send(number: signal.Signals) -> None:
+        for pid in pids:
+            with suppress(ProcessLookupError):  # A connection may have ended just before.
+                os.kill(pid, number)
+
+    send(signal.SIGSTOP)
     try:
         yield
     finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+        send(signal.SIGCONT)
 
 
 def _children(pid: int) -> list[int]:

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,22 @@ def test_failing_job_is_retried_with_backoff_and_can_be_rerun(jobs: JobQueue, tm
         assert jobs.status(broken) == "publish"
         wait_until(lambda: jobs.status(waiting) == "publish", WORKER_TIMEOUT)
         assert worker.stop() == 0
+
+    lines = [json.loads(line) for line in worker.log.read_text().splitlines()]
+    attempts = [line for line in lines if line.get("job") == int(job_id)]
+    assert [(line["event"], line["task"], line["attempt"]) for line in attempts] == [
+        ("job_failed", "publish", attempt) for attempt in (1, 2, 3, 4, 101)
+    ]
+    assert all("broken" in line["reason"] and "\n" not in line["reason"] for line in attempts), attempts
+    next_tries = [line["next_try"] for line in attempts]
+    assert next_tries[-1] is None
+    waits = [
+        (datetime.fromisoformat(line["next_try"]) - datetime.fromisoformat(line["timestamp"])).total_seconds()
+        for line in attempts[:-1]
+    ]
+    assert [round(wait) for wait in waits] == [2, 4, 8, 16]
+    # A record that cannot be published is also found by the search for what is overdue, which logs it on its own.
+    assert not [line for line in lines if line.get("level") == "error" and "overdue" not in line["message"]], lines
 
 
 def test_unknown_job_is_reported_without_traceback(jobs: JobQueue) -> None:
