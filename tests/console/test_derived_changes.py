@@ -276,3 +276,27 @@ def test_description_of_an_image_is_no_edit_of_the_records_with_it(
         assert (etag != before[kind][0], read_history(app, kind, ids[kind])) == (True, before[kind][1])
     assert read_record(app, "events", ids["events"])[0]["modified_utc"] == "2025-01-01 00:00:00"
     assert "edit" not in editor.page(f"/console/series/{ids['series']}").fields
+
+
+def test_automatic_entry_of_an_earlier_version_is_not_offered(app: RunningApp, editor: ConsoleClient) -> None:
+    """A worker of an earlier version logs new sizes as an update without user and fields."""
+    api = SeriesClient(app.caller("editor"))
+    series = api.create(title="Chess", **WEEKS)
+    before = api.events(series["id"])
+    api.edit(before[0]["id"], "all", title="Chess for all")
+    history = api.history(series["id"])
+    app.sql("UPDATE sites SET revision = revision + 1")
+    app.sql("UPDATE series SET revision = (SELECT revision FROM sites) WHERE id = $1", series["id"])
+    app.sql(
+        """INSERT INTO changes (site_id, revision, kind, record_id, action, was_public)
+            SELECT site_id, revision, 'series', id, 'update', true FROM series WHERE id = $1""",
+        series["id"],
+    )
+    assert api.history(series["id"]) == history
+    path = f"/console/series/{series['id']}"
+    page = editor.page(path)
+    assert "Automatically" not in page.text
+    form = {"base_revision": page.fields["base_revision"][0], "edit": str(history[0])}
+    assert page.fields["edit"] == [form["edit"]]
+    assert editor.post(f"{path}/undo", form).headers["location"] == f"{path}?notice=undone"
+    assert [event["title"] for event in api.events(series["id"])] == ["Chess"] * len(before)
