@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -43,9 +43,15 @@ LIMITS = {
     "undo, 500 dates": 300,
     "new series, 109 dates": 150,
     "following, new rule, 109 dates": 200,
+    "new series, 480 dates, 1 a day": 600,
+    "new series, 480 dates, 4 a day": 600,
+    "new series, 480 dates, 15 a day": 600,
     "preview": 10,
     "horizon, per event": 1,
 }
+# How much more CPU time a series with several dates a day may need than one with as many days as dates.
+MAX_RATIO = 1.3
+DATES_PER_DAY = (1, 4, 15)
 
 
 @dataclass
@@ -75,7 +81,7 @@ class Bench:
         self.times[name].elapsed.append(1000 * (perf_counter() - started))
         self.times[name].cpu.append(1000 * (sum(map(cpu_seconds, pids)) - before) / divisor)
 
-    def create(self, rule: str) -> Any:
+    def create(self, rule: str | None, **fields: object) -> Any:
         self.number += 1
         body = {
             "title": f"Choir {self.number}",
@@ -85,6 +91,7 @@ class Bench:
             "timezone": "Europe/Berlin",
             "rule": rule,
             "tags": ["choir"],
+            **fields,
         }
         return self.request("POST", "/series", body)
 
@@ -110,6 +117,15 @@ class Bench:
             revision = history.json()["history"][1]["revision"]
             with self.measured("undo, 500 dates"):
                 self.request("POST", f"{path}/restore", {"revision": revision})
+
+    def run_several_a_day(self) -> None:
+        """Create series of 480 dates that differ in the number of dates a day, in turn."""
+        first = datetime.combine(TOMORROW.date(), time(8))
+        for per_day in DATES_PER_DAY:
+            starts = [first + timedelta(days=n // per_day, minutes=30 * (n % per_day)) for n in range(480)]
+            fields = {"start_date": f"{first}", "end_date": f"{first + timedelta(minutes=20)}"}
+            with self.measured(f"new series, 480 dates, {per_day} a day"):
+                self.create(None, add_dates=[f"{start}" for start in starts[1:]], **fields)
 
     def run_others(self) -> None:
         weekday = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
@@ -193,7 +209,7 @@ def main() -> int:
         environment = {"KALENDS_POOL_SIZE": "1", "KALENDS_STATEMENT_TIMEOUT": "120"}
         server = Server.start(site.url, log=arguments.directory / "series.log", environment=environment)
         bench = Bench(stack.enter_context(server), site.url, login)
-        steps: list[Callable[[], None]] = [lambda: bench.run_edits(500), bench.run_others]
+        steps: list[Callable[[], None]] = [lambda: bench.run_edits(500), bench.run_several_a_day, bench.run_others]
         for number in range(arguments.rounds + 1):
             for step in steps:
                 step()
@@ -216,7 +232,10 @@ def _report(times: dict[str, Times], events: int) -> int:
         values = min(times[name].cpu), median(times[name].cpu), min(times[name].elapsed)
         table.add_row(name, f"{values[0]:.1f}", f"{values[1]:.1f}", str(limit), f"{values[2]:.0f}")
     Console(width=120).print(table)
-    return int(is_exceeded)
+    usual, *several = (median(times[f"new series, 480 dates, {n} a day"].cpu) for n in DATES_PER_DAY)
+    ratio = max(several) / usual
+    Console(width=120).print(f"several dates a day compared with one: {ratio:.2f} (limit {MAX_RATIO})")
+    return int(is_exceeded or ratio > MAX_RATIO)
 
 
 def _read_arguments() -> argparse.Namespace:

@@ -35,6 +35,8 @@ def normalize_lookup(slug: str) -> str:
 
 def add_number(slug: str, n: int) -> str:
     """Return the slug for the nth record with the same one. The slug of a trashed record stays complete."""
+    if n == 1:
+        return slug
     return f"{slug}-{n}" if slug.endswith(TRASHED_SUFFIX) else add_suffix(slug, f"-{n}")
 
 

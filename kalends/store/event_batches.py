@@ -1,13 +1,14 @@
 """Writing many events with one statement per group of equal columns."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, LiteralString
 
 import orjson
 
 from kalends.core.slugs import add_number
 from kalends.store.database import Transaction
-from kalends.store.records import find_free_slug
 from kalends.store.sql import Sql, join
 
 Columns = Mapping[LiteralString, object]
@@ -94,25 +95,35 @@ def _encode_value(value: Any) -> str:
 
 
 async def find_free_slugs(tx: Transaction, wanted: Mapping[int, str]) -> dict[int, str]:
-    """Return a free slug for each event, given by ID: the wanted one, with a number if it is in use."""
-    slugs = list(wanted.values())
-    rows = await tx.fetch_all(
-        Sql("SELECT slug, id FROM events WHERE site_id = ? AND slug = ANY(?)", tx.site.id, slugs)
-    )
-    owners = {row["slug"]: row["id"] for row in rows}
+    """Return a free slug for each event, given by ID: the wanted one, with a number if it is in use.
+
+    One statement looks up as many numbers of each slug as events want it. Only if stored events have some of them,
+    more statements follow, each with eight times as many numbers.
+    """
+    counts = Counter(wanted.values())
     free: dict[int, str] = {}
     used: set[str] = set()
-    for event_id, slug in wanted.items():
-        is_free = slug not in used and owners.get(slug, event_id) == event_id
-        free[event_id] = slug if is_free else await _find_other_slug(tx, slug, event_id, used)
-        used.add(free[event_id])
+    waiting, reserve = dict(wanted), 0
+    while waiting:
+        slugs = {*waiting.values()}
+        numbered = {slug: [add_number(slug, n) for n in range(1, counts[slug] + reserve + 1)] for slug in slugs}
+        owners = await _find_owners(tx, list(chain.from_iterable(numbered.values())))
+        unavailable = used | {slug for slug, owner in owners.items() if owner not in wanted}
+        left = {slug: [c for c in candidates if c not in unavailable] for slug, candidates in numbered.items()}
+        for event_id, slug in list(waiting.items()):
+            available = (c for c in left[slug] if c not in used and owners.get(c, event_id) == event_id)
+            if (chosen := next(available, None)) is not None:
+                free[event_id] = chosen
+                used.add(chosen)
+                left[slug].remove(chosen)
+                del waiting[event_id]
+        reserve = max(8, 8 * reserve)
     return free
 
 
-async def _find_other_slug(tx: Transaction, slug: str, event_id: int, used: set[str]) -> str:
-    """Find a slug that neither a stored event nor one of this batch has."""
-    candidate, number = await find_free_slug(tx, "events", slug, event_id), 1
-    while candidate in used:
-        number += 1
-        candidate = await find_free_slug(tx, "events", add_number(slug, number), event_id)
-    return candidate
+async def _find_owners(tx: Transaction, slugs: list[str]) -> dict[str, int]:
+    """Return the IDs of the events that have these slugs."""
+    rows = await tx.fetch_all(
+        Sql("SELECT slug, id FROM events WHERE site_id = ? AND slug = ANY(?)", tx.site.id, slugs)
+    )
+    return {row["slug"]: row["id"] for row in rows}

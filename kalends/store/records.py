@@ -112,13 +112,13 @@ async def find_free_slug(tx: Transaction, table: LiteralString, slug: str, own_i
             Sql(
                 "SELECT slug FROM " + table + " WHERE site_id = ? AND slug = ANY(?) AND id <> ?",
                 tx.site.id,
-                [add_number(slug, n) if n > 1 else slug for n in numbers],
+                [add_number(slug, n) for n in numbers],
                 own_id,
             )
         )
         # A long slug is cut before its number is added, so several numbers may give the same slug.
         used_slugs = {row["slug"] for row in rows}
-        return {n for n in numbers if (add_number(slug, n) if n > 1 else slug) in used_slugs}
+        return {n for n in numbers if add_number(slug, n) in used_slugs}
 
     near = list(range(1, 17))
     far = [2**power for power in range(5, 32)]
@@ -131,4 +131,4 @@ async def find_free_slug(tx: Transaction, table: LiteralString, slug: str, own_i
             low = middle
         else:
             free = middle
-    return add_number(slug, free) if free > 1 else slug
+    return add_number(slug, free)

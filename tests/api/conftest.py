@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 
+from kalends.store.database import Transaction
+from kalends.store.sql import Sql
 from tests.api.running_app import Caller, RunningApp, User
 from tests.api.sample_records import LINKED, POSTS, SAMPLES, TERMS, Sample
 from tests.conftest import replace_database, temporary_database
 
 StartApp = Callable[..., RunningApp]
+TRANSACTION_METHODS = ("fetch_all", "fetch_one", "fetch_value", "execute")
 
 
 @contextmanager
@@ -43,6 +47,23 @@ def start_app(postgres_url: str, user_template: tuple[str, dict[str, User]]) -> 
     """Return a function that starts an application on a separate database: `start_app({"KALENDS_…": "…"})`."""
     with app_factory(postgres_url, user_template) as start:
         yield start
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The SQL of every statement that requests run from here on."""
+    seen: list[str] = []
+
+    def record_statements(method: Callable[..., Any]) -> Callable[..., Any]:
+        async def run_statement(self: Transaction, sql: Sql) -> Any:
+            seen.append(" ".join(sql.text.split()))
+            return await method(self, sql)
+
+        return run_statement
+
+    for name in TRANSACTION_METHODS:
+        monkeypatch.setattr(Transaction, name, record_statements(getattr(Transaction, name)))
+    return seen
 
 
 @pytest.fixture(scope="module")

@@ -1,36 +1,15 @@
 """A list asks the database the same number of questions for one record as for fifty, and only a few."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from kalends.store.database import Transaction
-from kalends.store.sql import Sql
 from tests.api.running_app import HOST, Caller, RunningApp
 from tests.api.sample_records import DATES
 
 MAX_STATEMENTS = 9
 # Each filter that names records looks them up first.
 MAX_STATEMENTS_WITH_LOOKUPS = 11
-TRANSACTION_METHODS = ("fetch_all", "fetch_one", "fetch_value", "execute")
-
-
-@pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The SQL of every statement that requests run from here on."""
-    seen: list[str] = []
-
-    def record_statements(method: Callable[..., Any]) -> Callable[..., Any]:
-        async def run_statement(self: Transaction, sql: Sql) -> Any:
-            seen.append(" ".join(sql.text.split()))
-            return await method(self, sql)
-
-        return run_statement
-
-    for name in TRANSACTION_METHODS:
-        monkeypatch.setattr(Transaction, name, record_statements(getattr(Transaction, name)))
-    return seen
 
 
 class FilledSite:
