@@ -18,7 +18,7 @@ from kalends.http.sessions import SAFE_METHODS, require_same_origin
 TITLES = {
     403: N_("You may not do this"),
     404: N_("There is no such page"),
-    429: N_("Too many attempts"),
+    429: N_("Try again later"),
 }
 
 

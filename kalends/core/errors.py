@@ -42,6 +42,7 @@ ApiError                    an error response: code, status, message, data
   422  rest_idempotency_mismatch     the key belongs to another request     key_reused
   429  rest_too_many_attempts        too many failed attempts               too_many_attempts
        rest_quota_exceeded           the daily limit of the account         quota_exceeded
+       rest_too_many_writes          earlier writes of the user still wait  too_many_writes
   431  rest_head_too_large           the headers exceed the limit           head_too_large
   any  rest_batch_failed             an operation of a batch failed         batch_failed
   503  rest_unavailable              the database is busy or unavailable    unavailable
@@ -67,6 +68,8 @@ from kalends.core.messages import gettext_noop as N_
 
 # The code by which other modules recognize that a database does not serve a site.
 UNKNOWN_SITE: Final = "rest_unknown_site"
+# The code of a write that may or may not be stored.
+OUTCOME_UNKNOWN: Final = "rest_outcome_unknown"
 
 
 class InvalidValue(ValueError):
@@ -493,6 +496,15 @@ def quota_exceeded(limit: int, seconds: int) -> ApiError:
     )
 
 
+def too_many_writes() -> ApiError:
+    return ApiError(
+        429,
+        "rest_too_many_writes",
+        Message("Your earlier changes are still being saved. Try again in a moment."),
+        headers={"Retry-After": "1"},
+    )
+
+
 BUSY = Message("The service is temporarily unavailable; retry shortly.")
 
 
@@ -522,7 +534,7 @@ def internal_error(request_id: str) -> ApiError:
 def outcome_unknown() -> ApiError:
     return ApiError(
         503,
-        "rest_outcome_unknown",
+        OUTCOME_UNKNOWN,
         "The outcome of the write is unknown; retry with the same Idempotency-Key.",
         headers={"Retry-After": "2"},
         cause="outcome_unknown",

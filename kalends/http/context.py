@@ -1,7 +1,8 @@
 """The state of the application and the context of one HTTP request."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from uuid import UUID
 from starlette.requests import Request
 
 from kalends.core import errors
+from kalends.core.errors import ApiError
 from kalends.core.forwarded import IpNetwork, find_client_ip
 from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
 from kalends.http import language, sessions
@@ -22,6 +24,7 @@ from kalends.http.request_head import Corrections
 from kalends.kinds.kind import ANONYMOUS_ACTOR, Actor
 from kalends.operations.context import OperationContext
 from kalends.operations.media.library import Library
+from kalends.operations.quotas import count_failed_write, is_counted_failure
 from kalends.operations.representation_cache import RepresentationCache
 from kalends.store.database import Transaction
 from kalends.store.sessions import Session
@@ -55,6 +58,7 @@ class AppState:
     trash_days: int = 30  # after which the worker deletes trashed records
     sends_email: bool = False  # whether an SMTP server is configured
     account_passwords: AccountPasswords = field(default_factory=AccountPasswords)
+    counting: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])  # of failed writes
 
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -225,8 +229,13 @@ class RequestContext[R: MatchedRoute]:
 
     def transaction(self, *, writing: bool = False) -> AbstractAsyncContextManager[Transaction]:
         """Open a transaction on the site of the request; a read may be answered by a replica."""
-        if not writing and self.state.sources.replica is not None:
+        if writing:
+            return self._write()
+        if self.state.sources.replica is not None:
             return self._read()
+        return self._open(writing=False)
+
+    def _open(self, *, writing: bool) -> AbstractAsyncContextManager[Transaction]:
         return self.state.database.transaction(
             self.host,
             self.now,
@@ -234,6 +243,28 @@ class RequestContext[R: MatchedRoute]:
             anonymous=not (self.credentials or self.session_token),
             client_ip=self.client_ip,
         )
+
+    @asynccontextmanager
+    async def _write(self) -> AsyncIterator[Transaction]:
+        """Open a transaction for a write. If it fails, it may count for the quota of its user."""
+        tx: Transaction | None = None
+        try:
+            async with self._open(writing=True) as tx:
+                yield tx
+        except BaseException as error:
+            if tx is not None and is_counted_failure(tx, error):
+                counting = asyncio.create_task(self._count_failure())
+                self.state.counting.add(counting)
+                counting.add_done_callback(self.state.counting.discard)
+                # After a disconnection nobody waits for it.
+                if not isinstance(error, asyncio.CancelledError):
+                    await asyncio.wait([counting])
+            raise
+
+    async def _count_failure(self) -> None:
+        with suppress(ApiError):
+            async with self._open(writing=True) as tx:
+                await count_failed_write(self.operation_context(tx))
 
     @asynccontextmanager
     async def _read(self) -> AsyncIterator[Transaction]:

@@ -9,7 +9,7 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol, Self
@@ -20,7 +20,7 @@ from asyncpg import Record
 from kalends.core import errors
 from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
-from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter
+from kalends.core.limiter import ConcurrencyLimits, PerOwnerLimiter, WriteTurn, WriteTurns
 from kalends.core.messages import Message
 from kalends.core.throttle import rate_limit_key
 from kalends.store import problems
@@ -115,8 +115,11 @@ class Transaction:
         max_new_records: int | None = None,
         traceparent: str = "",
         log_position: int | None = None,
+        turn: WriteTurn | None = None,
     ) -> None:
         self._connection = connection
+        self._turn = turn  # None for jobs and commands, which do not take turns with users
+        self.is_dry_run = False
         self.log_position = log_position  # on a standby, the position in the write-ahead log
         self._enqueue_purges = enqueue_purges
         self._max_new_records = max_new_records
@@ -146,8 +149,15 @@ class Transaction:
         await self._connection.execute(sql.render(), *sql.values)
 
     async def lock_site(self, user_id: int | None) -> None:
-        """Become the only writer of the site until the end of the transaction."""
-        row = await self.fetch_one(select_site_for_update(self.site.id))
+        """Become the only writer of the site until the end of the transaction.
+
+        Raise 429 if several writes of the user already wait for that in this process.
+        """
+        waiting: AbstractAsyncContextManager[None] = nullcontext()
+        if self._turn is not None and user_id is not None:
+            waiting = self._turn.waiting(self.site.id, user_id)
+        async with waiting:
+            row = await self.fetch_one(select_site_for_update(self.site.id))
         if row is None:
             raise errors.unknown_site()
         self._changes = ChangeLog(
@@ -159,6 +169,14 @@ class Transaction:
             user_id=user_id,
             max_new_records=self._max_new_records,
         )
+
+    @property
+    def has_lock(self) -> bool:
+        return self._changes is not None
+
+    @property
+    def has_written(self) -> bool:
+        return self._changes is not None and bool(self._changes.entries)
 
     @property
     def changes(self) -> ChangeLog:
@@ -187,12 +205,17 @@ class Transaction:
 
     @asynccontextmanager
     async def rolled_back(self) -> AsyncIterator[None]:
-        """Run a part and undo its writes and its entries of the change log, for a dry run."""
+        """Run a part and undo its writes and its entries of the change log, for a dry run.
+
+        After an error in the part, the transaction must be rolled back; it stays marked as a dry run.
+        """
         changes = self.changes
+        self.is_dry_run = True
         saved = (changes.revision, changes.last_post_id, changes.last_term_id, len(changes.entries))
         await self._connection.execute("SAVEPOINT dry_run")
         yield
         await self._connection.execute("ROLLBACK TO SAVEPOINT dry_run")
+        self.is_dry_run = False
         changes.revision, changes.last_post_id, changes.last_term_id, change_count = saved
         del changes.entries[change_count:]
 
@@ -213,6 +236,7 @@ class Database:
         self._public_limiter = _make_limiter(
             math.ceil(options.size * PUBLIC_SHARE), math.ceil(options.max_per_client / 2)
         )
+        self._turns = WriteTurns()
         self._acquiring = 0
         self._recovering: set[asyncio.Task[None]] = set()
         self._distrusted_at = -DISTRUST_INTERVAL
@@ -279,18 +303,19 @@ class Database:
             if anonymous
             else max(self._options.pool_timeout, self._options.statement_timeout)
         )
-        transaction = self._transaction(
-            site, now, self._begin_statement(writing=writing, anonymous=anonymous), writing=writing
-        )
+        begin = self._begin_statement(writing=writing, anonymous=anonymous)
+        turn = WriteTurn(self._turns)
+        transaction = self._transaction(site, now, begin, turn if client_ip else None, writing=writing)
         client = rate_limit_key(client_ip) if client_ip else ""
         public_slot = self._public_limiter.slot(client, max_wait) if client and anonymous else nullcontext()
         slot = self._limiter.slot(client, max_wait) if client else nullcontext()
-        async with public_slot, slot, transaction as tx:
-            yield tx
+        with turn:
+            async with public_slot, slot, transaction as tx:
+                yield tx
 
     @asynccontextmanager
     async def _transaction(
-        self, site: str | int, now: datetime, begin: str, *, writing: bool
+        self, site: str | int, now: datetime, begin: str, turn: WriteTurn | None, *, writing: bool
     ) -> AsyncIterator[Transaction]:
         connection = await self._acquire(self._pool)
         has_entered = is_committing = False
@@ -311,6 +336,7 @@ class Database:
                     max_new_records=MAX_NEW_RECORDS,
                     traceparent=self._options.tracer.make_traceparent() if self._options.tracer else "",
                     log_position=row.get("log_position"),
+                    turn=turn,
                 )
                 yield transaction
                 await transaction.flush_changes()

@@ -19,7 +19,7 @@ from tests.cells.move_fixtures import LOGICAL
 from tests.conftest import replace_database, temporary_database
 from tests.lifecycle.processes import Worker
 from tests.media.image_fixtures import EXTENSION_PATH, make_image
-from tests.robustness.site_fixtures import API_PATH, DATES
+from tests.robustness.site_fixtures import API_PATH, DATES, PatientAuth
 from tests.servers import KALENDS, Server, make_environment
 from tools.postgres import THROWAWAY, throwaway
 
@@ -122,7 +122,8 @@ class Load:
         """Open a client of one of the servers, with connections of its own."""
         client = httpx.AsyncClient(
             base_url=self._live.servers[number % len(self._live.servers)].base_url,
-            headers={"Host": self._site.host}, auth=self._site.login, timeout=30, trust_env=False, verify=False,
+            headers={"Host": self._site.host}, auth=PatientAuth(*self._site.login), timeout=30, trust_env=False,
+            verify=False,
         )  # fmt: skip
         self._clients.append(client)
         return client

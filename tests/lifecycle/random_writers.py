@@ -135,7 +135,7 @@ class Writer:
         with self.known.lock:
             self.known.status_counts[reply.status_code] += 1
         # Others trash and delete what this one writes to: such answers are right. So is "busy".
-        assert reply.status_code in (200, 201, 400, 404, 410, 503), reply.text
+        assert reply.status_code in (200, 201, 400, 404, 410, 429, 503), reply.text
         return reply
 
     def _random_links(self) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """What the robustness tests share: people, clients, an application in this process, small and large runs."""
 
 import asyncio
+import itertools
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,7 @@ from kalends.core import credentials
 from tests.servers import make_cell_settings, make_environment
 
 API_PATH = "/api/calendar/events/v1"
+TOO_MANY_REQUESTS = 429
 
 # Half a year hence: inside the window of every list, whatever the day of the run.
 _DAY = (datetime.now(UTC) + timedelta(days=180)).strftime("%Y-%m-%d")
@@ -81,14 +83,28 @@ def add_tenant(database_url: str, roles: Mapping[str, str] = EDITOR) -> Tenant:
     return Tenant(row[0], host, add_users(database_url, roles, site_id=row[0]))
 
 
+class PatientAuth(httpx.BasicAuth):
+    """Repeat a write that was refused because earlier ones of its user still wait, as clients should."""
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        for authorized in self.auth_flow(request):
+            response = yield authorized
+            for pause in itertools.repeat(0.05, 1000):
+                if response.status_code != TOO_MANY_REQUESTS:
+                    break
+                await asyncio.sleep(pause)
+                response = yield authorized
+
+
 def create_client(
     base_url: str, login: Login | None = None, *, host: str = "", timeout: float = 30
 ) -> httpx.AsyncClient:
-    """A client of a real server; paths are below the namespace."""
+    """A client of a real server, which retries; paths are below the namespace."""
+    auth = PatientAuth(*login) if login else None
     headers = {"Host": host} if host else {}
     # Reading the certificates of the world takes longer than many a test, and nothing here speaks TLS.
     return httpx.AsyncClient(
-        base_url=base_url + API_PATH, auth=login, headers=headers, timeout=timeout, trust_env=False, verify=False
+        base_url=base_url + API_PATH, auth=auth, headers=headers, timeout=timeout, trust_env=False, verify=False
     )
 
 

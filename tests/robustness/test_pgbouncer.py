@@ -19,7 +19,16 @@ import psycopg
 import pytest
 
 from tests.robustness.consistency import assert_consistent
-from tests.robustness.site_fixtures import API_PATH, DATES, Login, Tenant, add_tenant, run_application, wait_until
+from tests.robustness.site_fixtures import (
+    API_PATH,
+    DATES,
+    Login,
+    PatientAuth,
+    Tenant,
+    add_tenant,
+    run_application,
+    wait_until,
+)
 from tests.servers import find_free_port
 from tests.soak import scaled
 
@@ -96,7 +105,9 @@ async def request_in_sequence(client: httpx.AsyncClient, tenant: Tenant, name: s
         method: str, path: str, expected: int, *, by: Login | None = tenant.login, tag: str = "", body: Any = None
     ) -> httpx.Response:
         headers = {"Host": tenant.host} | ({"If-Match": tag} if tag else {})
-        response = await client.request(method, path, auth=by, headers=headers, json=body)
+        response = await client.request(
+            method, path, auth=PatientAuth(*by) if by else None, headers=headers, json=body
+        )
         foreign = ".example" in response.text.replace(tenant.host, "")
         is_right = response.status_code == expected and not foreign
         outcomes["as expected" if is_right else f"{method} {path} {response.status_code} {response.text[:200]}"] += 1

@@ -18,7 +18,7 @@ import pytest
 from kalends.store.migrations import newest_revision
 from tests.conftest import temporary_database
 from tests.robustness.consistency import assert_consistent, read_revision
-from tests.robustness.site_fixtures import add_editor, create_client, wait_until
+from tests.robustness.site_fixtures import add_users, create_client, wait_until
 from tests.servers import Server, make_environment
 from tests.soak import SOAK
 from tools.postgres import throwaway
@@ -27,18 +27,20 @@ WAITING_REQUESTS = 4
 
 
 async def test_sigterm_drains_requests(database_url: str, tmp_path: Path, report: Callable[[object], None]) -> None:
-    login = add_editor(database_url)
+    logins = add_users(database_url, {f"ed{number}": "editor" for number in range(WAITING_REQUESTS)}).values()
     with Server.start(database_url, log=tmp_path / "server.log", workers=2) as server:
         # A process that receives SIGTERM while it starts does not drain anything.
         await wait_until(lambda: server.read_log().count("Started worker-") == 2, 20)
-        async with create_client(server.base_url, login) as client:
+        async with create_client(server.base_url) as client:
             with psycopg.connect(database_url) as holder:
                 holder.execute("SELECT FROM sites FOR UPDATE")
                 requests = [
-                    asyncio.create_task(client.post("/venues", json={"venue": f"{number}"}))
-                    for number in range(WAITING_REQUESTS)
+                    asyncio.create_task(client.post("/venues", json={"venue": f"of {login[0]}"}, auth=login))
+                    for login in logins
                 ]
-                await wait_until(lambda: _count_waiting(database_url) == WAITING_REQUESTS, 20)
+                # In each process, one of them waits in the database and the others for their turn.
+                await wait_until(lambda: _count_waiting(database_url) > 0, 20)
+                await asyncio.sleep(1)
                 os.kill(server.process.pid, signal.SIGTERM)
                 await wait_until(lambda: not _is_listening(server), 10)
                 assert not any(request.done() for request in requests)

@@ -1,13 +1,18 @@
 """An account below the role editor creates a limited number of records per day, however it sends them."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+import psycopg
 import pytest
 
 from tests.api.running_app import Caller, RunningApp, assert_error, expect_json
 from tests.api.sample_records import DATES, SAMPLES, unique
+from tests.console.console_client import ConsoleClient
+from tests.series.series_client import EXTENSION, WEEKLY
 
-BATCH = "http://calendar.test/api/kalends/v1/batch"
+BATCH = f"{EXTENSION}/batch"
 DAILY_LIMIT = 6
 
 
@@ -74,3 +79,92 @@ def test_zero_disables_quota(start_app: Callable[..., RunningApp]) -> None:
     for _ in range(DAILY_LIMIT + 2):
         expect_json(add_event(app.caller("contributor")), 201)
     assert app.sql("SELECT FROM daily_records") == []
+
+
+# Failed writes -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def slow_app(start_app: Callable[..., RunningApp]) -> RunningApp:
+    """Return an application whose writes have a second."""
+    return start_app({"KALENDS_MAX_RECORDS_PER_DAY": "50", "KALENDS_TRANSACTION_TIMEOUT": "1"})
+
+
+@contextmanager
+def lock_events(app: RunningApp) -> Iterator[None]:
+    """Let every write of an event wait until this ends, while it has locked the site."""
+    with psycopg.connect(app.database_url) as connection:
+        connection.execute("LOCK TABLE events IN EXCLUSIVE MODE")
+        yield
+
+
+def read_count(app: RunningApp) -> int:
+    return sum(row["count"] for row in app.sql("SELECT count FROM daily_records"))
+
+
+def create_event(title: str) -> dict[str, object]:
+    return {"method": "POST", "path": "/events", "body": {"title": title, **DATES}}
+
+
+def test_a_write_that_fails_after_it_locked_the_site_is_counted(slow_app: RunningApp) -> None:
+    caller = slow_app.caller("contributor")
+    with lock_events(slow_app):
+        assert_error(caller.post(f"{EXTENSION}/series", WEEKLY), 503, "rest_unavailable")
+    assert read_count(slow_app) == 1
+    # So is a batch of which a part was written before it failed.
+    batch = {"operations": [create_event("One"), create_event("Two"), {"method": "DELETE", "path": "/events/999"}]}
+    assert_error(caller.post(BATCH, batch), 404, "rest_batch_failed")
+    assert read_count(slow_app) == 2
+    assert_error(slow_app.caller("editor").post(BATCH, batch), 404, "rest_batch_failed")
+    assert read_count(slow_app) == 2
+    expect_json(add_event(caller), 201)
+    assert read_count(slow_app) == 3
+
+
+def test_a_write_of_a_client_that_disconnects_is_counted(slow_app: RunningApp) -> None:
+    caller = slow_app.caller("contributor")
+
+    async def disconnect() -> None:
+        task = asyncio.create_task(caller.request_async("POST", "/events", json={"title": "Gone", **DATES}))
+        await asyncio.sleep(0.5)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    with lock_events(slow_app):
+        slow_app.run(disconnect())
+    slow_app.run(asyncio.sleep(0.5))
+    assert read_count(slow_app) == 1
+
+
+def test_refused_input_and_dry_runs_are_not_counted(slow_app: RunningApp) -> None:
+    caller, other = slow_app.caller("contributor"), slow_app.caller("author")
+    series = expect_json(caller.post(f"{EXTENSION}/series", WEEKLY), 201)
+    foreign = other.create("events", title="Foreign", **DATES)["id"]
+    event = caller.create("events", title="Own", **DATES)["id"]
+    before = read_count(slow_app)
+    assert_error(add_event(caller, start_date="soon"), 400, "rest_invalid_param", "start_date")
+    assert_error(add_event(caller, categories=[999]), 400, "rest_invalid_param", "categories")
+    assert_error(caller.patch("/events/999", {"title": "X"}), 404, "rest-event-not-found")
+    assert caller.patch(f"/events/{foreign}", {"title": "X"}).status_code == 403
+    stale = caller.patch(f"/events/{event}", {"title": "X"}, headers={"If-Match": '"1"'})
+    assert_error(stale, 412, "rest_precondition_failed")
+    assert_error(caller.post(BATCH, {"operations": [{"method": "DELETE", "path": "/events/999"}]}), 404,
+        "rest_batch_failed")  # fmt: skip
+    path = f"{EXTENSION}/series/{series['id']}?scope=all&dry_run=true"
+    expect_json(caller.patch(path, {"title": "Dry"}))
+    with lock_events(slow_app):
+        assert_error(caller.patch(path, {"title": "Dry"}), 503, "rest_unavailable")
+    assert read_count(slow_app) == before
+
+
+def test_previews_in_the_console_are_not_counted(slow_app: RunningApp) -> None:
+    client = ConsoleClient.signed_in(slow_app, "contributor")
+    form = client.page("/console/events/new").form(title="Preview", start_date="2090-01-01", action="preview")
+    response = client.post("/console/events/new", {**form, "start_time": "10:00", "end_time": "11:00"})
+    assert (response.status_code, "Preview" in response.text) == (200, True), response.text
+    assert read_count(slow_app) == 0
+    assert count_records(slow_app) == 0
+    # The preview of a form in a database that does not respond in time is not counted either.
+    with lock_events(slow_app):
+        client.post("/console/events/new", {**form, "start_time": "10:00", "end_time": "11:00"})
+    assert read_count(slow_app) == 0

@@ -11,7 +11,7 @@ import psycopg
 from kalends.store.migrations import migrate
 from tests.robustness.consistency import assert_consistent
 from tests.robustness.process_control import kill_cluster, restart_cluster
-from tests.robustness.site_fixtures import add_editor, add_tenant, run_application, wait_until
+from tests.robustness.site_fixtures import PatientAuth, add_editor, add_tenant, run_application, wait_until
 from tests.series.series_client import WEEKLY
 from tests.servers import Server
 from tests.soak import scaled
@@ -41,7 +41,9 @@ async def test_sixteen_writers_of_one_series_lose_nothing(database_url: str) -> 
     outcomes: Counter[int] = Counter()
     async with (
         run_application(database_url, pool_size=4, pool_timeout=30) as transport,
-        httpx.AsyncClient(transport=transport, base_url="http://calendar.test", auth=login, timeout=120) as client,
+        httpx.AsyncClient(
+            transport=transport, base_url="http://calendar.test", auth=PatientAuth(*login), timeout=120
+        ) as client,
     ):
         series = await create_series(client, title="Crowd")
         events = [row[0] for row in read_events(database_url, series["id"])]

@@ -78,6 +78,11 @@ TOO_MANY_ATTEMPTS = ErrorCode(
     429, "rest_too_many_attempts", N_("Too many failed attempts; `Retry-After` says how long to wait.")
 )
 QUOTA = ErrorCode(429, "rest_quota_exceeded", N_("The account has created too many records today."))
+TOO_MANY_WRITES = ErrorCode(
+    429,
+    "rest_too_many_writes",
+    N_("Earlier writes of this user to the site are still waiting; `Retry-After` says how long to wait."),
+)
 INTERNAL_ERROR = ErrorCode(500, "internal_server_error", N_("Internal server error, logged under `X-Request-ID`."))
 BUSY = ErrorCode(503, "rest_unavailable", N_("The database is busy or unavailable; retry."))
 OUTCOME_UNKNOWN = ErrorCode(
@@ -138,6 +143,7 @@ ERROR_CODES: Final = (
     KEY_REUSED,
     TOO_MANY_ATTEMPTS,
     QUOTA,
+    TOO_MANY_WRITES,
     INTERNAL_ERROR,
     BUSY,
     OUTCOME_UNKNOWN,
@@ -156,6 +162,7 @@ WRITE_ERRORS: Final = (
     CROSS_SITE,
     CONFLICT,
     QUOTA,
+    TOO_MANY_WRITES,
     OUTCOME_UNKNOWN,
     FULL,
 )

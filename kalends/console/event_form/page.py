@@ -190,9 +190,11 @@ async def show_form_again(
 ) -> Response:
     """Render the form with the reasons why it was not saved."""
     status = error.status if 400 <= error.status < 500 else 400
-    return await show_form(
+    response = await show_form(
         console_request, context, replace(page, error=form_error(error), errors=field_errors(error), status=status)
     )
+    response.headers.update(error.headers)
+    return response
 
 
 def make_locale(console_request: ConsoleRequest) -> PageLocale:

@@ -1,7 +1,7 @@
 """The preview of an event in the template of the public page, for drafts and for unsaved changes."""
 
 from dataclasses import replace
-from typing import Any, Final, NoReturn
+from typing import Final
 
 from starlette.responses import Response
 
@@ -20,14 +20,6 @@ from kalends.website.detail_views import show_event_page
 from kalends.website.handler import PageRequest, PageResponse, make_context
 
 
-class _RollBackError(Exception):
-    """Ends the transaction of a preview without saving anything."""
-
-    def __init__(self, response: Response) -> None:
-        super().__init__()
-        self.response = response
-
-
 async def show_preview(console_request: ConsoleRequest) -> Response:
     """Show the page of a stored event, whatever its status."""
     async with console_request.transaction() as tx:
@@ -39,22 +31,15 @@ async def preview_unsaved(console_request: ConsoleRequest, submission: Submissio
     params = submission.find_params()
     if submission.record_id is None:
         params["status"] = "draft"
-    try:
-        await _render_and_roll_back(console_request, submission.record_id, params)
-    except _RollBackError as ended:
-        return ended.response
-
-
-async def _render_and_roll_back(
-    console_request: ConsoleRequest, record_id: int | None, params: dict[str, Any]
-) -> NoReturn:
+    record_id = submission.record_id
     values = read_params(EVENTS.fields, params, update=record_id is not None)
     await hash_new_passwords(console_request.site, values)
     async with console_request.write() as tx:
         await tx.lock_site(console_request.actor.user_id)
-        context = console_request.make_context(tx, values, record_id=record_id)
-        outcome = await (create_record if record_id is None else update_record)(EVENTS, context)
-        raise _RollBackError(await _show(console_request, tx, outcome.body["id"]))
+        async with tx.rolled_back():
+            context = console_request.make_context(tx, values, record_id=record_id)
+            outcome = await (create_record if record_id is None else update_record)(EVENTS, context)
+            return await _show(console_request, tx, outcome.body["id"])
 
 
 def show_preview_error(console_request: ConsoleRequest, error: ApiError) -> Response:

@@ -174,7 +174,7 @@ async def show_form(
     async with console_request.transaction() as tx:
         loaded = await load_options(console_request, tx, form, texts, row)
     errors = field_errors(error) if error else {}
-    return show(
+    response = show(
         console_request,
         "record_form.html",
         status=error.status if error else 200,
@@ -190,6 +190,9 @@ async def show_form(
         statuses=STATUS_FILTERS,
         labels={name: label for name, label in form.labels.items() if name in errors},
     )
+    if error:
+        response.headers.update(error.headers)
+    return response
 
 
 def _make_routes(kinds: str, min_role: str) -> tuple[ConsoleRoute, ...]:
