@@ -18,6 +18,7 @@ from kalends.website.routes import show_default_view
 # The settings that the preview shows.
 PREVIEWED: Final = ("logo_url", "accent", "second_accent", "fonts", CUSTOM_CSS)
 STYLE_SOURCE: Final = "style-src 'self'"
+IMAGE_SOURCE: Final = "img-src 'self'"
 
 
 async def render_preview(console_request: ConsoleRequest, settings: Mapping[str, str]) -> Response:
@@ -54,5 +55,6 @@ def _respond(page: PageResponse, css: str) -> Response:
         body = body.replace("</head>", f"<style>{css}</style>\n</head>", 1)
         digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
         policy = headers["Content-Security-Policy"]
-        headers["Content-Security-Policy"] = policy.replace(STYLE_SOURCE, f"{STYLE_SOURCE} 'sha256-{digest}'", 1)
+        policy = policy.replace(STYLE_SOURCE, f"{STYLE_SOURCE} 'sha256-{digest}'", 1)
+        headers["Content-Security-Policy"] = policy.replace(IMAGE_SOURCE, f"{IMAGE_SOURCE} data:", 1)
     return Response(body, page.status, headers, media_type=page.media_type)

@@ -160,7 +160,9 @@ def show_page(
     headers = {
         **(discovery.headers if discovery else {}),
         "Content-Security-Policy": _content_security_policy(
-            page_request, (site.logo_url, *page_request.highlights.image_urls, *image_urls)
+            page_request,
+            (site.logo_url, *page_request.highlights.image_urls, *image_urls),
+            has_custom_css=bool(site.custom_css_hash),
         ),
         "Referrer-Policy": "strict-origin-when-cross-origin",
     }
@@ -210,13 +212,16 @@ def _make_language_links(page_request: PageRequest, site_language: str) -> list[
     ]
 
 
-def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, ...]) -> str:
-    """Allow nothing inline, and from other hosts only images: those of the media library and map tiles."""
+def _content_security_policy(page_request: PageRequest, image_urls: tuple[str, ...], *, has_custom_css: bool) -> str:
+    """Allow nothing inline, and from other hosts only images: those of the media library and map tiles.
+
+    Custom CSS may have embedded images (`core/custom_css.py`).
+    """
     # A tile URL may contain {s}, the placeholder for one of several subdomains.
     origins = {
         find_origin(url) for url in (*image_urls, page_request.map_settings.tiles_url.replace("{s}.", "*."))
     } - {""}
-    sources = ["'self'", *sorted(origins)]
+    sources = ["'self'", *(["data:"] if has_custom_css else []), *sorted(origins)]
     ancestors = "*" if page_request.embedded else "'self'"
     return (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
