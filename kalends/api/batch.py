@@ -115,7 +115,7 @@ def _read_if_match(value: object) -> frozenset[int] | None:
         return frozenset([value])
     if not isinstance(value, str):
         raise InvalidValue("must contain operations whose `if_match` is a revision or an ETag.")
-    return frozenset([int(value)]) if value.isdecimal() else responses.read_if_match(value)
+    return frozenset([int(value)]) if value.isdecimal() else responses.read_if_match(value, "if_match")
 
 
 def _choose_interface(interfaces: tuple[Interface, Interface], path: str, values: dict[str, Any]) -> Interface:

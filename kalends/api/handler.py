@@ -261,7 +261,7 @@ def _make_context(
         slug=slug,
         accepts_fragments=not endpoint.is_write and "_fields" not in sent.raw.values,
         query_pairs=_select_known(sent.raw.query, endpoint) if sent.raw.query else (),
-        if_match=responses.read_if_match(api_request.request.headers.get("if-match", "")),
+        if_match=responses.read_if_match(api_request.request.headers.get("if-match")) if endpoint.is_write else None,
     )
 
 

@@ -7,6 +7,7 @@ ApiError                    an error response: code, status, message, data
        rest_invalid_json             the body is not valid JSON             invalid_json
        rest_invalid_form             the form is malformed                  invalid_form
        rest_invalid_host             the Host header is malformed           invalid_host
+       rest_invalid_header           If-Match is empty                      empty_if_match
        rest_too_many_records         too many new records in one request    too_many_records
        term_exists                   the name or slug of a term is in use   term_exists
   401  incorrect_password            invalid credentials                    bad_credentials
@@ -169,6 +170,15 @@ def missing_name(param: str, name_field: str) -> ApiError:
 def invalid(name: str, text: str, /, **values: object) -> ApiError:
     """Return the error for one parameter: `invalid("parent", "there is no category {id}.", id=7)`."""
     return invalid_params({name: for_param(name, Message(text, **values))})
+
+
+def empty_if_match(name: str) -> ApiError:
+    """Return the error for a condition that names no version, which must not count as no condition."""
+    return ApiError(
+        400,
+        "rest_invalid_header",
+        Message("`{name}` is empty. Send the ETag of the record, or leave `{name}` out.", name=name),
+    )
 
 
 def unknown_ids(name: str, kind: str, ids: str) -> ApiError:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
+from kalends.core import errors
 from kalends.core.errors import ApiError
 from kalends.http.json_texts import json_default
 from kalends.http.language import DEFAULT
@@ -86,10 +87,14 @@ def is_known_etag(tag: str, known_etags: Iterable[str]) -> bool:
     return "*" in known or tag.removeprefix("W/") in known
 
 
-def read_if_match(header: str) -> frozenset[int] | None:
-    """Return the revisions that If-Match accepts; None if it is empty or accepts any."""
+def read_if_match(header: str | None, name: str = "If-Match") -> frozenset[int] | None:
+    """Return the revisions that If-Match accepts; None if it is absent or accepts any. Raise 400 if it is empty."""
+    if header is None:
+        return None
     tags = split_etags(header)
-    if not tags or "*" in tags:
+    if not tags:
+        raise errors.empty_if_match(name)
+    if "*" in tags:
         return None
     return frozenset(revision for tag in tags if (revision := read_revision(tag)) is not None)
 

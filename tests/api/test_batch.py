@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.api.conftest import StartApp
 from tests.api.running_app import HOST, RunningApp
 
@@ -109,6 +111,17 @@ def test_forms_of_a_precondition(start_app: StartApp) -> None:
     for malformed in (True, [1], {}, 1.5):
         response = run_batch(app, "editor", [{**TAG, "body": {"name": "x"}, "if_match": malformed}])
         assert (response.status_code, response.json()["code"]) == (400, "rest_invalid_param"), malformed
+
+
+@pytest.mark.parametrize("empty", ["", " ", ","])
+def test_empty_precondition_is_rejected(start_app: StartApp, empty: str) -> None:
+    app = start_app()
+    tag = app.caller("editor").create("tags", name="one")
+    operation = {"method": "PATCH", "path": f"/tags/{tag['id']}", "body": {"name": "two"}, "if_match": empty}
+    response = run_batch(app, "editor", [operation], atomic=False)
+    assert (response.status_code, response.json()["code"]) == (400, "rest_invalid_header")
+    assert "`if_match`" in response.json()["message"]
+    assert tag_names(app) == ["one"]
 
 
 def test_precondition_requires_a_record(start_app: StartApp) -> None:

@@ -158,6 +158,24 @@ def test_write_with_stale_etag_is_412_and_changes_nothing(
     assert editor.read(sample.kind, record["id"])[sample.text_param] == format_text(sample, "between")
 
 
+@pytest.mark.parametrize("header", ["", " ", ",", " , ,"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_empty_if_match_is_rejected(
+    editor: Caller, sample: Sample, record: dict[str, Any], method: str, header: str
+) -> None:
+    """A client that lost the ETag must not overwrite the changes of others without noticing it."""
+    path = f"/{sample.kind}/{record['id']}"
+    before = editor.read(sample.kind, record["id"])
+    response = editor.request(method, path, json={sample.text_param: "lost"}, headers={"If-Match": header})
+    assert_error(response, 400, "rest_invalid_header")
+    assert "`If-Match`" in response.json()["message"]
+    assert editor.read(sample.kind, record["id"]) == before
+
+
+def test_empty_if_match_of_a_read_is_ignored(editor: Caller, sample: Sample, record: dict[str, Any]) -> None:
+    assert editor.get(f"/{sample.kind}/{record['id']}", headers={"If-Match": ""}).status_code == 200
+
+
 def test_etag_of_any_representation_is_valid_for_if_match(
     editor: Caller, sample: Sample, record: dict[str, Any]
 ) -> None:

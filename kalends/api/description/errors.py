@@ -13,6 +13,7 @@ INVALID = ErrorCode(400, "rest_invalid_param", N_("Invalid parameters; `data.par
 JSON = ErrorCode(400, "rest_invalid_json", N_("The request body is not valid JSON."))
 FORM = ErrorCode(400, "rest_invalid_form", N_("The form or the query string cannot be read."))
 HOST = ErrorCode(400, "rest_invalid_host", N_("The Host header is not a single host name with an optional port."))
+HEADER = ErrorCode(400, "rest_invalid_header", N_("`If-Match`, or `if_match` in a batch, is empty."))
 TERM_EXISTS = ErrorCode(
     400, "term_exists", N_("A term with this name or slug already exists; its ID is `data.term_id`.")
 )
@@ -106,6 +107,7 @@ ERROR_CODES: Final = (
     JSON,
     FORM,
     HOST,
+    HEADER,
     TERM_EXISTS,
     TOO_MANY,
     CREDENTIALS,
@@ -154,6 +156,7 @@ COMMON_ERRORS: Final = (CREDENTIALS, HOST, HEAD, SITE, TOO_MANY_ATTEMPTS, INTERN
 ROUTE_ERRORS: Final = (*COMMON_ERRORS, INVALID, FORM, TIMEOUT, TOO_LARGE)
 WRITE_ERRORS: Final = (
     *ROUTE_ERRORS,
+    HEADER,
     JSON,
     MEDIA_TYPE,
     SIGN_IN,
