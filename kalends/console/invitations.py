@@ -61,13 +61,12 @@ async def enqueue_link(
     console_request: ConsoleRequest, tx: Transaction, user_id: int, email: str, purpose: Purpose
 ) -> None:
     """Send a one-time link by e-mail, in the language of its recipient."""
-    translate = translator(await _find_language(tx, user_id))
+    translate = translator(choose_language(tx, await users.find_preferred_language(tx, user_id)))
     subject = Message(SUBJECTS[purpose], site=tx.site.name).render(translate)
     text = Message(TEXTS[purpose], site=tx.site.name, link=LINK).render(translate)
     await enqueue_email(tx, email, subject, text, RequestedLink(user_id, purpose, console_request.origin_url))
 
 
-async def _find_language(tx: Transaction, user_id: int) -> str:
+def choose_language(tx: Transaction, own: str) -> str:
     """Return the language of an e-mail: the one that its recipient has chosen, else that of the site."""
-    own = await users.find_preferred_language(tx, user_id)
     return (find_language(own) if own else None) or find_language(tx.site.language) or DEFAULT

@@ -8,7 +8,9 @@ from urllib.parse import urlencode
 
 from starlette.responses import JSONResponse, Response
 
+from kalends.console.confirmation import is_confirmed, require_confirmed
 from kalends.console.contrast import make_notes
+from kalends.console.invitations import choose_language
 from kalends.console.logos import list_logos, store_logo
 from kalends.console.preview import PREVIEWED, render_preview
 from kalends.console.rendering import show
@@ -18,7 +20,10 @@ from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
 from kalends.http.language import translator
 from kalends.operations import sites
+from kalends.operations.emails import enqueue_email
 from kalends.operations.sites import CUSTOM_CSS
+from kalends.store import users
+from kalends.store.database import Transaction
 
 SETTINGS: Final = f"{PREFIX}/settings"
 APPEARANCE: Final = f"{SETTINGS}/appearance"
@@ -43,6 +48,17 @@ LABELS: Final = {
     "fonts": N_("Fonts"),
     CUSTOM_CSS: N_("Custom CSS"),
 }
+
+
+# The subject and the text of the e-mail about a new address of the site.
+ADDRESS_NOTICE: Final = (
+    N_("New address: {site}"),
+    N_(
+        "{login} has changed the address of the calendar {site}.\n\nBefore: {former}\nNow: {new}\n\nLinks in "
+        "e-mails, such as those for a new password, now lead to the new address. If this change was not intended, do "
+        "not open them, and ask the operator of the server to restore the former address."
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +135,32 @@ async def _save(console_request: ConsoleRequest, group: Group) -> Response:
         changed = {key: value for key, value in values.items() if value.strip() != current[key]}
         is_outdated = console_request.form_text("version") != _make_version(current)
         problems = _find_risks(console_request, changed) | sites.find_problems(changed)
-        if changed and not problems and not is_outdated:
+        is_rejected = bool(problems) or (bool(changed) and is_outdated)
+        # Links in e-mails lead to this address, which is also their sender.
+        unproven = require_confirmed(console_request) if "base_url" in changed else None
+        if changed and not is_rejected and unproven is None:
             await sites.set_several(tx, changed, console_request.actor.user_id)
-    if problems or (changed and is_outdated):
+            if "base_url" in changed:
+                former, new = (console_request.base_url(source["base_url"].strip()) for source in (current, changed))
+                await _announce_address(console_request, tx, former, new)
+    if is_rejected:
         return await _page(console_request, group, values, problems, is_outdated=is_outdated)
-    return redirect(group.path, "saved")
+    return unproven or redirect(group.path, "saved")
+
+
+async def _announce_address(console_request: ConsoleRequest, tx: Transaction, former: str, new: str) -> None:
+    """Tell all administrators by e-mail that the address of the site has changed."""
+    if not console_request.state.sends_email:
+        return
+    login = console_request.session.login if console_request.session else ""
+    for row in await users.find_administrators(tx):
+        if row["email"]:
+            translate = translator(choose_language(tx, row["language"] or ""))
+            subject, text = (
+                Message(part, site=tx.site.name, login=login, former=former, new=new).render(translate)
+                for part in ADDRESS_NOTICE
+            )
+            await enqueue_email(tx, row["email"], subject, text)
 
 
 def _find_risks(console_request: ConsoleRequest, changed: Mapping[str, str]) -> dict[str, Message]:
@@ -176,6 +213,7 @@ async def _page(
         is_outdated=is_outdated,
         is_unsaved=group.select(shown) != group.select(saved),
         version=_make_version(group.select(saved)),
+        is_confirmed=is_confirmed(console_request),
         labels={**LABELS, "file": N_("File")},
         options=make_options(console_request),
         **_appearance_values(console_request, shown, logos) if group is APPEARANCE_GROUP else {"zones": list_zones()},

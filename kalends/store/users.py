@@ -276,10 +276,15 @@ async def find_first_administrator(tx: Transaction) -> int | None:
 
 async def is_last_administrator(tx: Transaction, user_id: int) -> bool:
     """Return whether a user is the only administrator of the site who can sign in."""
-    administrators = await tx.fetch_all(
-        Sql("SELECT id FROM users WHERE site_id = ? AND role = 'administrator' AND disabled_at IS NULL", tx.site.id)
+    return [row["id"] for row in await find_administrators(tx)] == [user_id]
+
+
+async def find_administrators(tx: Transaction) -> list[Record]:
+    """Return `id`, `email` and `language` of the administrators who can sign in."""
+    return await tx.fetch_all(
+        Sql("SELECT id, email, language FROM users WHERE site_id = ?", tx.site.id)
+        + Sql("AND role = 'administrator' AND disabled_at IS NULL ORDER BY id")
     )
-    return [row["id"] for row in administrators] == [user_id]
 
 
 async def set_disabled(tx: Transaction, user_id: int, *, disabled: bool) -> None:

@@ -65,6 +65,30 @@ def test_reset_by_email(app: RunningApp, smtp: SmtpServer, worker: Worker, visit
     assert len(smtp.messages) == 1
 
 
+def test_all_administrators_learn_of_a_new_address(app: RunningApp, smtp: SmtpServer, worker: Worker) -> None:
+    """Each administrator gets an e-mail in their language; links in later ones lead to the new address."""
+    app.sql(
+        """INSERT INTO users (site_id, id, login, email, role, language, disabled_at) VALUES
+            (1, 901, 'zoe', 'zoe@example.org', 'administrator', 'de', NULL),
+            (1, 902, 'max', 'max@example.org', 'administrator', '', now()),
+            (1, 903, 'eva', 'eva@example.org', 'editor', '', NULL),
+            (1, 904, 'ivo', '', 'administrator', '', NULL)"""
+    )
+    client, known = ConsoleClient.signed_in(app, "administrator"), len(smtp.messages)
+    form = client.page("/console/settings").form(base_url=f"{BASE_URL}/new", confirm_base_url="true")
+    assert client.post("/console/settings", form).status_code == 303
+    wait_until(lambda: len(smtp.messages) == known + 2, 60)
+    sent = dict(zip([to for (to,) in smtp.recipients[known:]], smtp.messages[known:], strict=True))
+    assert {to: message["Subject"] for to, message in sent.items()} == {
+        "administrator@example.org": "New address: Kalends",
+        "zoe@example.org": "Neue Adresse: Kalends",
+    }
+    for message in sent.values():
+        assert {BASE_URL, f"{BASE_URL}/new", "administrator"} <= set(message.get_content().split())
+    app.set_site("base_url", "")
+    app.sql("DELETE FROM users WHERE id > 900")
+
+
 def test_one_account_gets_few_emails(app: RunningApp) -> None:
     for number in range(5):
         client = ConsoleClient(app, client_ip=f"198.51.100.{number}")

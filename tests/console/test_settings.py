@@ -8,9 +8,10 @@ import pytest
 from PIL import Image
 
 from kalends.operations import sites
+from kalends.operations.sessions import hash_token
 from kalends.store.database import Transaction
 from tests.api.running_app import RunningApp
-from tests.console.console_client import ConsoleClient, Page
+from tests.console.console_client import PASSWORD, ConsoleClient, Page
 
 SETTINGS = "/console/settings"
 APPEARANCE = f"{SETTINGS}/appearance"
@@ -79,6 +80,32 @@ def test_all_settings_can_be_changed(app: RunningApp, administrator: ConsoleClie
     assert page.headers["content-language"] == "en"
 
 
+def test_a_new_address_requires_proof(app: RunningApp) -> None:
+    """Links for a new password lead to it, so a session that was left open is not enough."""
+    client = ConsoleClient.signed_in(app, "administrator")
+    form = client.page(SETTINGS).form(base_url="https://elsewhere.example", confirm_base_url="true", name="Proof")
+    before = read(app)
+    app.sql(
+        "UPDATE sessions SET reauthenticated_at = reauthenticated_at - interval '16 minutes' WHERE token_hash = $1",
+        hash_token(client.token),
+    )
+    refused = client.post(SETTINGS, form)
+    assert (refused.status_code, refused.headers["location"]) == (303, f"/console/confirm?next={SETTINGS}")
+    assert read(app) == before
+    page = client.page(SETTINGS)
+    assert "base_url" not in page.fields
+    assert f'href="/console/confirm?next={SETTINGS}"' in page.html
+    # Other settings need no proof.
+    assert client.post(SETTINGS, page.form(name="Proof")).headers["location"] == f"{SETTINGS}?notice=saved"
+    assert client.post("/console/confirm", {"password": PASSWORD, "next": SETTINGS}).status_code == 303
+    form = client.page(SETTINGS).form(
+        base_url="https://calendar.test/new", confirm_base_url="true", name=before["name"]
+    )
+    assert client.post(SETTINGS, form).status_code == 303
+    assert read(app)["base_url"] == "https://calendar.test/new"
+    app.set_site("base_url", before["base_url"])
+
+
 def test_unchanged_form_changes_nothing(app: RunningApp, administrator: ConsoleClient) -> None:
     before = read_revision(app)
     for path in (SETTINGS, APPEARANCE):
@@ -102,7 +129,7 @@ def test_unchanged_form_changes_nothing(app: RunningApp, administrator: ConsoleC
         (APPEARANCE, "second_accent", "#12", "must be a colour such as #1f6f8b."),
         (APPEARANCE, "fonts", "comic", "must be one of serif, "),
         (APPEARANCE, "custom_css", "@import 'x'", "must not contain @import."),
-        (APPEARANCE, "custom_css", "a { background: url(//evil.example/x) }", "must not contain addresses of other"),
+        (APPEARANCE, "custom_css", "a { background: url(//evil.example/x) }", "must not contain the address //evil"),
         (APPEARANCE, "file", "logo.png", "Press “Upload” to use this image"),
     ],
 )
