@@ -5,6 +5,7 @@ The command modules import everything heavy late, so that `kalends --help` start
 
 import asyncio
 import os
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -15,6 +16,8 @@ from kalends.cli.errors import fail
 from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from kalends.operations.media.library import Library
     from kalends.settings import Settings
     from kalends.store.database import Transaction
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 # Seconds that a command waits for a connection to the database.
 CONNECT_TIMEOUT = 10.0
+# Seconds between lines of progress if the output is no terminal.
+PROGRESS_INTERVAL = 10.0
 
 SiteOption = Annotated[
     str, typer.Option("--site", help="Host name or ID of the site; required if the server has several sites.")
@@ -37,22 +42,45 @@ class ProgressReport(Protocol):
 
 
 @contextmanager
-def show_progress() -> Iterator[ProgressReport]:
-    """Show a progress bar per stage on standard error; yield the function that updates it."""
+def show_progress(interval: float = PROGRESS_INTERVAL) -> Iterator[ProgressReport]:
+    """Show a progress bar per stage on standard error; yield the function that updates it.
+
+    If that is no terminal, a line every `interval` seconds has the current stage.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     notes = TextColumn("{task.fields[note]}")
-    with Progress(*columns, notes, console=Console(stderr=True)) as progress:
+    console, lines = Console(stderr=True), ["starting"]
+    with Progress(*columns, notes, console=console) as progress, _repeating_line(console, lines, interval):
         stages: dict[str, TaskID] = {}
 
         def report(stage: str, done: int, total: int, note: str = "") -> None:
             if stage not in stages:
                 stages[stage] = progress.add_task(stage, total=total, note=note)
             progress.update(stages[stage], completed=done, total=total, note=note)
+            lines[0] = f"{stage}: {done:,} of {total:,} {note}".rstrip()
 
         yield report
+
+
+@contextmanager
+def _repeating_line(console: "Console", lines: list[str], interval: float) -> Iterator[None]:
+    """Print the current line at intervals in a thread, because a stage may take long without any progress."""
+    is_over = threading.Event()
+
+    def repeat() -> None:
+        while not is_over.wait(interval):
+            print(lines[0], file=console.file, flush=True)
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    if not console.is_terminal:
+        thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
 
 
 def run_in_transaction(site: str, work: Callable[["Transaction"], Awaitable[Any]]) -> Any:
