@@ -57,6 +57,10 @@ class ConnectionFailed(InvalidValue):
     """No complete response arrived: the server is down, slow or closed the connection. A later attempt may work."""
 
 
+class TimedOut(ConnectionFailed):
+    """The server did not send the whole response in time."""
+
+
 class Fetcher:
     def __init__(
         self,
@@ -70,7 +74,7 @@ class Fetcher:
         self._allowed_networks = allowed_networks
         self._ports = ports
         self._resolve = resolve
-        self._seconds = seconds
+        self.seconds = seconds
         self._semaphore = asyncio.Semaphore(max_concurrent)
 
     async def get(
@@ -92,17 +96,15 @@ class Fetcher:
         self, fetch: Fetch, url: str, into: BinaryIO, limit: int, headers: Mapping[str, str]
     ) -> FetchResponse:
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 await self._semaphore.acquire()
         except TimeoutError:
             raise errors.overloaded() from None  # The local queue is full; the remote server is not at fault.
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 return await fetch(url, into, limit, headers)
         except TimeoutError:
-            raise ConnectionFailed(
-                "the remote server timed out after {seconds} s.", seconds=round(self._seconds)
-            ) from None
+            raise TimedOut("the remote server timed out after {seconds} s.", seconds=round(self.seconds)) from None
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, ConnectionError) as error:
             raise connection_failed() from error
         except ssl.SSLError as error:

@@ -1,15 +1,18 @@
 """A client of a WordPress site with The Events Calendar.
 
-It limits the rate of its requests, waits if the site is overloaded, and repeats requests that failed. The credentials
-are sent only to the origin of the site, and redirects are never followed with them.
+It sends up to four requests at a time while the site answers quickly, waits if the site is overloaded, and repeats
+requests that failed. The credentials are sent only to the origin of the site, and redirects are never followed with
+them.
 """
 
 import asyncio
 import base64
 import io
+import re
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -17,7 +20,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from kalends.adapters.safe_fetch import ConnectionFailed, Fetcher, too_large
+from kalends.adapters.safe_fetch import ConnectionFailed, Fetcher, TimedOut, too_large
 from kalends.core.errors import InvalidValue
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -25,8 +28,12 @@ Sleep = Callable[[float], Awaitable[object]]
 MAX_JSON_BYTES: Final = 32 * 1024 * 1024
 MAX_ATTEMPTS: Final = 6
 MAX_WAIT: Final = 300.0  # seconds, whatever Retry-After says
+MAX_PARALLEL: Final = 4
+# A response that took no longer is fast; so is one that took less than twice as long as the fastest of its kind.
+FAST_SECONDS: Final = 1.0
 # Statuses of a site that is overloaded or being updated. 500 may be the fault of one record.
 TEMPORARY_STATUSES: Final = (429, 500, 502, 503, 504, 520, 521, 522, 523, 524)
+TIMEOUT_STATUSES: Final = (504, 524)  # of a proxy that did not wait longer for the site
 USEFUL_HEADERS: Final = (
     *("content-type", "date", "etag", "last-modified", "link", "location"),
     *("x-tec-total", "x-tec-totalpages", "x-wp-total", "x-wp-totalpages"),
@@ -38,9 +45,15 @@ EXPERIMENTAL: Final = {
     "support is not provided for it."
 }
 
+_NUMBER: Final = re.compile(r"\d+")
+
 
 class SiteProblem(InvalidValue):
     """The site cannot be read. The message is a sentence for the operator."""
+
+
+class SlowAnswer(Exception):
+    """The site needs too long for a response; a smaller one may arrive in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,7 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    seconds: float = 0.0
 
     @property
     def json(self) -> Any:
@@ -63,11 +77,37 @@ class Answer:
         return code if isinstance(code, str) else ""
 
 
+@dataclass(slots=True)
+class Pace:
+    """The number of requests at a time: it grows while the site answers quickly, and halves when it does not."""
+
+    limit: float = 1.0
+    running: int = 0
+    shortest: dict[str, float] = field(default_factory=dict[str, float])
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        async with self.changed:
+            await self.changed.wait_for(lambda: self.running < int(self.limit))
+            self.running += 1
+        try:
+            yield
+        finally:
+            async with self.changed:
+                self.running -= 1
+                self.changed.notify_all()
+
+    def note(self, kind: str, seconds: float, *, failed: bool) -> None:
+        shortest = self.shortest[kind] = min(seconds, self.shortest.get(kind, seconds))
+        is_fast = not failed and seconds <= max(FAST_SECONDS, 2 * shortest)
+        self.limit = min(self.limit + 0.5, MAX_PARALLEL) if is_fast else max(self.limit / 2, 1.0)
+
+
 class TecSite:
     """Reads one site.
 
-    `rate` is the maximum number of requests per second; 0: no limit; None: one request at a time. `sleep` is a
-    parameter for tests.
+    `rate` is the maximum number of requests per second; None: no limit. `sleep` is a parameter for tests.
     """
 
     def __init__(
@@ -83,25 +123,39 @@ class TecSite:
         self._fetcher = fetcher
         self.url = url.rstrip("/")
         self._authorization = _build_authorization(login, password) if login else ""
-        # Without a rate, the pause after a response is as long as the response took: a slow site gets few requests.
         self._pause = 1 / rate if rate else 0.0
-        self._is_adaptive = rate is None
+        self._pace = Pace()
         self._next_start = 0.0
         self._sleep = sleep
         self.requests = 0
 
+    @property
+    def seconds(self) -> float:
+        """Return the time that a response may take."""
+        return self._fetcher.seconds
+
     async def get_json(
-        self, url: str, *, signed: bool = True, headers: Mapping[str, str] | None = None, limit: int = MAX_JSON_BYTES
+        self, url: str, *, headers: Mapping[str, str] | None = None, is_divisible: bool = False
     ) -> Answer:
-        """Fetch JSON. A response of status 200 that is no valid JSON is requested again, like one that failed."""
-        return await self._repeat(url, signed, headers or {}, limit, is_json=True)
+        """Fetch JSON. A response of status 200 that is no valid JSON is requested again, like one that failed.
+
+        `is_divisible`: raise SlowAnswer after the first timeout, because the caller can ask for less.
+        """
+        return await self._repeat(url, True, headers or {}, MAX_JSON_BYTES, is_json=True, is_divisible=is_divisible)
 
     async def get_file(self, url: str, limit: int = MAX_JSON_BYTES) -> Answer:
         """Fetch a page or a file without credentials."""
         return await self._repeat(url, False, {}, limit, is_json=False)
 
     async def _repeat(
-        self, url: str, signed: bool, headers: Mapping[str, str], limit: int, *, is_json: bool
+        self,
+        url: str,
+        signed: bool,
+        headers: Mapping[str, str],
+        limit: int,
+        *,
+        is_json: bool,
+        is_divisible: bool = False,
     ) -> Answer:
         problem = SiteProblem("{url} did not answer.", url=hide_query(url))
         answer: Answer | None = None
@@ -110,12 +164,16 @@ class TecSite:
             try:
                 answer = await self._request(url, signed, headers, limit)
             except ConnectionFailed as error:
+                if is_divisible and isinstance(error, TimedOut):
+                    raise SlowAnswer from error
                 answer = None
                 problem = SiteProblem(
                     "{url} did not answer ({attempts} attempts): {problem}",
                     url=hide_query(url), attempts=attempt + 1, problem=error.message,
                 )  # fmt: skip
             else:
+                if is_divisible and answer.status in TIMEOUT_STATUSES:
+                    raise SlowAnswer
                 if answer.status in TEMPORARY_STATUSES:
                     wait = read_retry_after(answer.headers) or wait
                 elif not is_json or answer.status != 200 or _is_json(answer.body):
@@ -127,24 +185,27 @@ class TecSite:
         return _judge_last(answer, url)
 
     async def _request(self, url: str, signed: bool, headers: Mapping[str, str], limit: int) -> Answer:
-        await self._keep_rate()
-        self.requests += 1
-        into = io.BytesIO()
+        into, loop = io.BytesIO(), asyncio.get_running_loop()
         if signed and self._authorization and is_same_origin(url, self.url):
             headers = {**headers, "Authorization": self._authorization}
-        started = asyncio.get_running_loop().time()
-        try:
-            response = await self._fetcher.get_once(url, into, limit=limit, headers=headers)
-        finally:
-            if self._is_adaptive:
-                self._pause = asyncio.get_running_loop().time() - started
+        async with self._pace.turn():
+            await self._keep_rate()
+            self.requests += 1
+            started, status = loop.time(), 0
+            try:
+                response = await self._fetcher.get_once(url, into, limit=limit, headers=headers)
+                status = response.status
+            finally:
+                seconds = loop.time() - started
+                is_failed = status == 0 or status in TEMPORARY_STATUSES
+                self._pace.note(_NUMBER.sub("", url) if signed else "file", seconds, failed=is_failed)
         body = into.getvalue()
         if response.headers.get("content-encoding", "") in ("gzip", "deflate", "x-gzip"):
             body = _decompress(body, limit)
         kept = {name: response.headers[name] for name in USEFUL_HEADERS if name in response.headers}
         if "retry-after" in response.headers:
             kept["retry-after"] = response.headers["retry-after"]
-        return Answer(response.status, kept, body)
+        return Answer(response.status, kept, body, seconds)
 
     async def _keep_rate(self) -> None:
         """Wait for the next moment at which a request may start; a pause applies to all concurrent requests."""

@@ -44,10 +44,10 @@ class OldSite:
         return f"http://127.0.0.1:{self.port}"
 
     async def crawl(
-        self, path: Path, login: str = "administrator", password: str = "", **options: Any
+        self, path: Path, login: str = "administrator", password: str = "", *, seconds: float = 60, **options: Any
     ) -> CrawlResult:
         """Crawl without pauses: the waits are only counted."""
-        fetcher = Fetcher([read_allowed_network(f"127.0.0.1:{self.port}")], seconds=60)
+        fetcher = Fetcher([read_allowed_network(f"127.0.0.1:{self.port}")], seconds=seconds)
         with Snapshot.open(path) as snapshot:
             return await crawl(
                 fetcher, self.url, login, password or self.password, snapshot, **{"rate": 0, "sleep": skip, **options}

@@ -103,6 +103,9 @@ class Site:
             return error(404, "rest_no_route")
         if self.options.status_of and route == self.options.status_of[0]:
             return error(int(self.options.status_of[1]), "internal_error")
+        if self.options.body_of and route == self.options.body_of[0]:
+            return 200, {}, self.options.body_of[1].encode()
+        time.sleep(float(self.options.delay_of[1]) if route == self.options.delay_of[0] else 0)
         return self.answer_route(route, query, role)
 
     def answer_page(self, path: str) -> tuple[int, dict[str, str], bytes]:
@@ -143,6 +146,8 @@ class Site:
             return error(404, "rest_no_route")
         members = [entry for entry in self.lists[api, kind] if role != "anonymous" or self.is_public(kind, entry)]
         page, size = int(query.get("page", 1)), min(int(query.get("per_page", 10)), self.options.page_size)
+        if self.options.pages:
+            return self.answer_endless(api, kind, page, members)
         if page > 1 and (page - 1) * size >= len(members):
             return error(404 if api == "tribe" else 400, "rest_post_invalid_page_number")
         docs = {
@@ -152,6 +157,15 @@ class Site:
         items = [docs[entry] for entry in members[(page - 1) * size : page * size]]
         name = "tec" if api == "tribe" else "wp"
         totals = {f"x-{name}-total": str(len(members)), f"x-{name}-totalpages": str(-(-len(members) // size))}
+        return 200, totals, json.dumps({kind: items} if api == "tribe" else items).encode()
+
+    def answer_endless(self, api: str, kind: str, page: int, members: list[int]) -> tuple[int, dict[str, str], bytes]:
+        """Answer any page: with the same records, or with invented ones."""
+        shift = 100_000 * page if self.options.new_ids else 0
+        items = [{**self.docs["wp", kind][entry], "id": entry + shift} for entry in members[:10]]
+        name = "tec" if api == "tribe" else "wp"
+        total = self.options.total or len(members)
+        totals = {f"x-{name}-total": str(total), f"x-{name}-totalpages": str(self.options.pages)}
         return 200, totals, json.dumps({kind: items} if api == "tribe" else items).encode()
 
     def is_public(self, kind: str, record_id: int) -> bool:
@@ -182,6 +196,7 @@ class Handler(BaseHTTPRequestHandler):
     site: Site
     lock = Lock()
     count = 0
+    finished = 0
 
     def do_GET(self) -> None:
         with self.lock:
@@ -193,6 +208,8 @@ class Handler(BaseHTTPRequestHandler):
         query = dict(parse_qsl(parts.query))
         if options.log:
             sys.stderr.write(json.dumps([self.path, self.headers.get("authorization")]) + "\n")
+        if options.log_parallel:
+            sys.stderr.write(f"{number - Handler.finished}\n")
         if options.drop_every and number % options.drop_every == 0:
             self.close_connection = True
         elif options.fail_every and number % options.fail_every == 0:
@@ -232,6 +249,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in {"content-type": "application/json", **headers, "content-length": str(len(body))}.items():
             self.send_header(name, value)
+        with self.lock:
+            Handler.finished += 1
         self.end_headers()
         self.wfile.write(body)
 
@@ -253,6 +272,10 @@ def main() -> None:
     parser.add_argument("--status-of", nargs=2)
     parser.add_argument("--delay", type=float, default=0, help="seconds of each response")
     parser.add_argument("--delay-per-record", type=float, default=0, help="more seconds for each record in it")
+    parser.add_argument("--delay-of", nargs=2, default=("-", "0"), help="a route and its seconds")
+    parser.add_argument("--body-of", nargs=2, help="a route and what it answers")
+    parser.add_argument("--total", type=int, default=0, help="records that every endless list says it has")
+    parser.add_argument("--pages", type=int, default=0, help="pages that every list says it has, all of them filled")
     for name in (
         "--samples",
         "--without-tec",
@@ -261,6 +284,8 @@ def main() -> None:
         "--closed",
         "--log",
         "--silently",
+        "--new-ids",
+        "--log-parallel",
     ):
         parser.add_argument(name, action="store_true")
     options = parser.parse_args()

@@ -2,18 +2,24 @@
 
 import asyncio
 import base64
+import contextlib
 import json
+import random
+import re
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from kalends.adapters.safe_fetch import Fetcher
-from kalends.adapters.tec_site import SiteProblem, read_retry_after
+from kalends.adapters.tec_site import Pace, SiteProblem, read_retry_after
 from kalends.core.egress import read_allowed_network
 from kalends.core.errors import InvalidValue
-from kalends.core.tec.exchanges import Exchange, wp_address
+from kalends.core.tec.exchanges import WP_LISTS, Exchange, wp_address
+from kalends.core.tec.mapping import map_snapshot
 from kalends.operations.move_in.crawl import Progress, crawl
 from kalends.operations.move_in.snapshot import Snapshot
 from tests.move_in.conftest import OldSite, StartSite, read_small_truth, stop
@@ -147,6 +153,101 @@ async def test_a_broken_record_does_not_end_the_crawl(start_site: StartSite, pat
     ]
 
 
+# Slow and hostile sites -------------------------------------------------------------------------
+
+
+async def test_pages_become_smaller_after_a_timeout(start_site: StartSite, path: Path) -> None:
+    """A page with all events takes longer than a request may; pages of half the size do not."""
+    site = start_site("--page-size", "100", "--delay-per-record", "0.04", "--log")
+    result = await site.crawl(path, seconds=1.0)
+    assert find_differences(site, path) == []
+    assert result.warnings == []
+    sizes = [int(size) for size in re.findall(r"per_page=(\d+)", stop(site.process))]
+    assert min(sizes) < 32
+    assert max(sizes[sizes.index(min(sizes)) :]) > min(sizes)  # They grow again.
+
+
+async def test_up_to_four_requests_run_while_the_site_is_fast(start_site: StartSite, path: Path) -> None:
+    site = start_site("--delay", "0.05", "--log-parallel")
+    await site.crawl(path)
+    parallel = [int(line) for line in stop(site.process).splitlines()]
+    assert (parallel[0], max(parallel)) == (1, 4)
+
+
+async def test_a_slow_site_gets_one_request_at_a_time(start_site: StartSite, path: Path) -> None:
+    pace = Pace()
+    for seconds, limit in ((0.1, 1.5), (0.1, 2), (0.9, 2.5), (1.1, 1.25), (1.1, 1), (0.1, 1.5)):
+        pace.note("events", seconds, failed=False)
+        assert pace.limit == limit
+    for seconds, limit in ((3, 2), (5, 2.5), (7, 1.25)):  # A list always takes its time.
+        pace.note("lists", seconds, failed=False)
+        assert pace.limit == limit
+    pace.note("events", 0.1, failed=True)
+    assert pace.limit == 1
+
+
+@pytest.mark.parametrize("options", [(), ("--new-ids",)])
+@pytest.mark.parametrize("login", ["", "administrator"])
+async def test_endless_lists_end(start_site: StartSite, path: Path, login: str, options: tuple[str, ...]) -> None:
+    """Every list says that it has many pages: they repeat the same records, or have more than the list says."""
+    site = start_site("--pages", "100000", "--log", *options)
+    async with asyncio.timeout(60):
+        with contextlib.nullcontext() if login else pytest.raises(SiteProblem, match="Without the login"):
+            await site.crawl(path, login=login)
+    addresses = [json.loads(line)[0] for line in stop(site.process).splitlines()]
+    assert len([address for address in addresses if "page=" in address]) < 300
+
+
+async def test_lists_of_absurd_lengths_end_in_a_sentence(start_site: StartSite, path: Path) -> None:
+    site = start_site("--pages", "100000", "--total", "10000000")
+    assert "records; at most 1000000 can be read." in await expect_problem(site, path)
+
+
+SHAPES = ("null", "true", "7", '"text"', "[]", "{}", "[1]", '[{"id": true}]', '{"events": 5}', '{"events": {}}')
+
+
+@pytest.mark.parametrize("route", ["", "wp/v2/users/me", "wp/v2/settings", "wp/v2/users", "wp/v2/tags"])
+async def test_other_json_ends_in_a_sentence(start_site: StartSite, path: Path, route: str) -> None:
+    for number, body in enumerate(SHAPES):
+        with contextlib.suppress(InvalidValue):
+            await start_site("--body-of", route, body).crawl(path.with_name(str(number)))
+
+
+async def test_any_json_can_be_mapped(start_site: StartSite, path: Path) -> None:
+    """Values of records get other types: the record is mapped without them, and the plan names the field."""
+    site, numbers = start_site("--page-size", "100"), random.Random(7)
+    await site.crawl(path)
+    with Snapshot.open(path) as snapshot:
+        exchanges = [entry for entry in snapshot.list("") if entry.body[:1] in (b"{", b"[")]
+        for _ in range(200):
+            exchange = numbers.choice(exchanges)
+            snapshot.add(replace(exchange, body=orjson.dumps(corrupt(exchange.json, numbers))))
+            with contextlib.suppress(InvalidValue):
+                map_snapshot(snapshot)
+            snapshot.add(exchange)
+        venue = snapshot.find(WP_LISTS["venues"])
+        assert venue is not None
+        snapshot.add(replace(venue, body=orjson.dumps([{**venue.json[0], "slug": ["a"]}, *venue.json[1:]])))
+        warnings = [(str(entry.cause), list(entry.records)) for entry in map_snapshot(snapshot).warnings]
+    cause = "The field slug has an unexpected type; it is left out."
+    assert (cause, [("venues", str(venue.json[0]["id"]))]) in warnings
+
+
+VALUES: tuple[Any, ...] = (
+    *(None, True, -1, 0.5, 10**15, "", "text", "9" * 5000, "http://[", [], [[]], [{}], {}, {"id": {}}),
+)
+
+
+def corrupt(value: Any, numbers: random.Random) -> Any:
+    """Return a JSON value in which one value inside is another one."""
+    if isinstance(value, dict | list) and value and numbers.random() < 0.9:
+        key = numbers.choice(list(value) if isinstance(value, dict) else range(len(value)))
+        changed = value.copy()
+        changed[key] = corrupt(value[key], numbers)
+        return changed
+    return numbers.choice(VALUES)
+
+
 # Accounts ---------------------------------------------------------------------------------------
 
 
@@ -244,11 +345,25 @@ async def test_a_second_crawl_reads_only_what_has_changed(start_site: StartSite,
     site = start_site()
     first = await site.crawl(path)
     second = await site.crawl(path)
-    assert (second.number, second.requests < first.requests / 1.5) == (2, True)
     before = site.map(path)
+    # Each list once, and nothing else: they are as at the end of the first crawl.
+    assert (second.number, second.passes, second.requests < first.requests / 3) == (2, 1, True)
     third = await site.crawl(path, full=True)
-    assert third.requests == second.requests + 2 * 32
+    assert (third.passes, third.requests > second.requests + 2 * 32) == (2, True)
     assert site.map(path) == before
+
+
+async def test_a_second_crawl_finds_changes_without_a_new_time(start_site: StartSite, path: Path) -> None:
+    """A plugin or a search in the database replaces a title: the list shows it, the time of change does not."""
+    site = start_site()
+    await site.crawl(path)
+    stop(site.process)
+    changed = start_site("--port", str(site.port), "--change-after", "0", "--silently", "--log")
+    await changed.crawl(path)
+    titles = [record.values["title"] for record in changed.map(path).of_kind("events")]
+    assert titles.count("Edited silently") == 1
+    addresses = [json.loads(line)[0] for line in stop(changed.process).splitlines()]
+    assert len([address for address in addresses if "/wp/v2/tribe_events/" in address]) == 1
 
 
 async def test_a_second_crawl_finds_changes(start_site: StartSite, path: Path) -> None:

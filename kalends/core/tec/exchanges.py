@@ -1,12 +1,21 @@
-"""Requests to a site and its responses, and where the parts of a site are found in them."""
+"""Requests to a site and its responses, and where the parts of a site are found in them.
 
+Responses come from plugins of many authors, so their types are checked here and nowhere else: a response that is no
+list or record raises InvalidValue, and fields of another type than FIELD_TYPES has count as missing.
+"""
+
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import orjson
 
+from kalends.core.errors import InvalidValue
+
 JsonObject = dict[str, Any]
+
+_PER_PAGE: Final = re.compile(r"per_page=(\d+)")
 
 STATUSES: Final = "publish%2Cfuture%2Cdraft%2Cpending%2Cprivate%2Ctrash"
 TRIBE_STATUSES: Final = "publish%2Cdraft%2Cpending%2Cprivate%2Cfuture%2Ctrash"
@@ -53,6 +62,23 @@ WP_COLLECTIONS: Final = {
     "organizers": "wp/v2/tribe_organizer",
     "events": "wp/v2/tribe_events",
 }
+# The types of the fields that are used without a check of their own; null is always possible.
+FIELD_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    **dict.fromkeys(
+        (
+            *("status", "slug", "link", "date", "date_gmt", "modified", "modified_gmt", "registered_date"),
+            *("username", "name", "email", "password", "source_url", "alt_text", "media_type", "mime_type"),
+            *("timezone_string", "timezone", "language", "home"),
+        ),
+        (str,),
+    ),
+    **dict.fromkeys(("title", "content", "excerpt", "guid", "caption", "description"), (str, dict)),
+    **dict.fromkeys(("author", "featured_media", "parent"), (int, str)),
+    **dict.fromkeys(("tags", "tribe_events_cat", "namespaces", "roles"), (list,)),
+    **dict.fromkeys(("meta", "media_details", "capabilities"), (dict, list)),  # PHP writes {} as [].
+    "gmt_offset": (int, float, str),
+}
+WRONG_FIELDS: Final = "(wrong fields)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,30 +114,71 @@ def tribe_event_address(record_id: int | str) -> str:
     return f"tribe/events/v1/events/{record_id}?context=edit"
 
 
-def page_address(address: str, page: int) -> str:
-    """Return the address of a page of a list; the first page is the address itself."""
+def page_address(address: str, page: int, size: int = 0) -> str:
+    """Return the address of a page of a list, with another number of records; the first page has none."""
+    if size:
+        address = _PER_PAGE.sub(f"per_page={size}", address)
     return address if page == 1 else f"{address}&page={page}"
 
 
+def read_page_size(address: str) -> int:
+    return int(_PER_PAGE.findall(address)[0])
+
+
 def count_pages(headers: Mapping[str, str]) -> int:
-    text = headers.get("x-wp-totalpages") or headers.get("x-tec-totalpages") or "1"
-    return int(text) if text.isdecimal() else 1
+    return _read_number(headers.get("x-wp-totalpages") or headers.get("x-tec-totalpages") or "") or 1
 
 
 def read_total(headers: Mapping[str, str]) -> int | None:
-    text = headers.get("x-wp-total") or headers.get("x-tec-total") or ""
-    return int(text) if text.isdecimal() else None
+    return _read_number(headers.get("x-wp-total") or headers.get("x-tec-total") or "")
 
 
-def read_items(body: Any) -> list[JsonObject]:
+def _read_number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 16 else None
+
+
+def read_items(exchange: Exchange) -> list[JsonObject]:
     """Return the records of a page: a list, or an object with one list (`events`, `venues` …)."""
+    body = exchange.json
     if isinstance(body, dict):
         names = ("events", "venues", "organizers", "categories", "tags")
-        body = next((body[name] for name in names if name in body), [])  # pyright: ignore[reportUnknownVariableType]
+        body = next((body[name] for name in names if name in body), None)  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(body, list):
-        return []
+        raise InvalidValue(
+            "The response to {address} must be a list of records.",
+            address=exchange.address.partition("?")[0],
+        )
     entries: list[Any] = body
-    return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), int)]
+    return [drop_wrong_fields(entry) for entry in entries if isinstance(entry, dict) and _read_id(entry)]  # pyright: ignore
+
+
+def read_object(exchange: Exchange) -> JsonObject:
+    """Return the object of a response, such as a record or the settings."""
+    body = exchange.json
+    if not isinstance(body, dict):
+        raise InvalidValue(
+            "The response to {address} must be a JSON object.",
+            address=exchange.address.partition("?")[0],
+        )
+    return drop_wrong_fields(body)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def drop_wrong_fields(record: JsonObject) -> JsonObject:
+    """Return a record without the fields of unexpected types, whose names it gets instead."""
+    wrong = [name for name, types in FIELD_TYPES.items() if name in record and not _has_type(record[name], types)]
+    if not wrong:
+        return record
+    return {**{name: value for name, value in record.items() if name not in wrong}, WRONG_FIELDS: wrong}
+
+
+def _has_type(value: Any, types: tuple[type, ...]) -> bool:
+    return value is None or (isinstance(value, types) and not isinstance(value, bool))
+
+
+def _read_id(record: JsonObject) -> int:
+    """Return the ID of a record, 0 without one."""
+    value: Any = record.get("id")
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def read_list(exchanges: Exchanges, address: str) -> dict[int, JsonObject]:
@@ -121,7 +188,7 @@ def read_list(exchanges: Exchanges, address: str) -> dict[int, JsonObject]:
     for page in range(1, count_pages(first.headers) + 1 if first else 1):
         exchange = exchanges.find(page_address(address, page))
         if exchange is not None and exchange.status == 200:
-            records.update({entry["id"]: entry for entry in read_items(exchange.json)})
+            records.update({entry["id"]: entry for entry in read_items(exchange)})
     return records
 
 
@@ -141,7 +208,7 @@ def read_records(exchanges: Exchanges, kind: str) -> dict[int, JsonObject]:
     records = read_list(exchanges, WP_LISTS[kind]) if kind != "events" else {}
     for exchange in exchanges.list(f"{WP_COLLECTIONS[kind]}/"):
         if exchange.status == 200 and exchange.address.endswith("?context=edit"):
-            record: JsonObject = exchange.json
-            if isinstance(record.get("id"), int):
-                records[record["id"]] = record
+            record = read_object(exchange)
+            if record_id := _read_id(record):
+                records[record_id] = record
     return dict(sorted(records.items()))

@@ -12,6 +12,7 @@ from kalends.core.tec.move_in import PrefixRedirect, SlugRedirect
 from kalends.core.tec.slugs import strip_trashed
 
 POST_KINDS: Final = ("events", "venues", "organizers")
+REDIRECT_STATUSES: Final = (301, 302, 308)
 # Where the pages of each kind are here.
 PREFIXES: Final = {
     "events": "/event/",
@@ -29,28 +30,48 @@ def find_old_paths(exchanges: Exchanges) -> list[str]:
         for record in read_records(exchanges, kind).values():
             slug = last_segment(read_raw(record, "guid"))
             prefix = _find_prefix(record)
-            if record.get("status") == "publish" and slug and prefix and slug != strip_trashed(str(record["slug"])):
+            if (
+                record.get("status") == "publish"
+                and slug
+                and prefix
+                and slug != strip_trashed(str(record.get("slug") or ""))
+            ):
                 paths.append(f"{prefix}{slug}/")
     return paths
 
 
 def find_redirects(exchanges: Exchanges, records: Mapping[str, Mapping[int, JsonObject]]) -> list[SlugRedirect]:
     """Return the former slugs of records, which the site redirects to their pages."""
-    pages = {
+    pages = _list_pages(records)
+    redirects: dict[tuple[str, str], SlugRedirect] = {}
+    for exchange in exchanges.list("/"):
+        target = pages.get(_normalize(exchange.headers.get("location", "")))
+        slug = normalize_lookup(unquote(last_segment(exchange.address)))
+        if exchange.status not in REDIRECT_STATUSES or target is None or not slug:
+            continue
+        if _normalize(exchange.address) not in pages:
+            redirects[target[0], slug] = SlugRedirect(*target, slug)
+    return list(redirects.values())
+
+
+def list_current_paths(exchanges: Exchanges) -> set[str]:
+    """Return the paths that were requested and need not be again: redirects lead to a page that still exists."""
+    pages = _list_pages({kind: read_records(exchanges, kind) for kind in POST_KINDS})
+    return {
+        exchange.address
+        for exchange in exchanges.list("/")
+        if exchange.status not in REDIRECT_STATUSES or _normalize(exchange.headers.get("location", "")) in pages
+    }
+
+
+def _list_pages(records: Mapping[str, Mapping[int, JsonObject]]) -> dict[str, tuple[str, str]]:
+    """Return the kinds and identities of records by the paths of their pages."""
+    return {
         _normalize(link): (kind, str(record_id))
         for kind in POST_KINDS
         for record_id, record in records[kind].items()
         if (link := _link(record))
     }
-    redirects: dict[tuple[str, str], SlugRedirect] = {}
-    for exchange in exchanges.list("/"):
-        target = pages.get(_normalize(exchange.headers.get("location", "")))
-        slug = normalize_lookup(unquote(last_segment(exchange.address)))
-        if exchange.status not in (301, 302, 308) or target is None or not slug:
-            continue
-        if _normalize(exchange.address) not in pages:
-            redirects[target[0], slug] = SlugRedirect(*target, slug)
-    return list(redirects.values())
 
 
 def find_prefixes(records: Mapping[str, Mapping[int, JsonObject]], folder: str) -> list[PrefixRedirect]:

@@ -8,7 +8,16 @@ from kalends.core.imports.records import ImportedRecord, Rejection
 from kalends.core.messages import Message
 from kalends.core.tec.addresses import Home, last_segment
 from kalends.core.tec.content import Converter
-from kalends.core.tec.exchanges import TRIBE_LISTS, WP_COLLECTIONS, Exchanges, JsonObject, read_list, read_records
+from kalends.core.tec.exchanges import (
+    TRIBE_LISTS,
+    WP_COLLECTIONS,
+    WRONG_FIELDS,
+    Exchanges,
+    JsonObject,
+    read_list,
+    read_object,
+    read_records,
+)
 from kalends.core.tec.images import build_index, is_image, list_files
 from kalends.core.tec.links import find_prefixes, find_redirects
 from kalends.core.tec.move_in import KINDS, MoveIn, MoveInWarning, SiteFacts
@@ -70,8 +79,9 @@ def read_tribe_events(exchanges: Exchanges) -> dict[int, JsonObject]:
     """
     events = read_list(exchanges, TRIBE_LISTS["events"])
     for exchange in exchanges.list("tribe/events/v1/events/"):
-        if exchange.status == 200 and isinstance(record := exchange.json, dict) and isinstance(record.get("id"), int):
-            events[record["id"]] = record
+        if exchange.status == 200:
+            record = read_object(exchange)
+            events[int(last_segment(exchange.address))] = record
     for record in events.values():
         for name in UNUSED_FIELDS:
             record.pop(name, None)
@@ -105,6 +115,13 @@ def _build_mapper(
 
 
 def _map_all(mapper: Mapper, records: Records) -> Iterator[ImportedRecord]:
+    for kind, entries in records.items():
+        for record_id, record in entries.items():
+            for name in record.get(WRONG_FIELDS, ()):
+                mapper.warnings.add(
+                    (kind, str(record_id)),
+                    Message("The field {name} has an unexpected type; it is left out.", name=name),
+                )
     yield from map(map_user, records["users"].values())
     for kind in ("categories", "tags"):
         yield from map_terms(kind, records[kind])

@@ -39,7 +39,8 @@ def choose_role(record: JsonObject) -> str:
     """Return the first role that exists here, or the one that fits the capabilities."""
     roles: list[Any] = record.get("roles") or []
     known = next((role for role in roles if role in ROLES and role != "anonymous"), None)
-    capabilities = record.get("capabilities") or {}
+    given = record.get("capabilities")
+    capabilities: JsonObject = given if isinstance(given, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     return known or next((role for name, role in ROLE_BY_CAPABILITY if capabilities.get(name)), "subscriber")
 
 

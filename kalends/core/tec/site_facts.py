@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import orjson
-
 from kalends.core.errors import InvalidValue
 from kalends.core.languages import find_language
 from kalends.core.tec.addresses import Home
@@ -18,8 +16,9 @@ from kalends.core.tec.exchanges import (
     JsonObject,
     count_pages,
     read_items,
+    read_object,
 )
-from kalends.core.tec.fields import find_prevalent, read_meta, read_text
+from kalends.core.tec.fields import find_prevalent, read_meta, read_number, read_text
 from kalends.core.tec.move_in import SiteFacts
 from kalends.core.zones import read_zone
 
@@ -92,7 +91,7 @@ def _find_zone(index: JsonObject, settings: JsonObject) -> str:
     for name in (index.get("timezone_string"), settings.get("timezone")):
         if isinstance(name, str) and name and (zone := _read_zone(name)):
             return zone
-    hours = float(index.get("gmt_offset") or 0)
+    hours = read_number(str(index.get("gmt_offset") or 0)) or 0.0
     minutes = round(abs(hours) * 60)
     sign = "-" if hours < 0 else "+"
     return _read_zone(f"UTC{sign}{minutes // 60}:{minutes % 60:02}") or "UTC"
@@ -107,24 +106,16 @@ def _read_zone(name: str) -> str:
 
 def _read_weekday(value: object) -> int:
     """Convert the number of WordPress, where Sunday is 0."""
-    return (
-        int(value) or SUNDAY if isinstance(value, int | str) and str(value) in "0123456" and value != "" else MONDAY
-    )
+    return int(value) or SUNDAY if isinstance(value, int | str) and str(value) in tuple("0123456") else MONDAY
 
 
 def _count_default_page(exchange: Exchange | None) -> int | None:
     """Return the events per page; a single page does not tell."""
     if exchange is None or exchange.status != 200 or count_pages(exchange.headers) < 2:
         return None
-    return len(read_items(exchange.json)) or None
+    return len(read_items(exchange)) or None
 
 
 def _read_object(exchanges: Exchanges, address: str) -> JsonObject:
     exchange = exchanges.find(address)
-    if exchange is None or exchange.status != 200:
-        return {}
-    try:
-        value = exchange.json
-    except orjson.JSONDecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    return read_object(exchange) if exchange is not None and exchange.status == 200 else {}

@@ -1,22 +1,29 @@
 """Reading a whole WordPress site with The Events Calendar into a snapshot.
 
-The lists are read twice at least, before and after the single events, until two passes agree, because a change
-during the crawl shifts the pages. A crawl that was interrupted continues; a later one reads only what has changed.
+The lists are read, before and after the single events, until two passes agree, because a change during the crawl
+shifts the pages. A crawl that was interrupted continues. A later one reads only the events whose time of change or
+content in a list differs; if its first pass agrees with the last one of the crawl before, there is no second one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+import hashlib
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 from urllib.parse import urlsplit
+
+import orjson
 
 from kalends.adapters.safe_fetch import Fetcher
 from kalends.adapters.tec_site import (
     EXPERIMENTAL,
     MAX_JSON_BYTES,
+    MAX_PARALLEL,
     Answer,
     SiteProblem,
     Sleep,
+    SlowAnswer,
     TecSite,
     is_same_origin,
 )
@@ -32,15 +39,18 @@ from kalends.core.tec.exchanges import (
     TRIBE_LISTS,
     WP_LISTS,
     Exchange,
+    JsonObject,
     count_pages,
     list_single_ids,
     page_address,
     read_items,
+    read_object,
+    read_page_size,
     read_total,
     tribe_event_address,
     wp_address,
 )
-from kalends.core.tec.links import find_old_paths
+from kalends.core.tec.links import find_old_paths, list_current_paths
 from kalends.core.tec.mapping import list_image_urls
 from kalends.operations.move_in.discovery import MISSING, build_address, check_account, find_api
 from kalends.operations.move_in.snapshot import Snapshot
@@ -49,9 +59,20 @@ from kalends.store.imports import encode_message
 MAX_PASSES: Final = 6
 MAX_PROBES: Final = 20_000
 MAX_FILE_BYTES: Final = 20 * 1024 * 1024
-WORKERS: Final = 3
 CRAWL_TIMEOUT: Final = 60.0  # seconds of one request; lists of 100 records take some
+MAX_PAGE_SIZE: Final = 100
+# A list may have some more records than it says, because it grows meanwhile.
+MAX_EXCESS: Final = 1.1
+MAX_LISTED: Final = 1_000_000
 NOT_FETCHED: Final = 0  # the status of a file that could not be fetched
+# The header in which the snapshot keeps the hashes of an event in the lists before it was read.
+LISTED: Final = "listed"
+# The fields of events in lists that are compared besides the time of change. Others change without an edit.
+COMPARED_FIELDS: Final = (
+    *("status", "slug", "title", "content", "excerpt", "description", "author", "featured_media", "image", "meta"),
+    *("tags", "tribe_events_cat", "categories", "venue", "organizer", "cost", "cost_details", "website", "password"),
+    *("start_date", "end_date", "timezone", "all_day", "featured", "sticky", "hide_from_listings", "date_gmt"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +86,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ListState:
-    """The records of a list: the totals at its begin and end, and the time of change of each record by ID."""
+    """The records of a list: the totals at its begin and end, and time of change and hash of each record by ID."""
 
     totals: tuple[int | None, int | None]
     modified: Mapping[int, str]
+    hashes: Mapping[int, str] = field(default_factory=dict[int, str], compare=False)
 
     @property
     def is_stable(self) -> bool:
@@ -111,10 +133,10 @@ async def crawl(
     account = await run.fetch_answer(ME)
     check_account(site, account)
     run.number = snapshot.begin_crawl(url.rstrip("/"))
-    run.keep(INDEX, index)
     run.keep(ME, account)
-    snapshot.write_fact("namespaces", index.json["namespaces"])
-    snapshot.write_fact("home", str(index.json.get("home") or run.site.url).rstrip("/"))
+    facts = read_object(run.keep(INDEX, index))
+    snapshot.write_fact("namespaces", facts["namespaces"])
+    snapshot.write_fact("home", str(facts.get("home") or run.site.url).rstrip("/"))
     await run.read_all(old_urls)
     snapshot.write_fact("warnings", [encode_message(message) for message in run.warnings])
     snapshot.end_crawl()
@@ -134,51 +156,61 @@ class Crawl:
     warnings: list[Message] = field(default_factory=list[Message])
     # Records that were read by ID while they were in no list.
     unlisted: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    # The most records that are requested at once. It halves after a timeout, and grows again.
+    page_size: int = MAX_PAGE_SIZE
+    pages: tuple[int, int] = (0, 0)  # that were read, of those that are known
 
     # Single requests ----------------------------------------------------------------------------
 
-    async def fetch_answer(self, address: str) -> Answer:
+    async def fetch_answer(self, address: str, *, is_divisible: bool = False) -> Answer:
         headers = EXPERIMENTAL if address.startswith("tec/") else None
-        return await self.site.get_json(self.site.url + build_address(self.form, address), headers=headers)
+        url = self.site.url + build_address(self.form, address)
+        return await self.site.get_json(url, headers=headers, is_divisible=is_divisible)
 
     async def fetch(self, address: str) -> Exchange:
         return self.keep(address, await self.fetch_answer(address))
 
     def keep(self, address: str, answer: Answer) -> Exchange:
-        exchange = Exchange(address, answer.status, answer.headers, answer.body, self.number)
+        exchange = _make_exchange(address, answer, self.number)
         self.snapshot.add(exchange)
         return exchange
 
     # The whole site -----------------------------------------------------------------------------
 
     async def read_all(self, old_urls: Iterable[str]) -> None:
-        _require(await self.fetch(SETTINGS))
+        read_object(_require(await self.fetch(SETTINGS)))
         await self.fetch(DEFAULT_LIST)  # only for the number of events per page
-        states: dict[str, ListState] = {}
+        known = None if self.full else self.snapshot.read_fact("lists")
         while True:
-            previous, states = states, await self.read_lists()
+            states = await self.read_lists()
             self.passes += 1
-            if previous == states and all(state.is_stable for state in states.values()):
+            await self.read_records(states)
+            previous, known = known, _hash_lists(states)
+            if previous == known and all(state.is_stable for state in states.values()):
                 break
             if self.passes > MAX_PASSES:
                 self.warnings.append(
                     Message("The site was edited all the time; run the command again when it is quiet.")
                 )
                 break
-            await self.read_records(states)
+        self.snapshot.write_fact("lists", known)
         self.compare_totals(states)
         self.check_listed(states)
         await self.read_old_paths(old_urls)
         await self.read_files()
 
+    # Lists --------------------------------------------------------------------------------------
+
     async def read_lists(self) -> dict[str, ListState]:
         addresses = [*WP_LISTS.values(), *TRIBE_LISTS.values(), *([TEC_EVENTS] if self.has_tec else [])]
         states: dict[str, ListState] = {}
-        for number, address in enumerate(addresses):
-            self.progress(Progress("lists", number, len(addresses)))
+
+        async def read(address: str) -> None:
             states[address] = await self.read_list(address)
-        self.progress(Progress("lists", len(addresses), len(addresses)))
-        return states
+
+        self.pages = (0, len(addresses))
+        await self.for_each("", addresses, read)
+        return {address: states[address] for address in addresses}
 
     @property
     def has_tec(self) -> bool:
@@ -186,18 +218,80 @@ class Crawl:
 
     async def read_list(self, address: str) -> ListState:
         """Read all pages of a list. A page behind the end means that the list has become shorter."""
-        first = last = await self.fetch(address)
+        first, size = await self.fetch_first(address)
+        self.count_page()
         if first.status == 404 and address.startswith("tribe/"):
+            self.keep(address, first)
             return ListState((0, 0), {})  # Former versions of TEC answer an empty list like this.
-        _require(first)
-        modified = _read_modified(first)
-        for page in range(2, count_pages(first.headers) + 1):
-            exchange = await self.fetch(page_address(address, page))
-            if exchange.status in (400, 404):
-                return ListState((read_total(first.headers), None), modified)
-            last = _require(exchange)
-            modified |= _read_modified(last)
-        return ListState((read_total(first.headers), read_total(last.headers)), modified)
+        items = read_items(_require(_make_exchange(address, first, self.number)))
+        size, total = _find_page_size(first, len(items), size), read_total(first.headers)
+        last_page = _limit_pages(address, first, size)
+        modified, hashes, last_total = _read_modified(items), _hash_items(items), total
+        self.count_page(0, last_page - 1)
+
+        async def read(page: int) -> None:
+            nonlocal last_page, last_total
+            if page > last_page:
+                return
+            answer = await self.fetch_page(address, page, size)
+            self.count_page()
+            if answer.status in (400, 404):
+                last_page, last_total = min(last_page, page - 1), None
+                return
+            entries = read_items(_require(self.keep(page_address(address, page), answer)))
+            if all(entry["id"] in modified for entry in entries):
+                last_page = min(last_page, page)  # The site repeats itself.
+            modified.update(_read_modified(entries))
+            hashes.update(_hash_items(entries))
+            if page == last_page:
+                last_total = read_total(answer.headers)
+
+        await self.for_each("", range(2, last_page + 1), read)
+        # The pages that count: there may be more from an earlier crawl, when the list was longer.
+        self.keep(address, replace(first, headers={**first.headers, "x-wp-totalpages": str(last_page)}))
+        return ListState((total, last_total), modified, hashes)
+
+    def count_page(self, done: int = 1, further: int = 0) -> None:
+        self.pages = self.pages[0] + done, self.pages[1] + further
+        self.progress(Progress("lists", *self.pages))
+
+    async def fetch_first(self, address: str) -> tuple[Answer, int]:
+        """Fetch the first page of a list with as many records as the site sends in time; return both."""
+        while True:
+            size = min(read_page_size(address), self.page_size)
+            try:
+                answer = await self.fetch_answer(page_address(address, 1, size), is_divisible=size > 1)
+            except SlowAnswer:
+                self.page_size = min(self.page_size, size // 2)
+            else:
+                self.grow_pages(answer)
+                return answer, size
+
+    async def fetch_page(self, address: str, page: int, size: int) -> Answer:
+        """Fetch a page of `size` records, in several parts if the site would need too long for it."""
+        while True:
+            part = max(entry for entry in range(1, min(size, self.page_size) + 1) if size % entry == 0)
+            try:
+                return await self.fetch_parts(address, page, size, part)
+            except SlowAnswer:
+                self.page_size = min(self.page_size, part // 2)
+
+    async def fetch_parts(self, address: str, page: int, size: int, part: int) -> Answer:
+        count, items = size // part, list[Any]()
+        last = Answer(404, {}, b"")
+        for number in range((page - 1) * count + 1, page * count + 1):
+            answer = await self.fetch_answer(page_address(address, number, part), is_divisible=part > 1)
+            self.grow_pages(answer)
+            if answer.status != 200 or count == 1:
+                return answer if not items else last
+            items += read_items(_make_exchange(address, answer, self.number))
+            last = replace(answer, body=orjson.dumps(items))
+        return last
+
+    def grow_pages(self, answer: Answer) -> None:
+        """Request more records at once if the site needed less than a quarter of the time."""
+        if answer.seconds < self.site.seconds / 4:
+            self.page_size = min(2 * self.page_size, MAX_PAGE_SIZE)
 
     def compare_totals(self, states: Mapping[str, ListState]) -> None:
         for address, state in states.items():
@@ -227,10 +321,14 @@ class Crawl:
             await self.read_missing(kind, states)
         listed = self.list_events(states)
         known = [entry for entry in list_single_ids(self.snapshot, "events") if entry not in listed]
-        needed = [entry for entry, times in listed.items() if not self.is_current(entry, times)]
+        needed = [entry for entry, states in listed.items() if not self.is_current(entry, states)]
         unlisted = [entry for entry in known if ("events", entry) not in self.unlisted]
         self.unlisted |= {("events", entry) for entry in unlisted}
-        await self.for_each("events", sorted({*needed, *unlisted}), self.read_event)
+
+        async def read(record_id: int) -> None:
+            await self.read_event(record_id, listed.get(record_id))
+
+        await self.for_each("events", sorted({*needed, *unlisted}), read)
         if not self.has_tec:
             await self.probe_gaps(states)
 
@@ -243,32 +341,40 @@ class Crawl:
                 self.unlisted.add((kind, record_id))
                 await self.fetch(wp_address(kind, record_id))
 
-    def list_events(self, states: Mapping[str, ListState]) -> dict[int, set[str]]:
-        """Return the events of all lists with the times of change that the lists have."""
-        events: dict[int, set[str]] = {}
+    def list_events(self, states: Mapping[str, ListState]) -> dict[int, dict[str, tuple[str, str]]]:
+        """Return the events of all lists with time of change and hash by the namespace of the list."""
+        events: dict[int, dict[str, tuple[str, str]]] = {}
         for address in (WP_LISTS["events"], TRIBE_LISTS["events"], TEC_EVENTS):
-            for record_id, modified in states[address].modified.items() if address in states else ():
-                events.setdefault(record_id, set()).add(modified)
+            state = states.get(address, ListState((0, 0), {}))
+            for record_id, modified in state.modified.items():
+                known = modified, state.hashes[record_id]
+                events.setdefault(record_id, {})[address.partition("/")[0]] = known
         return events
 
-    def is_current(self, record_id: int, modified: set[str]) -> bool:
+    def is_current(self, record_id: int, listed: Mapping[str, tuple[str, str]]) -> bool:
         """Return whether the snapshot has an event as the lists describe it."""
         stored = self.snapshot.find(wp_address("events", record_id))
         if stored is None or (self.full and stored.crawl != self.number):
             return False
         if stored.status != 200:
             return stored.crawl == self.number
-        return modified == {_normalize_time(stored.json.get("modified"))}
+        if {modified for modified, _ in listed.values()} != {_normalize_time(read_object(stored).get("modified"))}:
+            return False
+        # An event that is over leaves the list of wp/v2, so only lists that had it before are compared.
+        before: dict[str, str] = orjson.loads(stored.headers.get(LISTED, "{}"))
+        return all(before.get(name, value) == value for name, (_, value) in listed.items())
 
-    async def read_event(self, record_id: int) -> None:
+    async def read_event(self, record_id: int, listed: Mapping[str, tuple[str, str]] | None = None) -> None:
         """Read an event from both APIs. The first one is stored last, so that an interruption loses neither."""
         address = wp_address("events", record_id)
         answer = await self.fetch_answer(address)
         if answer.status == 401:
             raise SiteProblem("{url} no longer accepts the application password.", url=self.site.url)
         if answer.status == 200:  # TEC answers 403 for the trash.
+            read_object(_make_exchange(address, answer, self.number))
             await self.fetch(tribe_event_address(record_id))
-        self.keep(address, answer)
+        hashes = {name: value for name, (_, value) in (listed or {}).items()}
+        self.keep(address, replace(answer, headers={**answer.headers, LISTED: orjson.dumps(hashes).decode()}))
 
     async def probe_gaps(self, states: Mapping[str, ListState]) -> None:
         """Ask for the IDs between the known ones: no list has events that are hidden and over."""
@@ -300,11 +406,12 @@ class Crawl:
         async def read(path: str) -> None:
             self.keep(path, await self.site.get_file(self.site.url + path.removeprefix(home), MAX_JSON_BYTES))
 
-        await self.for_each("addresses", [path for path in paths if not self._has_path(path)], read)
+        known = set[str]() if self.full else list_current_paths(self.snapshot)
+        await self.for_each("addresses", [path for path in paths if not self._has_path(path, known)], read)
 
-    def _has_path(self, path: str) -> bool:
+    def _has_path(self, path: str, known: Collection[str]) -> bool:
         stored = self.snapshot.find(path)
-        return stored is not None and stored.crawl == self.number
+        return path in known or (stored is not None and stored.crawl == self.number)
 
     async def read_files(self) -> None:
         urls = [url for url in list_image_urls(self.snapshot) if not self._has_file(url)]
@@ -328,7 +435,7 @@ class Crawl:
     # Helpers ------------------------------------------------------------------------------------
 
     async def for_each[T](self, step: str, entries: Sequence[T], read: Callable[[T], Awaitable[None]]) -> None:
-        """Read entries with some requests at the same time; the first failure ends all."""
+        """Read entries, several at the same time; the first failure ends all. A step without a name is not shown."""
         remaining = iter(entries)
         done = 0
 
@@ -337,11 +444,12 @@ class Crawl:
             for entry in remaining:
                 await read(entry)
                 done += 1
-                self.progress(Progress(step, done, len(entries)))
+                if step:
+                    self.progress(Progress(step, done, len(entries)))
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(WORKERS, len(entries))):
+                for _ in range(min(MAX_PARALLEL, len(entries))):
                     group.create_task(work())
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
@@ -350,10 +458,15 @@ class Crawl:
         found: set[int] = set()
         for address in PUBLIC_EVENTS:
             first = await self.fetch_answer(address)
-            pages = count_pages(first.headers) if first.status == 200 else 0
-            for page in range(1, pages + 1):
-                answer = first if page == 1 else await self.fetch_answer(page_address(address, page))
-                found |= {entry["id"] for entry in read_items(answer.json)} if answer.status == 200 else set()
+            if first.status == 200:
+                items = read_items(_make_exchange(address, first, 0))
+                found |= {entry["id"] for entry in items}
+                for page in range(2, _limit_pages(address, first, len(items) or 1) + 1):
+                    answer = await self.fetch_answer(page_address(address, page))
+                    further = read_items(_make_exchange(address, answer, 0)) if answer.status == 200 else []
+                    if all(entry["id"] in found for entry in further):
+                        break
+                    found |= {entry["id"] for entry in further}
         return SiteProblem(
             "Without the login of an administrator only {count} published events of {url} can be found. {missing} "
             "Create an application password in the profile of an administrator.",
@@ -371,8 +484,50 @@ def _require(exchange: Exchange) -> Exchange:
     return exchange
 
 
-def _read_modified(exchange: Exchange) -> dict[int, str]:
-    return {entry["id"]: _normalize_time(entry.get("modified")) for entry in read_items(exchange.json)}
+def _make_exchange(address: str, answer: Answer, crawl: int) -> Exchange:
+    return Exchange(address, answer.status, answer.headers, answer.body, crawl)
+
+
+def _find_page_size(first: Answer, count: int, size: int) -> int:
+    """Return how many records the pages of a list have; a site may send fewer than requested."""
+    total, pages = read_total(first.headers) or 0, count_pages(first.headers)
+    return size if pages == 1 or pages == math.ceil(total / size) else max(count, 1)
+
+
+def _limit_pages(address: str, first: Answer, size: int) -> int:
+    """Return the number of pages to read: what the site says, unless that contradicts the number of records."""
+    pages, total = count_pages(first.headers), read_total(first.headers)
+    most = math.ceil((MAX_LISTED if total is None else total) * MAX_EXCESS / size)
+    if (total or min(pages, most) * size) > MAX_LISTED:
+        raise SiteProblem(
+            "The list {address} says that it has {total} records; at most {maximum} can be read.",
+            address=address.partition("?")[0], total=total or pages * size, maximum=MAX_LISTED,
+        )  # fmt: skip
+    return max(min(pages, most), 1)
+
+
+def _read_modified(items: Iterable[JsonObject]) -> dict[int, str]:
+    return {entry["id"]: _normalize_time(entry.get("modified")) for entry in items}
+
+
+def _hash_items(items: Iterable[JsonObject]) -> dict[int, str]:
+    """Return hashes of what an edit changes, by ID. Linked records count by their IDs."""
+    return {entry["id"]: _hash([_identify(entry.get(name)) for name in COMPARED_FIELDS]) for entry in items}
+
+
+def _identify(value: Any) -> Any:
+    if isinstance(value, dict):
+        entries: JsonObject = value
+        return next((entries[name] for name in ("id", "raw") if name in entries), entries)
+    return [_identify(entry) for entry in value] if isinstance(value, list) else value  # pyright: ignore
+
+
+def _hash_lists(states: Mapping[str, ListState]) -> str:
+    return _hash([[address, state.totals, sorted(state.modified.items())] for address, state in states.items()])
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
 def _normalize_time(text: object) -> str:

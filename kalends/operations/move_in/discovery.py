@@ -9,6 +9,7 @@ from kalends.adapters.safe_fetch import REDIRECT_STATUSES
 from kalends.adapters.tec_site import Answer, SiteProblem, TecSite, is_same_origin
 from kalends.core.messages import Message
 from kalends.core.messages import gettext_noop as N_
+from kalends.core.tec.exchanges import ME, Exchange, read_object
 
 PRETTY: Final = "/wp-json/"
 PLAIN: Final = "/?rest_route=/"  # works without permalinks, too
@@ -47,7 +48,8 @@ def check_account(site: TecSite, answer: Answer) -> None:
     """Raise unless the account is that of an administrator. The answer is the one to `users/me`."""
     if answer.status != 200:
         raise SiteProblem("{problem} {missing}", problem=_explain_refusal(site, answer), missing=Message(MISSING))
-    roles: list[str] = answer.json.get("roles") or []
+    given = read_object(Exchange(ME, answer.status, answer.headers, answer.body)).get("roles") or []
+    roles = [role for role in given if isinstance(role, str)]
     if "administrator" not in roles:
         raise SiteProblem(
             "The account has the role {roles} on {url}, but only an administrator can read everything. {missing}",
