@@ -23,10 +23,12 @@ from kalends.cli.runtime import (
 
 if TYPE_CHECKING:
     from kalends.core.egress import AllowedNetwork
+    from kalends.core.tec.move_in import MoveIn
     from kalends.operations.media.library import Library
     from kalends.operations.move_in.apply import MoveInJob
     from kalends.operations.move_in.runs import Target
     from kalends.operations.move_in.snapshot import Snapshot
+    from kalends.operations.move_in.verify import Difference
     from kalends.store import Row
     from kalends.store.database import Transaction
     from kalends.store.site_database import SiteDatabase
@@ -48,8 +50,9 @@ SnapshotOption = Annotated[
 ]
 RateOption = Annotated[
     float | None,
-    typer.Option(help="Maximum requests per second; by default one request at a time.", min=0.1, max=1000),
+    typer.Option(help="Maximum requests per second; at most four run at a time.", min=0.1, max=1000),
 ]
+FullOption = Annotated[bool, typer.Option("--full", help="Read all events, not only those that changed.")]
 ReportOption = Annotated[Path | None, typer.Option(help="File for the report, as Markdown.")]
 
 
@@ -98,7 +101,7 @@ def plan_move_in(
     without_trash: Annotated[bool, typer.Option("--without-trash", help="Leave the trash behind.")] = False,
     keep_shortcodes: Annotated[bool, typer.Option("--keep-shortcodes", help="Keep shortcodes as text.")] = False,
     map_ids: Annotated[bool, typer.Option("--map-ids", help="Give records new IDs; the site has others.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Read all events, not only those that changed.")] = False,
+    full: FullOption = False,
     site: SiteOption = "",
 ) -> None:
     """Read the old site and print what would be done; write no record. The last line is the number of the run."""
@@ -112,7 +115,8 @@ def plan_move_in(
     addresses = old_urls.read_text().split() if old_urls else []
 
     async def plan(session: Session) -> int:
-        return await crawl_and_plan(session, url.rstrip("/"), options, full=full, old_urls=addresses)
+        run_id, _ = await crawl_and_plan(session, url.rstrip("/"), options, full=full, old_urls=addresses)
+        return run_id
 
     typer.echo(run_session(site, plan, login=login, password=password, rate=rate))
 
@@ -158,14 +162,25 @@ def switch_site(
     password_file: PasswordOption = None,
     rate: RateOption = None,
     report: ReportOption = None,
+    accept_differences: Annotated[
+        Path | None,
+        typer.Option(
+            help="Report that you have read: the differences in it do not stop the switch.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    full: FullOption = False,
     keep_snapshot: Annotated[bool, typer.Option("--keep-snapshot", help="Keep the file with the snapshot.")] = False,
     site: SiteOption = "",
 ) -> None:
-    """Read everything a last time, write it, compare it, and close the move-in: later edits here are safe."""
+    """Read what has changed, write it, compare everything, and close the move-in: later edits here are safe."""
     from kalends.operations.move_in.switch import CHECKLIST
 
+    text = accept_differences.read_text() if accept_differences else ""
+
     async def switch(session: Session) -> bool:
-        return await close_move_in(session, url.rstrip("/"), report, keep_snapshot=keep_snapshot)
+        return await close_move_in(session, url.rstrip("/"), report, text, full=full, keep_snapshot=keep_snapshot)
 
     if not run_session(site, switch, login=login, password=read_password(password_file), rate=rate):
         raise typer.Exit(1)
@@ -211,8 +226,8 @@ def list_missing(
 
 async def crawl_and_plan(
     session: Session, url: str, options: Mapping[str, Any], *, full: bool = False, old_urls: Iterable[str] = ()
-) -> int:
-    """Read the old site into the snapshot, unless there is no login, and store the plan."""
+) -> "tuple[int, MoveIn]":
+    """Read the old site into the snapshot, unless there is no login, and store the plan; return what was planned."""
     from kalends.operations.move_in import planning, runs
     from kalends.operations.move_in.snapshot import Snapshot
 
@@ -229,7 +244,7 @@ async def crawl_and_plan(
         )  # fmt: skip
         session.progress("plan", 1, 1)
     await print_plan(database, target, run_id)
-    return run_id
+    return run_id, move_in
 
 
 async def find_named_networks(url: str) -> "list[AllowedNetwork]":
@@ -250,12 +265,12 @@ async def read_old_site(
 ) -> None:
     from kalends.adapters.safe_fetch import Fetcher
     from kalends.core.egress import read_allowed_network
-    from kalends.operations.move_in.crawl import crawl
+    from kalends.operations.move_in.crawl import CRAWL_TIMEOUT, crawl
 
     networks = [read_allowed_network(text) for text in load_settings().fetch_allowed_networks]
+    fetcher = Fetcher([*networks, *await find_named_networks(url)], seconds=CRAWL_TIMEOUT)
     result = await crawl(
-        Fetcher([*networks, *await find_named_networks(url)]), url, session.login, session.password, snapshot,
-        rate=session.rate, full=full, old_urls=old_urls,
+        fetcher, url, session.login, session.password, snapshot, rate=session.rate, full=full, old_urls=old_urls,
         progress=lambda step: session.progress(step.step, step.done, step.total),
     )  # fmt: skip
     typer.echo(f"{result.events:,} events, {result.requests:,} requests.")
@@ -263,14 +278,16 @@ async def read_old_site(
         typer.echo(f"warning: {warning}")
 
 
-async def apply_run(session: Session, run_id: int, *, accept_deletions: bool = False) -> None:
+async def apply_run(
+    session: Session, run_id: int, move_in: "MoveIn | None" = None, *, accept_deletions: bool = False
+) -> None:
     from kalends.operations.move_in import apply, runs
 
     run = await runs.find_run(session.database, session.target.site_id, run_id)
     started = time.monotonic()
     with runs.open_snapshot(run) as snapshot:
         counts = await apply.apply(
-            make_job(session, run, snapshot), session.progress, accept_deletions=accept_deletions
+            make_job(session, run, snapshot, move_in), session.progress, accept_deletions=accept_deletions
         )
     await print_failures(session.database, session.target, run_id)
     typer.echo(
@@ -281,32 +298,55 @@ async def apply_run(session: Session, run_id: int, *, accept_deletions: bool = F
 
 async def verify_run(session: Session, run_id: int, report: Path | None, *, live: bool = False) -> bool:
     """Compare and write the report; return whether nothing differs."""
-    from kalends.operations.move_in import runs, verify, verify_report
+    from kalends.operations.move_in import runs
 
     run = await runs.find_run(session.database, session.target.site_id, run_id)
     with runs.open_snapshot(run) as snapshot:
         if live:
             await read_old_site(session, snapshot, snapshot.read_fact("url"), full=True)
         job = make_job(session, run, snapshot, is_same=not live)
-        result = await verify.verify(job, session.progress)
-    path = report or Path(f"move-in-{run_id}.md")
-    await asyncio.to_thread(path.write_text, verify_report.write_report(result, job.move_in, run_id))
-    for entry in result.unlisted[:MAX_NAMED]:
+        remaining, _ = await compare(session, job, report)
+    return not remaining
+
+
+async def compare(
+    session: Session, job: "MoveInJob", report: Path | None, accepted_report: str = ""
+) -> "tuple[list[Difference], list[Difference]]":
+    """Compare and write the report; return the differences without an explanation: unexpected and accepted ones."""
+    from kalends.operations.move_in import verify, verify_report
+
+    lines = verify_report.read_accepted(accepted_report, job.move_in.site.url) if accepted_report else ()
+    result = await verify.verify(job, session.progress)
+    accepted = [entry for entry in result.unexplained if verify_report.write_row(entry) in lines]
+    remaining = [entry for entry in result.unexplained if entry not in accepted]
+    path = report or Path(f"move-in-{job.run_id}.md")
+    text = verify_report.write_report(result, job.move_in, job.run_id, accepted)
+    await asyncio.to_thread(path.write_text, text)
+    for entry in remaining[:MAX_NAMED]:
         typer.echo(
             f"{entry.kind} {entry.identity}: {entry.field}: {entry.expected!r} expected, {entry.found!r} found"
         )
+    for reason in dict.fromkeys(entry.reason for entry in result.explained):
+        records = [[entry.kind, entry.identity] for entry in result.explained if entry.reason == reason]
+        typer.echo(f"warning: a difference is explained: {reason} ({name_records(records)})")
     compared = ", ".join(f"{number:,} {name}" for name, number in result.compared.items())
-    typer.echo(f"{compared} compared: {len(result.unlisted):,} differences. See {path}.")
-    return not result.unlisted
+    typer.echo(f"{compared} compared: {len(remaining):,} differences. See {path}.")
+    return remaining, accepted
 
 
-def make_job(session: Session, run: "Row", snapshot: "Snapshot", *, is_same: bool = True) -> "MoveInJob":
+def make_job(
+    session: Session, run: "Row", snapshot: "Snapshot", move_in: "MoveIn | None" = None, *, is_same: bool = True
+) -> "MoveInJob":
     from kalends.operations.move_in import runs
 
-    return runs.make_job(session.database, session.library, session.target, run, snapshot, is_same=is_same)
+    return runs.make_job(
+        session.database, session.library, session.target, run, snapshot, move_in=move_in, is_same=is_same
+    )
 
 
-async def close_move_in(session: Session, url: str, report: Path | None, *, keep_snapshot: bool) -> bool:
+async def close_move_in(
+    session: Session, url: str, report: Path | None, accepted_report: str, *, full: bool, keep_snapshot: bool
+) -> bool:
     """Do the last run and close the source; return whether it is closed."""
     from kalends.operations.move_in import runs
     from kalends.operations.move_in.switch import close_source
@@ -314,12 +354,22 @@ async def close_move_in(session: Session, url: str, report: Path | None, *, keep
     database, site_id = session.database, session.target.site_id
     source = await runs.find_open_source(database, site_id, url)
     options = runs.read_options(await runs.find_last_run(database, site_id, source["id"]))
-    run_id = await crawl_and_plan(session, source["url"], options, full=True)
-    await apply_run(session, run_id)
-    if not await verify_run(session, run_id, report):
-        typer.echo("The move-in stays open, because there are differences.", err=True)
+    run_id, move_in = await crawl_and_plan(session, source["url"], options, full=full)
+    await apply_run(session, run_id, move_in)
+    run = await runs.find_run(database, site_id, run_id)
+    with runs.open_snapshot(run) as snapshot:
+        job = make_job(session, run, snapshot, move_in)
+        remaining, accepted = await compare(session, job, report, accepted_report)
+    if remaining:
+        typer.echo(
+            "The move-in stays open, because there are differences. Read the report. If they are acceptable, run the "
+            "command again with --accept-differences and the report.",
+            err=True,
+        )
         return False
-    await close_source(database, site_id, source["id"])
+    await close_source(database, site_id, run, accepted)
+    if accepted:
+        typer.echo(f"{len(accepted):,} differences were accepted; run {run_id} keeps them.")
     if not keep_snapshot:
         await asyncio.to_thread(Path(options["snapshot"]).unlink, missing_ok=True)
     return True

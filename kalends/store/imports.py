@@ -442,6 +442,30 @@ async def discard_plans(tx: Transaction, source_id: int, run_id: int) -> None:
     )
 
 
+async def list_own_changes(tx: Transaction, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], list[str]]:
+    """Return what the server has changed since imports wrote records, by kind and ID, unless people edited them."""
+    rows = await tx.fetch_all(
+        Sql(
+            """
+            WITH written AS (SELECT k.kind, k.record_id, coalesce(max(r.revision), 0) AS revision
+                FROM unnest(?::text[], ?::bigint[]) AS k (kind, record_id)
+                LEFT JOIN import_rows r ON r.site_id = ? AND r.kind = k.kind AND r.record_id = k.record_id
+                GROUP BY k.kind, k.record_id)
+            SELECT w.kind, w.record_id, array_remove(array_agg(DISTINCT f.name), NULL) AS fields
+            FROM written w JOIN changes c ON c.site_id = ? AND c.kind = w.kind AND c.record_id = w.record_id
+                AND c.revision > w.revision
+            LEFT JOIN LATERAL jsonb_object_keys(c.after) AS f (name) ON true
+            GROUP BY w.kind, w.record_id HAVING count(c.user_id) = 0
+            """,
+            [kind for kind, _ in keys],
+            [record_id for _, record_id in keys],
+            tx.site.id,
+            tx.site.id,
+        )
+    )
+    return {(row["kind"], row["record_id"]): row["fields"] for row in rows}
+
+
 async def list_run_changes(tx: Transaction, run_id: int) -> list[Record]:
     """Return the entries of the change log that a run has written, the newest first; not derived ones.
 

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
 from kalends.core.imports.records import ImportedRecord
@@ -34,13 +35,19 @@ def _normalize(
     values, columns = dict(record.values), dict(record.columns)
     if "new_password" in values:
         password = str(values.pop("new_password") or "")
-        columns["password_hash"] = hash_slowly(secret, password).hex() if password else None
+        columns["password_hash"] = _hash_once(secret, password) if password else None
     if "status" in values and record.kind != "users":
         columns["status"] = values["status"]
         values["status"] = TRASHED_STATUS if values["status"] == "trash" else values["status"]
     if record.kind == "media":
         columns[FILE_HASH] = hashlib.sha256(read_file(move_in, exchanges, record.identity)).hexdigest()
     return replace(record, values=values, columns=columns, wanted_id=record.wanted_id if keep_ids else None)
+
+
+@cache
+def _hash_once(secret: bytes, password: str) -> str:
+    """Hash a password, which takes a tenth of a second, once per command: several events may have the same one."""
+    return hash_slowly(secret, password).hex()
 
 
 def read_file(move_in: MoveIn, exchanges: Exchanges, identity: str) -> bytes:

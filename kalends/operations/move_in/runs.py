@@ -21,8 +21,8 @@ from kalends.store.database import Transaction
 from kalends.store.imports import Columns
 from kalends.store.site_database import SiteDatabase
 
-# The options that a plan adds to those of its run.
-COMPUTED_OPTIONS: Final = ("keep_ids", "kinds")
+# The options that plan, apply and switch add to those of their run.
+COMPUTED_OPTIONS: Final = ("keep_ids", "kinds", "site_before", "accepted_differences")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +124,23 @@ def open_snapshot(run: Row) -> Snapshot:
 
 
 def make_job(
-    database: SiteDatabase, library: Library, target: Target, run: Row, snapshot: Snapshot, *, is_same: bool = True
+    database: SiteDatabase,
+    library: Library,
+    target: Target,
+    run: Row,
+    snapshot: Snapshot,
+    *,
+    move_in: MoveIn | None = None,
+    is_same: bool = True,
 ) -> MoveInJob:
-    """Return the job of a run. `is_same`: its snapshot must be the one that was planned."""
+    """Return the job of a run. `is_same`: its snapshot must be the one that was planned, which `move_in` may be."""
     if is_same and run["input_hash"] != hash_input(snapshot):
         raise InvalidValue(
             "The snapshot is newer than run {number}; run `plan` again, with --snapshot to plan without a crawl.",
             number=run["id"],
         )
-    move_in = map_move_in(snapshot, target.base_url, orjson.loads(run["options"]))
-    return MoveInJob(database, library, target.site_id, run["id"], move_in, snapshot)
+    mapped = move_in or map_move_in(snapshot, target.base_url, orjson.loads(run["options"]))
+    return MoveInJob(database, library, target.site_id, run["id"], mapped, snapshot)
 
 
 async def read_rows(database: SiteDatabase, site_id: int, run_id: int, actions: tuple[str, ...]) -> list[Row]:

@@ -1,12 +1,13 @@
 """The end of a move-in: no later run can overwrite what people edit here."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import orjson
 
 from kalends.core.clock import utc_now
-from kalends.store import imports
+from kalends.operations.move_in.verify import Difference
+from kalends.store import Row, imports
 from kalends.store.database import Transaction
 from kalends.store.site_database import SiteDatabase
 from kalends.store.sql import Sql
@@ -19,13 +20,18 @@ CHECKLIST: Final = (
     "Delete copies of the snapshot; it contains e-mail addresses and event passwords.",
 )
 MAX_PATHS: Final = 100
+ACCEPTED_FIELDS: Final = ("kind", "identity", "field", "expected", "found")
 
 
-async def close_source(database: SiteDatabase, site_id: int, source_id: int) -> None:
-    """Close a source. UIDs stay as they are from now on."""
+async def close_source(database: SiteDatabase, site_id: int, run: Row, accepted: Sequence[Difference]) -> None:
+    """Close the source of a run, which keeps the accepted differences. UIDs stay as they are from now on."""
+    entries = [{name: getattr(entry, name) for name in ACCEPTED_FIELDS} for entry in accepted]
     async with database.transaction(site_id, utc_now(), writing=True) as tx:
         await tx.lock_site(None)
-        await imports.change_source(tx, source_id, {"state": "closed"})
+        if entries:
+            options = {**orjson.loads(run["options"]), "accepted_differences": entries}
+            await imports.change_run(tx, run["id"], {"options": imports.encode(options)})
+        await imports.change_source(tx, run["source_id"], {"state": "closed"})
 
 
 async def list_uninvited(tx: Transaction) -> list[tuple[int, str, str]]:

@@ -1,5 +1,11 @@
-"""Comparing everything that moved in with the snapshot: records as the API shows them, addresses and files."""
+"""Comparing everything that moved in with the snapshot: records as the API shows them, addresses and files.
 
+A difference is explained if a warning of the plan names it, if the former API shows a value differently from how it
+was written, or if the server itself has changed the record since, for example to publish it on schedule.
+"""
+
+import hashlib
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -11,6 +17,7 @@ import orjson
 from kalends.core.clock import utc_now
 from kalends.core.errors import ApiError
 from kalends.core.imports.records import ImportedRecord
+from kalends.core.messages import Message
 from kalends.core.params import read_params
 from kalends.core.tec.mapping import read_tribe_events
 from kalends.core.tec.move_in import KINDS, MoveIn
@@ -25,6 +32,7 @@ from kalends.operations.move_in.apply import MoveInJob, read_settings
 from kalends.operations.move_in.normal_form import FILE_HASH, complete, find_references, normalize
 from kalends.operations.records import make_render_context
 from kalends.store import Row, former_addresses, imports, slug_redirects
+from kalends.store.database import Transaction
 from kalends.store.sql import Sql
 
 BATCH: Final = 50
@@ -34,19 +42,37 @@ SAME_FIELDS: Final = (
     *("hide_from_listings", "featured", "sticky"),
 )
 FORMER: Final = " (API)"
+# What a warning of the plan explains.
+EXPLAINING: Final[Mapping[str, tuple[str, ...]]] = {
+    warning: tuple(name + FORMER for name in names)
+    for warning, names in {
+        "The UTC time differs from the local time; the local time counts.": ("utc_start_date", "utc_end_date"),
+        "The time zone {name} is unknown; the times are those of the site.": (
+            *("timezone", "utc_start_date", "utc_end_date"),
+        ),
+        "Whether it is hidden, featured or sticky could not be read.": ("hide_from_listings", "featured", "sticky"),
+    }.items()
+}
+MODIFIED: Final = "modified_utc"
+MAX_LENGTH: Final = 200
+OWN_CHANGE: Final = "The server changed it after the import; nobody edited it."
+OWN_CURRENCY: Final = "The text of the cost names a currency, but the old site shows its own one."
 Key = tuple[str, str]
+
+_AMOUNT: Final = re.compile(r"\d+(?:[.,]\d+)*")
+_SEPARATORS: Final = re.compile(r"[\s.,–-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that is not as on the old site. A listed one is explained by a warning of the plan."""
+    """A field that is not as on the old site, and the reason if there is an explanation."""
 
     kind: str
     identity: str
     field: str
     expected: str
     found: str
-    is_listed: bool = False
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -57,8 +83,12 @@ class Verification:
     differences: list[Difference] = field(default_factory=list[Difference])
 
     @property
-    def unlisted(self) -> list[Difference]:
-        return [entry for entry in self.differences if not entry.is_listed]
+    def unexplained(self) -> list[Difference]:
+        return [entry for entry in self.differences if not entry.reason]
+
+    @property
+    def explained(self) -> list[Difference]:
+        return [entry for entry in self.differences if entry.reason]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +100,7 @@ class Expectation:
     ids: Mapping[Key, int]
     tribe: Mapping[int, Mapping[str, Any]]
     keep_ids: bool
-    listed: frozenset[Key]
+    causes: Mapping[tuple[str, str, str], Message]  # by kind, identity and field
 
 
 Checked = AsyncIterator[tuple[str, list[Difference]]]
@@ -89,8 +119,10 @@ async def verify(job: MoveInJob, progress: Callable[[str, int, int], None]) -> V
             )  # fmt: skip
             async for name, differences in check(context, expected):
                 result.compared[name] = result.compared.get(name, 0) + 1
-                result.differences += [_list(entry, expected) for entry in differences]
+                result.differences += [_name_cause(entry, expected) for entry in differences]
         progress("comparison", number, len(checks))
+    async with job.database.transaction(job.site_id, utc_now(), writing=False) as tx:
+        result.differences = await _explain_own_changes(tx, expected, result.differences)
     return result
 
 
@@ -107,27 +139,52 @@ async def _expect(job: MoveInJob) -> Expectation:
         {(item["kind"], item["identity"]): item["record_id"] for item in items},
         read_tribe_events(job.exchanges),
         keep_ids,
-        frozenset(key for warning in job.move_in.warnings for key in warning.records),
+        {
+            (*key, name): warning.cause
+            for warning in job.move_in.warnings
+            for key in warning.records
+            for name in EXPLAINING.get(warning.cause.text, ())
+        },
     )
 
 
-def _list(difference: Difference, expected: Expectation) -> Difference:
-    """Mark a difference from the former API that a warning explains; what was imported has all other values."""
-    is_listed = difference.field.endswith(FORMER) and (difference.kind, difference.identity) in expected.listed
-    return replace(difference, is_listed=is_listed)
+def _name_cause(difference: Difference, expected: Expectation) -> Difference:
+    """Explain a difference from the former API by a warning; what was imported has all other values."""
+    cause = expected.causes.get((difference.kind, difference.identity, difference.field))
+    return replace(difference, reason=str(cause)) if cause and not difference.reason else difference
 
 
-def differ(record: ImportedRecord, name: str, expected: object, found: object) -> Iterator[Difference]:
+async def _explain_own_changes(
+    tx: Transaction, expected: Expectation, differences: Sequence[Difference]
+) -> list[Difference]:
+    """Explain what the server has changed in records that nobody has edited since they were imported."""
+    keys = {(entry.kind, expected.ids.get((entry.kind, entry.identity), 0)) for entry in differences}
+    changed = await imports.list_own_changes(tx, list(keys))
+
+    def explain(entry: Difference) -> Difference:
+        fields = changed.get((entry.kind, expected.ids.get((entry.kind, entry.identity), 0)))
+        is_own = fields is not None and entry.field.removesuffix(FORMER) in {MODIFIED, *fields}
+        return replace(entry, reason=OWN_CHANGE) if is_own and not entry.reason else entry
+
+    return [explain(entry) for entry in differences]
+
+
+def differ(
+    record: ImportedRecord, name: str, expected: object, found: object, reason: str = ""
+) -> Iterator[Difference]:
     """Yield a difference unless the two values are equal."""
     if expected != found:
-        yield Difference(record.kind, record.identity, name, _shorten(expected), _shorten(found))
+        yield Difference(record.kind, record.identity, name, _shorten(expected), _shorten(found), reason)
 
 
 def _shorten(value: object) -> str:
     if isinstance(value, bytes):
         return "another one"  # Hashes of passwords do not belong in a report.
     text = format_datetime(value) if isinstance(value, datetime) else str(value)
-    return text if len(text) <= 200 else f"{text[:199]}…"
+    if len(text) <= MAX_LENGTH:
+        return text
+    # The hash tells long texts apart when a person accepts a difference.
+    return f"{text[:MAX_LENGTH]}… (SHA-256 {hashlib.sha256(text.encode()).hexdigest()[:16]})"
 
 
 # Records ----------------------------------------------------------------------------------------
@@ -226,7 +283,7 @@ def _read_columns(record: ImportedRecord) -> Iterator[tuple[str, Any]]:
     for name, value in record.columns.items():
         if name == "password_hash":
             yield name, bytes.fromhex(value) if value else None
-        elif name in ("modified_utc", "published_at"):
+        elif name in (MODIFIED, "published_at"):
             yield name, datetime.fromisoformat(value)
         elif name != FILE_HASH:
             yield name, value
@@ -258,7 +315,16 @@ def _compare_shown(
     former = expected.tribe.get(int(record.identity), {})
     for name in SAME_FIELDS:
         if former.get(name) is not None:
-            yield from differ(record, name + FORMER, former[name], shown[name])
+            reason = _explain_cost(record, str(former[name]), shown[name]) if name == "cost" else ""
+            yield from differ(record, name + FORMER, former[name], shown[name], reason)
+
+
+def _explain_cost(record: ImportedRecord, former: str, shown: str) -> str:
+    """Return why costs differ: TEC shows amounts with the site's currency, even if the text names another one."""
+    written = str(record.values.get("cost") or "")
+    names_currency = _SEPARATORS.sub("", _AMOUNT.sub("", written)) != ""
+    is_same = _AMOUNT.findall(former) == _AMOUNT.findall(shown) == _AMOUNT.findall(written) != []
+    return OWN_CURRENCY if names_currency and is_same else ""
 
 
 def _compute_instants(record: ImportedRecord) -> dict[str, str]:
@@ -280,7 +346,7 @@ async def _compare_image(
         )
     ]
     differences += differ(record, FILE_HASH, record.columns[FILE_HASH], row["upload_sha256"].hex())
-    for name in ("added_at", "modified_utc"):
+    for name in ("added_at", MODIFIED):
         if name in record.columns:
             differences += differ(record, name, datetime.fromisoformat(record.columns[name]), row[name])
     author = next((expected.ids.get(("users", entry)) for entry in record.links.get("author", ())), None)
