@@ -67,6 +67,7 @@ RUNS: Final = (
     CommandRun("job retry", "999999", status=1, output="There is no failed or stalled job 999999."),
     CommandRun("timezone refresh", output="0 future events shifted."),
     CommandRun("media add", f"{FILES}/images --login carol", output="Added 1 images"),
+    CommandRun("media list", output="pixel"),
     CommandRun("media check", output="0 images incomplete."),
     CommandRun("series extend", output="0 dates created."),
     # Imports.
@@ -91,6 +92,8 @@ RUNS: Final = (
     CommandRun("site set", "name Town", output="name is now 'Town'."),
     CommandRun("site list", output="Town", needs_owner=True),
     CommandRun("site add-host", "first.example.org", needs_owner=True),
+    CommandRun("site add-host", "other.example.org", needs_owner=True),
+    CommandRun("site remove-host", "other.example.org", needs_owner=True),
     CommandRun("site add", "second.example.org", output="Added site 2", needs_owner=True),
     CommandRun("site export", f"1 --to {FILES}/town.zip", output="Exported site 1", needs_owner=True),
     CommandRun(

@@ -1,11 +1,13 @@
 """Cells: the databases that share the sites of one directory."""
 
 import asyncio
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kalends.cli.errors import fail
+from kalends.cli.lists import JsonOption, print_list
 from kalends.cli.runtime import load_settings
 
 if TYPE_CHECKING:
@@ -82,18 +84,26 @@ def add_cell(name: CellName) -> None:
 
 
 @group.command("list")
-def list_cells() -> None:
+def list_cells(as_json: JsonOption = False) -> None:
     """List all cells: name, sites, whether new sites are placed there, schema version."""
     from kalends.store import directory_changes
 
     settings = load_directory()
     entries = asyncio.run(directory_changes.list_cells(settings.directory_url))
     states = asyncio.run(_read_states(settings, entries))
-    for entry in entries:
-        accepts = "accepts new sites" if entry.accepts_new else "drained"
-        typer.echo(f"{entry.name:<12} {entry.sites:>8} sites  {accepts:<18} {states[entry.name]}")
+    print_list(
+        [{**asdict(entry), "state": states[entry.name]} for entry in entries],
+        lambda entry: [
+            entry["name"],
+            entry["sites"],
+            "sites",
+            "accepts new sites" if entry["accepts_new"] else "drained",
+            entry["state"],
+        ],
+        as_json=as_json,
+    )
     for name in sorted(settings.cells.keys() - {entry.name for entry in entries}):
-        typer.echo(f"{name:<12} is not in the directory: run `kalends cell add {name}`.")
+        typer.echo(f"{name} is not in the directory: run `kalends cell add {name}`.", err=as_json)
 
 
 async def _read_states(settings: "Settings", entries: "list[CellEntry]") -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from kalends.cli.errors import mask_passwords
-from kalends.cli.findings import Finding, encode_findings, print_findings
+from kalends.cli.findings import Finding, print_findings
+from kalends.cli.lists import JsonOption, print_json, to_dict
 from kalends.cli.runtime import load_settings
 
 if TYPE_CHECKING:
@@ -24,15 +25,13 @@ MAX_HEARTBEAT_SECONDS = 60.0
 MAX_DELAY_SECONDS = 60.0
 COMMIT_MODES = ("on", "remote_write", "remote_apply", "local")
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
 
 def check(as_json: JsonOption = False) -> None:
     """Check the database, the worker, storage, e-mail, caches and proxies; exit with status 1 if there are errors."""
     settings = load_settings()
     findings = asyncio.run(find_all(settings))
     if as_json:
-        typer.echo(encode_findings(findings))
+        print_json([to_dict(finding) for finding in findings])
     else:
         print_findings(findings)
     if any(finding.level == "error" for finding in findings):

@@ -1,7 +1,7 @@
 """Findings of `kalends check`: what was looked at, how it is, and what to do about it."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 import typer
@@ -27,10 +27,3 @@ def print_findings(findings: Sequence[Finding]) -> None:
         typer.echo(f"{level} {finding.subject:<11} {finding.text}")
         for line in finding.cure.splitlines():
             typer.echo(f"{'':<20} {line}")
-
-
-def encode_findings(findings: Sequence[Finding]) -> str:
-    """Return the findings as JSON."""
-    import orjson
-
-    return orjson.dumps([asdict(finding) for finding in findings], option=orjson.OPT_INDENT_2).decode()

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kalends.cli.lists import format_time
 from kalends.store import Row, imports
 from kalends.store.imports import decode_message
 
@@ -15,20 +16,33 @@ STYLES: Final = {"new": "green", "changed": "yellow", "gone": "red", "rejected":
 MAX_VALUE: Final = 60
 
 
-def print_sources(sources: Sequence[Row]) -> None:
-    table = _make_table("Sources", "ID", "Kind", "Name", "Minutes", "State", "Last success", "Failures")
-    for row in sources:
-        _add(table, row["id"], row["kind"], row["name"], row["interval_minutes"] or "-", row["state"],
-             _time(row["last_success_at"]), row["failures"])  # fmt: skip
-    _print(table)
+# The columns of sources and runs that programs read.
+SOURCE_KEYS: Final = (
+    *("id", "kind", "name", "url", "owner_login", "interval_minutes", "state"),
+    *("last_success_at", "next_run_at", "failures"),
+)
+RUN_KEYS: Final = (
+    *("id", "source_id", "source_name", "user_login", "state"),
+    *("started_at", "planned_at", "finished_at", "undoes", "undone_by"),
+)
 
 
-def print_runs(runs: Sequence[Row]) -> None:
-    table = _make_table("Runs", "ID", "Source", "Started", "State", "Changes")
-    for row in runs:
-        state = row["state"] if row["undoes"] is None else f"{row['state']} (undoes {row['undoes']})"
-        _add(table, row["id"], row["source_name"], _time(row["started_at"]), state, _summarize(row))
-    _print(table)
+def encode_source(row: Row) -> dict[str, Any]:
+    return {key: row[key] for key in SOURCE_KEYS}
+
+
+def encode_run(row: Row) -> dict[str, Any]:
+    return {**{key: row[key] for key in RUN_KEYS}, "counts": imports.decode(row["counts"])}
+
+
+def describe_source(row: Row) -> list[object]:
+    minutes, success = row["interval_minutes"] or "-", format_time(row["last_success_at"])
+    return [row["id"], row["kind"], row["name"], minutes, row["state"], success, row["failures"]]
+
+
+def describe_run(row: Row) -> list[object]:
+    state = row["state"] if row["undoes"] is None else f"{row['state']} (undoes {row['undoes']})"
+    return [row["id"], row["source_name"], format_time(row["started_at"]), state, _summarize(row)]
 
 
 def print_counts(run: Row) -> None:
@@ -67,10 +81,6 @@ def _shorten(value: Any) -> str:
 def _summarize(run: Row) -> str:
     counts = imports.decode(run["counts"])
     return ", ".join(f"{counts[name]:,} {name}" for name in ACTIONS if counts.get(name)) or "no records"
-
-
-def _time(value: Any) -> str:
-    return f"{value:%Y-%m-%d %H:%M}" if value is not None else "-"
 
 
 def _make_table(title: str, *columns: str) -> Table:

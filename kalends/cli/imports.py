@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from kalends.cli.errors import fail
+from kalends.cli.lists import JsonOption, print_json, print_list
 from kalends.cli.runtime import SiteOption, YesOption, confirm, load_settings, open_database, read_site
 from kalends.core.clock import utc_now
 
@@ -107,16 +108,30 @@ def undo_run(run: RunArgument, yes: YesOption = False, site: SiteOption = "") ->
 
 
 @group.command("list")
-def list_imports(site: SiteOption = "") -> None:
+def list_imports(
+    source: Annotated[int | None, typer.Option(help="Only the runs of the source with this ID.")] = None,
+    limit: Annotated[int, typer.Option("--limit", help="Maximum number of runs.", min=1)] = 20,
+    as_json: JsonOption = False,
+    site: SiteOption = "",
+) -> None:
     """List sources and their last runs."""
-    from kalends.cli.import_tables import print_runs, print_sources
+    from kalends.cli.import_tables import describe_run, describe_source, encode_run, encode_source
     from kalends.store import import_lists
 
     async def work(database: "SiteDatabase", _: "Tools", site_id: int) -> None:
         async with database.transaction(site_id, utc_now(), writing=False) as tx:
-            sources, runs = await import_lists.list_sources(tx), await import_lists.list_runs(tx, limit=20)
-        print_sources(sources)
-        print_runs(runs)
+            sources = await import_lists.list_sources(tx)
+            runs = await import_lists.list_runs(tx, source_id=source, limit=limit + 1)
+        if as_json:
+            encoded = [encode_run(row) for row in runs[:limit]]
+            print_json({"sources": [encode_source(row) for row in sources], "runs": encoded})
+            return
+        if sources:
+            typer.echo("Sources: ID, kind, name, minutes, state, last success, failures")
+            print_list(sources, describe_source)
+        if runs:
+            typer.echo("Runs: ID, source, started, state, changes")
+            print_list(runs, describe_run, limit=limit)
 
     _run(site, work)
 

@@ -7,6 +7,7 @@ import typer
 
 from kalends.cli.cells import CellOption, load_cell
 from kalends.cli.errors import fail
+from kalends.cli.lists import JsonOption, LimitOption, print_list
 from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
@@ -19,20 +20,33 @@ job = typer.Typer(no_args_is_help=True, help="Inspect and retry background jobs.
 @job.command("list")
 def list_jobs(
     status: Annotated[str, typer.Option(help="Only jobs with this status: todo, doing or failed.")] = "",
+    task: Annotated[str, typer.Option(help="Only jobs of this task, such as purge.")] = "",
+    limit: LimitOption = None,
+    as_json: JsonOption = False,
     cell: CellOption = "",
 ) -> None:
-    """List waiting, running and failed jobs, and whether a worker is running."""
+    """List waiting, running and failed jobs; the last line says whether a worker is running."""
     settings = load_cell(cell)
     from kalends.store import job_queue
 
     if status and status not in job_queue.STATUSES:
         fail("--status must be todo, doing or failed.")
-    rows, summary = asyncio.run(job_queue.list_jobs(settings.queue_url or settings.database_url, status))
-    for row in rows:
-        when = f"{row.scheduled_at:%Y-%m-%d %H:%M:%S}" if row.scheduled_at else "-"
-        attempts = f"attempts {row.attempts}"
-        typer.echo(f"{row.id:>8}  {row.status:<8} {row.task_name:<16} {when:<19}  {attempts}  {row.arguments}")
-    if not status:
+    url = settings.queue_url or settings.database_url
+    rows, summary = asyncio.run(job_queue.list_jobs(url, status, task, limit and limit + 1))
+    print_list(
+        rows,
+        lambda row: [
+            row.id,
+            row.status,
+            row.task_name,
+            f"{row.scheduled_at:%Y-%m-%d %H:%M:%S}" if row.scheduled_at else "-",
+            f"attempts {row.attempts}",
+            row.arguments,
+        ],
+        as_json=as_json,
+        limit=limit,
+    )
+    if not (status or task or as_json):
         typer.echo(summarize(summary))
 
 

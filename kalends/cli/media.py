@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kalends.cli.runtime import SiteOption, read_site, run_with_library, show_progress
+from kalends.cli.lists import JsonOption, LimitOption, SearchOption, format_time, print_list
+from kalends.cli.runtime import SiteOption, read_site, run_in_transaction, run_with_library, show_progress
 from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
@@ -52,6 +53,33 @@ def add_media(
     )
     if result.rejected:
         raise typer.Exit(1)
+
+
+@media.command("list")
+def list_media(
+    search: SearchOption = "",
+    incomplete: Annotated[bool, typer.Option("--incomplete", help="Only images without generated sizes.")] = False,
+    limit: LimitOption = None,
+    as_json: JsonOption = False,
+    site: SiteOption = "",
+) -> None:
+    """List images: ID, date, width, height, bytes, file, title. --search compares titles and files."""
+    from kalends.store import media as rows
+
+    print_list(
+        run_in_transaction(site, lambda tx: rows.list_images(tx, search, limit and limit + 1, incomplete=incomplete)),
+        lambda row: [
+            row["id"],
+            format_time(row["added_at"]),
+            row["width"],
+            row["height"],
+            row["filesize"],
+            row["url"],
+            row["title"],
+        ],
+        as_json=as_json,
+        limit=limit,
+    )
 
 
 @media.command("check")

@@ -13,7 +13,7 @@ import typer
 from kalends.cli.cells import NewSiteCellOption, load_site_cell, refuse_cell
 from kalends.cli.errors import fail
 from kalends.cli.runtime import load_settings, show_progress
-from kalends.cli.sites import find_site, list_sites
+from kalends.cli.sites import find_site, print_first_sites
 from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def import_site(
     ] = False,
     cell: NewSiteCellOption = "",
 ) -> None:
-    """Add the site of an archive as a new site, and list all sites."""
+    """Add the site of an archive as a new site, and list the first sites."""
     from kalends.adapters.site_archive_file import ArchiveRefused
     from kalends.bootstrap import open_library
     from kalends.operations.site_archive import restore
@@ -100,7 +100,8 @@ def import_site(
     )
     if result.missing_files:
         typer.echo(f"{result.missing_files:,} image files were missing in the archive.", err=True)
-    list_sites()
+    if not settings.directory_url:
+        print_first_sites(settings.owner_url)
 
 
 def _choose_place(settings: "Settings", cell: str) -> "FindPlace":

@@ -7,6 +7,7 @@ import typer
 
 from kalends.cli.cells import load_directory
 from kalends.cli.errors import fail
+from kalends.cli.lists import JsonOption, LimitOption, print_list
 from kalends.cli.runtime import ProgressReport, read_site, show_progress
 
 if TYPE_CHECKING:
@@ -42,19 +43,38 @@ def move_site(
 
 
 def list_moves(
-    unfinished: Annotated[bool, typer.Option("--unfinished", help="Only moves that have not ended.")] = False,
+    unfinished: Annotated[
+        bool, typer.Option("--unfinished", help="Only moves that have not ended; the exit status is 1 if any.")
+    ] = False,
+    limit: LimitOption = None,
+    as_json: JsonOption = False,
+    site: Annotated[str, typer.Option(help="Host name or ID of a site; by default all.")] = "",
 ) -> None:
     """List the moves of sites between cells, the latest first."""
     from kalends.store import site_moves
 
     url = load_directory().directory_url
-    for move in asyncio.run(site_moves.list_moves(url, unfinished=unfinished)):
-        pause = f"{move.pause_ms:,} ms" if move.pause_ms is not None else "-"
-        state = "ended" if move.ended_at else "unfinished"
-        typer.echo(
-            f"{move.started_at:%Y-%m-%d %H:%M:%S}  site {move.site_id:<8} {move.source} -> {move.target}  "
-            f"{move.step:<8} {move.outcome or '-':<8} {state:<10} pause {pause}"
-        )
+
+    async def read() -> "list[Move]":
+        site_id = (await site_moves.find_site(url, read_site(site))).id if site else None
+        return await site_moves.list_moves(url, unfinished, site_id, limit and limit + 1)
+
+    moves = asyncio.run(read())
+    print_list(moves, _describe_move, as_json=as_json, limit=limit)
+    if unfinished and moves:
+        raise typer.Exit(1)
+
+
+def _describe_move(move: "Move") -> list[object]:
+    return [
+        f"{move.started_at:%Y-%m-%d %H:%M:%S}",
+        f"site {move.site_id}",
+        f"{move.source} -> {move.target}",
+        move.step,
+        move.outcome or "-",
+        "ended" if move.ended_at else "running" if move.has_mover else "interrupted",
+        f"pause {f'{move.pause_ms:,} ms' if move.pause_ms is not None else '-'}",
+    ]
 
 
 def _make_setup(report: ProgressReport) -> "MoveSetup":

@@ -1,12 +1,14 @@
 """Sites, their hosts and settings; the time zones of their events."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kalends.cli.cells import NewSiteCellOption, load_cell, load_site_cell, refuse_cell
 from kalends.cli.errors import fail
+from kalends.cli.lists import JsonOption, LimitOption, SearchOption, print_columns, print_list
 from kalends.cli.runtime import (
     SiteOption,
     YesOption,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from kalends.store.sites import HostedSite
 
 MAX_SHOWN = 200  # characters of a value that `site set` repeats
+MAX_SITES = 20  # that a command lists after a change
 
 group = typer.Typer(no_args_is_help=True, help="Manage sites and their settings.")
 timezone = typer.Typer(no_args_is_help=True, help="Maintain time zone data.")
@@ -38,12 +41,16 @@ def show_site(site: SiteOption = "") -> None:
 
 
 @group.command("list")
-def list_sites() -> None:
-    """List all sites: ID, name, host names; with several cells also the cell."""
+def list_sites(search: SearchOption = "", limit: LimitOption = None, as_json: JsonOption = False) -> None:
+    """List all sites: ID, name, host names; with several cells also the cell. --search compares names and hosts."""
     from kalends.store import sites
 
+    found: list[dict[str, Any]] = []
     for cell, member in load_settings().members.items():
-        _print_sites(asyncio.run(sites.list_sites(member.owner_url)), cell)
+        entries = asyncio.run(sites.list_sites(member.owner_url, search, limit and limit + 1))
+        found += [{"id": entry.id, "cell": cell, "name": entry.name, "hosts": entry.hosts} for entry in entries]
+    is_only = len(found) == 1 and not search
+    print_list(found, lambda entry: _describe_site(entry, is_only=is_only), as_json=as_json, limit=limit)
 
 
 @group.command("set")
@@ -69,7 +76,7 @@ def add_site(
     ] = "",
     cell: NewSiteCellOption = "",
 ) -> None:
-    """Add a site with its host name, and list all sites of its database."""
+    """Add a site with its host name, and list the first sites of its database."""
     from kalends.store import directory_changes, sites
 
     settings = load_settings()
@@ -85,28 +92,46 @@ def add_site(
     url = settings.owner_url
     site_id = asyncio.run(sites.add_site(url, host_name, name, first_host))
     typer.echo(f"Added site {site_id} at {host_name.lower()}.")
-    _print_sites(asyncio.run(sites.list_sites(url)))
+    print_first_sites(url)
 
 
 @group.command("add-host")
 def add_host(
-    host_name: Annotated[str, typer.Argument(help="Host name to add; it moves if it belongs to another site.")],
+    host_name: Annotated[str, typer.Argument(help="Host name to add.")],
+    move: Annotated[
+        bool, typer.Option("--move", help="Take the host name from the site that has it, instead of refusing.")
+    ] = False,
     site: SiteOption = "",
 ) -> None:
-    """Add a host name to a site, and list all sites of its database."""
+    """Add a host name to a site, and list the first sites of its database."""
     from kalends.store import directory_changes, sites
 
     settings = load_settings()
     url = settings.owner_url
     if settings.directory_url:
-        key = read_site(site.lower())
-        changed = asyncio.run(directory_changes.add_host(settings.directory_url, settings.owner_urls, host_name, key))
+        change = directory_changes.add_host(
+            settings.directory_url, settings.owner_urls, host_name, read_site(site.lower()), move=move
+        )
+        changed = asyncio.run(change)
         typer.echo(f"{host_name.lower()} belongs to site {changed.site_id} in the cell {changed.cell}.")
         return
     found = find_site(asyncio.run(sites.list_sites(url)), site)
-    asyncio.run(sites.add_host(url, host_name, found.id))
+    asyncio.run(sites.add_host(url, host_name, found.id, move=move))
     typer.echo(f"{host_name.lower()} belongs to site {found.id}.")
-    _print_sites(asyncio.run(sites.list_sites(url)))
+    print_first_sites(url)
+
+
+@group.command("remove-host")
+def remove_host(host_name: Annotated[str, typer.Argument(help="Host name to remove.")]) -> None:
+    """Remove a host name from its site. The last one stays if the site could not be reached any more."""
+    from kalends.store import directory_changes, sites
+
+    settings = load_settings()
+    if settings.directory_url:
+        change = directory_changes.remove_host(settings.directory_url, settings.owner_urls, host_name)
+    else:
+        change = sites.remove_host(settings.owner_url, host_name)
+    typer.echo(f"{host_name.lower()} no longer belongs to site {asyncio.run(change)}.")
 
 
 @group.command("remove")
@@ -166,10 +191,20 @@ def find_site(existing: "list[HostedSite]", site: str) -> "HostedSite":
     return found[0]
 
 
-def _print_sites(existing: "list[HostedSite]", cell: str = "") -> None:
-    for entry in existing:
-        hosts = ", ".join(entry.hosts) or ("any host name" if len(existing) == 1 else "no host name")
-        typer.echo(f"{entry.id:>6}  {f'{cell:<10} ' if cell else ''}{entry.name:<30} {hosts}")
+def print_first_sites(owner_url: str) -> None:
+    """Print the first sites of a database, after a change."""
+    from kalends.store import sites
+
+    found = asyncio.run(sites.list_sites(owner_url))
+    entries = [{"id": entry.id, "cell": "", "name": entry.name, "hosts": entry.hosts} for entry in found[:MAX_SITES]]
+    print_columns([_describe_site(entry, is_only=len(found) == 1) for entry in entries])
+    if len(found) > MAX_SITES:
+        typer.echo(f"… and {len(found) - MAX_SITES:,} more; `kalends site list` shows them.")
+
+
+def _describe_site(entry: Mapping[str, Any], *, is_only: bool) -> list[object]:
+    hosts = ", ".join(entry["hosts"]) or ("any host name" if is_only else "no host name")
+    return [entry["id"], *([entry["cell"]] if entry["cell"] else []), entry["name"], hosts]
 
 
 @timezone.command("refresh")

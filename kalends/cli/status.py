@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kalends.cli.check import JsonOption
 from kalends.cli.jobs import format_age, summarize
+from kalends.cli.lists import JsonOption, print_json
 from kalends.cli.runtime import load_settings
 from kalends.core.clock import utc_now
 
 if TYPE_CHECKING:
     from kalends.adapters.backup_tool import Backup
     from kalends.settings import Settings
-    from kalends.store.sites import SiteSize
+    from kalends.store.sites import SiteSize, SiteTotals
+
+MAX_SITES = 20  # that are listed; of more, the largest are
+LARGEST_SITES = 5
 
 
 def status(as_json: JsonOption = False) -> None:
@@ -28,9 +31,7 @@ def status(as_json: JsonOption = False) -> None:
     except BackupToolFailed as error:
         report["backups"], backup_problem = [], str(error).strip()
     if as_json:
-        import orjson
-
-        typer.echo(orjson.dumps(report | {"backup_problem": backup_problem}, option=orjson.OPT_INDENT_2).decode())
+        print_json(report | {"backup_problem": backup_problem})
         return
     if "cells" not in report:
         print_database(report)
@@ -49,7 +50,10 @@ def print_database(report: dict[str, Any]) -> None:
     typer.echo(f"Database  {facts['database']}, {format_size(facts['size'])}, {connections}")
     if report["sites"] is None:
         typer.echo("Sites     To count their records, set `KALENDS_MIGRATION_URL` to the login that owns the tables.")
-    for site in report["sites"] or ():
+    sites = report["sites"] or ()
+    if report["totals"] is not None and len(sites) < report["totals"].sites:
+        typer.echo(f"Sites     {format_totals(report['totals'])}. The largest of them:")
+    for site in sites:
         typer.echo(format_site(site))
     typer.echo(f"Queue     {summarize(report['queue'])}")
 
@@ -66,32 +70,43 @@ async def _read_database(settings: "Settings") -> dict[str, Any]:
 
     facts = await checks.read_facts(settings.database_url)
     state = await checks.read_state(settings.database_url)
+    sites, totals = await _measure_sites(settings.owner_url)
     return {
         "schema": state.schema.number,
         "database": asdict(facts),
-        "sites": await _measure_sites(settings.owner_url),
+        "sites": sites,
+        "totals": totals,
         "queue": (await job_queue.count_jobs(settings.queue_url or settings.database_url))[1],
     }
 
 
-async def _measure_sites(owner_url: str) -> "list[SiteSize] | None":
-    """Return the sizes of all sites; None if the login may not read them."""
+async def _measure_sites(owner_url: str) -> "tuple[list[SiteSize] | None, SiteTotals | None]":
+    """Return the sizes of the sites and of all together; None if the login may not read them."""
     from kalends.store import problems, sites
 
     try:
-        return await sites.measure_sites(owner_url)
+        return await sites.measure_sites(owner_url, most=MAX_SITES, largest=LARGEST_SITES)
     except problems.NotOwner:
-        return None
+        return None, None
 
 
 def format_site(site: "SiteSize") -> str:
     """Return a line such as "Site 1    Town (town.example.org): 20,000 events, …"."""
     hosts = ", ".join(site.hosts) or "all hosts"
+    return f"{f'Site {site.id}':<9} {site.name} ({hosts}): {format_counts(site)}; revision {site.revision:,}"
+
+
+def format_totals(totals: "SiteTotals") -> str:
+    """Return the number of sites and of the records of all of them."""
+    return f"{totals.sites:,} sites with {format_counts(totals)}"
+
+
+def format_counts(size: "SiteSize | SiteTotals") -> str:
+    """Return the numbers of records."""
     counts = (
-        f"{site.events:,} events, {site.venues:,} venues, {site.organizers:,} organizers, {site.users:,} accounts"
+        f"{size.events:,} events, {size.venues:,} venues, {size.organizers:,} organizers, {size.users:,} accounts"
     )
-    images = f"{site.images:,} images of {format_size(site.image_bytes)}"
-    return f"{f'Site {site.id}':<9} {site.name} ({hosts}): {counts}, {images}; revision {site.revision:,}"
+    return f"{counts}, {size.images:,} images of {format_size(size.image_bytes)}"
 
 
 def format_backups(backups: "list[Backup] | None") -> list[str]:

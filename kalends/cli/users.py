@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kalends.cli.lists import JsonOption, LimitOption, SearchOption, format_time, print_list
 from kalends.cli.runtime import Login, SiteOption, YesOption, confirm, load_settings, run_in_transaction
 
 if TYPE_CHECKING:
@@ -64,16 +65,30 @@ async def create_link(tx: "Transaction", user_id: int, purpose: "Purpose") -> st
 
 
 @user.command("list")
-def list_users(site: SiteOption = "") -> None:
-    """List all accounts: ID, role, status, last sign-in, login, e-mail address."""
+def list_users(
+    role: Annotated[str, typer.Option(help="Only accounts with this role.")] = "",
+    search: SearchOption = "",
+    limit: LimitOption = None,
+    as_json: JsonOption = False,
+    site: SiteOption = "",
+) -> None:
+    """List accounts: ID, role, status, last sign-in, login, e-mail address. --search compares the last two."""
     from kalends.operations import accounts
 
-    for row in run_in_transaction(site, accounts.list_users):
-        status = "disabled" if row["disabled_at"] else "active"
-        used = f"{row['last_used_at']:%Y-%m-%d %H:%M}" if row["last_used_at"] else "never"
-        typer.echo(
-            f"{row['id']:>6}  {row['role']:<14} {status:<9} {used:<17} {row['login']}  {row['email']}".rstrip()
-        )
+    rows = run_in_transaction(site, lambda tx: accounts.list_users(tx, role, search, limit and limit + 1))
+    print_list(
+        rows,
+        lambda row: [
+            row["id"],
+            row["role"],
+            "disabled" if row["disabled_at"] else "active",
+            format_time(row["last_used_at"], "never"),
+            row["login"],
+            row["email"],
+        ],
+        as_json=as_json,
+        limit=limit,
+    )
 
 
 @user.command("set-role")
@@ -172,22 +187,31 @@ def create_password(
 
 
 @app_password.command("list")
-def list_passwords(login: Login, site: SiteOption = "") -> None:
+def list_passwords(login: Login, as_json: JsonOption = False, site: SiteOption = "") -> None:
     """List the application passwords of an account: name, creation date, last use."""
     from kalends.operations import accounts
 
-    for row in run_in_transaction(site, lambda tx: accounts.list_application_passwords(tx, login)):
-        used = f"{row['last_used_at']:%Y-%m-%d %H:%M}" if row["last_used_at"] else "never"
-        typer.echo(f"{row['name']:<30} created {row['created_at']:%Y-%m-%d}  last used {used}")
+    print_list(
+        run_in_transaction(site, lambda tx: accounts.list_application_passwords(tx, login)),
+        lambda row: [
+            row["name"],
+            f"created {row['created_at']:%Y-%m-%d}",
+            f"last used {format_time(row['last_used_at'], 'never')}",
+        ],
+        as_json=as_json,
+    )
 
 
 @app_password.command("log")
-def show_uses(login: Login, site: SiteOption = "") -> None:
+def show_uses(login: Login, as_json: JsonOption = False, site: SiteOption = "") -> None:
     """List when and from where the application passwords of an account were used, by hour."""
     from kalends.operations import accounts
 
-    for row in run_in_transaction(site, lambda tx: accounts.list_uses(tx, login)):
-        typer.echo(f"{row['used_at']:%Y-%m-%d %H}h  {row['name']:<30} {row['client_ip']:<40} {row['user_agent']}")
+    print_list(
+        run_in_transaction(site, lambda tx: accounts.list_uses(tx, login)),
+        lambda row: [f"{row['used_at']:%Y-%m-%d %H}h", row["name"], row["client_ip"], row["user_agent"]],
+        as_json=as_json,
+    )
 
 
 @app_password.command("revoke")

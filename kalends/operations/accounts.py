@@ -29,8 +29,9 @@ async def add_user(tx: Transaction, login: str, role: str, email: str) -> int:
     return await users.add_user(tx, login, email, read_role(role))
 
 
-async def list_users(tx: Transaction) -> list[Row]:
-    return await users.list_users(tx)
+async def list_users(tx: Transaction, role: str = "", search: str = "", limit: int | None = None) -> list[Row]:
+    """Return accounts by ID: with a role, with a text in the login or e-mail address, up to a number."""
+    return await users.list_users(tx, read_role(role) if role else "", search, limit)
 
 
 async def read_profiles(tx: Transaction, *, user_id: int | None = None, limit: int = 1, offset: int = 0) -> list[Row]:

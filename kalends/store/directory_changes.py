@@ -142,14 +142,20 @@ async def place_site(
         yield Location(site_id, cell)
 
 
-async def add_host(directory_url: str, owner_urls: Mapping[str, str], host: str, key: SiteKey) -> Location:
-    """Add a host to a site; a host of another site moves, and is unknown until the directory is committed."""
+async def add_host(
+    directory_url: str, owner_urls: Mapping[str, str], host: str, key: SiteKey, *, move: bool = False
+) -> Location:
+    """Add a host to a site; refuse a host of another site unless it is to `move`.
+
+    A host that moves is unknown until the directory is committed.
+    """
     host = host.lower()
     async with _change_directory(directory_url) as directory:
         site = await _lock_site(directory, key)
         owner: int | None = await directory.fetchval(
             "SELECT site_id FROM kalends_directory.hosts WHERE host = $1", host
         )
+        sites.require_movable(host, owner, site.site_id, move=move)
         if owner is not None and owner != site.site_id:
             former = await _lock_site(directory, owner)
             async with connect_owner(_get_owner_url(owner_urls, former.cell)) as cell:
@@ -159,6 +165,24 @@ async def add_host(directory_url: str, owner_urls: Mapping[str, str], host: str,
             await cell.execute(f"INSERT INTO site_hosts VALUES ($1, $2) {upsert}", host, site.site_id)
         await directory.execute(f"INSERT INTO kalends_directory.hosts VALUES ($1, $2) {upsert}", host, site.site_id)
     return site
+
+
+async def remove_host(directory_url: str, owner_urls: Mapping[str, str], host: str) -> int:
+    """Remove a host from its site, and return the site's ID; refuse the last one, without which no request comes."""
+    host = host.lower()
+    async with _change_directory(directory_url) as directory:
+        owner: int | None = await directory.fetchval(
+            "SELECT site_id FROM kalends_directory.hosts WHERE host = $1", host
+        )
+        if owner is None:
+            raise SiteConflict(f"No site has the host name {host}.")
+        site = await _lock_site(directory, owner)
+        if await directory.fetchval("SELECT count(*) FROM kalends_directory.hosts WHERE site_id = $1", owner) == 1:
+            raise sites.last_host_error(host, owner)
+        async with connect_owner(_get_owner_url(owner_urls, site.cell)) as cell:
+            await cell.execute("DELETE FROM site_hosts WHERE host = $1", host)
+        await directory.execute("DELETE FROM kalends_directory.hosts WHERE host = $1", host)
+    return owner
 
 
 async def remove_site(directory_url: str, owner_urls: Mapping[str, str], site_id: int) -> None:

@@ -54,15 +54,19 @@ class QueueSummary:
     heartbeat_seconds: float | None  # since the last heartbeat of a worker
 
 
-async def list_jobs(queue_url: str, status: str = "") -> tuple[list[QueuedJob], QueueSummary]:
-    """Return the jobs with a status, or all that are not done, and a summary of the queue."""
+async def list_jobs(
+    queue_url: str, status: str = "", task: str = "", limit: int | None = None
+) -> tuple[list[QueuedJob], QueueSummary]:
+    """Return the jobs with a status, or all that are not done, of one task or of all, and a summary of the queue."""
     async with connect(queue_url) as connection:
         rows = await connection.fetch(
             """
             SELECT id, status::text, task_name, scheduled_at, attempts, args::text AS arguments
-            FROM procrastinate_jobs WHERE status::text = ANY($1) ORDER BY id
+            FROM procrastinate_jobs WHERE status::text = ANY($1) AND $2 IN ('', task_name) ORDER BY id LIMIT $3
             """,
             [status] if status else list(STATUSES),
+            task,
+            limit,
         )
         summary = await connection.fetchrow(SUMMARY)
     jobs = [QueuedJob(**{**row, "arguments": orjson.loads(row["arguments"])}) for row in rows]

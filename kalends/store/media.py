@@ -53,6 +53,22 @@ async def find_by_url(tx: Transaction, url: str) -> int | None:
     return media_id
 
 
+async def list_images(
+    tx: Transaction, search: str = "", limit: int | None = None, *, incomplete: bool = False
+) -> list[Record]:
+    """Return images by ID: with a text in the title or file, or without generated sizes only."""
+    return await tx.fetch_all(
+        Sql(
+            "SELECT id, added_at, title, url, mime_type, width, height, filesize, sizes <> '{}' AS has_sizes "
+            "FROM media WHERE site_id = ?",
+            tx.site.id,
+        )
+        + (Sql("AND strpos(lower(title || ' ' || url), ?) > 0", search.lower()) if search else Sql(""))
+        + (Sql("AND sizes = '{}'") if incomplete else Sql(""))
+        + Sql("ORDER BY id LIMIT ?", limit)
+    )
+
+
 async def find_by_source(tx: Transaction, source_hash: bytes) -> Record | None:
     return await tx.fetch_one(
         Sql(

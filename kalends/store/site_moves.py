@@ -26,7 +26,14 @@ from kalends.store.problems import DatabaseUnavailable, connect
 
 # The classes of errors of PostgreSQL that pass: a lost connection, a shutdown, a lock, a conflict, no resources.
 TEMPORARY_STATES: Final = ("08", "57P", "55P03", "40", "25006", "25P03", "53", "57014")
-MOVE_COLUMNS: Final = "id, site_id, source, target, step, started_at, changed_at, ended_at, outcome, pause_ms"
+# A mover holds the lock of its source (`SourceLock`), so a move that has not ended and whose source is not locked was
+# interrupted.
+MOVE_COLUMNS: Final = """
+    id, site_id, source, target, step, started_at, changed_at, ended_at, outcome, pause_ms,
+    ended_at IS NULL AND EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+        AND l.classid::bigint << 32 | l.objid::bigint = hashtextextended('kalends.move.' || source, 0)) AS has_mover
+"""
 
 
 class MoveError(InvalidValue):
@@ -84,6 +91,7 @@ class Move:
     ended_at: datetime | None
     outcome: str | None
     pause_ms: int | None
+    has_mover: bool  # whether a process is carrying it out
 
     @property
     def object_name(self) -> str:
@@ -136,16 +144,20 @@ async def check_target(directory_url: str, target: str) -> None:
         raise MoveError("The cell {target} is being drained and accepts no sites.", target=target)
 
 
-async def list_moves(directory_url: str, *, unfinished: bool = False, site_id: int | None = None) -> list[Move]:
+async def list_moves(
+    directory_url: str, unfinished: bool = False, site_id: int | None = None, limit: int | None = None
+) -> list[Move]:
     """Return the moves, the latest first."""
     async with connect(directory_url) as connection:
         rows = await connection.fetch(
             f"""
             SELECT {MOVE_COLUMNS} FROM kalends_directory.moves
             WHERE (NOT $1 OR ended_at IS NULL) AND ($2::bigint IS NULL OR site_id = $2) ORDER BY started_at DESC
+            LIMIT $3
             """,
             unfinished,
             site_id,
+            limit,
         )
     return [Move(**row) for row in rows]
 

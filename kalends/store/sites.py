@@ -117,6 +117,19 @@ class SiteSize:
     image_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class SiteTotals:
+    """The records of all sites of a database."""
+
+    sites: int
+    events: int
+    venues: int
+    organizers: int
+    users: int
+    images: int
+    image_bytes: int
+
+
 @asynccontextmanager
 async def _change_sites(database_url: str) -> AsyncIterator[Any]:
     """Open a transaction as the owner of the tables, because the role of the server is confined to one site."""
@@ -134,14 +147,30 @@ async def require_no_directory(connection: Any) -> None:
         )
 
 
-async def list_sites(database_url: str) -> list[HostedSite]:
+async def list_sites(database_url: str, search: str = "", limit: int | None = None) -> list[HostedSite]:
+    """Return the sites whose name or host contains a text, by ID."""
     async with connect_owner(database_url) as connection:
-        return await fetch_sites(connection)
+        return await fetch_sites(connection, search, limit)
 
 
-async def measure_sites(database_url: str) -> list[SiteSize]:
-    """Count the records of all sites, as the owner of the tables."""
+async def measure_sites(database_url: str, *, most: int, largest: int) -> tuple[list[SiteSize], SiteTotals]:
+    """Count the records of all sites together, and of each site; if there are more than `most`, of the largest ones.
+
+    The measure of a large site is its last ID.
+    """
     async with connect_owner(database_url) as connection:
+        totals = SiteTotals(
+            **await connection.fetchrow(
+                """
+                SELECT (SELECT count(*) FROM sites s
+                        WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id)) AS sites,
+                    (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM venues) AS venues,
+                    (SELECT count(*) FROM organizers) AS organizers, (SELECT count(*) FROM users) AS users,
+                    (SELECT count(*) FROM media) AS images,
+                    (SELECT coalesce(sum(filesize), 0)::bigint FROM media) AS image_bytes
+                """
+            )
+        )
         rows = await connection.fetch(
             """
             SELECT s.id, s.name, s.revision,
@@ -152,10 +181,13 @@ async def measure_sites(database_url: str) -> list[SiteSize]:
                 (SELECT count(*) FROM users u WHERE u.site_id = s.id) AS users,
                 (SELECT count(*) FROM media m WHERE m.site_id = s.id) AS images,
                 (SELECT coalesce(sum(m.filesize), 0)::bigint FROM media m WHERE m.site_id = s.id) AS image_bytes
-            FROM sites s WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id) ORDER BY s.id
-            """
+            FROM (SELECT * FROM sites s WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id)
+                ORDER BY CASE WHEN $1 THEN -s.last_post_id ELSE s.id END, s.id LIMIT $2) s
+            """,
+            totals.sites > most,
+            largest if totals.sites > most else most,
         )
-    return [SiteSize(**{**row, "hosts": tuple(row["hosts"])}) for row in rows]
+    return [SiteSize(**{**row, "hosts": tuple(row["hosts"])}) for row in rows], totals
 
 
 async def add_site(database_url: str, host: str, name: str, first_host: str = "") -> int:
@@ -202,17 +234,51 @@ async def create_site(connection: Any, site_id: int, name: str) -> None:
     await connection.execute("INSERT INTO sites (id, name) VALUES ($1, $2)", site_id, name)
 
 
-async def add_host(database_url: str, host: str, site_id: int) -> None:
-    """Add a host to a site; a host of another site moves."""
+async def add_host(database_url: str, host: str, site_id: int, *, move: bool = False) -> None:
+    """Add a host to a site; refuse a host of another site unless it is to `move`."""
     async with _change_sites(database_url) as connection:
         if not await connection.fetchval("SELECT true FROM sites WHERE id = $1", site_id):
             raise SiteConflict(f"There is no site {site_id}.")
+        owner: int | None = await connection.fetchval("SELECT site_id FROM site_hosts WHERE host = $1", host.lower())
+        require_movable(host, owner, site_id, move=move)
         await connection.execute(
             "INSERT INTO site_hosts (host, site_id) VALUES ($1, $2) "
             "ON CONFLICT (host) DO UPDATE SET site_id = excluded.site_id",
             host.lower(),
             site_id,
         )
+
+
+def require_movable(host: str, owner: int | None, site_id: int, *, move: bool) -> None:
+    """Refuse to take a host from another site unless it is to `move`."""
+    if owner is not None and owner != site_id and not move:
+        raise SiteConflict(f"The host name {host.lower()} belongs to site {owner}. To move it, pass --move.")
+
+
+async def remove_host(database_url: str, host: str) -> int:
+    """Remove a host from its site, and return the site's ID; refuse the last host of one of several sites."""
+    async with _change_sites(database_url) as connection:
+        row = await connection.fetchrow(
+            """
+            SELECT h.site_id, (SELECT count(*) FROM site_hosts o WHERE o.site_id = h.site_id) AS hosts,
+                (SELECT count(*) FROM (SELECT FROM sites LIMIT 2) s) AS sites
+            FROM site_hosts h WHERE h.host = $1
+            """,
+            host.lower(),
+        )
+        if row is None:
+            raise SiteConflict(f"No site has the host name {host.lower()}.")
+        site_id: int = row["site_id"]
+        if row["hosts"] == 1 and row["sites"] > 1:
+            raise last_host_error(host, site_id)
+        await connection.execute("DELETE FROM site_hosts WHERE host = $1", host.lower())
+    return site_id
+
+
+def last_host_error(host: str, site_id: int) -> SiteConflict:
+    return SiteConflict(
+        f"{host.lower()} is the last host name of site {site_id}, which nobody could reach then. Add another first."
+    )
 
 
 async def remove_site(database_url: str, site_id: int) -> None:
@@ -261,12 +327,17 @@ async def add_new_host(connection: Any, host: str, site_id: int) -> None:
     await connection.execute("INSERT INTO site_hosts (host, site_id) VALUES ($1, $2)", host.lower(), site_id)
 
 
-async def fetch_sites(connection: Any) -> list[HostedSite]:
+async def fetch_sites(connection: Any, search: str = "", limit: int | None = None) -> list[HostedSite]:
     rows = await connection.fetch(
         """
         SELECT s.id, s.name, array_remove(array_agg(h.host ORDER BY h.host), NULL) AS hosts
         FROM sites s LEFT JOIN site_hosts h ON h.site_id = s.id
-        WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id) GROUP BY s.id ORDER BY s.id
-        """
+        WHERE NOT EXISTS (SELECT FROM unserved_sites u WHERE u.site_id = s.id)
+            AND ($1 = '' OR strpos(lower(s.name), lower($1)) > 0 OR EXISTS (
+                SELECT FROM site_hosts n WHERE n.site_id = s.id AND strpos(n.host, lower($1)) > 0))
+        GROUP BY s.id ORDER BY s.id LIMIT $2
+        """,
+        search,
+        limit,
     )
     return [HostedSite(row["id"], row["name"], tuple(row["hosts"])) for row in rows]

@@ -238,18 +238,24 @@ async def find_user(tx: Transaction, login: str, email: str) -> int | None:
     return user_id
 
 
-async def list_users(tx: Transaction) -> list[Record]:
-    """Return all users, each with the last sign-in to the console or use of an application password."""
+async def list_users(tx: Transaction, role: str = "", search: str = "", limit: int | None = None) -> list[Record]:
+    """Return users by ID, each with the last sign-in to the console or use of an application password.
+
+    The others leave out users with another role, and users whose login and e-mail address lack a text.
+    """
     return await tx.fetch_all(
         Sql(
             """
             SELECT u.id, u.login, u.email, u.role, u.disabled_at,
                 greatest(u.last_signed_in_at, (SELECT max(p.last_used_at) FROM application_passwords p
                  WHERE p.site_id = u.site_id AND p.user_id = u.id)) AS last_used_at
-            FROM users u WHERE u.site_id = ? ORDER BY u.id
+            FROM users u WHERE u.site_id = ?
             """,
             tx.site.id,
         )
+        + (Sql("AND u.role = ?", role) if role else Sql(""))
+        + (Sql("AND strpos(lower(u.login || ' ' || u.email), ?) > 0", search.lower()) if search else Sql(""))
+        + Sql("ORDER BY u.id LIMIT ?", limit)
     )
 
 

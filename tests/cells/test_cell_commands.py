@@ -228,10 +228,30 @@ def test_sites_of_a_cell_change_through_the_directory_only(cells: CellSet, tmp_p
     assert cells.run("cell", "check").exit_code == 0
 
 
+def test_hosts_move_and_leave_only_on_request(cells: CellSet) -> None:
+    cells.add_site("one.example", "a")
+    cells.add_site("two.example", "b")
+    stdout(cells, "site", "add-host", "more.example", "--site", "one.example")
+    taken = ["add-host", "more.example", "--site", "two.example"]
+    assert stderr(cells, "site", *taken) == ("The host name more.example belongs to site 1. To move it, pass --move.")
+    stdout(cells, "site", *taken, "--move")
+    assert stdout(cells, "site", "list") == ["1 a Calendar of one.example one.example",
+                                             "2 b Calendar of two.example more.example, two.example"]  # fmt: skip
+    assert stdout(cells, "site", "remove-host", "More.example") == ["more.example no longer belongs to site 2."]
+    assert stderr(cells, "site", "remove-host", "two.example").startswith("two.example is the last host name of")
+    assert stderr(cells, "site", "remove-host", "more.example") == "No site has the host name more.example."
+    assert cells.run("cell", "check").exit_code == 0
+
+
 def test_site_that_is_being_moved_keeps_its_hosts(cells: CellSet) -> None:
     site = cells.add_site("one.example", "a")
     cells.begin_move(site.id, "b")
-    for arguments in (["add-host", "x.example", "--site", "one.example"], ["remove", "one.example", "--yes"]):
+    changes = (
+        ["add-host", "x.example", "--site", "one.example"],
+        ["remove-host", "one.example"],
+        ["remove", "one.example", "--yes"],
+    )
+    for arguments in changes:
         assert stderr(cells, "site", *arguments) == ("Site 1 is being moved to the cell b; try again after the move.")
     assert cells.sql("a", "SELECT count(*) FROM sites") == [(1,)]
 

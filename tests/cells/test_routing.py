@@ -241,7 +241,8 @@ async def test_host_that_moves_to_another_site_never_shows_the_former_one(cells:
     other_cell = await asyncio.to_thread(cells.add_site, "third.example", "b")
     async with cells.open_client(cache_mb=0) as client:
         for site in (first, same_cell, other_cell, first):
-            result = await asyncio.to_thread(cells.run, "site", "add-host", "moving.example", "--site", site.host)
+            arguments = ("moving.example", "--site", site.host, "--move")
+            result = await asyncio.to_thread(cells.run, "site", "add-host", *arguments)
             assert result.exit_code == 0, result.output
             assert site.name in await read_name(client, "moving.example")
 

@@ -238,7 +238,7 @@ def test_status_shows_sites_and_queue(database_url: str) -> None:
     assert queue.startswith("Queue     ")
     assert backups
     report = json.loads(run_command(database_url, "status", "--json").stdout)
-    assert list(report) == ["version", "schema", "database", "sites", "queue", "backups", "backup_problem"]
+    assert list(report) == ["version", "schema", "database", "sites", "totals", "queue", "backups", "backup_problem"]
     assert report["sites"][0]["events"] == 20
 
 

@@ -32,10 +32,10 @@ def test_version_is_printed() -> None:
 
 def test_shell_completes_commands() -> None:
     program = Path(sys.executable).parent / "kalends"
-    request = {"_KALENDS_COMPLETE": "complete_bash", "COMP_WORDS": "kalends site re", "COMP_CWORD": "2"}
+    request = {"_KALENDS_COMPLETE": "complete_bash", "COMP_WORDS": "kalends site ex", "COMP_CWORD": "2"}
     environment = make_environment("postgresql:///x", request)
     done = subprocess.run([program], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["remove"]
+    assert done.stdout.split() == ["export"]
     options = {option for param in COMMANDS["kalends"].params for option in param.opts}
     assert {"--install-completion", "--show-completion", "--version", "--debug"} <= options
 

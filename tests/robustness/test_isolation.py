@@ -131,7 +131,7 @@ async def test_moved_host_serves_no_cached_responses_of_old_site(pair: SitePair)
     paths = [kind_path(kind) for kind in pair.a.ids] + [f"{kind_path(kind)}/{n}" for kind, n in pair.a.ids.items()]
     for path in paths:
         assert pair.a.word in (await pair.a.request("GET", path)).text, path
-    await add_host(pair.database_url, pair.a.host, pair.b.id)
+    await add_host(pair.database_url, pair.a.host, pair.b.id, move=True)
     for path in paths:
         response = await pair.a.request("GET", path)
         assert (pair.b.word in response.text, pair.a.word in response.text) == (True, False), path
