@@ -118,7 +118,8 @@ OLDEST_JOB = Metric(
     "kalends_oldest_due_job_seconds",
     "gauge",
     "worker",
-    "Seconds since the oldest waiting job was due; 0 if none waits",
+    "Seconds since the oldest waiting job of a `queue` was due; 0 if none waits",
+    ("queue",),
 )
 
 # The metrics of every server and worker; ROUTING needs a directory.

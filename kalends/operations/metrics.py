@@ -12,7 +12,7 @@ from kalends import __version__
 from kalends.adapters import metrics
 from kalends.adapters.metrics import Sample
 from kalends.store import checks, job_queue, problems
-from kalends.store.jobs import Task
+from kalends.store.jobs import Queue, Task
 from kalends.store.migrations import newest_revision
 
 # Seconds for all reads of a scrape; Prometheus gives up after ten by default.
@@ -48,12 +48,14 @@ def make_queue_reader(queue_url: str, cell: str = "") -> Callable[[], list[Sampl
     """Return a function that reads the states that the worker exports, with the login of the queue."""
 
     async def read() -> list[Sample]:
-        counts, summary = await job_queue.count_jobs(queue_url)
+        counts, _ = await job_queue.count_jobs(queue_url)
+        oldest = await job_queue.find_oldest(queue_url)
         # Tasks without jobs have the value 0, so that alerts can compare with it.
         totals = Counter({(task.value, status): 0 for task in Task for status in job_queue.SHOWN_STATUSES})
         totals.update(counts)
         queued = [Sample(metrics.QUEUE_JOBS, number, labels) for labels, number in sorted(totals.items())]
-        return [*queued, Sample(metrics.OLDEST_JOB, summary.oldest_seconds or 0.0)]
+        waits = [Sample(metrics.OLDEST_JOB, oldest.get(queue, 0.0), (queue.value,)) for queue in Queue]
+        return [*queued, *waits]
 
     return lambda: [INFO, *asyncio.run(_read_bounded(cell, read))]
 

@@ -73,6 +73,20 @@ async def list_jobs(
     return jobs, QueueSummary(**summary)
 
 
+OLDEST: Final = """
+    SELECT j.queue_name, extract(epoch FROM now() - min(coalesce(j.scheduled_at, (
+        SELECT min(e.at) FROM procrastinate_events e WHERE e.job_id = j.id), now())))::float8 AS seconds
+    FROM procrastinate_jobs j
+    WHERE j.status = 'todo' AND (j.scheduled_at <= now() OR j.scheduled_at IS NULL) GROUP BY 1
+"""
+
+
+async def find_oldest(queue_url: str) -> dict[str, float]:
+    """Return the seconds since the oldest waiting job was due, by queue; queues without waiting jobs are missing."""
+    async with connect(queue_url, prepared=False) as connection:
+        return {row["queue_name"]: row["seconds"] for row in await connection.fetch(OLDEST)}
+
+
 async def count_jobs(queue_url: str) -> tuple[dict[tuple[str, str], int], QueueSummary]:
     """Return the number of jobs by task and shown status, and a summary of the queue."""
     async with connect(queue_url, prepared=False) as connection:

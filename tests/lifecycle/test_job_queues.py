@@ -15,6 +15,7 @@ from kalends.core.clock import utc_now
 from kalends.operations.media.images import add_image
 from kalends.settings import Settings
 from kalends.store.database import Database, Options
+from kalends.store.job_queue import find_oldest
 from kalends.store.jobs import Task
 from kalends.store.migrations import migrate
 from kalends.worker import create_queue, register_tasks
@@ -152,3 +153,13 @@ def test_jobs_of_an_earlier_version_run_in_any_queue(site: RunningApp, tmp_path:
         assert worker.stop() == 0
     assert site.sql("SELECT status FROM venues")[0][0] == "publish"
     assert site.sql("SELECT count(*) FROM media WHERE sizes <> '{}'")[0][0] == 2
+
+
+def test_age_of_the_oldest_due_job_is_known_for_each_queue(site: RunningApp) -> None:
+    site.sql(
+        """INSERT INTO procrastinate_jobs (queue_name, task_name, scheduled_at) VALUES
+            ('images', 'make_sizes', now() - interval '9 minutes'), ('images', 'make_sizes', now()),
+            ('email', 'send_email', NULL), ('default', 'publish', now() + interval '1 hour')"""
+    )
+    ages = site.run(find_oldest(site.database_url))
+    assert {queue: int(age // 60) for queue, age in ages.items()} == {"images": 9, "email": 0}
